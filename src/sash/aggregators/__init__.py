@@ -1,0 +1,1 @@
+from .two_stacks_lite import TwoStacksLite

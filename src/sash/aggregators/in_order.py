@@ -1,0 +1,225 @@
+"""What every in-order aggregator can do: the contract, and the work they share.
+
+Values come in at the young end (`insert`) and leave at the old end (`evict`); `query` gives
+the answer over what is in between.  An aggregator is a kernel of a few functions, of which
+`insert`, `evict` and `query` stand in the algorithm's own file, and the rest here.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any, ClassVar, Self
+
+from ..kernels.columns import read
+from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.program import Kernel
+from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, lower
+from ..operators.contract import Operator
+
+__all__ = ["InOrder", "kernel"]
+
+SMALLEST = 8  # the least capacity
+_MAGIC = b"sash"
+_VERSION = 1
+
+
+def insert(m: Memory, columns: Columns, row: int) -> None:
+    """Add one row at the young end (declared here, made by each algorithm)."""
+
+
+def evict(m: Memory) -> None:
+    """Drop the oldest element (declared here, made by each algorithm)."""
+
+
+def query(m: Memory) -> int:
+    """The slot with the partial of the whole window (declared here, made by each algorithm)."""
+    return 0
+
+
+def ask(m: Memory, outputs: Outputs, row: int) -> None:
+    """The answer over the whole window."""
+    lower(m, query(m), outputs, row)
+
+
+def slide(m: Memory, columns: Columns, outputs: Outputs, rows: int, size: int) -> None:
+    """For each row: make room, insert, answer."""
+    for row in range(rows):
+        while get(m, END) - get(m, START) >= size:
+            evict(m)
+        insert(m, columns, row)
+        lower(m, query(m), outputs, row)
+
+
+def kernel(name: str, *functions: Any, entries: tuple[str, ...] = (), **shape: Any) -> Kernel:
+    """An in-order algorithm's kernel, from its own functions and the ones above."""
+    return Kernel(
+        name,
+        (*functions, ask, slide),
+        ("insert", "evict", "ask", "slide", *entries),
+        **shape,
+    )
+
+
+class InOrder:
+    """A first-in, first-out window.
+
+    An operator tied to types (`operator.over(float)`) runs compiled.  One that is not takes
+    any Python value, in plain Python, unless the first thing an empty window is given is an
+    array to `slide` over, which then says the types.
+    """
+
+    _kernel: ClassVar[Kernel]
+
+    def __init__(self, operator: Operator) -> None:
+        if not isinstance(operator, Operator):
+            raise TypeError(
+                f"{type(self).__name__} needs an operator (one of sash.operators, or made by "
+                f"sash.operator), not {operator!r}"
+            )
+        self._accept(operator)
+        self._given = operator
+        self._core: BufferCore | ObjectCore = make_core(self._kernel, operator, SMALLEST)
+
+    @classmethod
+    def _accept(cls, operator: Operator) -> None:
+        """Refuse an operator that lacks what the algorithm needs."""
+
+    @property
+    def operator(self) -> Operator:
+        """The operator, tied to types if it is."""
+        return self._core.operator
+
+    def insert(self, value: Any) -> None:
+        """Add a value at the young end; None is null, a tuple has a value for each column."""
+        core = self._core
+        if core.get(END) - core.get(START) == core.get(CAPACITY):
+            self._resize(2 * core.get(CAPACITY))
+        core.fill(value)
+        core.run.insert(core.m, core.cell, 0)
+
+    def evict(self) -> None:
+        """Drop the oldest value."""
+        core = self._core
+        length = core.get(END) - core.get(START)
+        if not length:
+            raise IndexError("evict from an empty window: insert a value first")
+        core.run.evict(core.m)
+        capacity = core.get(CAPACITY)
+        if 4 * (length - 1) < capacity and capacity > SMALLEST:
+            self._resize(capacity // 2)
+
+    def query(self) -> Any:
+        """The answer over all values in the window."""
+        core = self._core
+        core.run.ask(core.m, core.answer, 0)
+        return core.read()
+
+    def __len__(self) -> int:
+        return self._core.get(END) - self._core.get(START)
+
+    def slide(self, values: Any, size: int) -> Any:
+        """Insert each value in turn, with at most `size` in the window, and answer after each.
+
+        `values` is a numpy array, an Arrow array or a list (for several columns a tuple of
+        them); answers come back in the same kind.
+        """
+        check_size(size)
+        table = read(values, len(self._given.skips))
+        if not len(self) and not self._given.types and "object" not in table.types:
+            self._core = make_core(self._kernel, self._given.over(*table.types), SMALLEST)
+        core = self._core
+        self._reserve(max(len(self), min(size, len(self) + table.rows)))
+        kept, columns = core.take(table)
+        out, outputs = core.outputs(table.rows)
+        before = core.get(END)
+        try:
+            core.run.slide(core.m, columns, outputs, table.rows, size)
+        except OverflowError as error:
+            row = core.get(END) - before - 1
+            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
+        del kept
+        self._shrink()
+        return core.give(out, table.kind)
+
+    def _resize(self, capacity: int) -> None:
+        """Move to a memory of another capacity."""
+        core = self._core
+        core.resize(capacity, core.ring_blocks(core.get(CAPACITY), capacity))
+
+    def _reserve(self, elements: int) -> None:
+        """Make room for this many elements."""
+        capacity = 1 << max(elements - 1, SMALLEST - 1).bit_length()
+        if capacity > self._core.get(CAPACITY):
+            self._resize(capacity)
+
+    def _shrink(self) -> None:
+        """Give back memory that is no longer needed."""
+        capacity = self._core.get(CAPACITY)
+        wanted = capacity
+        while 4 * len(self) < wanted and wanted > SMALLEST:
+            wanted //= 2
+        if wanted < capacity:
+            self._resize(wanted)
+
+    def _check(self) -> None:
+        """Raise AssertionError if the structure is not as the algorithm needs it."""
+        core = self._core
+        capacity = core.get(CAPACITY)
+        assert capacity >= SMALLEST and capacity & (capacity - 1) == 0, capacity
+        assert 0 <= core.get(START) <= core.get(END) <= core.get(START) + capacity
+        assert capacity == SMALLEST or 4 * len(self) >= capacity // 2, "memory was not given back"
+
+    def to_bytes(self) -> bytes:
+        """The whole window as bytes, with a version and a checksum."""
+        body = self._signature() + self._core.dump()
+        return _MAGIC + struct.pack("<HI", _VERSION, zlib.crc32(body)) + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes, operator: Operator) -> Self:
+        """The window again, from what `to_bytes` gave and the same operator."""
+        if data[:4] != _MAGIC or len(data) < 10:
+            raise ValueError("these bytes are no window of sash")
+        version, crc = struct.unpack_from("<HI", data, 4)
+        if version != _VERSION:
+            raise ValueError(f"these bytes have version {version}; this sash reads {_VERSION}")
+        body = data[10:]
+        if zlib.crc32(body) != crc:
+            raise ValueError("these bytes are damaged: their checksum is wrong")
+        size = 2 + struct.unpack_from("<H", body)[0]
+        said = body[2:size].decode().split("\n")
+        types = tuple(said[2].split(",")) if said[2] else ()
+        if types and not operator.types and len(types) == len(operator.skips):
+            tied = cls(operator.over(*types))
+            tied._given = operator
+        else:
+            tied = cls(operator)
+        mine = tied._signature()[2:].decode().split("\n")
+        if said != mine:
+            raise ValueError(
+                f"these bytes hold a {said[0]} of {said[1]}({said[2]}) with partials {said[3]}; "
+                f"they cannot become a {mine[0]} of {mine[1]}({mine[2]}) with partials {mine[3]}"
+            )
+        tied._core.restore(body[size:])
+        return tied
+
+    def _signature(self) -> bytes:
+        """Which algorithm, operator and layout a memory belongs to."""
+        op, layout = self.operator, self._core.program.layout
+        shape = "objects" if layout is None else " ".join(
+            f"{leaf.kinds}*{leaf.vector}" if leaf.vector else leaf.kinds for leaf in layout.leaves
+        )  # fmt: skip
+        types = "" if layout is None else ",".join(op.types)
+        text = f"{type(self).__name__}\n{op.name}\n{types}\n{shape}".encode()
+        return struct.pack("<H", len(text)) + text
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.operator!r}, {len(self)} values>"
+
+
+def check_size(size: int) -> None:
+    """Refuse a window size that is not a whole number of at least one."""
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(f"size is a number of values, not {size!r}")
+    if size < 1:
+        raise ValueError(f"a window holds at least one value, so size cannot be {size}")

@@ -1,0 +1,91 @@
+"""The same loads and stores as `native`, in plain Python, on memory that checks its bounds.
+
+Kernels run on this with the JIT off: slower, steppable in a debugger, and an address that
+lies in no known buffer raises instead of reading what happens to be there.
+"""
+
+from __future__ import annotations
+
+import weakref
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "inner",
+    "load_byte",
+    "load_f",
+    "load_i",
+    "load_u",
+    "register",
+    "some",
+    "store_byte",
+    "store_f",
+    "store_i",
+    "store_u",
+    "view_f",
+    "view_i",
+    "view_u",
+]
+
+_arrays: dict[int, weakref.ref[np.ndarray[Any, Any]]] = {}
+_starts: list[int] = []
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a compiled kernel would be compiled by."""
+    return function
+
+
+def some(value: Any) -> Any:
+    """A value that is known not to be None."""
+    return value
+
+
+def register(array: np.ndarray[Any, Any]) -> None:
+    """Allow access to an array's memory for as long as the array lives."""
+    global _starts
+    _arrays[array.ctypes.data] = weakref.ref(array)
+    for start in [s for s, ref in _arrays.items() if ref() is None]:
+        del _arrays[start]
+    _starts = sorted(_arrays)
+
+
+def _bytes(address: int, length: int) -> np.ndarray[Any, Any]:
+    """The bytes at an address, or an error if they are not wholly inside one array."""
+    i = bisect_right(_starts, address) - 1
+    array = _arrays[_starts[i]]() if i >= 0 else None
+    if array is None or address + length > _starts[i] + array.nbytes:
+        raise IndexError(f"a kernel touched {length} bytes at {address}, outside its memory")
+    offset = address - _starts[i]
+    return array.view(np.uint8)[offset : offset + length]
+
+
+def _access(dtype: Any, plain: Callable[[Any], Any]) -> tuple[Any, Any]:
+    size = np.dtype(dtype).itemsize
+
+    def load(address: int) -> Any:
+        return plain(_bytes(address, size).view(dtype)[0])
+
+    def store(address: int, value: Any) -> None:
+        _bytes(address, size).view(dtype)[0] = value
+
+    return load, store
+
+
+load_i, store_i = _access(np.int64, int)
+load_u, store_u = _access(np.uint64, np.uint64)
+load_f, store_f = _access(np.float64, float)
+load_byte, store_byte = _access(np.uint8, int)
+
+
+def _view(dtype: Any) -> Callable[[int, int], Any]:
+    def view(address: int, length: int) -> Any:
+        return _bytes(address, 8 * length).view(dtype)
+
+    return view
+
+
+view_i, view_u, view_f = _view(np.int64), _view(np.uint64), _view(np.float64)

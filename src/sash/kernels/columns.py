@@ -1,0 +1,283 @@
+"""Values as they come from users, as columns for kernels, and answers on their way back.
+
+The same kind comes back as went in: a numpy array for a numpy array, Arrow for Arrow, a list
+for a list.  A null is None in a list, null in Arrow; in numpy it is NaN in a float array,
+and any other array that has one is a masked array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .layout import Answer
+
+__all__ = ["Column", "Table", "answers_from_columns", "answers_from_list", "read", "to_micros"]
+
+Array = np.ndarray[Any, Any]
+
+_DTYPES = {"int64": np.int64, "float64": np.float64, "bool": np.uint8, "timestamp": np.int64}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One input column: typed data with validity bytes, or Python values."""
+
+    type: str
+    data: Any
+    valid: Array | None = None
+
+    def as_type(self, wanted: str) -> Column:
+        """The column in another type that holds all its values."""
+        if wanted == self.type:
+            return self
+        if wanted == "float64" and self.type in ("int64", "bool"):
+            return Column(wanted, np.ascontiguousarray(self.data, dtype=np.float64), self.valid)
+        if wanted == "int64" and self.type == "bool":
+            return Column(wanted, np.ascontiguousarray(self.data, dtype=np.int64), self.valid)
+        if self.type == "object":
+            return _column_from_list(self.data, wanted)
+        raise TypeError(
+            f"this window holds {wanted} values, and a column of {self.type} was given; convert "
+            f"it, or make the window with operator.over({self.type!r})"
+        )
+
+    def as_list(self) -> list[Any]:
+        """The values as Python objects, None for null."""
+        if self.type == "object":
+            return list(self.data)
+        if self.type == "timestamp":
+            values: list[Any] = list(self.data.view("M8[us]"))
+        else:
+            values = (self.data.astype(bool) if self.type == "bool" else self.data).tolist()
+        if self.valid is None:
+            return values
+        return [v if ok else None for v, ok in zip(values, self.valid.tolist(), strict=True)]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Input columns of one length, and the kind of container they came in."""
+
+    columns: tuple[Column, ...]
+    kind: str  # numpy, arrow or list
+    rows: int
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(c.type for c in self.columns)
+
+
+def read(values: Any, width: int) -> Table:
+    """Columns from what a user gave: one array-like, or for several columns a tuple of them."""
+    if width == 1:
+        given = [values]
+    else:
+        if not isinstance(values, tuple | list) or len(values) != width:
+            raise TypeError(
+                f"this operator reads {width} columns: give a tuple of {width} arrays, not "
+                f"{type(values).__name__}"
+            )
+        given = list(values)
+    made = [_read(v) for v in given]
+    lengths = {len(c.data) for c, _ in made}
+    if len(lengths) > 1:
+        raise ValueError(f"the columns have different lengths: {sorted(lengths)}")
+    return Table(tuple(c for c, _ in made), made[0][1], lengths.pop())
+
+
+def _read(values: Any) -> tuple[Column, str]:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return _column_from_arrow(values), "arrow"
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise TypeError(f"values must have one dimension, not shape {values.shape}")
+        return _column_from_numpy(values), "numpy"
+    if isinstance(values, Sequence) and not isinstance(values, str | bytes):
+        return Column("object", list(values)), "list"
+    raise TypeError(
+        f"values must be a numpy array, an Arrow array or a list, not {type(values).__name__}; "
+        "a pandas or Polars series gives one with .to_numpy() or .to_arrow()"
+    )
+
+
+def _column_from_numpy(values: Array) -> Column:
+    valid = None
+    if isinstance(values, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(values)
+        valid = np.ascontiguousarray(~mask, dtype=np.uint8) if mask.any() else None
+        values = values.data
+    kind = values.dtype.kind
+    if kind == "u" and values.dtype.itemsize == 8 and (values > np.uint64(2**63 - 1)).any():
+        raise OverflowError("a uint64 value does not fit int64; convert the column to float64")
+    if kind == "M":
+        micros = _floor_micros(values)
+        empty = np.isnat(values)
+        if empty.any():
+            valid = np.ascontiguousarray(~empty & (True if valid is None else valid.astype(bool)))
+            valid = valid.view(np.uint8)
+        return Column("timestamp", micros, valid)
+    if kind in "iufb":
+        type_ = {"i": "int64", "u": "int64", "f": "float64", "b": "bool"}[kind]
+        return Column(type_, np.ascontiguousarray(values, dtype=_DTYPES[type_]), valid)
+    items = values.tolist()
+    if valid is not None:
+        items = [v if ok else None for v, ok in zip(items, valid.tolist(), strict=True)]
+    return Column("object", items)
+
+
+def _floor_micros(values: Array) -> Array:
+    """datetime64 of any unit as int64 microseconds, finer ones floored."""
+    unit = np.datetime_data(values.dtype)[0]
+    if unit in ("ns", "ps", "fs", "as"):
+        finer = values.astype("M8[ns]").view(np.int64)
+        return np.ascontiguousarray(np.floor_divide(finer, 1000))
+    return np.ascontiguousarray(values.astype("M8[us]").view(np.int64))
+
+
+def _column_from_arrow(values: pa.Array) -> Column:
+    valid = None
+    if values.null_count:
+        valid = np.ascontiguousarray(values.is_valid().to_numpy(zero_copy_only=False))
+        valid = valid.view(np.uint8)
+    t = values.type
+    if pa.types.is_timestamp(t):
+        plain = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        scale = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(t.unit)
+        micros = np.floor_divide(plain, 1000) if scale is None else plain * scale
+        return Column("timestamp", np.ascontiguousarray(micros, dtype=np.int64), valid)
+    if pa.types.is_boolean(t):
+        plain = values.fill_null(False).to_numpy(zero_copy_only=False)
+        return Column("bool", np.ascontiguousarray(plain, dtype=np.uint8), valid)
+    if pa.types.is_integer(t):
+        plain = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        return Column("int64", np.ascontiguousarray(plain, dtype=np.int64), valid)
+    if pa.types.is_floating(t):
+        plain = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        return Column("float64", np.ascontiguousarray(plain, dtype=np.float64), valid)
+    return Column("object", values.to_pylist())
+
+
+def _column_from_list(items: list[Any], wanted: str) -> Column:
+    """Python values as a typed column; a value that does not fit says which it is."""
+    data = np.zeros(len(items), dtype=_DTYPES[wanted])
+    valid = np.ones(len(items), dtype=np.uint8)
+    for i, item in enumerate(items):
+        if item is None:
+            valid[i] = 0
+        else:
+            data[i] = checked_value(item, wanted)
+    return Column(wanted, data, None if valid.all() else valid)
+
+
+def checked_value(value: Any, wanted: str) -> Any:
+    """A Python value as what a column of a type stores, or a clear error."""
+    if wanted == "timestamp":
+        return to_micros(value)
+    fits = {"float64": (int, float, np.number), "int64": (int, np.integer), "bool": (bool,)}
+    allowed: tuple[type, ...] = (*fits[wanted], np.bool_, bool)
+    if not isinstance(value, allowed):
+        raise TypeError(
+            f"this window holds {wanted} values, and {value!r} ({type(value).__name__}) was "
+            "given; convert it, or make the window with operator.over(…) for another type"
+        )
+    if wanted == "float64":
+        return float(value)
+    if wanted == "int64" and not -(2**63) <= int(value) < 2**63:
+        raise OverflowError(f"{value} does not fit int64; use a window over float64")
+    return int(value)
+
+
+def to_micros(value: Any) -> int:
+    """A time as int64 microseconds since 1970 in UTC; one without a zone is taken as UTC."""
+    if isinstance(value, np.datetime64):
+        return int(_floor_micros(np.array([value]))[0])
+    if isinstance(value, datetime):
+        at = value if value.tzinfo else value.replace(tzinfo=UTC)
+        since = at - datetime(1970, 1, 1, tzinfo=UTC)
+        return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    raise TypeError(f"{value!r} is no time; give a datetime, a numpy datetime64 or microseconds")
+
+
+def answers_from_columns(
+    answer: Answer, columns: list[tuple[Array, Array | None]], kind: str
+) -> Any:
+    """Output columns, in order, as answers of the kind that went in."""
+    if answer.fields:
+        made = [(n, answers_from_columns(a, columns, kind)) for n, a in answer.fields]
+        if kind == "numpy":
+            return tuple(v for _, v in made)
+        if kind == "arrow":
+            return pa.StructArray.from_arrays([v for _, v in made], names=[n for n, _ in made])
+        rows = zip(*(v for _, v in made), strict=True)
+        flat = all(not a.fields for _, a in answer.fields)
+        whole = flat and any(a.nullable for _, a in answer.fields)
+        return [None if whole and all(x is None for x in row) else row for row in rows]
+    data, valid = columns.pop(0)
+    present = None if valid is None or valid.all() else valid.astype(bool)
+    if answer.type == "bool":
+        data = data.astype(bool)
+    elif answer.type == "timestamp":
+        data = data.view("M8[us]")
+    if kind == "arrow":
+        if data.ndim == 2:
+            flat_values = pa.array(data.reshape(-1))
+            return pa.FixedSizeListArray.from_arrays(flat_values, data.shape[1])
+        return pa.array(data, mask=None if present is None else ~present)
+    if kind == "numpy":
+        if present is None:
+            return data
+        if answer.type == "float64":
+            return np.where(present, data, np.nan)
+        return np.ma.MaskedArray(data, mask=~present)
+    if data.ndim == 2:
+        return list(data)
+    items = list(data) if answer.type == "timestamp" else data.tolist()
+    if present is not None:
+        items = [v if ok else None for v, ok in zip(items, present.tolist(), strict=True)]
+    return items
+
+
+def answers_from_list(items: list[Any], kind: str, fields: Sequence[str] = ()) -> Any:
+    """Answers as Python values, as the kind that went in."""
+    if kind == "list":
+        return items
+    first = next((x for x in items if x is not None), None)
+    if isinstance(first, tuple) and fields:
+        width = len(first)
+        columns = [[None if x is None else x[i] for x in items] for i in range(width)]
+        made = [answers_from_list(c, kind) for c in columns]
+        if kind == "numpy":
+            return tuple(made)
+        return pa.StructArray.from_arrays(made, names=list(fields))
+    if kind == "arrow":
+        return pa.array(items, from_pandas=False)
+    return _numpy_from_list(items, first)
+
+
+def _numpy_from_list(items: list[Any], first: Any) -> Array:
+    """A typed array where the values are of one numeric type, else an array of objects."""
+    if isinstance(first, np.ndarray):
+        return np.stack(items)
+    types = {type(x) for x in items if x is not None}
+    empty = np.array([x is None for x in items])
+    if types and types <= {float, int, np.float64} and not types <= {int}:
+        return np.array([np.nan if x is None else x for x in items], dtype=np.float64)
+    for kinds, dtype in (({bool, np.bool_}, bool), ({int, np.int64}, np.int64)):
+        if types and types <= kinds and all(-(2**63) <= x < 2**63 for x in items if x is not None):
+            data = np.array([0 if x is None else x for x in items], dtype=dtype)
+            return np.ma.MaskedArray(data, mask=empty) if empty.any() else data
+    if types == {np.datetime64}:
+        return np.array([np.datetime64("NaT") if x is None else x for x in items], dtype="M8[us]")
+    made = np.empty(len(items), dtype=object)
+    made[:] = items
+    return made

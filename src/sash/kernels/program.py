@@ -1,0 +1,247 @@
+"""A kernel specialised to an operator: compiled, checked, or on objects.
+
+compiled   numba, on raw memory                   scalar, tuple and vector partials
+checked    the same text, in plain Python         the same, with SASH_JIT=0
+objects    the kernel's own functions on lists    any partial, any value
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..operators.contract import Operator
+from . import cache, objects
+from .freeze import CannotFreeze, Frozen, thaw
+from .layout import Answer, Layout, Leaf, Refused, layout_by_numba, layout_by_trial, leaf_operators
+from .text import constants, kernel_text, words_text
+
+__all__ = ["InterpretedWarning", "Kernel", "Program", "specialise"]
+
+_ROLES = ("lift", "combine", "lower", "inverse")
+
+
+class InterpretedWarning(UserWarning):
+    """An operator that numba does not compile runs in plain Python instead."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An algorithm as plain functions over the words of `slots`.
+
+    `entries` are the functions called from Python.  A memory has `scratch` slots first, then
+    `each` slots for every element there is room for; `link` adds an integer to each slot.
+    """
+
+    name: str
+    functions: tuple[Callable[..., Any], ...]
+    entries: tuple[str, ...]
+    scratch: int = 0
+    each: int = 1
+    link: bool = False
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel's functions for one operator; `layout` is None where partials are objects."""
+
+    mode: str  # compiled, checked or objects
+    operator: Operator
+    run: Any
+    layout: Layout | None
+
+
+_programs: WeakKeyDictionary[Operator, dict[str, Program]] = WeakKeyDictionary()
+_layouts: WeakKeyDictionary[Operator, tuple[Layout, Any]] = WeakKeyDictionary()
+_warned: set[Any] = set()
+
+
+def jit_enabled() -> bool:
+    """Whether kernels are compiled: not if the environment says SASH_JIT=0."""
+    return os.environ.get("SASH_JIT", "1") != "0"
+
+
+def specialise(kernel: Kernel, operator: Operator) -> Program:
+    """The kernel for this operator, compiled if it can be."""
+    mine = _programs.setdefault(operator, {})
+    if kernel.name not in mine:
+        mine[kernel.name] = _specialise(kernel, operator)
+    return mine[kernel.name]
+
+
+def _specialise(kernel: Kernel, operator: Operator) -> Program:
+    if not operator.types or not operator.compile or operator.shape == "object":
+        return _on_objects(kernel, operator)
+    try:
+        if not jit_enabled():
+            return _checked(kernel, operator)
+        return _compiled(kernel, operator)
+    except Refused as error:
+        if (operator.name, str(error)) not in _warned:
+            _warned.add((operator.name, str(error)))
+            warnings.warn(
+                f"{operator.name} runs in plain Python, because numba refused its {error}",
+                InterpretedWarning,
+                stacklevel=6,
+            )
+        return _on_objects(kernel, operator)
+
+
+def _on_objects(kernel: Kernel, operator: Operator) -> Program:
+    """The kernel's functions with their words bound to Python lists."""
+    names: dict[str, Any] = {"__builtins__": __builtins__, **objects.words(operator)}
+    for function in kernel.functions:
+        for key, value in function.__globals__.items():  # type: ignore[attr-defined]
+            if isinstance(value, int):
+                names.setdefault(key, value)
+        code = function.__code__  # type: ignore[attr-defined]
+        names[function.__name__] = FunctionType(code, names, function.__name__)
+    run = SimpleNamespace(**{entry: names[entry] for entry in kernel.entries})
+    return Program("objects", operator, run, None)
+
+
+def _checked(kernel: Kernel, operator: Operator) -> Program:
+    """The generated text, run by Python on memory that checks its bounds."""
+    from . import checked
+
+    layout = layout_by_trial(operator)
+    functions = _functions(operator)
+    names = {key: f"{key[1]}_{key[0]}" for key in functions}
+    text = _constants_and_code(kernel, layout, names)
+    given = {n: getattr(checked, n) for n in checked.__all__} | {"entry": checked.inner, "np": np}
+    given |= {names[key]: function for key, function in functions.items()}
+    module = cache.in_memory(f"{kernel.name} {operator.name}", text, given)
+    return Program("checked", operator, module, layout)
+
+
+def _compiled(kernel: Kernel, operator: Operator) -> Program:
+    """The generated text compiled by numba, from the cache where it can be."""
+    functions = _functions(operator)
+    frozen = Frozen()
+    try:
+        names = {key: frozen.add(f, f"{key[1]}_{key[0]}") for key, f in functions.items()}
+    except CannotFreeze:
+        return _compiled_here(kernel, operator, functions)
+    layout = _layout(operator, frozen, names)
+    code = _constants_and_code(kernel, layout, names)
+    digest = hashlib.sha256((frozen.digest() + code).encode()).hexdigest()[:24]
+    name = f"{kernel.name}_{digest}"
+    head = _HEAD.format(kernel=kernel.name, operator=operator.name)
+    text = partial("\n".join, [head, *frozen.lines, "", code])
+    module = cache.load(name, text)
+    if module is None:
+        text_here = text().replace("njit(cache=True)", "njit")
+        module = cache.in_memory(name, text_here, {})
+    return Program("compiled", operator, module, layout)
+
+
+_HEAD = '''"""{kernel} for {operator}: generated, and safe to delete."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+from numba import njit
+
+from sash.kernels.freeze import thaw
+from sash.kernels.native import *
+
+entry = njit(cache=True)
+'''
+
+
+def _compiled_here(
+    kernel: Kernel, operator: Operator, functions: dict[tuple[int, str], Any]
+) -> Program:
+    """Compiled for this process only: a function uses what cannot be written to a file."""
+    from numba import njit
+
+    from . import native
+
+    if operator not in _layouts:
+        compiled = {key: njit(function) for key, function in functions.items()}
+        _layouts[operator] = layout_by_numba(operator, compiled), compiled
+    layout, compiled = _layouts[operator]
+    names = {key: f"{key[1]}_{key[0]}" for key in functions}
+    given = {n: getattr(native, n) for n in native.__all__} | {"entry": njit, "np": np}
+    given |= {names[key]: f for key, f in compiled.items()}
+    text = _constants_and_code(kernel, layout, names)
+    module: ModuleType = cache.in_memory(f"{kernel.name} {operator.name}", text, given)
+    return Program("compiled", operator, module, layout)
+
+
+def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str]) -> Layout:
+    """The operator's layout as numba infers it, or as it was noted by an earlier process."""
+    if operator in _layouts:
+        return _layouts[operator][0]
+    leaves = leaf_operators(operator)
+    told = repr(
+        [(np.asarray(o.identity).tobytes(), o.skips, o.returns, o.fields, c) for o, c in leaves]
+    )
+    key = hashlib.sha256(f"{frozen.digest()} {operator.types} {told}".encode()).hexdigest()[:24]
+    name = f"operator_{key}"
+    facts = cache.read_facts(name)
+    if facts is None:
+        from numba import njit
+
+        module = cache.in_memory(
+            name,
+            "from importlib import import_module\nimport numpy as np\n" + "\n".join(frozen.lines),
+            {"inner": njit, "thaw": thaw},
+        )
+        layout = layout_by_numba(operator, {k: getattr(module, n) for k, n in names.items()})
+        cache.write_facts(name, _to_facts(layout))
+    else:
+        layout = _from_facts(operator, facts)
+    _layouts[operator] = layout, None
+    return layout
+
+
+def _functions(operator: Operator) -> dict[tuple[int, str], Any]:
+    """Each leaf operator's functions, by the leaf's number and the role."""
+    return {
+        (n, role): getattr(op, role)
+        for n, (op, _) in enumerate(leaf_operators(operator))
+        for role in _ROLES
+        if getattr(op, role) is not None
+    }
+
+
+def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    return "\n\n".join(
+        [
+            constants(kernel.functions),
+            words_text(layout, names, link=kernel.link),
+            kernel_text(kernel.functions, kernel.entries),
+        ]
+    )
+
+
+def _to_facts(layout: Layout) -> Any:
+    def told(answer: Answer) -> Any:
+        return [answer.type, answer.nullable, [[n, told(a)] for n, a in answer.fields]]
+
+    return [[leaf.kinds, told(a)] for leaf, a in zip(layout.leaves, layout.answers, strict=True)]
+
+
+def _from_facts(operator: Operator, facts: Any) -> Layout:
+    def made(told: Any) -> Answer:
+        return Answer(told[0], told[1], tuple((n, made(a)) for n, a in told[2]))
+
+    leaves: list[Leaf] = []
+    offset = 0
+    for (op, columns), (kinds, _) in zip(leaf_operators(operator), facts, strict=True):
+        vector = len(op.identity) if op.shape == "vector" else 0
+        leaves.append(Leaf(op, columns, kinds, vector, offset))
+        offset += leaves[-1].words
+    return Layout(operator, tuple(leaves), tuple(made(a) for _, a in facts))

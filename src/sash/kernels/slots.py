@@ -1,0 +1,81 @@
+"""The words kernels are written in.
+
+A kernel is a handful of plain functions over a memory `m`: a header of integers, and numbered
+slots that each hold one partial (and, if the kernel asks for it, one integer link).  What these
+words do depends on the operator, so each is bound when the kernel is specialised: to generated
+code on a flat buffer (`text`), or to Python lists for object partials (`objects`).  The
+functions here only declare them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeAlias
+
+Memory: TypeAlias = Any  # an address for compiled kernels, an object for others
+Columns: TypeAlias = Any  # the input columns
+Outputs: TypeAlias = Any  # where answers go
+
+#: Header fields that every kernel has.  Positions in the stream only ever grow: an element
+#: at position p of a window with room for CAPACITY (a power of two) has p & (CAPACITY - 1)
+#: for its place, and START <= p < END.  Fields from OWN on are the kernel's own.
+CAPACITY, START, END, OWN = 0, 1, 2, 3
+HEADER = 12  # words
+
+
+def _declared() -> NoReturn:
+    raise RuntimeError("this word has a meaning only inside a specialised kernel")
+
+
+def get(m: Memory, field: int) -> int:
+    """A field of the header."""
+    _declared()
+
+
+def put(m: Memory, field: int, value: int) -> None:
+    """Set a field of the header."""
+    _declared()
+
+
+def combine(m: Memory, dst: int, left: int, right: int) -> None:
+    """slot[dst] = slot[left] combined with slot[right]; dst may be either of them."""
+    _declared()
+
+
+def inverse(m: Memory, dst: int, total: int, old: int) -> None:
+    """slot[dst] = slot[total] without its oldest part slot[old]."""
+    _declared()
+
+
+def copy(m: Memory, dst: int, src: int) -> None:
+    """slot[dst] = slot[src]."""
+    _declared()
+
+
+def clear(m: Memory, dst: int) -> None:
+    """slot[dst] = identity."""
+    _declared()
+
+
+def drop(m: Memory, dst: int) -> None:
+    """The slot is not needed any more: let go of the objects it holds, if it holds any."""
+    _declared()
+
+
+def lift(m: Memory, dst: int, columns: Columns, row: int) -> None:
+    """slot[dst] = the partial of one row of the input."""
+    _declared()
+
+
+def lower(m: Memory, src: int, outputs: Outputs, row: int) -> None:
+    """One row of the output = the answer of slot[src]."""
+    _declared()
+
+
+def link(m: Memory, slot: int) -> int:
+    """The integer beside a slot's partial."""
+    _declared()
+
+
+def set_link(m: Memory, slot: int, value: int) -> None:
+    """Set the integer beside a slot's partial."""
+    _declared()

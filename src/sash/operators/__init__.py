@@ -1,0 +1,4 @@
+from .contract import Operator, operator
+from .numeric import *
+from .order import *
+from .together import together

@@ -1,0 +1,117 @@
+"""Plain Python values as bytes and back, so that partials can leave the process unpickled."""
+
+from __future__ import annotations
+
+import struct
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+__all__ = ["decode_value", "encode_value"]
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+def encode_value(value: Any) -> bytes:
+    """A None, bool, number, string, bytes, date, datetime, or tuple, list, set or dict of them.
+
+    >>> decode_value(encode_value((1, "a", None, 2.5)))
+    (1, 'a', None, 2.5)
+    """
+    out = bytearray()
+    _write(out, value)
+    return bytes(out)
+
+
+def decode_value(data: bytes) -> Any:
+    """What `encode_value` was given."""
+    value, at = _read(data, 0)
+    if at != len(data):
+        raise ValueError(f"{len(data) - at} bytes too many after a value")
+    return value
+
+
+def _write(out: bytearray, value: Any) -> None:
+    if value is None:
+        out += b"N"
+    elif isinstance(value, bool | np.bool_):
+        out += b"T" if value else b"F"
+    elif isinstance(value, int | np.integer):
+        raw = int(value).to_bytes((int(value).bit_length() + 8) // 8, "little", signed=True)
+        out += b"i" + struct.pack("<I", len(raw)) + raw
+    elif isinstance(value, float | np.floating):
+        out += b"f" + struct.pack("<d", float(value))
+    elif isinstance(value, str):
+        _write_bytes(out, b"s", value.encode("utf-8", "surrogatepass"))
+    elif isinstance(value, bytes):
+        _write_bytes(out, b"b", value)
+    elif isinstance(value, Decimal):
+        _write_bytes(out, b"D", str(value).encode())
+    elif isinstance(value, datetime):
+        plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        micros = (plain - _EPOCH) // timedelta(microseconds=1)
+        out += (b"z" if value.tzinfo else b"t") + struct.pack("<q", micros)
+    elif isinstance(value, date):
+        out += b"d" + struct.pack("<q", value.toordinal())
+    elif isinstance(value, np.datetime64):
+        out += b"M" + struct.pack("<q", int(value.astype("M8[us]").view(np.int64)))
+    elif isinstance(value, tuple | list | frozenset):
+        out += {tuple: b"(", list: b"["}.get(type(value), b"{")
+        out += struct.pack("<I", len(value))
+        for item in value:
+            _write(out, item)
+    elif isinstance(value, dict):
+        out += b":" + struct.pack("<I", len(value))
+        for key, item in value.items():
+            _write(out, key)
+            _write(out, item)
+    else:
+        raise TypeError(
+            f"{value!r} ({type(value).__name__}) has no bytes form; give the operator encode and "
+            "decode functions of its own"
+        )
+
+
+def _write_bytes(out: bytearray, mark: bytes, raw: bytes) -> None:
+    out += mark + struct.pack("<I", len(raw)) + raw
+
+
+def _read(data: bytes, at: int) -> tuple[Any, int]:
+    mark = data[at : at + 1]
+    at += 1
+    if mark in b"NTF" and mark:
+        return {b"N": None, b"T": True, b"F": False}[mark], at
+    if mark == b"f":
+        return struct.unpack_from("<d", data, at)[0], at + 8
+    if mark in b"ztdM" and mark:
+        (n,) = struct.unpack_from("<q", data, at)
+        at += 8
+        if mark == b"d":
+            return date.fromordinal(n), at
+        if mark == b"M":
+            return np.datetime64(n, "us"), at
+        plain = _EPOCH + timedelta(microseconds=n)
+        return (plain.replace(tzinfo=UTC) if mark == b"z" else plain), at
+    if mark not in (b"i", b"s", b"b", b"D", b"(", b"[", b"{", b":"):
+        raise ValueError(f"no value starts with {mark!r}")
+    (n,) = struct.unpack_from("<I", data, at)
+    at += 4
+    if mark in b"isbD":
+        raw = data[at : at + n]
+        if len(raw) != n:
+            raise ValueError("the bytes end inside a value")
+        at += n
+        if mark == b"i":
+            return int.from_bytes(raw, "little", signed=True), at
+        if mark == b"s":
+            return raw.decode("utf-8", "surrogatepass"), at
+        return (raw if mark == b"b" else Decimal(raw.decode())), at
+    items = []
+    for _ in range(n * 2 if mark == b":" else n):
+        item, at = _read(data, at)
+        items.append(item)
+    if mark == b":":
+        return dict(zip(items[::2], items[1::2], strict=True)), at
+    return {b"(": tuple, b"[": list, b"{": frozenset}[mark](items), at

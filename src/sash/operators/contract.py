@@ -1,0 +1,413 @@
+"""What an operator is: the contract every aggregator works against.
+
+An operator turns events into partials (`lift`), joins the partials of two neighbouring
+spans of the stream (`combine`, associative, with `identity` for the empty span), and turns
+a partial into an answer (`lower`).  For example the mean:
+
+    lift(4.0)                     -> (1, 4.0)
+    combine((1, 4.0), (2, 11.0))  -> (3, 15.0)
+    lower((3, 15.0))              -> 5.0
+
+A partial has one of four shapes, told from `identity`:
+
+    scalar   a bool, int or float
+    tuple    a tuple of those
+    vector   a one-dimensional numpy array; functions that make one write it into `out`
+    object   anything else
+
+The first three can be compiled; the fourth always runs in plain Python.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Operator", "Part", "operator", "same", "type_name"]
+
+#: The types a column of values can have for compiled code, and `object` for all others.
+TYPES = ("int64", "float64", "bool", "timestamp", "object")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One operator of several that run `together`, and the columns it reads."""
+
+    operator: Operator
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Operator:
+    """An aggregate operation, as functions on partials.
+
+    Made by `sash.operator(...)`, or ready in `sash.operators`.  `skips` has one entry for
+    each input column: whether a null there skips the row (else the null reaches `lift` as
+    None).  `types` are the columns' types once the operator is tied to them by `over`.
+
+    >>> from sash.operators import mean
+    >>> p = mean.combine(mean.lift(4.0), mean.lift(7.0))
+    >>> mean.lower(p)
+    5.5
+    """
+
+    name: str
+    identity: Any
+    lift: Callable[..., Any]
+    combine: Callable[..., Any]
+    lower: Callable[[Any], Any] | None = None
+    inverse: Callable[..., Any] | None = None
+    commutative: bool = False
+    encode: Callable[[Any], bytes] | None = None
+    decode: Callable[[bytes], Any] | None = None
+    equal: Callable[[Any, Any], bool] | None = None
+    skips: tuple[bool, ...] = (True,)
+    fields: tuple[str, ...] = ()
+    compile: bool = True
+    types: tuple[str, ...] = ()
+    returns: tuple[str, ...] = ()
+    typed: Callable[[tuple[str, ...]], Operator | None] | None = None
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def shape(self) -> str:
+        """The partial's shape: scalar, tuple, vector or object.
+
+        >>> from sash.operators import collect, variance
+        >>> variance.shape, collect.shape
+        ('tuple', 'object')
+        """
+        if self.parts:
+            shapes = {p.operator.shape for p in self.parts}
+            return "object" if "object" in shapes else "tuple"
+        if isinstance(self.identity, np.ndarray):
+            return "vector"
+        if _is_scalar(self.identity):
+            return "scalar"
+        if (
+            isinstance(self.identity, tuple)
+            and self.identity
+            and all(_is_scalar(x) for x in self.identity)
+        ):
+            return "tuple"
+        return "object"
+
+    @property
+    def invertible(self) -> bool:
+        """Whether the oldest part of a partial can be taken out again.
+
+        >>> from sash.operators import count, max
+        >>> count.invertible, max.invertible
+        (True, False)
+        """
+        return self.inverse is not None
+
+    def over(self, *types: Any) -> Operator:
+        """The same operator tied to the types of its input columns.
+
+        A type is given as a Python type, a numpy dtype or a name.  Tied to numbers, times
+        or bools, an operator can run compiled; an untied one accepts any Python value.
+
+        >>> from sash.operators import max
+        >>> max.over(float)
+        <operator max(float64)>
+        """
+        names = tuple(type_name(t) for t in types)
+        if len(names) != len(self.skips):
+            raise TypeError(
+                f"{self.name} reads {len(self.skips)} column(s), but {len(names)} type(s) "
+                f"were given: {', '.join(names) or 'none'}"
+            )
+        if self.types:
+            if names != self.types:
+                raise TypeError(
+                    f"{self!r} is tied to its types already and cannot be used over "
+                    f"({', '.join(names)}); start again from the operator without types"
+                )
+            return self
+        if self.parts:
+            parts = tuple(
+                dataclasses.replace(p, operator=p.operator.over(*(names[c] for c in p.columns)))
+                for p in self.parts
+            )
+            return _join(parts, len(self.skips), name=self.name, types=names)
+        made = self.typed(names) if self.typed else None
+        return dataclasses.replace(
+            made or self,
+            name=self.name,
+            skips=self.skips,
+            types=names,
+            compile=self.compile and "object" not in names,
+        )
+
+    def ignore_nulls(self) -> Operator:
+        """The same operator with rows skipped where any of its columns is null.
+
+        Most operators do so already; `count`, `first` and `last` do not.
+
+        >>> from sash.operators import first
+        >>> first.ignore_nulls().skips
+        (True,)
+        """
+        return dataclasses.replace(self, skips=(True,) * len(self.skips))
+
+    def fold(self, values: Sequence[Any]) -> Any:
+        """The partial of a sequence of values, by lifting and combining one after another.
+
+        Values of an operator over several columns are tuples.
+
+        >>> from sash.operators import sum
+        >>> sum.lower(sum.fold([1, None, 5]))
+        6
+        """
+        lift, combine = self.python_lift(), self.python_combine()
+        partial = self.identity
+        for value in values:
+            partial = combine(partial, lift(value))
+        return partial
+
+    def python_lift(self) -> Callable[[Any], Any]:
+        """`lift` as a plain function from one value (a tuple, for several columns) to a new
+        partial, with nulls skipped as declared."""
+        lift, identity, skips = self.lift, self.identity, self.skips
+        vector = self.shape == "vector"
+
+        def lift_value(value: Any) -> Any:
+            row = (value,) if len(skips) == 1 else value
+            if any(skip and x is None for x, skip in zip(row, skips, strict=True)):
+                return identity.copy() if vector else identity
+            if vector:
+                out = identity.copy()
+                lift(out, *row)
+                return out
+            return lift(*row)
+
+        return lift_value
+
+    def python_combine(self) -> Callable[[Any, Any], Any]:
+        """`combine` as a plain function of two partials that returns a new one."""
+        return self._returning(self.combine)
+
+    def python_inverse(self) -> Callable[[Any, Any], Any]:
+        """`inverse` as a plain function: what is left of `total` without its oldest part."""
+        if self.inverse is None:
+            raise TypeError(f"{self!r} has no inverse")
+        return self._returning(self.inverse)
+
+    def python_lower(self) -> Callable[[Any], Any]:
+        """`lower` as a plain function; without one, the answer is the partial itself."""
+        if self.lower is not None:
+            return self.lower
+        return _copy if self.shape == "vector" else _itself
+
+    def _returning(self, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+        if self.shape != "vector":
+            return function
+        identity = self.identity
+
+        def write(a: Any, b: Any) -> Any:
+            out = np.empty_like(identity)
+            function(out, a, b)
+            return out
+
+        return write
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}{'(' + ', '.join(self.types) + ')' if self.types else ''}>"
+
+
+def operator(
+    *,
+    identity: Any,
+    lift: Callable[..., Any],
+    combine: Callable[..., Any],
+    lower: Callable[[Any], Any] | None = None,
+    inverse: Callable[..., Any] | None = None,
+    commutative: bool = False,
+    encode: Callable[[Any], bytes] | None = None,
+    decode: Callable[[bytes], Any] | None = None,
+    equal: Callable[[Any, Any], bool] | None = None,
+    name: str | None = None,
+    fields: Sequence[str] = (),
+    compile: bool = True,
+) -> Operator:
+    """Make an operator from plain Python functions.
+
+    `lift(x)`, or `lift(x, y, …)` for several columns, makes the partial of one event;
+    `combine(a, b)` joins two neighbouring partials, older first, and must be associative with
+    `identity` neutral; `lower(a)` gives the answer, None for null.  `inverse(total, old)`
+    gives what is left of `total` when its oldest part `old` leaves.  If `identity` is a numpy
+    array, `lift(out, x)`, `combine(out, a, b)` and `inverse(out, total, old)` write their result
+    into `out`, which is never one of the others.  `compile=False` keeps it in plain Python.
+
+    >>> import sash
+    >>> clamped = sash.operator(
+    ...     identity=0, lift=lambda x: x, combine=lambda a, b: min(a + b, 100), name="clamped"
+    ... )
+    >>> clamped.fold([30, 50, 40])
+    100
+    """
+    functions = {"lift": lift, "combine": combine, "lower": lower, "inverse": inverse}
+    functions |= {"encode": encode, "decode": decode, "equal": equal}
+    for role, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{role} must be a function, not {function!r}")
+    if identity is None:
+        raise TypeError(
+            "identity must be a partial that combine accepts (emptiness is a value of its "
+            "own, such as 0, (0, 0.0) or an empty tuple), not None"
+        )
+    if (encode is None) != (decode is None):
+        raise TypeError("encode and decode go together: give both or neither")
+    if isinstance(identity, np.ndarray) and identity.ndim != 1:
+        raise TypeError(
+            f"a vector partial has one dimension, but identity has shape {identity.shape}; "
+            "flatten it and index it inside combine"
+        )
+    made = Operator(
+        name=name or "operator",
+        identity=identity,
+        lift=lift,
+        combine=combine,
+        lower=lower,
+        inverse=inverse,
+        commutative=bool(commutative),
+        encode=encode,
+        decode=decode,
+        equal=equal,
+        fields=tuple(fields),
+        compile=compile,
+    )
+    columns = _positional(lift) - (made.shape == "vector")
+    if columns < 1:
+        raise TypeError("lift must take the value of at least one column")
+    return dataclasses.replace(made, skips=(True,) * columns)
+
+
+def type_name(given: Any) -> str:
+    """The name of a column type, from a name, a Python type or a numpy dtype."""
+    if isinstance(given, str) and given in TYPES:
+        return given
+    if given in (datetime,) or given == "datetime":
+        return "timestamp"
+    if given in (str, bytes, object):
+        return "object"
+    try:
+        dtype = np.dtype(given)
+    except TypeError:
+        raise TypeError(
+            f"{given!r} is no column type; give one of {', '.join(TYPES)}, a Python type or "
+            "a numpy dtype"
+        ) from None
+    if dtype.kind == "u" and dtype.itemsize == 8:
+        raise TypeError("uint64 does not fit int64; convert the column to int64 or float64")
+    return {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "M": "timestamp"}.get(
+        dtype.kind, "object"
+    )
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two partials or answers are equal, NaN being equal to NaN.
+
+    >>> same((1, float("nan")), (1, float("nan")))
+    True
+    """
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return bool(np.array_equal(a, b))
+    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if a is b:
+        return True
+    if a is None or b is None:
+        return False
+    return bool(a == b) or bool(a != a and b != b)
+
+
+def _join(
+    parts: tuple[Part, ...], columns: int, *, name: str, types: tuple[str, ...] = ()
+) -> Operator:
+    """Several operators as one; a partial is the tuple of theirs."""
+    ops = [p.operator for p in parts]
+    lifts = [
+        (o.python_lift(), p.columns if len(p.columns) != 1 else p.columns[0])
+        for o, p in zip(ops, parts, strict=True)
+    ]
+    combines = [o.python_combine() for o in ops]
+    lowers = [o.python_lower() for o in ops]
+    equals = [o.equal or same for o in ops]
+
+    def lift(*row: Any) -> Any:
+        return tuple(
+            f(row[c] if isinstance(c, int) else tuple(row[i] for i in c)) for f, c in lifts
+        )
+
+    def combine(a: Any, b: Any) -> Any:
+        return tuple(f(x, y) for f, x, y in zip(combines, a, b, strict=True))
+
+    def lower(a: Any) -> Any:
+        return tuple(f(x) for f, x in zip(lowers, a, strict=True))
+
+    def equal(a: Any, b: Any) -> bool:
+        return all(f(x, y) for f, x, y in zip(equals, a, b, strict=True))
+
+    inverse = None
+    if all(o.invertible for o in ops):
+        inverses = [o.python_inverse() for o in ops]
+
+        def take_out(a: Any, b: Any) -> Any:
+            return tuple(f(x, y) for f, x, y in zip(inverses, a, b, strict=True))
+
+        inverse = take_out
+    return Operator(
+        name=name,
+        identity=tuple(o.identity for o in ops),
+        lift=lift,
+        combine=combine,
+        lower=lower,
+        inverse=inverse,
+        commutative=all(o.commutative for o in ops),
+        equal=equal,
+        skips=(False,) * columns,
+        fields=_names(ops),
+        compile=all(o.compile for o in ops),
+        types=types,
+        parts=parts,
+    )
+
+
+def _names(ops: Sequence[Operator]) -> tuple[str, ...]:
+    """Names for the answers of several operators, made different where they are not."""
+    names: list[str] = []
+    for op in ops:
+        name, n = op.name, 2
+        while name in names:
+            name, n = f"{op.name}_{n}", n + 1
+        names.append(name)
+    return tuple(names)
+
+
+def _positional(function: Callable[..., Any]) -> int:
+    """How many positional arguments a function takes (one, where it does not tell)."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 1
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters) or 1
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating)
+
+
+def _itself(partial: Any) -> Any:
+    return partial
+
+
+def _copy(partial: Any) -> Any:
+    return partial.copy()

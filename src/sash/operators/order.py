@@ -1,0 +1,225 @@
+"""Operators that pick by order: least, greatest, and what stands beside them.
+
+NaN is the greatest number; among equals, the first in order wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .codec import decode_value, encode_value
+from .contract import Operator
+from .ranks import ABOVE, BELOW, float_key, float_value, rank, zero_of
+
+__all__ = ["arg_max", "arg_min", "max", "max_count", "min", "min_count", "span"]
+
+
+def _extreme(name: str, type_: str, *, greatest: bool) -> Operator:
+    """min or max: (whether there is a value, its key)."""
+    r = rank(type_)
+    to_key, to_value = r.key, r.value
+    beats = _beats(greatest)
+
+    def lift(x: Any) -> Any:
+        return (True, to_key(x))
+
+    def combine(a: Any, b: Any) -> Any:
+        if not b[0]:
+            return a
+        if not a[0] or beats(b[1], a[1]):
+            return b
+        return a
+
+    def lower(a: Any) -> Any:
+        return to_value(a[1]) if a[0] else None
+
+    return Operator(
+        name,
+        (False, r.zero),
+        lift,
+        combine,
+        lower,
+        commutative=True,
+        returns=(r.returns,),
+        **_codec(type_),
+    )
+
+
+def _float_extreme(name: str, *, greatest: bool) -> Operator:
+    """min or max of floats: the key alone, with one beyond all floats for emptiness."""
+    empty = BELOW if greatest else ABOVE
+
+    def lower(key: int) -> float | None:
+        return None if key == empty else float_value(key)
+
+    combine = _larger if greatest else _smaller
+    return Operator(name, empty, float_key, combine, lower, commutative=True)
+
+
+def _larger(a: int, b: int) -> int:
+    return a if a >= b else b
+
+
+def _smaller(a: int, b: int) -> int:
+    return a if a <= b else b
+
+
+def _above(a: Any, b: Any) -> bool:
+    return a > b  # type: ignore[no-any-return]
+
+
+def _below(a: Any, b: Any) -> bool:
+    return a < b  # type: ignore[no-any-return]
+
+
+def _beats(greatest: bool) -> Callable[[Any, Any], bool]:
+    return _above if greatest else _below
+
+
+def _codec(type_: str) -> dict[str, Any]:
+    """Bytes for partials that are objects."""
+    return {"encode": encode_value, "decode": decode_value} if type_ == "object" else {}
+
+
+def _make_extreme(name: str, *, greatest: bool) -> Operator:
+    def typed(types: tuple[str, ...]) -> Operator | None:
+        if types[0] == "float64":
+            return _float_extreme(name, greatest=greatest)
+        return _extreme(name, types[0], greatest=greatest)
+
+    generic = _extreme(name, "object", greatest=greatest)
+    return _with(generic, typed)
+
+
+def _with(generic: Operator, typed: Callable[[tuple[str, ...]], Operator | None]) -> Operator:
+    import dataclasses
+
+    return dataclasses.replace(generic, typed=typed)
+
+
+def _span(type_: str) -> Operator:
+    """max - min: (whether there is a value, least key, greatest key)."""
+    r = rank(type_)
+    to_key, to_value = r.key, r.value
+    integer = type_ in ("int64", "bool", "timestamp")
+
+    def lift(x: Any) -> Any:
+        k = to_key(x)
+        return (True, k, k)
+
+    def combine(a: Any, b: Any) -> Any:
+        if not a[0]:
+            return b
+        if not b[0]:
+            return a
+        return (True, b[1] if b[1] < a[1] else a[1], b[2] if b[2] > a[2] else a[2])
+
+    def lower(a: Any) -> Any:
+        return to_value(a[2]) - to_value(a[1]) if a[0] else None
+
+    def lower_integer(a: Any) -> Any:
+        if not a[0]:
+            return None
+        if a[1] < 0 and a[2] > 9223372036854775807 + a[1]:
+            raise OverflowError("the span leaves int64")
+        return int(a[2]) - int(a[1])
+
+    return Operator(
+        "span",
+        (False, r.zero, r.zero),
+        lift,
+        combine,
+        lower_integer if integer else lower,
+        commutative=True,
+        **_codec(type_),
+    )
+
+
+def _extreme_count(name: str, type_: str, *, greatest: bool) -> Operator:
+    """How often the least or greatest value occurs: (times, its key)."""
+    r = rank(type_)
+    to_key = r.key
+    beats = _beats(greatest)
+
+    def lift(x: Any) -> Any:
+        return (1, to_key(x))
+
+    def combine(a: Any, b: Any) -> Any:
+        if a[0] == 0:
+            return b
+        if b[0] == 0:
+            return a
+        if a[1] == b[1]:
+            return (a[0] + b[0], a[1])
+        return b if beats(b[1], a[1]) else a
+
+    def lower(a: Any) -> Any:
+        return a[0]
+
+    return Operator(name, (0, r.zero), lift, combine, lower, commutative=True, **_codec(type_))
+
+
+def _make_extreme_count(name: str, *, greatest: bool) -> Operator:
+    def typed(types: tuple[str, ...]) -> Operator:
+        return _extreme_count(name, types[0], greatest=greatest)
+
+    return _with(_extreme_count(name, "object", greatest=greatest), typed)
+
+
+def _arg(name: str, types: tuple[str, ...], *, greatest: bool) -> Operator:
+    """What stands beside the least or greatest: (there is one, its key, beside it is a value,
+    that value)."""
+    r = rank(types[0])
+    to_key = r.key
+    zero = zero_of(types[1])
+    beats = _beats(greatest)
+
+    def lift(measure: Any, what: Any) -> Any:
+        if what is None:
+            return (True, to_key(measure), False, zero)
+        return (True, to_key(measure), True, what)
+
+    def combine(a: Any, b: Any) -> Any:
+        if not b[0]:
+            return a
+        if not a[0] or beats(b[1], a[1]):
+            return b
+        return a
+
+    def lower(a: Any) -> Any:
+        return a[3] if a[0] and a[2] else None
+
+    return Operator(
+        name,
+        (False, r.zero, False, zero),
+        lift,
+        combine,
+        lower,
+        skips=(True, False),
+        returns=(rank(types[1]).returns,),
+        **_codec("object" if "object" in types else ""),
+    )
+
+
+def _make_arg(name: str, *, greatest: bool) -> Operator:
+    def typed(types: tuple[str, ...]) -> Operator:
+        return _arg(name, types, greatest=greatest)
+
+    return _with(_arg(name, ("object", "object"), greatest=greatest), typed)
+
+
+#: The least value; NaN only if there is nothing else.
+min = _make_extreme("min", greatest=False)
+#: The greatest value, NaN above all.
+max = _make_extreme("max", greatest=True)
+#: The greatest value less the least.
+span = _with(_span("object"), lambda types: _span(types[0]))
+#: How many values equal the least one.
+min_count = _make_extreme_count("min_count", greatest=False)
+#: How many values equal the greatest one.
+max_count = _make_extreme_count("max_count", greatest=True)
+#: Of (measure, what): the `what` beside the least measure, the first of equals.
+arg_min = _make_arg("arg_min", greatest=False)
+#: Of (measure, what): the `what` beside the greatest measure, the first of equals.
+arg_max = _make_arg("arg_max", greatest=True)
