@@ -93,20 +93,21 @@ class InOrder:
     def insert(self, value: Any) -> None:
         """Add a value at the young end; None is null, a tuple has a value for each column."""
         core = self._core
-        if core.get(END) - core.get(START) == core.get(CAPACITY):
-            self._resize(2 * core.get(CAPACITY))
+        header = core.header
+        if header[END] - header[START] == header[CAPACITY]:
+            self._resize(2 * header[CAPACITY])
         core.fill(value)
         core.run.insert(core.m, core.cell, 0)
 
     def evict(self) -> None:
         """Drop the oldest value."""
         core = self._core
-        length = core.get(END) - core.get(START)
+        header = core.header
+        length, capacity = header[END] - header[START], header[CAPACITY]
         if not length:
             raise IndexError("evict from an empty window: insert a value first")
         core.run.evict(core.m)
-        capacity = core.get(CAPACITY)
-        if 4 * (length - 1) < capacity and capacity > SMALLEST:
+        if 4 * length <= capacity > SMALLEST:
             self._resize(capacity // 2)
 
     def query(self) -> Any:
@@ -116,7 +117,8 @@ class InOrder:
         return core.read()
 
     def __len__(self) -> int:
-        return self._core.get(END) - self._core.get(START)
+        header = self._core.header
+        return header[END] - header[START]  # type: ignore[no-any-return]
 
     def slide(self, values: Any, size: int) -> Any:
         """Insert each value in turn, with at most `size` in the window, and answer after each.
@@ -166,7 +168,8 @@ class InOrder:
         """Raise AssertionError if the structure is not as the algorithm needs it."""
         core = self._core
         capacity = core.get(CAPACITY)
-        assert capacity >= SMALLEST and capacity & (capacity - 1) == 0, capacity
+        assert capacity >= SMALLEST
+        assert capacity & (capacity - 1) == 0, f"capacity {capacity} is no power of two"
         assert 0 <= core.get(START) <= core.get(END) <= core.get(START) + capacity
         assert capacity == SMALLEST or 4 * len(self) >= capacity // 2, "memory was not given back"
 

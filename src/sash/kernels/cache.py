@@ -61,7 +61,8 @@ def load(name: str, text: Callable[[], str]) -> ModuleType | None:
     if not path.exists() and not _write_once(path, text()):
         return None
     spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:

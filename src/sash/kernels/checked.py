@@ -14,15 +14,22 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "column_byte",
+    "column_f",
+    "column_i",
     "inner",
-    "load_byte",
     "load_f",
+    "load_h",
     "load_i",
+    "load_table",
     "load_u",
+    "output_byte",
+    "output_f",
+    "output_i",
     "register",
     "some",
-    "store_byte",
     "store_f",
+    "store_h",
     "store_i",
     "store_u",
     "view_f",
@@ -78,7 +85,11 @@ def _access(dtype: Any, plain: Callable[[Any], Any]) -> tuple[Any, Any]:
 load_i, store_i = _access(np.int64, int)
 load_u, store_u = _access(np.uint64, np.uint64)
 load_f, store_f = _access(np.float64, float)
-load_byte, store_byte = _access(np.uint8, int)
+load_h, store_h = load_i, store_i
+load_table = load_i
+column_i, output_i = load_i, store_i
+column_f, output_f = load_f, store_f
+column_byte, output_byte = _access(np.uint8, int)
 
 
 def _view(dtype: Any) -> Callable[[int, int], Any]:

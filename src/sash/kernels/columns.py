@@ -181,9 +181,8 @@ def checked_value(value: Any, wanted: str) -> Any:
     """A Python value as what a column of a type stores, or a clear error."""
     if wanted == "timestamp":
         return to_micros(value)
-    fits = {"float64": (int, float, np.number), "int64": (int, np.integer), "bool": (bool,)}
-    allowed: tuple[type, ...] = (*fits[wanted], np.bool_, bool)
-    if not isinstance(value, allowed):
+    fits: Any = {"float64": (int, float, np.number), "int64": (int, np.integer), "bool": ()}
+    if not isinstance(value, (*fits[wanted], np.bool_, bool)):
         raise TypeError(
             f"this window holds {wanted} values, and {value!r} ({type(value).__name__}) was "
             "given; convert it, or make the window with operator.over(…) for another type"

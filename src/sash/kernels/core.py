@@ -8,6 +8,8 @@ they look the same: `run` has the kernel's functions, `m` is the memory to give 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,18 +24,20 @@ from .slots import CAPACITY, END, HEADER, START
 
 __all__ = ["BufferCore", "Core", "ObjectCore", "make_core"]
 
-_FORMATS = {"int64": "q", "timestamp": "q", "float64": "d", "bool": "B"}
 _VECTORS: dict[str, Any] = {"i": np.int64, "u": np.uint64, "f": np.float64}
 
 
 class Core:
     """What both kinds of memory have in common."""
 
-    m: Any
-    cell: Any
-    answer: Any
+    m: Any  # the memory, as the kernel's functions take it
+    header: Any  # its header fields, by index
+    cell: Any  # a table of one input row
+    answer: Any  # a place for one answer
+    fill: Callable[[Any], None]  # put a value, or a tuple of them, into the cell
+    read: Callable[[], Any]  # what the answer is
 
-    def __init__(self, kernel: Kernel, program: Program, capacity: int) -> None:
+    def __init__(self, kernel: Kernel, program: Program) -> None:
         self.kernel = kernel
         self.program = program
         self.run = program.run
@@ -41,11 +45,7 @@ class Core:
 
     def get(self, field: int) -> int:
         """A header field."""
-        raise NotImplementedError
-
-    def set(self, field: int, value: int) -> None:
-        """Set a header field."""
-        raise NotImplementedError
+        return self.header[field]  # type: ignore[no-any-return]
 
     def slots(self, capacity: int) -> int:
         """How many slots a memory with this capacity has."""
@@ -69,7 +69,7 @@ class BufferCore(Core):
     """Typed partials in one flat buffer; compiled kernels, or the same text checked."""
 
     def __init__(self, kernel: Kernel, program: Program, capacity: int) -> None:
-        super().__init__(kernel, program, capacity)
+        super().__init__(kernel, program)
         assert program.layout is not None
         self.layout: Layout = program.layout
         self._checked = program.mode == "checked"
@@ -79,23 +79,17 @@ class BufferCore(Core):
         types = self.layout.types
         self._in = [np.zeros(1, dtype=np.uint8 if t == "bool" else np.int64) for t in types]
         self._in_valid = [np.ones(1, dtype=np.uint8) for _ in types]
-        self._in_views = [memoryview(a).cast("B").cast(_FORMATS[t]) for a, t in
-                          zip(self._in, types, strict=True)]  # fmt: skip
-        self._in_valid_views = [memoryview(a) for a in self._in_valid]
         self._in_table = self._table(list(zip(self._in, self._in_valid, strict=True)))
-        self.cell: Any = self._in_table.ctypes.data
-        self._plain = [t == "float64" for t in types]
+        self.cell = self._in_table.ctypes.data
+        self.fill = self._filler()
         if self.layout.answers:
             self._out = self._new_outputs(1)
             self._out_table = self._table(self._out)
-            self.answer: Any = self._out_table.ctypes.data
-            self._out_views = [
-                (memoryview(d).cast("B").cast(_FORMATS[a.type]) if a.type in _FORMATS else None,
-                 memoryview(v) if v is not None else None)
-                for a, (d, v) in zip(self.layout.answer.columns(), self._out, strict=True)
-            ]  # fmt: skip
+            self.answer = self._out_table.ctypes.data
+            self.read = _reader(self.layout.answer, list(self._out))
         else:
             self.answer = [None]
+            self.read = partial(self.answer.__getitem__, 0)
 
     def _keep(self, array: Array) -> Array:
         """An array that kernels may touch."""
@@ -121,15 +115,9 @@ class BufferCore(Core):
         self.buffer = self._keep(np.zeros(HEADER + self.stride * (1 + count), dtype=np.int64))
         self.pool = self.buffer[HEADER + self.stride :].reshape(count, self.stride)
         self.pool[:, self.kernel.link :] = self._identity
-        self.words = memoryview(self.buffer)
+        self.header = _cells(self.buffer[:HEADER], "int64")
         self.m = self.buffer.ctypes.data
-        self.words[CAPACITY] = capacity
-
-    def get(self, field: int) -> int:
-        return self.words[field]
-
-    def set(self, field: int, value: int) -> None:
-        self.words[field] = value
+        self.header[CAPACITY] = capacity
 
     def resize(self, capacity: int, blocks: list[tuple[int, int, int]]) -> None:
         """A new memory of another capacity, with these runs of slots copied."""
@@ -139,44 +127,39 @@ class BufferCore(Core):
         for to, start, n in blocks:
             self.pool[to : to + n] = pool[start : start + n]
 
-    def fill(self, value: Any) -> None:
-        """Put one value, or a tuple of them, into the input cell."""
-        views = self._in_views
-        row = (value,) if len(views) == 1 else value
-        if len(row) != len(views):
-            raise TypeError(f"{self.operator.name} takes {len(views)} values, not {value!r}")
-        for i, x in enumerate(row):
+    def _filler(self) -> Callable[[Any], None]:
+        """How a value gets into the input cell."""
+        types, name = self.layout.types, self.operator.name
+        views = [_cells(a, t) for a, t in zip(self._in, types, strict=True)]
+        valid = [_cells(a, "bool") for a in self._in_valid]
+
+        def put(x: Any, i: int = 0) -> None:
             if x is None:
-                self._in_valid_views[i][0] = 0
-                continue
-            self._in_valid_views[i][0] = 1
-            if type(x) is float and self._plain[i]:
-                views[i][0] = x
+                valid[i][0] = 0
+                return
+            valid[i][0] = 1
+            views[i][0] = checked_value(x, types[i])
+
+        def fill(value: Any) -> None:
+            if not isinstance(value, tuple | list) or len(value) != len(types):
+                raise TypeError(f"{name} takes {len(types)} values, not {value!r}")
+            for i, x in enumerate(value):
+                put(x, i)
+
+        if len(types) > 1:
+            return fill
+        if types[0] != "float64":
+            return put
+        view, present = views[0], valid[0]
+
+        def fill_float(x: Any) -> None:
+            if type(x) is float:
+                view[0] = x
+                present[0] = 1
             else:
-                views[i][0] = checked_value(x, self.layout.types[i])
+                put(x)
 
-    def read(self) -> Any:
-        """The answer in the output cell."""
-        if not self.layout.answers:
-            return self.answer[0]
-        return self._read(self.layout.answer, [0])
-
-    def _read(self, answer: Answer, at: list[int]) -> Any:
-        if answer.fields:
-            row = tuple(self._read(a, at) for _, a in answer.fields)
-            whole = any(a.nullable for _, a in answer.fields)
-            flat = not any(a.fields for _, a in answer.fields)
-            return None if whole and flat and all(x is None for x in row) else row
-        i = at[0]
-        at[0] += 1
-        data, valid = self._out_views[i]
-        if data is None:
-            return self._out[i][0][0].copy()
-        if valid is not None and not valid[0]:
-            return None
-        if answer.type == "bool":
-            return bool(data[0])
-        return np.datetime64(data[0], "us") if answer.type == "timestamp" else data[0]
+        return fill_float
 
     def _table(self, columns: list[tuple[Array, Array | None]]) -> Array:
         """A table of addresses, data and validity of each column."""
@@ -220,6 +203,11 @@ class BufferCore(Core):
             return answers_from_list(kept, kind, self.operator.fields)
         return answers_from_columns(self.layout.answer, list(kept[0]), kind)
 
+    def integers(self, values: Array) -> tuple[Any, Any]:
+        """Integers for a kernel: what keeps them alive, and the handle."""
+        made = self._keep(np.ascontiguousarray(values, dtype=np.int64))
+        return made, made.ctypes.data
+
     def peek(self, slot: int) -> Any:
         """A slot's partial as a Python value."""
         row = self.pool[slot, self.kernel.link :]
@@ -258,20 +246,17 @@ class ObjectCore(Core):
     m: ObjectMemory
 
     def __init__(self, kernel: Kernel, program: Program, capacity: int) -> None:
-        super().__init__(kernel, program, capacity)
+        super().__init__(kernel, program)
         self._allocate(capacity)
-        self.cell: Any = [[None] for _ in self.operator.skips]
-        self.answer: Any = [None]
+        self.cell = [[None] for _ in self.operator.skips]
+        self.answer = [None]
+        self.fill = partial(self.cell[0].__setitem__, 0) if len(self.cell) == 1 else self._fill
+        self.read = partial(self.answer.__getitem__, 0)
 
     def _allocate(self, capacity: int) -> None:
         self.m = ObjectMemory(self.slots(capacity), self.operator.identity, link=self.kernel.link)
-        self.m.header[CAPACITY] = capacity
-
-    def get(self, field: int) -> int:
-        return self.m.header[field]
-
-    def set(self, field: int, value: int) -> None:
-        self.m.header[field] = value
+        self.header = self.m.header
+        self.header[CAPACITY] = capacity
 
     def resize(self, capacity: int, blocks: list[tuple[int, int, int]]) -> None:
         """A new memory of another capacity, with these runs of slots copied."""
@@ -283,19 +268,12 @@ class ObjectCore(Core):
             if self.kernel.link:
                 self.m.links[to : to + n] = old.links[start : start + n]
 
-    def fill(self, value: Any) -> None:
-        """Put one value, or a tuple of them, into the input cell."""
-        if len(self.cell) == 1:
-            self.cell[0][0] = value
-            return
+    def _fill(self, value: Any) -> None:
+        """Put a tuple of values into the input cell."""
         if not isinstance(value, tuple | list) or len(value) != len(self.cell):
             raise TypeError(f"{self.operator.name} takes {len(self.cell)} values, not {value!r}")
         for column, x in zip(self.cell, value, strict=True):
             column[0] = x
-
-    def read(self) -> Any:
-        """The answer in the output cell."""
-        return self.answer[0]
 
     def take(self, table: Table) -> tuple[Any, Any]:
         """Input columns for a run over many rows: what keeps them alive, and the handle."""
@@ -310,6 +288,11 @@ class ObjectCore(Core):
     def give(self, kept: Any, kind: str) -> Any:
         """The answers of a run, as the kind that went in."""
         return answers_from_list(kept, kind, self.operator.fields)
+
+    def integers(self, values: Array) -> tuple[Any, Any]:
+        """Integers for a kernel: what keeps them alive, and the handle."""
+        made = values.tolist()
+        return made, made
 
     def peek(self, slot: int) -> Any:
         """A slot's partial."""
@@ -355,20 +338,52 @@ def make_core(kernel: Kernel, operator: Operator, capacity: int) -> BufferCore |
     return BufferCore(kernel, program, capacity)
 
 
+def _cells(array: Array, type_: str) -> Any:
+    """An array's cells for quick access from Python."""
+    formats: Any = {"int64": "q", "timestamp": "q", "float64": "d", "bool": "B"}
+    return memoryview(array).cast("B").cast(formats[type_])  # type: ignore[arg-type]
+
+
+def _reader(answer: Answer, columns: list[tuple[Array, Array | None]]) -> Callable[[], Any]:
+    """A function that reads one answer from its output columns (taken off the list)."""
+    if answer.fields:
+        readers = [_reader(a, columns) for _, a in answer.fields]
+        whole = any(a.nullable for _, a in answer.fields)
+
+        def read_struct() -> Any:
+            row = tuple(read() for read in readers)
+            return None if whole and all(x is None for x in row) else row
+
+        return read_struct
+    data, valid = columns.pop(0)
+    if data.ndim == 2:
+        return partial(np.copy, data[0])
+    cell = _cells(data, answer.type)
+    plain: Callable[[], Any] = partial(cell.__getitem__, 0)
+    if answer.type == "bool":
+        plain = lambda: bool(cell[0])  # noqa: E731
+    elif answer.type == "timestamp":
+        plain = lambda: np.datetime64(cell[0], "us")  # noqa: E731
+    if valid is None:
+        return plain
+    present = _cells(valid, "bool")
+    return lambda: plain() if present[0] else None
+
+
 def _encoder(operator: Operator) -> Any:
     """A function from a partial to bytes, or an error for objects that cannot leave."""
     if operator.parts:
         encoders = [_encoder(p.operator) for p in operator.parts]
 
-        def encode_parts(partial: Any) -> bytes:
-            parts = [f(x) for f, x in zip(encoders, partial, strict=True)]
+        def encode_parts(value: Any) -> bytes:
+            parts = [f(x) for f, x in zip(encoders, value, strict=True)]
             return b"".join(struct.pack("<Q", len(p)) + p for p in parts)
 
         return encode_parts
     if operator.encode is not None:
         return operator.encode
     if operator.shape == "vector":
-        return lambda partial: partial.tobytes()
+        return lambda value: value.tobytes()
     if operator.shape in ("scalar", "tuple"):
         return encode_value
     raise TypeError(
@@ -400,15 +415,16 @@ def _decoder(operator: Operator) -> Any:
     return lambda data: np.frombuffer(data, dtype=dtype).copy()
 
 
-def _pack(partial: Any, kinds: str) -> list[int]:
+def _pack(value: Any, kinds: str) -> list[int]:
     """A scalar or tuple partial as 8-byte words."""
-    fields = partial if isinstance(partial, tuple) else (partial,)
+    fields = value if isinstance(value, tuple) else (value,)
     formats = {"i": "q", "b": "q", "u": "Q", "f": "d"}
     raw = b"".join(
         struct.pack("<" + formats[k], float(x) if k == "f" else int(x))
         for k, x in zip(kinds, fields, strict=True)
     )
-    return np.frombuffer(raw, dtype=np.int64).tolist()
+    words: list[int] = np.frombuffer(raw, dtype=np.int64).tolist()
+    return words
 
 
 def _unpack(words: Array, kinds: str) -> tuple[Any, ...]:

@@ -97,8 +97,9 @@ class Frozen:
             return self.add(value, _identifier(name))
         if isinstance(value, type | BuiltinFunctionType | np.ufunc):
             owner = getattr(value, "__module__", None) or "numpy"
-            if getattr(sys.modules.get(owner), value.__name__, None) is value:
-                return f"import_module({owner!r}).{value.__name__}"
+            name_there = str(value.__name__)
+            if getattr(sys.modules.get(owner), name_there, None) is value:
+                return f"import_module({owner!r}).{name_there}"
         raise CannotFreeze(f"it uses {name}, a {type(value).__name__}, which has no text form")
 
 

@@ -14,14 +14,21 @@ from numba import carray, njit, types
 from numba.extending import intrinsic
 
 __all__ = [
+    "column_byte",
+    "column_f",
+    "column_i",
     "inner",
-    "load_byte",
     "load_f",
+    "load_h",
     "load_i",
+    "load_table",
     "load_u",
+    "output_byte",
+    "output_f",
+    "output_i",
     "some",
-    "store_byte",
     "store_f",
+    "store_h",
     "store_i",
     "store_u",
     "view_f",
@@ -34,14 +41,25 @@ inner = njit
 _I64, _I8, _F64 = ir.IntType(64), ir.IntType(8), ir.DoubleType()
 
 
-def _access(kind, llvm, align):
-    """A load and a store of one type at an address."""
+def _tagged(builder, instruction, place):
+    """Say which part of memory is touched: accesses to different parts never overlap, so the
+    compiler can keep a header field in a register while slots and columns are written."""
+    module = builder.module
+    root = module.add_metadata(["sash"])
+    part = module.add_metadata([place, root, ir.Constant(_I64, 0)])
+    tag = module.add_metadata([part, part, ir.Constant(_I64, 0)])
+    instruction.set_metadata("tbaa", tag)
+    return instruction
+
+
+def _access(kind, llvm, align, place):
+    """A load and a store of one type at an address in one part of memory."""
 
     @intrinsic
     def load(typing, address):
         def emit(context, builder, signature, args):
             pointer = builder.inttoptr(args[0], llvm.as_pointer())
-            return builder.load(pointer, align=align)
+            return _tagged(builder, builder.load(pointer, align=align), place)
 
         return kind(types.int64), emit
 
@@ -49,7 +67,7 @@ def _access(kind, llvm, align):
     def store(typing, address, value):
         def emit(context, builder, signature, args):
             pointer = builder.inttoptr(args[0], llvm.as_pointer())
-            builder.store(args[1], pointer, align=align)
+            _tagged(builder, builder.store(args[1], pointer, align=align), place)
             return context.get_dummy_value()
 
         return types.void(types.int64, kind), emit
@@ -57,10 +75,14 @@ def _access(kind, llvm, align):
     return load, store
 
 
-load_i, store_i = _access(types.int64, _I64, 8)
-load_u, store_u = _access(types.uint64, _I64, 8)
-load_f, store_f = _access(types.float64, _F64, 8)
-load_byte, store_byte = _access(types.uint8, _I8, 1)
+load_h, store_h = _access(types.int64, _I64, 8, "header")
+load_i, store_i = _access(types.int64, _I64, 8, "slots")
+load_u, store_u = _access(types.uint64, _I64, 8, "slots")
+load_f, store_f = _access(types.float64, _F64, 8, "slots")
+load_table, _ = _access(types.int64, _I64, 8, "tables")
+column_i, output_i = _access(types.int64, _I64, 8, "columns")
+column_f, output_f = _access(types.float64, _F64, 8, "columns")
+column_byte, output_byte = _access(types.uint8, _I8, 1, "columns")
 
 
 @intrinsic

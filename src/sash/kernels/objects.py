@@ -57,8 +57,15 @@ def words(operator: Operator) -> dict[str, Callable[..., Any]]:
     def set_link(m: Any, slot: int, value: int) -> None:
         m.links[slot] = value
 
+    def item(array: Any, i: int) -> int:
+        return array[i]  # type: ignore[no-any-return]
+
+    def set_item(array: Any, i: int, value: int) -> None:
+        array[i] = value
+
     made: dict[str, Callable[..., Any]] = {
-        f.__name__: f for f in (get, put, combine, copy, clear, lift, lower, link, set_link)
+        f.__name__: f
+        for f in (get, put, combine, copy, clear, lift, lower, link, set_link, item, set_item)
     }
     made["drop"] = clear
     if operator.invertible:

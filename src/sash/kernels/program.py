@@ -100,10 +100,10 @@ def _on_objects(kernel: Kernel, operator: Operator) -> Program:
     """The kernel's functions with their words bound to Python lists."""
     names: dict[str, Any] = {"__builtins__": __builtins__, **objects.words(operator)}
     for function in kernel.functions:
-        for key, value in function.__globals__.items():  # type: ignore[attr-defined]
+        for key, value in function.__globals__.items():
             if isinstance(value, int):
                 names.setdefault(key, value)
-        code = function.__code__  # type: ignore[attr-defined]
+        code = function.__code__
         names[function.__name__] = FunctionType(code, names, function.__name__)
     run = SimpleNamespace(**{entry: names[entry] for entry in kernel.entries})
     return Program("objects", operator, run, None)

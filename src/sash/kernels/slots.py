@@ -79,3 +79,13 @@ def link(m: Memory, slot: int) -> int:
 def set_link(m: Memory, slot: int, value: int) -> None:
     """Set the integer beside a slot's partial."""
     _declared()
+
+
+def item(array: Any, i: int) -> int:
+    """An integer of an array that is given to the kernel."""
+    _declared()
+
+
+def set_item(array: Any, i: int, value: int) -> None:
+    """Set an integer of an array that is given to the kernel."""
+    _declared()

@@ -33,16 +33,16 @@ _STORE = {
     "b": "store_i({}, int({}))",
 }
 _COLUMN = {
-    "int64": "load_i({} + 8 * i)",
-    "timestamp": "load_i({} + 8 * i)",
-    "float64": "load_f({} + 8 * i)",
-    "bool": "load_byte({} + i) != 0",
+    "int64": "column_i({} + 8 * i)",
+    "timestamp": "column_i({} + 8 * i)",
+    "float64": "column_f({} + 8 * i)",
+    "bool": "column_byte({} + i) != 0",
 }
 _OUTPUT = {
-    "int64": "store_i({} + 8 * i, int({}))",
-    "timestamp": "store_i({} + 8 * i, int({}))",
-    "float64": "store_f({} + 8 * i, float({}))",
-    "bool": "store_byte({} + i, int({}))",
+    "int64": "output_i({} + 8 * i, int({}))",
+    "timestamp": "output_i({} + 8 * i, int({}))",
+    "float64": "output_f({} + 8 * i, float({}))",
+    "bool": "output_byte({} + i, int({}))",
 }
 
 
@@ -51,10 +51,12 @@ def words_text(layout: Layout, names: dict[tuple[int, str], str], *, link: bool)
     stride = layout.words + link
     out = [
         f"def slot(m, i): return m + {8 * (HEADER + stride + link)} + {8 * stride} * i",
-        "def get(m, field): return load_i(m + 8 * field)",
-        "def put(m, field, value): store_i(m + 8 * field, value)",
+        "def get(m, field): return load_h(m + 8 * field)",
+        "def put(m, field, value): store_h(m + 8 * field, value)",
         "def link(m, i): return load_i(slot(m, i) - 8)",
         "def set_link(m, i, value): store_i(slot(m, i) - 8, value)",
+        "def item(array, i): return load_i(array + 8 * i)",
+        "def set_item(array, i, value): store_i(array + 8 * i, value)",
         "def drop(m, dst): pass",
         "def copy(m, dst, src):\n    copy_words(slot(m, dst), slot(m, src))",
         _copy_words(layout),
@@ -87,8 +89,8 @@ def constants(functions: Iterable[Callable[..., Any]]) -> str:
     """The named integers that the kernel's functions use."""
     found: dict[str, int] = {}
     for function in functions:
-        for name in function.__code__.co_names:  # type: ignore[attr-defined]
-            value = function.__globals__.get(name)  # type: ignore[attr-defined]
+        for name in function.__code__.co_names:
+            value = function.__globals__.get(name)
             if isinstance(value, int) and not isinstance(value, bool):
                 found[name] = value
     return "".join(f"{name} = {value}\n" for name, value in sorted(found.items()))
@@ -184,9 +186,9 @@ def _clear(layout: Layout) -> str:
 def _lift(layout: Layout, names: dict[tuple[int, str], str]) -> str:
     lines = ["def lift(m, dst, columns, i):", "    d = slot(m, dst)"]
     for c, type_ in enumerate(layout.types):
-        lines.append(f"    c{c} = load_i(columns + {16 * c})")
-        lines.append(f"    v{c} = load_i(columns + {16 * c + 8})")
-        lines.append(f"    n{c} = v{c} != 0 and load_byte(v{c} + i) == 0")
+        lines.append(f"    c{c} = load_table(columns + {16 * c})")
+        lines.append(f"    v{c} = load_table(columns + {16 * c + 8})")
+        lines.append(f"    n{c} = v{c} != 0 and column_byte(v{c} + i) == 0")
         lines.append(f"    x{c} = {_COLUMN[type_].format(f'c{c}')}")
     for n, leaf in enumerate(layout.leaves):
         skips = list(zip(leaf.columns, leaf.operator.skips, strict=True))
@@ -239,9 +241,9 @@ def _lower(layout: Layout, names: dict[tuple[int, str], str]) -> str:
     for n, (leaf, answer) in enumerate(zip(layout.leaves, layout.answers, strict=True)):
         if answer.type.startswith("vector"):
             lines += [
-                f"    o = load_i(outputs + {16 * at}) + {8 * leaf.vector} * i",
+                f"    o = load_table(outputs + {16 * at}) + {8 * leaf.vector} * i",
                 f"    for j in range({leaf.vector}):",
-                f"        store_i(o + 8 * j, load_i(a + {8 * leaf.offset} + 8 * j))",
+                f"        output_i(o + 8 * j, load_i(a + {8 * leaf.offset} + 8 * j))",
             ]
         else:
             lines += _lower_columns(n, answer, calls[n], at)
@@ -256,7 +258,9 @@ def _lower_columns(n: int, answer: Answer, call: str, at: int) -> list[str]:
 
     def mark(indent: str, value: int) -> list[str]:
         words = range(at, at + len(columns))
-        return [f"{indent}store_byte(load_i(outputs + {16 * w + 8}) + i, {value})" for w in words]
+        return [
+            f"{indent}output_byte(load_table(outputs + {16 * w + 8}) + i, {value})" for w in words
+        ]
 
     if columns[0].nullable:
         lines += [f"    if r{n} is None:", *mark("        ", 0), "    else:"]
@@ -266,7 +270,7 @@ def _lower_columns(n: int, answer: Answer, call: str, at: int) -> list[str]:
     for k, column in enumerate(columns):
         value = f"s{n}[{k}]" if answer.fields else f"s{n}"
         lines.append(
-            indent + _OUTPUT[column.type].format(f"load_i(outputs + {16 * (at + k)})", value)
+            indent + _OUTPUT[column.type].format(f"load_table(outputs + {16 * (at + k)})", value)
         )
     return lines
 

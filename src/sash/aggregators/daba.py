@@ -1,0 +1,153 @@
+"""DABA, the de-amortized banker's aggregator: two stacks whose flip is done bit by bit.
+
+    order      first in, first out
+    operator   any associative
+    time       worst case 4 combines an insert, 3 an evict, 1 a query
+    space      2n + 2 partials
+    paper      Tangwongsan, Hirzel, Schneider: Low-latency sliding-window aggregation in
+               worst-case constant time (DEBS 2017); VLDB Journal 2021
+
+A queue of (value, aggregate), split by six positions F ≤ L ≤ R ≤ A ≤ B ≤ E:
+
+    F         L         R         A         B         E
+    |  to B   |  to R   | from R  |  to B   | from B  |
+
+where "to B" says that an element's aggregate reaches from it to just before B, and "from R"
+from R to the element.  The answer is F's aggregate with the last one's.  Each operation
+moves L and A one step towards each other, so that by the time the back has grown as long as
+the front, all of the front aggregates to B, and turning back into front costs nothing.  Sizes:
+|LR| = |RA|, and |FB| - |BE| = |LR| + |RA| + |AB| + 1 unless the window is empty.
+"""
+
+from __future__ import annotations
+
+from ..kernels.slots import (
+    CAPACITY,
+    END,
+    START,
+    Columns,
+    Memory,
+    combine,
+    copy,
+    drop,
+    get,
+    lift,
+    put,
+)
+from ..operators.contract import same
+from .in_order import InOrder, kernel
+from .two_stacks import aggregate, value
+
+__all__ = ["Daba"]
+
+L, R, A, B = 3, 4, 5, 6  # header: the inner positions; F is START and E is END
+EMPTY, ANSWER, RING = 0, 1, 2
+
+
+def insert(m: Memory, columns: Columns, row: int) -> None:
+    end = get(m, END)
+    at = value(m, end)
+    lift(m, at, columns, row)
+    if end == get(m, B):
+        copy(m, at + 1, at)
+    else:
+        combine(m, at + 1, aggregate(m, end - 1), at)
+    put(m, END, end + 1)
+    step(m)
+
+
+def evict(m: Memory) -> None:
+    start = get(m, START)
+    drop(m, value(m, start))
+    drop(m, aggregate(m, start))
+    put(m, START, start + 1)
+    step(m)
+
+
+def step(m: Memory) -> None:
+    """Restore the sizes after one insert or evict."""
+    front = get(m, START)
+    end = get(m, END)
+    b = get(m, B)
+    if front == b:  # at most one element, and it is in the back: call it the front
+        put(m, L, end)
+        put(m, R, end)
+        put(m, A, end)
+        put(m, B, end)
+        return
+    if get(m, L) == b:  # flip: the whole front reaches to B, and is now the part to R
+        put(m, L, front)
+        put(m, A, end)
+        put(m, B, end)
+        b = end
+    left = get(m, L)
+    right = get(m, R)
+    a = get(m, A)
+    if left == right:  # nothing left to turn: take in one more that reaches to B already
+        put(m, L, left + 1)
+        put(m, R, right + 1)
+        put(m, A, a + 1)
+        return
+    at = aggregate(m, left)
+    combine(m, at, at, aggregate(m, a - 1))
+    if a != b:
+        combine(m, at, at, aggregate(m, a))
+        combine(m, aggregate(m, a - 1), value(m, a - 1), aggregate(m, a))
+    else:
+        copy(m, aggregate(m, a - 1), value(m, a - 1))
+    put(m, L, left + 1)
+    put(m, A, a - 1)
+
+
+def query(m: Memory) -> int:
+    start = get(m, START)
+    end = get(m, END)
+    b = get(m, B)
+    if start == end:
+        return EMPTY
+    if b == end:
+        return aggregate(m, start)
+    combine(m, ANSWER, aggregate(m, start), aggregate(m, end - 1))
+    return ANSWER
+
+
+class Daba(InOrder):
+    """In-order aggregation in worst-case constant time, with two partials a value.
+
+    >>> from sash.operators import max
+    >>> Daba(max).slide([4, 1, 2, 0, 3], 3)
+    [4, 4, 4, 2, 3]
+    """
+
+    _kernel = kernel("daba", value, aggregate, insert, evict, step, query, scratch=2, each=2)
+
+    def _check(self) -> None:
+        super()._check()
+        core, op = self._core, self.operator
+        equal, join = op.equal or same, op.python_combine()
+        f, left, r, a, b, e = (core.get(x) for x in (START, L, R, A, B, END))
+        check_daba_sizes(f, left, r, a, b, e)
+        mask = core.get(CAPACITY) - 1
+        values = {i: core.peek(RING + 2 * (i & mask)) for i in range(f, e)}
+
+        def between(i: int, j: int) -> object:
+            total = op.identity
+            for k in range(i, j):
+                total = join(total, values[k])
+            return total
+
+        for i in range(f, e):
+            if i < left or a <= i < b:
+                wanted = between(i, b)
+            elif i < r:
+                wanted = between(i, r)
+            else:
+                wanted = between(r if i < a else b, i + 1)
+            assert equal(core.peek(RING + 2 * (i & mask) + 1), wanted), f"aggregate at {i - f}"
+
+
+def check_daba_sizes(f: int, left: int, r: int, a: int, b: int, e: int) -> None:
+    """The order of the six positions, and the sizes between them."""
+    assert f <= left <= r <= a <= b <= e, (f, left, r, a, b, e)
+    assert r - left == a - r, "the two parts to be turned differ in size"
+    assert f == e or (b - f) - (e - b) == (b - left) + 1, "the front is too short or too long"

@@ -1,0 +1,258 @@
+"""FlatFAT, the flat fixed-sized aggregator: a complete binary tree of partials in an array.
+
+    order      any location, at any time
+    operator   any associative
+    time       new: n - 1 combines; update of m locations: at most m(1 + ⌈log2(n/m)⌉);
+               prefix and suffix: at most log2 n; a range: at most 2·log2 n; the whole: none
+    space      2n partials
+    paper      Tangwongsan, Hirzel, Schneider, Wu: General incremental sliding-window
+               aggregation (VLDB 2015)
+
+Node v has the children 2v and 2v + 1, the root is node 1, and location i is leaf n + i.
+`FlatFatFifo` makes a first-in, first-out window of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..kernels.columns import read
+from ..kernels.core import make_core
+from ..kernels.program import Kernel
+from ..kernels.slots import (
+    CAPACITY,
+    Columns,
+    Memory,
+    Outputs,
+    combine,
+    copy,
+    get,
+    item,
+    lift,
+    lower,
+    set_item,
+)
+from ..operators.contract import Operator, same
+
+__all__ = ["FlatFat"]
+
+ANSWER, RIGHT, TREE = 0, 1, 2  # slots: an answer, its younger half, the nodes
+
+
+def build(m: Memory) -> None:
+    """Compute all inner nodes from the leaves."""
+    v = get(m, CAPACITY) - 1
+    while v > 0:
+        combine(m, TREE + v, TREE + 2 * v, TREE + 2 * v + 1)
+        v -= 1
+
+
+def climb(m: Memory, location: int) -> None:
+    """Recompute the inner nodes above one leaf."""
+    v = (get(m, CAPACITY) + location) >> 1
+    while v > 0:
+        combine(m, TREE + v, TREE + 2 * v, TREE + 2 * v + 1)
+        v >>= 1
+
+
+def write(m: Memory, columns: Columns, locations: Any, rows: int) -> None:
+    """Lift rows into leaves."""
+    for row in range(rows):
+        lift(m, TREE + get(m, CAPACITY) + item(locations, row), columns, row)
+
+
+def refresh(m: Memory, nodes: Any, count: int) -> None:
+    """Recompute the inner nodes above some leaves, given by number, sorted and different.
+
+    Level by level: parents of a sorted list are sorted, so equal ones are neighbours, and
+    each is computed once, after all its children.
+    """
+    while item(nodes, 0) > 1:
+        parents = 0
+        for i in range(count):
+            v = item(nodes, i) >> 1
+            if parents == 0 or item(nodes, parents - 1) != v:
+                combine(m, TREE + v, TREE + 2 * v, TREE + 2 * v + 1)
+                set_item(nodes, parents, v)
+                parents += 1
+        count = parents
+
+
+def prefix(m: Memory, location: int) -> int:
+    """The slot with the aggregate from location 0 up to and including this one."""
+    v = get(m, CAPACITY) + location
+    found = TREE + v
+    while v > 1:
+        if v & 1:
+            combine(m, ANSWER, TREE + v - 1, found)
+            found = ANSWER
+        v >>= 1
+    return found
+
+
+def suffix(m: Memory, location: int, into: int) -> int:
+    """The slot with the aggregate from this location on; `into` is written if need be."""
+    v = get(m, CAPACITY) + location
+    found = TREE + v
+    while v > 1:
+        if not v & 1:
+            combine(m, into, found, TREE + v + 1)
+            found = into
+        v >>= 1
+    return found
+
+
+def between(m: Memory, first: int, last: int) -> int:
+    """The slot with the aggregate of two locations and all between."""
+    left = get(m, CAPACITY) + first
+    right = get(m, CAPACITY) + last + 1
+    older = -1
+    younger = -1
+    while left < right:
+        if left & 1:
+            if older < 0:
+                copy(m, ANSWER, TREE + left)
+            else:
+                combine(m, ANSWER, ANSWER, TREE + left)
+            older = ANSWER
+            left += 1
+        if right & 1:
+            right -= 1
+            if younger < 0:
+                copy(m, RIGHT, TREE + right)
+            else:
+                combine(m, RIGHT, TREE + right, RIGHT)
+            younger = RIGHT
+        left >>= 1
+        right >>= 1
+    if older < 0:
+        return RIGHT
+    if younger >= 0:
+        combine(m, ANSWER, ANSWER, RIGHT)
+    return ANSWER
+
+
+def ask_prefix(m: Memory, outputs: Outputs, location: int) -> None:
+    lower(m, prefix(m, location), outputs, 0)
+
+
+def ask_suffix(m: Memory, outputs: Outputs, location: int) -> None:
+    lower(m, suffix(m, location, ANSWER), outputs, 0)
+
+
+def ask_between(m: Memory, outputs: Outputs, first: int, last: int) -> None:
+    lower(m, between(m, first, last), outputs, 0)
+
+
+class FlatFat:
+    """A fixed number of locations, with the aggregate of any run of them.
+
+    Locations count from 0; both ends of a range are in.  The number of locations is rounded up
+    to a power of two, and the rest stays empty.
+
+    >>> from sash.operators import concat
+    >>> tree = FlatFat(concat, ["a", "b", "c", "d"])
+    >>> tree.aggregate(), tree.prefix(2), tree.suffix(2), tree.range(1, 2)
+    ('abcd', 'abc', 'cd', 'bc')
+    >>> tree.update([1, 3], ["B", "D"])
+    >>> tree.aggregate()
+    'aBcD'
+    """
+
+    _kernel = Kernel(
+        "flat_fat",
+        (build, write, refresh, prefix, suffix, between, ask_prefix, ask_suffix, ask_between),
+        ("build", "write", "refresh", "ask_prefix", "ask_suffix", "ask_between"),
+        scratch=2,
+        each=2,
+    )
+
+    def __init__(self, operator: Operator, values: Any) -> None:
+        if not isinstance(operator, Operator):
+            raise TypeError(f"FlatFat needs an operator, not {operator!r}")
+        table = read(values, len(operator.skips))
+        if not table.rows:
+            raise ValueError("a FlatFat has at least one location: give at least one value")
+        if not operator.types and "object" not in table.types:
+            operator = operator.over(*table.types)
+        self._count = table.rows
+        capacity = 1 << (table.rows - 1).bit_length()
+        self._core = core = make_core(self._kernel, operator, capacity)
+        self._write(range(table.rows), table)
+        core.run.build(core.m)
+
+    @property
+    def operator(self) -> Operator:
+        """The operator, tied to types if it is."""
+        return self._core.operator
+
+    def __len__(self) -> int:
+        return self._count
+
+    def update(self, locations: Sequence[int], values: Any) -> None:
+        """Replace the values at some locations; of one location given twice the later counts."""
+        table = read(values, len(self.operator.skips))
+        where = np.asarray(locations, dtype=np.int64)
+        if where.shape != (table.rows,):
+            raise ValueError(f"{len(where)} locations were given for {table.rows} values")
+        for location in where.tolist():
+            self._known(location)
+        if not table.rows:
+            return
+        self._write(where, table)
+        core = self._core
+        kept, nodes = core.integers(np.unique(where) + core.get(CAPACITY))
+        core.run.refresh(core.m, nodes, len(kept))
+
+    def aggregate(self) -> Any:
+        """The answer over all locations."""
+        core = self._core
+        core.run.ask_between(core.m, core.answer, 0, core.get(CAPACITY) - 1)
+        return core.read()
+
+    def prefix(self, location: int) -> Any:
+        """The answer from the first location up to and including this one."""
+        core = self._core
+        core.run.ask_prefix(core.m, core.answer, self._known(location))
+        return core.read()
+
+    def suffix(self, location: int) -> Any:
+        """The answer from this location to the last."""
+        core = self._core
+        core.run.ask_suffix(core.m, core.answer, self._known(location))
+        return core.read()
+
+    def range(self, first: int, last: int) -> Any:
+        """The answer over two locations and all between them."""
+        if self._known(first) > self._known(last):
+            raise ValueError(f"a range goes from an older to a younger location, not {first, last}")
+        core = self._core
+        core.run.ask_between(core.m, core.answer, first, last)
+        return core.read()
+
+    def _write(self, locations: Any, table: Any) -> None:
+        core = self._core
+        kept, columns = core.take(table)
+        where, handle = core.integers(np.asarray(locations, dtype=np.int64))
+        core.run.write(core.m, columns, handle, table.rows)
+        del kept, where
+
+    def _known(self, location: int) -> int:
+        if not 0 <= location < self._count:
+            raise IndexError(f"location {location} is not one of 0 … {self._count - 1}")
+        return location
+
+    def _check(self) -> None:
+        """Raise AssertionError if an inner node is not the aggregate of its children."""
+        check_tree(self._core, self.operator)
+
+
+def check_tree(core: Any, operator: Operator) -> None:
+    """Every inner node is the aggregate of its children."""
+    join = operator.python_combine()
+    for v in range(1, core.get(CAPACITY)):
+        wanted = join(core.peek(TREE + 2 * v), core.peek(TREE + 2 * v + 1))
+        assert (operator.equal or same)(core.peek(TREE + v), wanted), f"node {v} is wrong"

@@ -1,0 +1,160 @@
+"""FlatFIT, the flat and fast index traverser: answers remembered as jumps.
+
+    order      first in, first out; also answers over any number of the youngest values
+    operator   any associative
+    time       amortised 3 combines a slide with one query; n - 1 with all n sizes,
+               longest first; worst case n
+    space      n + 1 partials and n links
+    paper      Shein, Chrysanthis, Labrinidis: FlatFIT: accelerated incremental sliding-window
+               aggregation for real-time analytics (SSDBM 2017)
+
+Each element has a partial and a link to a younger element (or the end); the partial is the
+aggregate of all before the link.  A query hops along links from its start to the end, then goes
+back over the elements it visited and makes each of them reach to the end, so that later queries
+skip what this one combined.  The start itself is left alone: it is about to leave.
+
+The paper keeps the visited elements on a stack, of at most two entries except when the whole
+window is visited, which it treats apart.  Here the way back is kept in the links themselves,
+each turned round on the way out and set on the way back, so there is no stack at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..kernels.slots import (
+    CAPACITY,
+    END,
+    START,
+    Columns,
+    Memory,
+    Outputs,
+    combine,
+    drop,
+    get,
+    lift,
+    link,
+    lower,
+    put,
+    set_link,
+)
+from .in_order import InOrder, kernel
+
+__all__ = ["FlatFit"]
+
+EMPTY, ANSWER, RING = 0, 1, 2
+NONE = -1  # before the first element visited
+
+
+def insert(m: Memory, columns: Columns, row: int) -> None:
+    end = get(m, END)
+    at = RING + (end & (get(m, CAPACITY) - 1))
+    lift(m, at, columns, row)
+    set_link(m, at, end + 1)
+    put(m, END, end + 1)
+
+
+def evict(m: Memory) -> None:
+    start = get(m, START)
+    drop(m, RING + (start & (get(m, CAPACITY) - 1)))
+    put(m, START, start + 1)
+
+
+def youngest(m: Memory, size: int) -> int:
+    """The slot with the aggregate of this many of the youngest elements."""
+    end = get(m, END)
+    mask = get(m, CAPACITY) - 1
+    at = end - size
+    if at == end:
+        return EMPTY
+    before = NONE
+    while at != end:
+        slot = RING + (at & mask)
+        after = link(m, slot)
+        set_link(m, slot, before)
+        before = at
+        at = after
+    at = before
+    slot = RING + (at & mask)
+    before = link(m, slot)
+    set_link(m, slot, end)
+    while before != NONE:
+        after = at
+        found = slot
+        at = before
+        slot = RING + (at & mask)
+        before = link(m, slot)
+        if before == NONE:
+            set_link(m, slot, after)
+            combine(m, ANSWER, slot, found)
+            return ANSWER
+        combine(m, slot, slot, found)
+        set_link(m, slot, end)
+    return slot
+
+
+def query(m: Memory) -> int:
+    return youngest(m, get(m, END) - get(m, START))
+
+
+def ask_youngest(m: Memory, outputs: Outputs, row: int, size: int) -> None:
+    lower(m, youngest(m, size), outputs, row)
+
+
+class FlatFit(InOrder):
+    """In-order aggregation in amortised constant time, for many sizes of window at once.
+
+    >>> from sash.operators import max
+    >>> window = FlatFit(max)
+    >>> for x in [9, 3, 5, 1]:
+    ...     window.insert(x)
+    >>> window.query(), window.query(3), window.query(1)
+    (9, 5, 1)
+    >>> window.queries([1, 2, 4])
+    [1, 5, 9]
+    """
+
+    _kernel = kernel(
+        "flat_fit",
+        insert,
+        evict,
+        youngest,
+        query,
+        ask_youngest,
+        entries=("ask_youngest",),
+        scratch=2,
+        link=True,
+    )
+
+    def query(self, size: int | None = None) -> Any:
+        """The answer over the `size` youngest values; over all of them if none is given."""
+        if size is None:
+            return super().query()
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise TypeError(f"size is a number of values, not {size!r}")
+        if not 1 <= size <= len(self):
+            raise ValueError(f"size must be from 1 to the {len(self)} values held, not {size}")
+        core = self._core
+        core.run.ask_youngest(core.m, core.answer, 0, size)
+        return core.read()
+
+    def queries(self, sizes: Sequence[int]) -> list[Any]:
+        """The answers over several sizes, asked longest first, which shares the most work."""
+        found = {size: self.query(size) for size in sorted(set(sizes), reverse=True)}
+        return [found[size] for size in sizes]
+
+    def jumps(self) -> list[tuple[int, Any]]:
+        """For each value from the oldest: how many positions its link jumps, and its partial."""
+        core = self._core
+        mask = core.get(CAPACITY) - 1
+        return [
+            (core.peek_link(RING + (i & mask)) - i, core.peek(RING + (i & mask)))
+            for i in range(core.get(START), core.get(END))
+        ]
+
+    def _check(self) -> None:
+        super()._check()
+        length = len(self)
+        for i, (jump, _) in enumerate(self.jumps()):
+            assert 1 <= jump <= length - i, f"element {i} jumps {jump}"
