@@ -1,2 +1,46 @@
+"""Exact, incremental sliding-window aggregation.
+
+    sash.operators      what is computed: sum, max, arg_max, quantiles, …
+    sash.operator(…)    an operator of your own, from plain Python functions
+    sash.aggregators    data structures that keep a window and answer over it
+    sash.testing        laws, an oracle and schedules, to test operators with
+
+>>> import numpy as np
+>>> import sash
+>>> from sash.aggregators import TwoStacksLite
+>>> TwoStacksLite(sash.operators.max).slide(np.array([3.0, 1.0, 2.0, 0.0]), 2)
+array([3., 3., 2., 2.])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from . import operators
-from .operators import operator
+from .operators import Operator, operator
+
+if TYPE_CHECKING:
+    from . import aggregators, testing
+    from .kernels.program import InterpretedWarning
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "InterpretedWarning",
+    "Operator",
+    "__version__",
+    "aggregators",
+    "operator",
+    "operators",
+    "testing",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the heavier parts when they are first asked for."""
+    if name in ("aggregators", "testing"):
+        return import_module(f".{name}", __name__)
+    if name == "InterpretedWarning":
+        return import_module(".kernels.program", __name__).InterpretedWarning
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -70,6 +70,7 @@ def step(m: Memory) -> None:
         put(m, A, end)
         put(m, B, end)
         clear(m, BACK)
+        drop(m, MIDDLE)
         return
     right = get(m, R)
     a = get(m, A)

@@ -1,4 +1,89 @@
+"""What is computed over a window: ready operators, and `operator` to make others.
+
+    numeric      count, sum, mean, variance, regression, …
+    order        min, max, arg_max, …
+    position     first, last, first_n, m4, …
+    runs         longest_run
+    collection   collect, count_distinct, concat, …
+    sketches     bloom, count_min, hll, quantiles, top_k
+    together     several operators as one
+
+Names that users of SQL and Spark know are aliases: `max_by`, `min_by`, `avg`,
+`standard_deviation`.
+
+>>> from sash import operators
+>>> operators.avg is operators.mean
+True
+"""
+
+from .collection import collect, collect_distinct, concat, count_distinct
 from .contract import Operator, operator
-from .numeric import *
-from .order import *
+from .numeric import (
+    count,
+    geometric_mean,
+    linear_regression,
+    mean,
+    population_stddev,
+    population_variance,
+    product,
+    stddev,
+    sum,
+    sum_of_squares,
+    variance,
+)
+from .order import arg_max, arg_min, max, max_count, min, min_count, span
+from .position import first, first_n, last, last_n, m4, nth_youngest
+from .runs import longest_run
+from .sketches import bloom, count_min, estimate, hll, might_contain, quantiles, top_k
 from .together import together
+
+max_by = arg_max
+min_by = arg_min
+avg = mean
+standard_deviation = stddev
+
+__all__ = [
+    "Operator",
+    "arg_max",
+    "arg_min",
+    "avg",
+    "bloom",
+    "collect",
+    "collect_distinct",
+    "concat",
+    "count",
+    "count_distinct",
+    "count_min",
+    "estimate",
+    "first",
+    "first_n",
+    "geometric_mean",
+    "hll",
+    "last",
+    "last_n",
+    "linear_regression",
+    "longest_run",
+    "m4",
+    "max",
+    "max_by",
+    "max_count",
+    "mean",
+    "might_contain",
+    "min",
+    "min_by",
+    "min_count",
+    "nth_youngest",
+    "operator",
+    "population_stddev",
+    "population_variance",
+    "product",
+    "quantiles",
+    "span",
+    "standard_deviation",
+    "stddev",
+    "sum",
+    "sum_of_squares",
+    "together",
+    "top_k",
+    "variance",
+]

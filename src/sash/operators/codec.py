@@ -15,7 +15,8 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def encode_value(value: Any) -> bytes:
-    """A None, bool, number, string, bytes, date, datetime, or tuple, list, set or dict of them.
+    """A None, bool, number, string, bytes, date, datetime, or tuple, list, frozenset or dict
+    of them; a named tuple becomes a plain one.
 
     >>> decode_value(encode_value((1, "a", None, 2.5)))
     (1, 'a', None, 2.5)
@@ -58,7 +59,7 @@ def _write(out: bytearray, value: Any) -> None:
     elif isinstance(value, np.datetime64):
         out += b"M" + struct.pack("<q", int(value.astype("M8[us]").view(np.int64)))
     elif isinstance(value, tuple | list | frozenset):
-        out += {tuple: b"(", list: b"["}.get(type(value), b"{")
+        out += b"(" if isinstance(value, tuple) else b"[" if isinstance(value, list) else b"{"
         out += struct.pack("<I", len(value))
         for item in value:
             _write(out, item)

@@ -149,12 +149,18 @@ class Operator:
     def ignore_nulls(self) -> Operator:
         """The same operator with rows skipped where any of its columns is null.
 
-        Most operators do so already; `count`, `first` and `last` do not.
+        Most operators do so already; `count`, `first` and `last` do not.  Of several that
+        run `together`, each skips by the columns that it reads.
 
         >>> from sash.operators import first
         >>> first.ignore_nulls().skips
         (True,)
         """
+        if self.parts:
+            parts = tuple(
+                dataclasses.replace(p, operator=p.operator.ignore_nulls()) for p in self.parts
+            )
+            return _join(parts, len(self.skips), name=self.name, types=self.types)
         return dataclasses.replace(self, skips=(True,) * len(self.skips))
 
     def fold(self, values: Sequence[Any]) -> Any:
@@ -253,8 +259,8 @@ def operator(
     >>> clamped.fold([30, 50, 40])
     100
     """
-    functions = {"lift": lift, "combine": combine, "lower": lower, "inverse": inverse}
-    functions |= {"encode": encode, "decode": decode, "equal": equal}
+    functions: dict[str, Any] = {"lift": lift, "combine": combine, "lower": lower}
+    functions |= {"inverse": inverse, "encode": encode, "decode": decode, "equal": equal}
     for role, function in functions.items():
         if function is not None and not callable(function):
             raise TypeError(f"{role} must be a function, not {function!r}")
@@ -299,7 +305,7 @@ def type_name(given: Any) -> str:
     if given in (str, bytes, object):
         return "object"
     try:
-        dtype = np.dtype(given)
+        dtype = np.dtype("no type" if given is None else given)  # numpy reads None as float64
     except TypeError:
         raise TypeError(
             f"{given!r} is no column type; give one of {', '.join(TYPES)}, a Python type or "
@@ -398,7 +404,8 @@ def _positional(function: Callable[..., Any]) -> int:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return 1
-    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters) or 1
+    named = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    return named or int(any(p.kind == p.VAR_POSITIONAL for p in parameters))
 
 
 def _is_scalar(value: Any) -> bool:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
+import numpy as np
+
 from .contract import Operator
 
 __all__ = [
@@ -39,15 +41,10 @@ _ROOT = 3037000499  # the largest integer whose square fits int64
 
 def close(a: Any, b: Any) -> bool:
     """Whether two partials are the same up to rounding."""
-    for x, y in zip(_fields(a), _fields(b), strict=True):
-        if x != y and not (x != x and y != y):
-            scale = builtin_max(abs(x), abs(y), 1.0)
-            if not abs(x - y) <= 1e-9 * scale:
-                return False
-    return True
-
-
-builtin_max = max
+    return all(
+        x == y or (x != x and y != y) or math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-9)
+        for x, y in zip(_fields(a), _fields(b), strict=True)
+    )
 
 
 def _fields(partial: Any) -> tuple[Any, ...]:
@@ -142,6 +139,8 @@ def _float_sum(a: float) -> float | None:
 
 
 def _number(x: Any) -> Any:
+    if isinstance(x, np.generic):
+        x = x.item()  # numpy's own integers wrap around, and its float32 rounds
     if not isinstance(x, Number):
         raise TypeError(f"{x!r} ({type(x).__name__}) is no number")
     return int(x) if isinstance(x, bool) else x
@@ -152,7 +151,8 @@ def _any_lift(x: Any) -> Any:
 
 
 def _any_square(x: Any) -> Any:
-    return (1, _number(x) * x)
+    v = _number(x)
+    return (1, v * v)
 
 
 def _pair_add(a: Any, b: Any) -> Any:
@@ -279,7 +279,7 @@ geometric_mean = _for_numbers(
 
 def _moments(x: Any) -> Any:
     v = float(x)
-    return (1, v, v - v)
+    return (1, v + (v - v), v - v)  # of an infinity, all is NaN, in whatever order
 
 
 def _merge_moments(a: Any, b: Any) -> Any:
@@ -332,7 +332,7 @@ population_stddev = _of_moments("population_stddev", _population_stddev)
 
 def _point(x: Any, y: Any) -> Any:
     u, v = float(x), float(y)
-    return (1, u, v, u - u, (u - u) * (v - v), v - v)
+    return (1, u + (u - u), v + (v - v), u - u, (u - u) * (v - v), v - v)
 
 
 def _merge_points(a: Any, b: Any) -> Any:
@@ -358,7 +358,7 @@ def _line(a: Any) -> tuple[float, float, float] | None:
     if a[0] < 2 or a[3] == 0.0:
         return None
     slope = a[4] / a[3]
-    fit = 1.0 if a[5] == 0.0 else a[4] * a[4] / (a[3] * a[5])
+    fit = 1.0 if a[5] == 0.0 else slope * (a[4] / a[5])  # a[3] * a[5] could underflow to 0
     return (slope, a[2] - slope * a[1], fit)
 
 

@@ -1,0 +1,103 @@
+# Every target sets up what it needs, once for each change of pyproject.toml: a virtual
+# environment in $(VENV) and, by pip, the package with the extras the target uses.
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+ARGS ?=
+
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.sash
+JAVA = $${JAVA_HOME:+$$JAVA_HOME/bin/}java
+JAVA_MAJOR = $$($(JAVA) -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p' | head -n 1)
+GET_JAVA := apt-get install openjdk-17-jre-headless, brew install openjdk@17, or Adoptium
+GET_PYTHON := apt-get install python3 python3-venv, brew install python, or make PYTHON=path/to/python
+
+# Tests keep their compiled kernels apart from the user's, so that a run depends on nothing
+# outside this folder.
+TEST_ENV = SASH_CACHE_DIR="$(abspath $(VENV))/sash-kernels"
+PYTEST = $(TEST_ENV) $(BIN)/python -m pytest
+PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels)
+
+# The stages of `test` run in the order they are written, whatever -j says.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit plain bench java java-notice clean
+
+help: ## this list
+	@echo "sash: make TARGET, where TARGET is one of"
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+
+demo: $(STAMPS)/core java-notice ## the aggregators at work on a day of departures
+	@$(BIN)/python examples/aggregators.py
+
+test: lint unit plain ## lint, then all tests, then the kernels again with the JIT off
+	@echo "==> all stages passed"
+
+lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
+	@echo "==> ruff check"
+	@$(BIN)/ruff check .
+	@echo "==> ruff format --check"
+	@$(BIN)/ruff format --check .
+	@echo "==> mypy --strict"
+	@$(BIN)/mypy --strict
+	@echo "==> import rules"
+	@$(BIN)/python tests/test_imports.py
+
+unit: $(STAMPS)/test ## the tests and doctests (ARGS="-k daba" for some; WORKERS=2)
+	@echo "==> pytest, $(WORKERS) workers (the first run also compiles the kernels)"
+	@$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS)
+
+plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that checks its bounds
+	@echo "==> pytest with the JIT off"
+	@if [ -z "$(PLAIN_TESTS)" ]; then \
+		echo "no tests/aggregators and no tests/kernels here: nothing to run"; \
+	else \
+		SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal $(PLAIN_TESTS) $(ARGS); \
+	fi
+
+bench: $(STAMPS)/bench ## speed against other libraries (ARGS=--quick for small sizes)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+java: ## whether Java is there for Spark
+	@major=$(JAVA_MAJOR); \
+	if [ "$${major:-0}" -lt 17 ]; then \
+		echo "Spark needs Java 17 or newer; found: $${major:-none}. Get it with" >&2; \
+		echo "$(GET_JAVA)," >&2; \
+		echo "and set JAVA_HOME if it is not the java on the PATH." >&2; \
+		exit 1; \
+	fi; \
+	echo "Java $$major: good for Spark"
+
+java-notice:
+	@major=$(JAVA_MAJOR); \
+	if [ "$${major:-0}" -lt 17 ]; then \
+		echo "note: this demo needs Python only; Spark will need Java 17 or newer" \
+			"($(GET_JAVA))"; \
+	fi
+
+clean: ## remove caches and compiled kernels (the set-up stays: rm -rf .venv to redo it)
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist "$(VENV)/sash-kernels"
+	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMPS)/venv:
+	@command -v $(PYTHON) > /dev/null || { \
+		echo "sash needs Python 3.11 or newer, and there is no $(PYTHON). Get it with" >&2; \
+		echo "$(GET_PYTHON)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "sash needs Python 3.11 or newer; this is $$($(PYTHON) --version). Get it with" >&2; \
+		echo "$(GET_PYTHON)" >&2; exit 1; }
+	@echo "==> making $(VENV)"
+	@$(PYTHON) -m venv "$(VENV)" || { \
+		echo "$(PYTHON) cannot make a virtual environment; on Debian and Ubuntu the package" >&2; \
+		echo "python3-venv is missing: apt-get install python3-venv" >&2; exit 1; }
+	@mkdir -p "$(STAMPS)" && touch "$@"
+
+EXTRAS_core :=
+EXTRAS_test := [test]
+EXTRAS_bench := [bench]
+
+$(STAMPS)/core $(STAMPS)/test $(STAMPS)/bench: $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
+	@echo "==> pip install sash$(EXTRAS_$*) (once for each change of pyproject.toml)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRAS_$*)"
+	@touch "$@"

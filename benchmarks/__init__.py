@@ -1,0 +1,1 @@
+"""Speed, as ratios to other libraries measured in the same run: `python -m benchmarks`."""

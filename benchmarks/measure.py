@@ -1,0 +1,102 @@
+"""Timing: a check of the answers, then all contenders in turn, again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .workload import Bound, Contender, Workload
+
+__all__ = ["Measured", "Verdict", "WrongAnswer", "measure"]
+
+
+class WrongAnswer(Exception):
+    """Contenders that should agree do not, so their times mean nothing."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A bound and what was measured against it."""
+
+    contender: str
+    bound: Bound
+    value: float
+
+    @property
+    def holds(self) -> bool:
+        return self.bound.holds(self.value)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A workload's times, in seconds a unit: all of them, and the first call's in seconds."""
+
+    workload: Workload
+    times: dict[str, list[float]]
+    first: dict[str, float]
+
+    def best(self, name: str) -> float:
+        return min(self.times[name])
+
+    def ratio(self, name: str, peer: str) -> float:
+        return self.best(name) / self.best(peer)
+
+    def verdicts(self) -> list[Verdict]:
+        return [
+            Verdict(name, bound, self.ratio(name, bound.peer) if bound.peer else self.best(name))
+            for name, contender in self.workload.ours.items()
+            for bound in contender.bounds
+        ]
+
+
+def measure(workload: Workload, repeats: int, built: set[str]) -> Measured:
+    """Time a workload's contenders, best of `repeats` after a warm-up.
+
+    They take turns, so that a slow spell of the machine hits all of them.  `built` are the
+    kernels that this run has compiled, and to which this adds.
+    """
+    contenders = {**workload.ours, **workload.peers}
+    first = {}
+    for name, contender in contenders.items():
+        if contender.first is not None and contender.kernel not in built:
+            built.add(contender.kernel)
+            first[name] = _seconds(contender.first, told=workload.told)
+    _warm_up(workload.name, contenders)
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, contender in contenders.items():
+            seconds = _seconds(contender.run, told=workload.told)
+            times[name].append(seconds / workload.units)
+    return Measured(workload, times, first)
+
+
+def _seconds(call: Callable[[], Any], *, told: bool) -> float:
+    start = time.perf_counter()
+    outcome = call()
+    seconds = time.perf_counter() - start
+    return float(outcome) if told else seconds
+
+
+def _warm_up(workload: str, contenders: dict[str, Contender]) -> None:
+    """Run each contender once, and see that the answers agree."""
+    expected: Any = None
+    whose = ""
+    # Peers last in the table, but first here: a wrong answer is to be told as ours.
+    for name, contender in reversed(contenders.items()):
+        outcome = contender.run()
+        if contender.answer is None:
+            continue
+        answer = np.asarray(contender.answer(outcome), dtype=np.float64)
+        if expected is None:
+            expected, whose = answer, name
+        elif not np.allclose(answer, expected, rtol=1e-6, atol=1e-9, equal_nan=True):
+            differs = ~np.isclose(answer, expected, rtol=1e-6, atol=1e-9, equal_nan=True)
+            row = int(np.argmax(differs))
+            raise WrongAnswer(
+                f"{workload}: in row {row}, {name} has {answer[row]!r} and {whose} "
+                f"{expected[row]!r} ({int(differs.sum()):,} rows differ)"
+            )

@@ -1,0 +1,69 @@
+"""Times that only a new process can tell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from functools import cache
+
+__all__ = ["first_slide", "import_sash"]
+
+_IMPORT = """
+import time
+start = time.perf_counter()
+import sash
+print(time.perf_counter() - start)
+"""
+
+_FIRST_SLIDE = """
+import sys, time
+import numba, numpy
+import sash
+from sash import aggregators, operators
+name, which = sys.argv[1:]
+operator = operators.max if which == "max" else sash.operator(
+    identity=(-numpy.inf, 0),
+    lift=lambda x: (min(x, 3.0), 1 if x >= 3.0 else 0),
+    combine=lambda a, b: (max(a[0], b[0]), a[1] + b[1]),
+    lower=lambda a: a[0],
+)
+values = numpy.arange(16.0)
+start = time.perf_counter()
+getattr(aggregators, name)(operator).slide(values, 4)
+print(time.perf_counter() - start)
+"""
+
+
+def import_sash() -> float:
+    """Seconds for `import sash`, with all it imports."""
+    return _run(_IMPORT)
+
+
+def first_slide(name: str, which: str, *, anew: bool = False) -> float:
+    """Seconds for a process's first slide, from a cache that is kept for this run; with
+    `anew`, from an empty one."""
+    if anew:
+        with tempfile.TemporaryDirectory() as folder:
+            return _run(_FIRST_SLIDE, name, which, cache_dir=folder)
+    return _run(_FIRST_SLIDE, name, which, cache_dir=_kept().name)
+
+
+@cache
+def _kept() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()
+
+
+def _run(program: str, *arguments: str, cache_dir: str | None = None) -> float:
+    environment = dict(os.environ)
+    if cache_dir:
+        environment["SASH_CACHE_DIR"] = cache_dir
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout)

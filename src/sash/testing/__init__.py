@@ -1,0 +1,32 @@
+"""For tests, yours as well as ours: the laws of operators, an oracle, counts, schedules.
+
+    laws(operator)             checks what an operator declares, by hypothesis
+    answer(operator, values)   the answer straight from the definition; `agrees` judges one
+    counting(operator)         a copy that counts its calls
+    schedule(kind)             operations on a window, with `windows` and `replay` to judge by;
+                               `schedules()` is a hypothesis strategy of them
+
+hypothesis, of the extra `test`, is imported only when it is first needed.
+"""
+
+from .counting import Counted, counting
+from .laws import LawError, laws, values_of
+from .oracle import agrees, answer
+from .schedules import KINDS, Step, draw_value, replay, schedule, schedules, windows
+
+__all__ = [
+    "KINDS",
+    "Counted",
+    "LawError",
+    "Step",
+    "agrees",
+    "answer",
+    "counting",
+    "draw_value",
+    "laws",
+    "replay",
+    "schedule",
+    "schedules",
+    "values_of",
+    "windows",
+]

@@ -1,0 +1,116 @@
+"""Counting an operator's calls: costs that no noisy machine can disturb."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from ..operators.contract import Operator
+
+__all__ = ["Counted", "counting"]
+
+_ROLES = ("lift", "combine", "lower", "inverse")
+
+
+class Counted:
+    """A copy of an operator, and how often its functions were called.
+
+    `operator` is the copy, to give to an aggregator; `lifts`, `combines`, `lowers` and
+    `inverses` are the counts.
+
+    >>> from sash.operators import max
+    >>> counted = counting(max)
+    >>> counted.operator.fold([3, 9, 4])
+    (True, (0, 9))
+    >>> counted.combines, counted.lifts
+    (3, 3)
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self.calls = dict.fromkeys(_ROLES, 0)
+        self.operator: Operator = _wrap(operator, self)
+
+    @property
+    def lifts(self) -> int:
+        """How often `lift` was called; skipped nulls are not lifted."""
+        return self.calls["lift"]
+
+    @property
+    def combines(self) -> int:
+        """How often `combine` was called, also with the identity."""
+        return self.calls["combine"]
+
+    @property
+    def lowers(self) -> int:
+        """How often `lower` was called; an operator without one counts none."""
+        return self.calls["lower"]
+
+    @property
+    def inverses(self) -> int:
+        """How often `inverse` was called."""
+        return self.calls["inverse"]
+
+    def reset(self) -> None:
+        """Start again from zero.
+
+        >>> from sash.operators import max
+        >>> counted = counting(max)
+        >>> _ = counted.operator.fold([3, 9, 4])
+        >>> counted.reset()
+        >>> counted.combines
+        0
+        """
+        self.calls.update(dict.fromkeys(_ROLES, 0))
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{n} × {role}" for role, n in self.calls.items())
+        return f"<counted {self.operator.name}: {told}>"
+
+
+def counting(operator: Operator) -> Counted:
+    """A copy of an operator that counts its calls, in plain Python.
+
+    Operators that run `together` count as one: one combine for each joined combine.  Tied to
+    types by `over`, the copy goes on counting.
+
+    >>> from sash.aggregators.two_stacks_lite import TwoStacksLite
+    >>> from sash.operators import max
+    >>> counted = counting(max)
+    >>> window = TwoStacksLite(counted.operator)
+    >>> for x in [3, 9, 4]:
+    ...     window.insert(x)
+    >>> counted.combines
+    3
+    """
+    return Counted(operator)
+
+
+class _CountedOperator(Operator):
+    """An operator whose copies tied to types count as well."""
+
+    def over(self, *types: Any) -> Operator:
+        counts: Counted = self.combine.counts  # type: ignore[attr-defined]
+        return _wrap(super().over(*types), counts)
+
+
+def _wrap(operator: Operator, counts: Counted) -> Operator:
+    fields = {f.name: getattr(operator, f.name) for f in dataclasses.fields(operator)}
+    for role in _ROLES:
+        if fields[role] is not None:
+            fields[role] = _counter(fields[role], role, counts)
+    fields["compile"] = False  # compiled code cannot count
+    return _CountedOperator(**fields)
+
+
+def _counter(function: Callable[..., Any], role: str, counts: Counted) -> Callable[..., Any]:
+    inner: Callable[..., Any] = getattr(function, "counted_function", function)
+    calls = counts.calls
+
+    def call(*arguments: Any) -> Any:
+        calls[role] += 1
+        return inner(*arguments)
+
+    call.counted_function = inner  # type: ignore[attr-defined]
+    call.counts = counts  # type: ignore[attr-defined]
+    return call

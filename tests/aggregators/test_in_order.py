@@ -1,0 +1,350 @@
+"""Every in-order aggregator against the oracle, with every operator.
+
+In plain Python for all operators; compiled for one operator of each shape of partial.  With
+SASH_JIT=0 the latter run as Python on checked memory.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import sash
+from sash import operators as ops
+from sash.aggregators import (
+    BInt,
+    Daba,
+    DabaLite,
+    FlatFatFifo,
+    FlatFit,
+    InOrder,
+    Recalc,
+    SubtractOnEvict,
+    TwoStacks,
+    TwoStacksLite,
+)
+from sash.kernels.program import jit_enabled
+from sash.testing import KINDS, agrees, replay, schedule, schedules, windows
+
+AGGREGATORS: list[type[InOrder]] = [
+    Recalc,
+    SubtractOnEvict,
+    TwoStacks,
+    TwoStacksLite,
+    Daba,
+    DabaLite,
+    FlatFatFifo,
+    BInt,
+    FlatFit,
+]
+
+ANY_VALUE = [
+    ops.collect,
+    ops.count,
+    ops.count.ignore_nulls(),
+    ops.sum,
+    ops.sum_of_squares,
+    ops.product,
+    ops.min,
+    ops.max,
+    ops.span,
+    ops.mean,
+    ops.geometric_mean,
+    ops.variance,
+    ops.population_variance,
+    ops.stddev,
+    ops.population_stddev,
+    ops.min_count,
+    ops.max_count,
+    ops.arg_min,
+    ops.arg_max,
+    ops.first,
+    ops.last,
+    ops.first.ignore_nulls(),
+    ops.first_n(3),
+    ops.last_n(3),
+    ops.nth_youngest(2),
+    ops.collect_distinct,
+    ops.concat,
+    ops.count_distinct,
+    ops.m4,
+    ops.longest_run,
+    ops.bloom(256),
+    ops.count_min(32, 3),
+    ops.hll(8),
+    ops.quantiles(),
+    ops.top_k(3),
+    ops.linear_regression,
+    ops.together(ops.sum, ops.max, ops.first, ops.collect),
+    ops.together(ops.count, ops.linear_regression, ops.arg_max, columns=[0, (0, 1), (1, 0)]),
+]
+
+SUM = ops.sum.over(int)
+
+#: Compiled: one for each shape of partial (scalar, tuple, vector), and several together.
+TYPED = [
+    ops.max.over(float),
+    SUM,
+    ops.count_min(8, 2).over(float),
+    ops.together(ops.mean, ops.first, ops.bloom(64)).over(float),
+]
+if not jit_enabled():  # without a compiler's time to pay, many more
+    TYPED += [
+        ops.sum.over(float),
+        ops.count.over(int),
+        ops.min.over(bool),
+        ops.max.over("timestamp"),
+        ops.span.over(int),
+        ops.variance.over(float),
+        ops.max_count.over(float),
+        ops.arg_max.over(float, int),
+        ops.last.over(float),
+        ops.m4.over("timestamp", int),
+        ops.longest_run.over("timestamp", float),
+        ops.bloom(128).over(int),
+        ops.linear_regression.over(float, int),
+    ]
+
+
+def accepted(aggregator: type[InOrder], operators: list[sash.Operator]) -> list[sash.Operator]:
+    if aggregator is SubtractOnEvict:
+        return [op for op in operators if op.inverse is not None]
+    return operators
+
+
+def pairs(operators: list[sash.Operator]) -> list[object]:
+    return [
+        pytest.param(aggregator, op, id=f"{aggregator.__name__}-{op!r}")
+        for aggregator in AGGREGATORS
+        for op in accepted(aggregator, operators)
+    ]
+
+
+def judge(aggregator: InOrder, op: sash.Operator, steps: list[tuple[object, ...]]) -> None:
+    answers = replay(aggregator, steps, after=aggregator._check)
+    for window, got in zip(windows(steps), answers, strict=True):
+        assert agrees(op, window, got), f"{got!r} is not the answer over {window!r}"
+
+
+@pytest.mark.parametrize(("aggregator", "op"), pairs(ANY_VALUE))
+def test_any_value(aggregator: type[InOrder], op: sash.Operator) -> None:
+    for seed, kind in enumerate(KINDS):
+        judge(aggregator(op), op, schedule(kind, op, size=10, seed=seed))
+
+
+@pytest.mark.parametrize(("aggregator", "op"), pairs(TYPED))
+def test_typed(aggregator: type[InOrder], op: sash.Operator) -> None:
+    for seed, kind in enumerate(KINDS):
+        window = aggregator(op)
+        judge(window, op, schedule(kind, op, size=10, seed=seed))
+        assert window._core.program.mode != "objects"
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+@given(steps=schedules())
+@settings(max_examples=60)
+def test_any_schedule(aggregator: type[InOrder], steps: list[tuple[object, ...]]) -> None:
+    judge(aggregator(ops.collect), ops.collect, steps)
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+@given(steps=schedules(SUM))
+@settings(max_examples=40)
+def test_any_schedule_typed(aggregator: type[InOrder], steps: list[tuple[object, ...]]) -> None:
+    judge(aggregator(SUM), SUM, steps)
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 13, 100])
+def test_slide_is_evict_insert_query(aggregator: type[InOrder], size: int) -> None:
+    for op, values in (
+        (ops.collect, [3, None, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9]),
+        (SUM, [3, None, 1, -4, 1, 5, -9, 2, 6, 5, 3, 5, -8, 9, 7, 9]),
+    ):
+        slid = aggregator(op)
+        got = slid.slide(values[:5], size) + slid.slide(values[5:], size)
+        slid._check()
+        for i, answer in enumerate(got):
+            assert agrees(op, values[max(0, i + 1 - size) : i + 1], answer)
+        assert len(slid) == min(size, len(values))
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+def test_slide_over_a_window_that_is_too_full(aggregator: type[InOrder]) -> None:
+    window = aggregator(ops.collect)
+    for i in range(40):
+        window.insert(i)
+    assert window.slide([40, 41], 3) == [[38, 39, 40], [39, 40, 41]]
+    window._check()
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+def test_bytes_round_trip(aggregator: type[InOrder]) -> None:
+    for op in accepted(aggregator, [ops.collect, SUM, ops.count_min(8, 2)]):
+        window = aggregator(op)
+        for i in range(30):
+            window.insert(i)
+            if i % 3:
+                window.evict()
+        again = aggregator.from_bytes(window.to_bytes(), op)
+        again._check()
+        assert len(again) == len(window)
+        for i in range(20):
+            for one in (window, again):
+                one.insert(100 - i)
+                one.evict()
+            np.testing.assert_equal(again.query(), window.query())
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+def test_memory_follows_the_window(aggregator: type[InOrder]) -> None:
+    window = aggregator(SUM)
+    capacities = []
+    for n in (8, 1000, 3, 500):
+        while len(window) < n:
+            window.insert(1)
+        while len(window) > n:
+            window.evict()
+        capacities.append(window._core.get(0))
+        window._check()
+        assert window.query() == n
+    assert capacities == [8, 1024, 8, 512]
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+def test_evicted_objects_are_let_go(aggregator: type[InOrder]) -> None:
+    import gc
+    import weakref
+
+    class Thing:
+        pass
+
+    window = aggregator(ops.collect)
+    seen = []
+    for _ in range(64):
+        thing = Thing()
+        seen.append(weakref.ref(thing))
+        window.insert(thing)
+        del thing
+    while len(window):
+        window.evict()
+    window.query()
+    gc.collect()
+    alive = sum(ref() is not None for ref in seen)
+    assert alive <= 16, f"{alive} of 64 evicted values are still held"
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+def test_bad_use_is_a_clear_error(aggregator: type[InOrder]) -> None:
+    window = aggregator(ops.collect)
+    with pytest.raises(IndexError, match="evict from an empty window"):
+        window.evict()
+    with pytest.raises(ValueError, match="size cannot be 0"):
+        window.slide([1, 2], 0)
+    with pytest.raises(TypeError, match=r"size is a number of values, not 2\.5"):
+        window.slide([1, 2], 2.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="not 'nothing'"):
+        aggregator("nothing")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"convert it, or make the window with operator\.over"):
+        aggregator(SUM).insert("seven")
+    with pytest.raises(TypeError, match="a column of float64 was given"):
+        aggregator(SUM).slide(np.array([1.5]), 2)
+    with pytest.raises(TypeError, match=r"\.to_numpy\(\)"):
+        window.slide({1, 2}, 2)
+    assert len(window) == 0
+
+
+def test_a_value_that_is_refused_leaves_the_window_as_it_was() -> None:
+    window = TwoStacksLite(SUM)
+    window.insert(5)
+    with pytest.raises(OverflowError, match="does not fit int64"):
+        window.insert(2**63)
+    assert (len(window), window.query()) == (1, 5)
+
+
+def test_overflow_names_the_row_and_keeps_the_window() -> None:
+    window = TwoStacksLite(ops.sum)
+    values = np.array([1, 2**62, 2**62, -5, 7])
+    with pytest.raises(OverflowError, match="row 2: the sum leaves int64"):
+        window.slide(values, 2)
+    assert len(window) == 2
+    assert window.slide(values[3:], 2).tolist() == [2**62 - 5, 2]
+
+
+def test_subtract_on_evict_refuses_what_has_no_inverse() -> None:
+    for op in (ops.max, ops.max.over(float), ops.sum.over(float), ops.variance):
+        with pytest.raises(TypeError, match="needs an operator with an inverse"):
+            SubtractOnEvict(op)
+    with pytest.raises(TypeError, match=r"try sum\.over\(int\)"):
+        SubtractOnEvict(ops.sum)
+
+
+def test_untied_operators_take_their_types_from_arrays() -> None:
+    window = TwoStacksLite(ops.sum)
+    assert window.slide(np.array([1.5, 2.0]), 5).tolist() == [1.5, 3.5]
+    assert window.operator.types == ("float64",)
+    window.insert(3)
+    assert window.query() == 6.5
+    held = TwoStacksLite(ops.sum)
+    held.insert(10**30)
+    held.insert(-(10**30) + 1)
+    assert held.slide(np.array([1, 2]), 4).tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (np.array([1.0, math.nan, -2.0]), np.ndarray),
+        (np.array([1, 5, -2], dtype=np.int32), np.ndarray),
+        (np.array([True, False, True]), np.ndarray),
+        (np.array(["2024-01-01", "1969-12-31", "NaT"], dtype="M8[ns]"), np.ndarray),
+        (np.array(["b", "a", "c"], dtype=object), np.ndarray),
+        (["b", None, "c"], list),
+    ],
+)
+def test_slide_gives_the_kind_it_was_given(values: object, kind: type) -> None:
+    got = TwoStacksLite(ops.max).slide(values, 2)
+    assert isinstance(got, kind)
+    as_list = values.tolist() if isinstance(values, np.ndarray) else values
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        assert got.tolist() == values[[0, 0, 1]].astype("M8[us]").tolist()
+        return
+    for i, answer in enumerate(got.tolist() if isinstance(got, np.ndarray) else got):
+        assert agrees(ops.max, as_list[max(0, i - 1) : i + 1], answer)
+
+
+def test_slide_over_arrow_and_masked_arrays() -> None:
+    import pyarrow as pa
+
+    given = pa.array([None, 3, None, None, 2], type=pa.int32())
+    got = DabaLite(ops.max).slide(given, 2)
+    assert isinstance(got, pa.Array)
+    assert got.to_pylist() == [None, 3, 3, None, 2]
+    masked = np.ma.MaskedArray([9, 3, 9, 9, 2], mask=[1, 0, 1, 1, 0])
+    answer = DabaLite(ops.max).slide(masked, 2)
+    assert isinstance(answer, np.ma.MaskedArray)
+    assert answer.tolist() == [None, 3, 3, None, 2]
+    line = DabaLite(ops.linear_regression).slide((pa.array([1.0, 2.0]), pa.array([1, 3])), 2)
+    assert line.to_pylist()[1] == {"slope": 2.0, "intercept": -1.0, "r2": 1.0}
+    stamps = pa.array([5, 1, None], type=pa.timestamp("ms"))
+    assert TwoStacks(ops.min).slide(stamps, 2).type == pa.timestamp("us")
+
+
+def test_from_bytes_refuses_what_does_not_fit() -> None:
+    data = TwoStacksLite(SUM).to_bytes()
+    with pytest.raises(ValueError, match="no window of sash"):
+        TwoStacksLite.from_bytes(b"something else", SUM)
+    with pytest.raises(ValueError, match="checksum"):
+        TwoStacksLite.from_bytes(data[:-1] + b"\x01", SUM)
+    with pytest.raises(ValueError, match="version 9"):
+        TwoStacksLite.from_bytes(data[:4] + b"\x09\x00" + data[6:], SUM)
+    with pytest.raises(ValueError, match="hold a TwoStacksLite of sum"):
+        DabaLite.from_bytes(data, SUM)
+    with pytest.raises(ValueError, match="cannot become a TwoStacksLite of max"):
+        TwoStacksLite.from_bytes(data, ops.max.over(int))
+    nameless = sash.operator(identity={}, lift=lambda x: {x: 1}, combine=lambda a, b: {**a, **b})
+    with pytest.raises(TypeError, match="without encode and decode"):
+        TwoStacksLite(nameless).to_bytes()

@@ -1,0 +1,84 @@
+"""What all tests share: hypothesis settings, and the table of ready operators.
+
+A test that asks for `ready` runs over every ready operator, untied; one that asks for `form`, over
+every ready operator untied and tied to every combination of types that it takes.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from sash import operators
+from sash.operators.contract import TYPES, Operator
+from sash.operators.together import together
+
+# The same examples in every run, on machines of any speed.
+settings.register_profile(
+    "sash",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("sash")
+
+#: Those that take no numbers, whatever column they are tied to.
+_OBJECTS_ONLY = ("concat", "top_k")
+
+
+def ready_operators() -> list[Operator]:
+    """Every ready operator, with parameters where it needs some."""
+    o = operators
+    plain = {id(op): op for op in (getattr(o, n) for n in o.__all__) if isinstance(op, Operator)}
+    return [
+        *plain.values(),
+        o.count.ignore_nulls(),
+        o.first.ignore_nulls(),
+        o.last.ignore_nulls(),
+        o.first_n(1),
+        o.first_n(3),
+        o.last_n(1),
+        o.last_n(3),
+        o.nth_youngest(1),
+        o.nth_youngest(3),
+        o.bloom(128),
+        o.bloom(1000, 3),
+        o.count_min(16, 3),
+        o.hll(),
+        o.quantiles(at=(0.0, 0.25, 0.5, 1.0)),
+        o.top_k(2),
+        together(o.sum, o.max),
+        together(o.mean, o.arg_max, o.count, columns=[0, (1, 0), 1]),
+        together(o.collect, o.bloom(64)),
+        together(o.count, together(o.count, o.count_min(8, 2))),
+    ]
+
+
+def forms_of(op: Operator) -> list[Operator]:
+    """An operator untied, and tied to each combination of types that it takes."""
+    forms = [op]
+    for types in product(TYPES, repeat=len(op.skips)):
+        if op.name.partition("(")[0] in _OBJECTS_ONLY and set(types) != {"object"}:
+            continue
+        try:
+            forms.append(op.over(*types))
+        except TypeError:
+            continue
+    return forms
+
+
+def _told(op: Operator) -> str:
+    nulls = "" if not any(op.skips) or op.name not in ("count", "first", "last") else " non-null"
+    return f"{op!r}"[len("<operator ") : -1] + nulls
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "ready" in metafunc.fixturenames:
+        metafunc.parametrize("ready", ready_operators(), ids=_told)
+    if "form" in metafunc.fixturenames:
+        forms = [form for op in ready_operators() for form in forms_of(op)]
+        metafunc.parametrize("form", forms, ids=_told)

@@ -1,0 +1,165 @@
+"""min, max and their kin, against plain Python on the raw values."""
+
+import math
+from datetime import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sash.aggregators import TwoStacksLite
+from sash.operators import arg_max, arg_min, max_count, min_count, span
+from sash.operators import max as max_
+from sash.operators import min as min_
+from sash.operators.contract import same
+
+NAN, INF = math.nan, math.inf
+VALUES = {
+    "int64": st.integers(-3, 3) | st.sampled_from([2**63 - 1, -(2**63)]),
+    "float64": st.floats() | st.sampled_from([NAN, INF, -INF, -0.0, 0.0, 1.0]),
+    "bool": st.booleans(),
+    "timestamp": st.integers(-3, 3) | st.sampled_from([10**15, -(10**15)]),
+    "object": st.text("abc", max_size=2),
+}
+
+
+def answer(op, rows):
+    return op.python_lower()(op.fold(rows))
+
+
+def bracketed(op, rows, random):
+    if len(rows) <= 1 and random.random() < 0.8:
+        return op.python_lift()(rows[0]) if rows else op.identity
+    cut = random.randint(0, len(rows))
+    return op.combine(bracketed(op, rows[:cut], random), bracketed(op, rows[cut:], random))
+
+
+def by_order(value):
+    return (1, 0) if value != value else (0, value)
+
+
+def pick(choose, values):
+    there = [v for v in values if v is not None]
+    return choose(there, key=by_order) if there else None
+
+
+def forms(op, *types):
+    """Both forms of an operator."""
+    return op, op.over(*types)
+
+
+@pytest.mark.parametrize("type_", VALUES)
+@given(data=st.data())
+def test_extremes_and_how_often_they_occur(type_, data):
+    values = data.draw(st.lists(VALUES[type_] | st.none(), max_size=10))
+    random = data.draw(st.randoms())
+    keys = [by_order(v) for v in values if v is not None]
+    least, greatest = pick(min, values), pick(max, values)
+    expected = {
+        min_: least,
+        max_: greatest,
+        min_count: keys.count(by_order(least)) if keys else 0,
+        max_count: keys.count(by_order(greatest)) if keys else 0,
+    }
+    for op, want in expected.items():
+        for form in forms(op, type_):
+            partial = bracketed(form, values, random)
+            assert same(form.lower(partial), want), form
+            if form.encode:
+                assert same(form.lower(form.decode(form.encode(partial))), want)
+
+
+@pytest.mark.parametrize("type_", ["int64", "float64", "bool", "timestamp"])
+@given(data=st.data())
+def test_span_is_greatest_less_least(type_, data):
+    values = data.draw(st.lists(VALUES[type_] | st.none(), max_size=10))
+    random = data.draw(st.randoms())
+    want = pick(max, values)
+    if want is not None:
+        want = want - pick(min, values)
+    assert same(span.lower(bracketed(span, values, random)), want)
+    tied = span.over(type_)
+    partial = bracketed(tied, values, random)
+    if type_ == "int64" and want is not None and want > 2**63 - 1:
+        with pytest.raises(OverflowError, match="leaves int64"):
+            tied.lower(partial)
+    else:
+        assert same(tied.lower(partial), want)
+
+
+@pytest.mark.parametrize("measure", VALUES)
+@pytest.mark.parametrize("what", VALUES)
+@given(data=st.data())
+def test_what_stands_beside_an_extreme(measure, what, data):
+    pairs = st.tuples(VALUES[measure] | st.none(), VALUES[what] | st.none())
+    rows, random = data.draw(st.lists(pairs, max_size=8)), data.draw(st.randoms())
+    there = [r for r in rows if r[0] is not None]
+    for op, choose in ((arg_min, min), (arg_max, max)):
+        want = choose(there, key=lambda r: by_order(r[0]))[1] if there else None
+        for form in forms(op, measure, what):
+            assert same(form.lower(bracketed(form, rows, random)), want), form
+
+
+def test_worked_examples():
+    for op in (*forms(max_, float), *forms(min_, float), *forms(span, float)):
+        assert answer(op, []) is None
+        assert answer(op, [None]) is None
+    for form in forms(max_, float):
+        assert answer(form, [-INF]) == -INF
+        assert math.isnan(answer(form, [INF, NAN, 1.0]))
+    for form in forms(min_, float):
+        assert answer(form, [NAN, INF, None]) == INF
+        assert math.isnan(answer(form, [NAN, NAN]))
+    for form in forms(max_count, float):
+        assert answer(form, [0.0, -0.0, -1.0]) == 2
+        assert answer(form, [NAN, 1.0, NAN]) == 2
+    for form in forms(arg_max, float, int):
+        assert answer(form, [(1.0, 7), (1.0, 8), (0.0, 9)]) == 7
+        assert answer(form, [(2.0, None), (1.0, 8)]) is None
+        assert answer(form, [(-0.0, 1), (0.0, 2)]) == 1
+    assert answer(max_, ["a", "c", "b"]) == "c"
+    times = [datetime(2024, 1, 2), datetime(2024, 1, 1)]
+    assert answer(min_, times) == times[1]
+    assert answer(span, times) == times[0] - times[1]
+
+
+def test_values_that_cannot_be_ordered_are_an_error():
+    with pytest.raises(TypeError):
+        answer(max_, [1, "a"])
+
+
+def test_declared_abilities():
+    for op in (min_, max_, span, min_count, max_count):
+        assert op.commutative
+    for op in (arg_min, arg_max):
+        assert not op.commutative
+    assert not any(op.invertible for op in (min_, max_, span, min_count, max_count, arg_max))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1.0, NAN, -0.0, 0.0, -INF, INF, 2.0, NAN, NAN]),
+        np.array([5, 2**63 - 1, -(2**63), 5, 5, 0]),
+        np.array([True, False, False, True]),
+        np.array(["2024-01-02", "2024-01-01", "1969-01-01"], dtype="M8[us]"),
+    ],
+    ids=["float64", "int64", "bool", "timestamp"],
+)
+def test_compiled_agrees_with_generic(column):
+    values = list(column) if column.dtype.kind == "M" else column.tolist()
+    for op in (max_, min_, max_count):
+        window = TwoStacksLite(op)
+        got = window.slide(column, 3)
+        assert window.operator.types
+        got = list(got) if got.dtype.kind == "M" else got.tolist()
+        assert same(got, TwoStacksLite(op).slide(values, 3))
+
+
+def test_compiled_arg_max_keeps_nulls_beside_the_measure():
+    measure = np.array([1.0, 5.0, 2.0, 2.0])
+    what = np.ma.MaskedArray([10, 20, 30, 40], mask=[False, True, False, False])
+    got = TwoStacksLite(arg_max).slide((measure, what), 2)
+    assert got.tolist() == [10, None, None, 30]
+    assert got.tolist() == TwoStacksLite(arg_max).slide((measure.tolist(), what.tolist()), 2)
