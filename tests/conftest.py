@@ -26,9 +26,6 @@ settings.register_profile(
 )
 settings.load_profile("sash")
 
-#: Those that take no numbers, whatever column they are tied to.
-_OBJECTS_ONLY = ("concat", "top_k")
-
 
 def ready_operators() -> list[Operator]:
     """Every ready operator, with parameters where it needs some."""
@@ -62,8 +59,6 @@ def forms_of(op: Operator) -> list[Operator]:
     """An operator untied, and tied to each combination of types that it takes."""
     forms = [op]
     for types in product(TYPES, repeat=len(op.skips)):
-        if op.name.partition("(")[0] in _OBJECTS_ONLY and set(types) != {"object"}:
-            continue
         try:
             forms.append(op.over(*types))
         except TypeError:

@@ -95,7 +95,10 @@ def _names(node: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, int]]
         called = ast.unparse(node.func).split(".")[-1]
         given = node.args[0].value
         if called in ("import_module", "__import__") and isinstance(given, str):
-            yield given, node.lineno
+            # A leading dot is relative to the package in the second argument: our own.
+            level = len(given) - len(given.lstrip("."))
+            start = package[: len(package) - level + 1] if level else ()
+            yield ".".join([*start, given.lstrip(".")]), node.lineno
 
 
 def broken(text: str, path: str) -> list[str]:
@@ -148,6 +151,8 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("windows/x.py", "from ..operators import contract")
     assert not ok("kernels/x.py", "from numba import njit")
     assert not ok("kernels/x.py", "import_module('numba')")
+    assert not ok("operators/x.py", "import_module('..kernels', __package__)")
+    assert ok("__init__.py", "def f():\n    import_module('.testing', __name__)")
     assert ok("kernels/x.py", "def f():\n    from numba import njit")
     assert ok("kernels/native.py", "from numba import njit")
     assert not ok("aggregators/x.py", "def f():\n    from numba import njit")

@@ -163,6 +163,7 @@ def test_operators_by_hand(op: Operator, values: list[object], expected: object)
         (o.sum_of_squares.over(int), [2**32]),
         (o.span.over(int), [-(2**63), 1]),
         (o.longest_run.over(int, int), [(-(2**63), 1), (2**62, 2)]),
+        (o.longest_run.over(int, str), [(-(2**63), "a"), (2**62, "b")]),
         (together(o.max, o.sum), [2**63 - 1, 1]),
     ],
 )
@@ -173,7 +174,7 @@ def test_answers_that_leave_int64(op: Operator, values: list[object]) -> None:
         op.python_lower()(op.fold(values))
     assert agrees(op, values, caught.value)
     assert not agrees(op, values, 0)
-    assert not agrees(op, [(1, 1)] if len(op.skips) == 2 else [1], caught.value)
+    assert not agrees(op, values[:1] if len(op.skips) == 2 else [1], caught.value)
 
 
 def test_values_take_the_types_of_a_tied_operator() -> None:

@@ -1,14 +1,14 @@
 """Hot loops: written once in plain Python, run compiled where an operator allows it.
 
-    slots      the words kernels are written in
-    program    a kernel specialised to an operator: compiled, checked, or on objects
-    layout     how an operator's partials lie in memory, and what its answers look like
-    text       the source generated for a kernel and an operator
-    freeze     Python functions as text
-    cache      where generated sources and compiled code are kept
-    native     loads and stores for compiled kernels
-    checked    the same in Python, with bounds
-    objects    the words on Python lists
-    core       a kernel's functions and memory, for one aggregator
-    columns    values from users and answers to them
+slots      the words kernels are written in
+program    a kernel specialised to an operator: compiled, checked, or on objects
+layout     how an operator's partials lie in memory, and what its answers look like
+text       the source generated for a kernel and an operator
+freeze     Python functions as text
+cache      where generated sources and compiled code are kept
+native     loads and stores for compiled kernels
+checked    the same in Python, with bounds
+objects    the words on Python lists
+core       a kernel's functions and memory, for one aggregator
+columns    values from users and answers to them
 """

@@ -187,11 +187,12 @@ def checked_value(value: Any, wanted: str) -> Any:
             f"this window holds {wanted} values, and {value!r} ({type(value).__name__}) was "
             "given; convert it, or make the window with operator.over(…) for another type"
         )
+    number: Any = value
     if wanted == "float64":
-        return float(value)
-    if wanted == "int64" and not -(2**63) <= int(value) < 2**63:
-        raise OverflowError(f"{value} does not fit int64; use a window over float64")
-    return int(value)
+        return float(number)
+    if wanted == "int64" and not -(2**63) <= int(number) < 2**63:
+        raise OverflowError(f"{number} does not fit int64; use a window over float64")
+    return int(number)
 
 
 def to_micros(value: Any) -> int:
@@ -216,11 +217,12 @@ def answers_from_columns(
         if kind == "numpy":
             return tuple(v for _, v in made)
         if kind == "arrow":
-            return pa.StructArray.from_arrays([v for _, v in made], names=[n for n, _ in made])
+            mask = made[0][1].is_null() if answer.nullable else None
+            return pa.StructArray.from_arrays(
+                [v for _, v in made], names=[n for n, _ in made], mask=mask
+            )
         rows = zip(*(v for _, v in made), strict=True)
-        flat = all(not a.fields for _, a in answer.fields)
-        whole = flat and any(a.nullable for _, a in answer.fields)
-        return [None if whole and all(x is None for x in row) else row for row in rows]
+        return [None if answer.nullable and row[0] is None else row for row in rows]
     data, valid = columns.pop(0)
     present = None if valid is None or valid.all() else valid.astype(bool)
     if answer.type == "bool":
@@ -257,7 +259,8 @@ def answers_from_list(items: list[Any], kind: str, fields: Sequence[str] = ()) -
         made = [answers_from_list(c, kind) for c in columns]
         if kind == "numpy":
             return tuple(made)
-        return pa.StructArray.from_arrays(made, names=list(fields))
+        mask = pa.array([x is None for x in items])
+        return pa.StructArray.from_arrays(made, names=list(fields), mask=mask)
     if kind == "arrow":
         return pa.array(items, from_pandas=False)
     return _numpy_from_list(items, first)

@@ -43,12 +43,20 @@ class Core:
         self.run = program.run
         self.operator = program.operator
 
+    @property
+    def width(self) -> int:
+        """How many words a partial takes."""
+        layout = self.program.layout
+        return layout.words if layout else 1
+
     def get(self, field: int) -> int:
         """A header field."""
         return self.header[field]  # type: ignore[no-any-return]
 
     def slots(self, capacity: int) -> int:
         """How many slots a memory with this capacity has."""
+        if self.kernel.own:
+            return capacity
         return self.kernel.scratch + self.kernel.each * capacity
 
     def ring_blocks(self, old: int, new: int) -> list[tuple[int, int, int]]:
@@ -89,7 +97,7 @@ class BufferCore(Core):
             self.read = _reader(self.layout.answer, list(self._out))
         else:
             self.answer = [None]
-            self.read = partial(self.answer.__getitem__, 0)
+            self.read = lambda: _with_times(self.operator, self.answer[0])
 
     def _keep(self, array: Array) -> Array:
         """An array that kernels may touch."""
@@ -111,19 +119,28 @@ class BufferCore(Core):
         return made
 
     def _allocate(self, capacity: int) -> None:
-        count = self.slots(capacity)
-        self.buffer = self._keep(np.zeros(HEADER + self.stride * (1 + count), dtype=np.int64))
-        self.pool = self.buffer[HEADER + self.stride :].reshape(count, self.stride)
-        self.pool[:, self.kernel.link :] = self._identity
+        if self.kernel.own:
+            self.buffer = self._keep(np.zeros(capacity, dtype=np.int64))
+        else:
+            count = self.slots(capacity)
+            self.buffer = self._keep(np.zeros(HEADER + self.stride * (1 + count), dtype=np.int64))
+            self.pool = self.buffer[HEADER + self.stride :].reshape(count, self.stride)
+            self.pool[:, self.kernel.link :] = self._identity
         self.header = _cells(self.buffer[:HEADER], "int64")
         self.m = self.buffer.ctypes.data
         self.header[CAPACITY] = capacity
 
     def resize(self, capacity: int, blocks: list[tuple[int, int, int]]) -> None:
         """A new memory of another capacity, with these runs of slots copied."""
-        header, pool = self.buffer[:HEADER].copy(), self.pool
+        old = self.buffer
+        if self.kernel.own:
+            self._allocate(capacity)
+            used = min(len(old), capacity)
+            self.buffer[1:used] = old[1:used]
+            return
+        pool = self.pool
         self._allocate(capacity)
-        self.buffer[1:HEADER] = header[1:]
+        self.buffer[1:HEADER] = old[1:HEADER]
         for to, start, n in blocks:
             self.pool[to : to + n] = pool[start : start + n]
 
@@ -200,7 +217,8 @@ class BufferCore(Core):
     def give(self, kept: Any, kind: str) -> Any:
         """The answers of a run, as the kind that went in."""
         if not self.layout.answers:
-            return answers_from_list(kept, kind, self.operator.fields)
+            rows = [_with_times(self.operator, x) for x in kept]
+            return answers_from_list(rows, kind, self.operator.fields)
         return answers_from_columns(self.layout.answer, list(kept[0]), kind)
 
     def integers(self, values: Array) -> tuple[Any, Any]:
@@ -210,7 +228,10 @@ class BufferCore(Core):
 
     def peek(self, slot: int) -> Any:
         """A slot's partial as a Python value."""
-        row = self.pool[slot, self.kernel.link :]
+        if self.kernel.own:
+            row = self.buffer[slot : slot + self.layout.words]
+        else:
+            row = self.pool[slot, self.kernel.link :]
         parts: list[Any] = []
         for leaf in self.layout.leaves:
             span = row[leaf.offset : leaf.offset + leaf.words]
@@ -224,6 +245,10 @@ class BufferCore(Core):
     def peek_link(self, slot: int) -> int:
         """The integer beside a slot's partial."""
         return int(self.pool[slot, 0])
+
+    def peek_word(self, at: int) -> int:
+        """An integer in a memory that the kernel lays out itself."""
+        return int(self.buffer[at])
 
     def dump(self) -> bytes:
         """The whole memory as bytes."""
@@ -263,6 +288,10 @@ class ObjectCore(Core):
         old = self.m
         self._allocate(capacity)
         self.m.header[1:] = old.header[1:]
+        if self.kernel.own:
+            used = min(len(old.slots), capacity)
+            self.m.slots[:used] = old.slots[:used]
+            return
         for to, start, n in blocks:
             self.m.slots[to : to + n] = old.slots[start : start + n]
             if self.kernel.link:
@@ -301,6 +330,10 @@ class ObjectCore(Core):
     def peek_link(self, slot: int) -> int:
         """The integer beside a slot's partial."""
         return self.m.links[slot]
+
+    def peek_word(self, at: int) -> int:
+        """An integer in a memory that the kernel lays out itself."""
+        return self.m.slots[at]  # type: ignore[no-any-return]
 
     def dump(self) -> bytes:
         """The whole memory as bytes, each partial encoded by the operator."""
@@ -348,11 +381,11 @@ def _reader(answer: Answer, columns: list[tuple[Array, Array | None]]) -> Callab
     """A function that reads one answer from its output columns (taken off the list)."""
     if answer.fields:
         readers = [_reader(a, columns) for _, a in answer.fields]
-        whole = any(a.nullable for _, a in answer.fields)
+        nullable = answer.nullable
 
         def read_struct() -> Any:
             row = tuple(read() for read in readers)
-            return None if whole and all(x is None for x in row) else row
+            return None if nullable and row[0] is None else row
 
         return read_struct
     data, valid = columns.pop(0)
@@ -368,6 +401,21 @@ def _reader(answer: Answer, columns: list[tuple[Array, Array | None]]) -> Callab
         return plain
     present = _cells(valid, "bool")
     return lambda: plain() if present[0] else None
+
+
+def _with_times(operator: Operator, answer: Any) -> Any:
+    """An answer with its times as times; kernels know them as integers."""
+    if operator.parts and answer is not None:
+        parts = zip(operator.parts, answer, strict=True)
+        return tuple(_with_times(p.operator, x) for p, x in parts)
+    if answer is None or "timestamp" not in operator.returns:
+        return answer
+    fields = answer if isinstance(answer, tuple) else (answer,)
+    made = tuple(
+        np.datetime64(x, "us") if type_ == "timestamp" else x
+        for type_, x in zip(operator.returns, fields, strict=True)
+    )
+    return made if isinstance(answer, tuple) else made[0]
 
 
 def _encoder(operator: Operator) -> Any:

@@ -27,7 +27,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """The shape of an answer: one column of a type, or a struct of several."""
+    """The shape of an answer: one column of a type, or a struct of several.
+
+    A struct is null as a whole (all its fields are), or not at all.
+    """
 
     type: str = ""  # int64, float64, bool, timestamp, or vector:<i|u|f>:<length>
     nullable: bool = False
@@ -239,7 +242,8 @@ def _answer(op: Operator, made: Any, leaf: Leaf) -> Answer:
         return Answer(columns[0], nullable)
     labels = op.fields or tuple(f"field_{i}" for i in range(len(columns)))
     return Answer(
-        fields=tuple((n, Answer(t, nullable)) for n, t in zip(labels, columns, strict=True))
+        nullable=nullable,
+        fields=tuple((n, Answer(t, nullable)) for n, t in zip(labels, columns, strict=True)),
     )
 
 

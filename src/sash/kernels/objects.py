@@ -57,6 +57,12 @@ def words(operator: Operator) -> dict[str, Callable[..., Any]]:
     def set_link(m: Any, slot: int, value: int) -> None:
         m.links[slot] = value
 
+    def word(m: Any, at: int) -> int:
+        return m.slots[at]  # type: ignore[no-any-return]
+
+    def set_word(m: Any, at: int, value: int) -> None:
+        m.slots[at] = value
+
     def item(array: Any, i: int) -> int:
         return array[i]  # type: ignore[no-any-return]
 
@@ -65,7 +71,21 @@ def words(operator: Operator) -> dict[str, Callable[..., Any]]:
 
     made: dict[str, Callable[..., Any]] = {
         f.__name__: f
-        for f in (get, put, combine, copy, clear, lift, lower, link, set_link, item, set_item)
+        for f in (
+            get,
+            put,
+            combine,
+            copy,
+            clear,
+            lift,
+            lower,
+            link,
+            set_link,
+            word,
+            set_word,
+            item,
+            set_item,
+        )
     }
     made["drop"] = clear
     if operator.invertible:

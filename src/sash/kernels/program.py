@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -39,7 +38,9 @@ class Kernel:
     """An algorithm as plain functions over the words of `slots`.
 
     `entries` are the functions called from Python.  A memory has `scratch` slots first, then
-    `each` slots for every element there is room for; `link` adds an integer to each slot.
+    `each` slots for every element there is room for; `link` adds an integer to each slot.  With
+    `own`, the kernel lays out its memory itself, and capacity is the number of words.
+    `constants` replace the values of named integers in the functions' files.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Kernel:
     scratch: int = 0
     each: int = 1
     link: bool = False
+    own: bool = False
+    constants: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,6 @@ class Program:
     layout: Layout | None
 
 
-_programs: WeakKeyDictionary[Operator, dict[str, Program]] = WeakKeyDictionary()
-_layouts: WeakKeyDictionary[Operator, tuple[Layout, Any]] = WeakKeyDictionary()
 _warned: set[Any] = set()
 
 
@@ -71,8 +72,9 @@ def jit_enabled() -> bool:
 
 
 def specialise(kernel: Kernel, operator: Operator) -> Program:
-    """The kernel for this operator, compiled if it can be."""
-    mine = _programs.setdefault(operator, {})
+    """The kernel for this operator, compiled if it can be; kept with the operator itself, so
+    that both are let go together."""
+    mine: dict[str, Program] = operator.__dict__.setdefault("_programs", {})
     if kernel.name not in mine:
         mine[kernel.name] = _specialise(kernel, operator)
     return mine[kernel.name]
@@ -99,6 +101,7 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
 def _on_objects(kernel: Kernel, operator: Operator) -> Program:
     """The kernel's functions with their words bound to Python lists."""
     names: dict[str, Any] = {"__builtins__": __builtins__, **objects.words(operator)}
+    names |= dict(kernel.constants)
     for function in kernel.functions:
         for key, value in function.__globals__.items():
             if isinstance(value, int):
@@ -168,10 +171,10 @@ def _compiled_here(
 
     from . import native
 
-    if operator not in _layouts:
+    if "_compiled" not in operator.__dict__:
         compiled = {key: njit(function) for key, function in functions.items()}
-        _layouts[operator] = layout_by_numba(operator, compiled), compiled
-    layout, compiled = _layouts[operator]
+        operator.__dict__["_compiled"] = layout_by_numba(operator, compiled), compiled
+    layout, compiled = operator.__dict__["_compiled"]
     names = {key: f"{key[1]}_{key[0]}" for key in functions}
     given = {n: getattr(native, n) for n in native.__all__} | {"entry": njit, "np": np}
     given |= {names[key]: f for key, f in compiled.items()}
@@ -182,8 +185,9 @@ def _compiled_here(
 
 def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str]) -> Layout:
     """The operator's layout as numba infers it, or as it was noted by an earlier process."""
-    if operator in _layouts:
-        return _layouts[operator][0]
+    if "_layout" in operator.__dict__:
+        known: Layout = operator.__dict__["_layout"]
+        return known
     leaves = leaf_operators(operator)
     told = repr(
         [(np.asarray(o.identity).tobytes(), o.skips, o.returns, o.fields, c) for o, c in leaves]
@@ -203,7 +207,7 @@ def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str
         cache.write_facts(name, _to_facts(layout))
     else:
         layout = _from_facts(operator, facts)
-    _layouts[operator] = layout, None
+    operator.__dict__["_layout"] = layout
     return layout
 
 
@@ -220,8 +224,8 @@ def _functions(operator: Operator) -> dict[tuple[int, str], Any]:
 def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
     return "\n\n".join(
         [
-            constants(kernel.functions),
-            words_text(layout, names, link=kernel.link),
+            constants(kernel.functions, **{"WIDTH": layout.words, **dict(kernel.constants)}),
+            words_text(layout, names, link=kernel.link, own=kernel.own),
             kernel_text(kernel.functions, kernel.entries),
         ]
     )

@@ -19,7 +19,11 @@ Outputs: TypeAlias = Any  # where answers go
 #: at position p of a window with room for CAPACITY (a power of two) has p & (CAPACITY - 1)
 #: for its place, and START <= p < END.  Fields from OWN on are the kernel's own.
 CAPACITY, START, END, OWN = 0, 1, 2, 3
-HEADER = 12  # words
+HEADER = 24  # words
+
+#: In a kernel that lays out its memory itself (`Kernel.own`), a slot's number is where it starts,
+#: in words, and a partial takes this many: as many as it needs in a buffer, one in a list.
+WIDTH = 1
 
 
 def _declared() -> NoReturn:
@@ -78,6 +82,16 @@ def link(m: Memory, slot: int) -> int:
 
 def set_link(m: Memory, slot: int, value: int) -> None:
     """Set the integer beside a slot's partial."""
+    _declared()
+
+
+def word(m: Memory, at: int) -> int:
+    """An integer in a memory that the kernel lays out itself."""
+    _declared()
+
+
+def set_word(m: Memory, at: int, value: int) -> None:
+    """Set an integer in a memory that the kernel lays out itself."""
     _declared()
 
 

@@ -4,6 +4,8 @@ The words of `slots` become functions on a flat buffer of 8-byte words:
 
     header | spare slot | slot 0 | slot 1 | …        a slot: [link] field field …
 
+(or, after header and spare slot, as the kernel itself has it).
+
 An input column is two words in a table of addresses (its data, its validity bytes or 0), and
 so is an output.  The functions call the operator's own by the names given for them.
 """
@@ -46,11 +48,26 @@ _OUTPUT = {
 }
 
 
-def words_text(layout: Layout, names: dict[tuple[int, str], str], *, link: bool) -> str:
-    """The words of `slots` for an operator; `names[leaf, role]` are its functions."""
+def words_text(
+    layout: Layout, names: dict[tuple[int, str], str], *, link: bool = False, own: bool = False
+) -> str:
+    """The words of `slots` for an operator; `names[leaf, role]` are its functions.
+
+    A kernel that lays out its memory itself (`own`) says where a slot is, in words, with the
+    spare slot right after the header.
+    """
     stride = layout.words + link
+    if own:
+        place = "def slot(m, i): return m + 8 * i"
+        spare = HEADER
+    else:
+        place = f"def slot(m, i): return m + {8 * (HEADER + stride + link)} + {8 * stride} * i"
+        spare = -1
     out = [
-        f"def slot(m, i): return m + {8 * (HEADER + stride + link)} + {8 * stride} * i",
+        place,
+        f"def spare(m): return slot(m, {spare})",
+        "def word(m, at): return load_i(m + 8 * at)",
+        "def set_word(m, at, value): store_i(m + 8 * at, value)",
         "def get(m, field): return load_h(m + 8 * field)",
         "def put(m, field, value): store_h(m + 8 * field, value)",
         "def link(m, i): return load_i(slot(m, i) - 8)",
@@ -85,14 +102,14 @@ def kernel_text(functions: Iterable[Callable[..., Any]], entries: Iterable[str])
     return "\n\n".join(out)
 
 
-def constants(functions: Iterable[Callable[..., Any]]) -> str:
-    """The named integers that the kernel's functions use."""
+def constants(functions: Iterable[Callable[..., Any]], **fixed: int) -> str:
+    """The named integers that the kernel's functions use; `fixed` ones have the value given."""
     found: dict[str, int] = {}
     for function in functions:
         for name in function.__code__.co_names:
             value = function.__globals__.get(name)
             if isinstance(value, int) and not isinstance(value, bool):
-                found[name] = value
+                found[name] = fixed.get(name, value)
     return "".join(f"{name} = {value}\n" for name, value in sorted(found.items()))
 
 
@@ -135,7 +152,7 @@ def _two_into_one(layout: Layout, names: dict[tuple[int, str], str], role: str) 
     lines += ["    d = slot(m, dst)", "    a = slot(m, left)", "    b = slot(m, right)"]
     vectors = any(leaf.vector for leaf in layout.leaves)
     if vectors:
-        lines += ["    t = d", "    if dst == left or dst == right:", "        d = slot(m, -1)"]
+        lines += ["    t = d", "    if dst == left or dst == right:", "        d = spare(m)"]
     for n, leaf in enumerate(layout.leaves):
         call = f"{names[n, role]}({{}}{_load(leaf, 'a')}, {_load(leaf, 'b')})"
         if leaf.vector:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .codec import decode_value, encode_value
-from .contract import Operator
+from .contract import Operator, objects_only
 
 __all__ = ["collect", "collect_distinct", "concat", "count_distinct"]
 
@@ -160,4 +160,5 @@ concat = Operator(
     _unjoin,
     encode=encode_value,
     decode=decode_value,
+    typed=objects_only("concat", "strings, bytes, lists or tuples"),
 )

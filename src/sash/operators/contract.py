@@ -318,6 +318,16 @@ def type_name(given: Any) -> str:
     )
 
 
+def objects_only(name: str, what: str) -> Callable[[tuple[str, ...]], None]:
+    """For `typed` of an operator that takes no numbers, times or bools: refuses them."""
+
+    def typed(types: tuple[str, ...]) -> None:
+        if set(types) != {"object"}:
+            raise TypeError(f"{name} takes {what}, not a column of {types[0]}")
+
+    return typed
+
+
 def same(a: Any, b: Any) -> bool:
     """Whether two partials or answers are equal, NaN being equal to NaN.
 

@@ -118,6 +118,12 @@ def _span(type_: str) -> Operator:
     def lower(a: Any) -> Any:
         return to_value(a[2]) - to_value(a[1]) if a[0] else None
 
+    def lower_any(a: Any) -> Any:
+        found = lower(a)
+        if isinstance(found, int) and found >= 2**63:
+            raise OverflowError("the span leaves int64")
+        return found
+
     def lower_integer(a: Any) -> Any:
         if not a[0]:
             return None
@@ -130,7 +136,7 @@ def _span(type_: str) -> Operator:
         (False, r.zero, r.zero),
         lift,
         combine,
-        lower_integer if integer else lower,
+        lower_integer if integer else lower if type_ == "float64" else lower_any,
         commutative=True,
         **_codec(type_),
     )

@@ -78,6 +78,12 @@ def _longest_run(types: tuple[str, ...]) -> Operator:
             return None
         return (a[_BEST_START], a[_BEST_END], a[_BEST_END] - a[_BEST_START], a[_BEST])
 
+    def lower_any(a: Any) -> Any:
+        found = lower(a)
+        if found and isinstance(found[2], int) and not _LEAST <= found[2] <= _MOST:
+            raise OverflowError("the interval leaves int64")
+        return found
+
     def lower_integer(a: Any) -> Any:
         if a[_COUNT] == 0:
             return None
@@ -86,13 +92,14 @@ def _longest_run(types: tuple[str, ...]) -> Operator:
             raise OverflowError("the interval leaves int64")
         return (start, end, end - start, a[_BEST])
 
+    lowers = {"int64": lower_integer, "timestamp": lower_integer, "float64": lower}
     when = rank(types[0]).returns
     return Operator(
         "longest_run",
         (0, r.zero, r.zero, at, at, 0, at, 0, at, 0, at, at),
         lift,
         combine,
-        lower_integer if types[0] in ("int64", "timestamp") else lower,
+        lowers.get(types[0], lower_any),
         skips=(True, True),
         fields=("start", "end", "interval", "length"),
         returns=(when, when, "", ""),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .codec import encode_value
-from .contract import Operator
+from .contract import Operator, objects_only
 from .numeric import _number
 from .position import check_whole
 from .ranks import float_key, rank
@@ -409,5 +409,6 @@ def top_k(k: int) -> Operator:
         commutative=True,
         encode=lambda a: a.serialize(),
         decode=library.frequent_strings_sketch.deserialize,
+        typed=objects_only("top_k", "strings"),
         equal=equal,
     )

@@ -47,6 +47,14 @@ class LawError(AssertionError):
 
     `laws` has the names of all broken ones; the message shows the smallest values found that
     break each.
+
+    >>> import sash
+    >>> text = sash.operator(identity="", lift=str, combine=lambda a, b: a + b, commutative=True)
+    >>> try:
+    ...     laws(text)
+    ... except LawError as error:
+    ...     error.laws
+    ('commutativity',)
     """
 
     def __init__(self, message: str, laws: tuple[str, ...] = ()) -> None:

@@ -23,7 +23,6 @@ __all__ = [
     "KINDS",
     "Step",
     "draw_value",
-    "evictions",
     "replay",
     "schedule",
     "schedules",
@@ -279,7 +278,7 @@ def schedules(values: Any = None, *, max_runs: int = 8, max_size: int = 12) -> A
     schedule shrinks to few steps with simple values.
 
     >>> from hypothesis import find
-    >>> find(schedules(), lambda steps: len(evictions(steps)) > 0)
+    >>> find(schedules(), lambda steps: any(step[0] == "evict" for step in steps))
     [('insert', 0), ('query',), ('evict', 1), ('query',)]
     """
     from .laws import need_hypothesis, values_of
@@ -325,15 +324,6 @@ def _steps(runs: list[tuple[str, Any]]) -> list[Step]:
         if not m.steps or m.steps[-1] != ("query",):
             m.query()
     return m.steps
-
-
-def evictions(steps: Sequence[Step]) -> list[int]:
-    """How many values each eviction of a schedule drops.
-
-    >>> evictions([("insert", 5), ("evict", 1), ("query",)])
-    [1]
-    """
-    return [step[1] for step in steps if step[0] == "evict"]
 
 
 def windows(steps: Sequence[Step]) -> list[list[Any]]:
