@@ -13,30 +13,30 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 ROWS, QUICK_ROWS = 10_000_000, 2_000_000
-REPEATS, QUICK_REPEATS = 5, 3
+TURNS, QUICK_TURNS = 3, 1
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rows and repeats")
+    parser.add_argument("--quick", action="store_true", help="fewer rows and turns")
     parser.add_argument("--only", metavar="NAME", help="workloads whose name has this in it")
-    parser.add_argument("--repeats", type=int, help=f"best of how many (default {REPEATS})")
+    parser.add_argument("--turns", type=int, help=f"turns a contender has (default {TURNS})")
     given = parser.parse_args()
     rows = QUICK_ROWS if given.quick else ROWS
-    repeats = given.repeats or (QUICK_REPEATS if given.quick else REPEATS)
+    turns = given.turns or (QUICK_TURNS if given.quick else TURNS)
     # An empty cache makes "first call" the time to compile, whatever ran before.
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SASH_CACHE_DIR"] = folder
-        return run(rows, repeats, quick=given.quick, only=given.only)
+        return run(rows, turns, quick=given.quick, only=given.only)
 
 
-def run(rows: int, repeats: int, *, quick: bool, only: str | None) -> int:
+def run(rows: int, turns: int, *, quick: bool, only: str | None) -> int:
     # Imported here: the table needs the peers, `--help` does not.  numba is not to be counted
     # in whichever kernel comes first.
     import numba  # noqa: F401
 
     from .machine import describe
-    from .measure import WrongAnswer, measure
+    from .measure import IN_A_ROW, WrongAnswer, measure
     from .report import as_json, as_markdown, as_text, summary
     from .table import table
 
@@ -48,19 +48,25 @@ def run(rows: int, repeats: int, *, quick: bool, only: str | None) -> int:
         return 2
     machine = describe()
     print(", ".join(f"{key} {value}" for key, value in machine.items()))
-    print(f"best of {repeats}, contenders in turn; ratios are of times, so below 1 is faster")
+    print(f"best of {turns} turns of {IN_A_ROW} calls; ratios are of times: below 1 is faster")
     if quick:
-        print("quick: small sizes and few repeats, so ratios are rough")
+        print("quick: small sizes and one turn, so ratios are rough")
     start, done, built = time.perf_counter(), [], set()
     for workload in chosen:
         try:
-            done.append(measure(workload, repeats, built))
+            done.append(measure(workload, turns, built))
         except WrongAnswer as error:
             print(f"\nWRONG {error}", file=sys.stderr)
             return 1
         print(f"\n{as_text(done[-1])}", flush=True)
     print(f"\n{summary(done)} ({time.perf_counter() - start:.0f} s)")
-    settings = {"rows": rows, "repeats": repeats, "quick": quick, "only": only}
+    settings = {
+        "rows": rows,
+        "turns": turns,
+        "calls_a_turn": IN_A_ROW,
+        "quick": quick,
+        "only": only,
+    }
     stem = "-".join([f"{datetime.now(UTC):%Y-%m-%d}", *(["quick"] if quick else [])])
     stem += f"-only-{only}" if only else ""
     RESULTS.mkdir(exist_ok=True)

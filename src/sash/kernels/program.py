@@ -8,18 +8,20 @@ objects    the kernel's own functions on lists    any partial, any value
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..operators.contract import Operator
-from . import cache, objects
+from . import cache as kept
+from . import objects
 from .freeze import CannotFreeze, Frozen, thaw
 from .layout import Answer, Layout, Leaf, Refused, layout_by_numba, layout_by_trial, leaf_operators
 from .text import constants, kernel_text, words_text
@@ -122,7 +124,7 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
     text = _constants_and_code(kernel, layout, names)
     given = {n: getattr(checked, n) for n in checked.__all__} | {"entry": checked.inner, "np": np}
     given |= {names[key]: function for key, function in functions.items()}
-    module = cache.in_memory(f"{kernel.name} {operator.name}", text, given)
+    module = kept.in_memory(f"{kernel.name} {operator.name}", text, given)
     return Program("checked", operator, module, layout)
 
 
@@ -136,14 +138,14 @@ def _compiled(kernel: Kernel, operator: Operator) -> Program:
         return _compiled_here(kernel, operator, functions)
     layout = _layout(operator, frozen, names)
     code = _constants_and_code(kernel, layout, names)
-    digest = hashlib.sha256((frozen.digest() + code).encode()).hexdigest()[:24]
+    digest = hashlib.sha256((frozen.digest() + code + _native_text()).encode()).hexdigest()[:24]
     name = f"{kernel.name}_{digest}"
     head = _HEAD.format(kernel=kernel.name, operator=operator.name)
     text = partial("\n".join, [head, *frozen.lines, "", code])
-    module = cache.load(name, text)
+    module = kept.load(name, text)
     if module is None:
         text_here = text().replace("njit(cache=True)", "njit")
-        module = cache.in_memory(name, text_here, {})
+        module = kept.in_memory(name, text_here, {})
     return Program("compiled", operator, module, layout)
 
 
@@ -179,7 +181,7 @@ def _compiled_here(
     given = {n: getattr(native, n) for n in native.__all__} | {"entry": njit, "np": np}
     given |= {names[key]: f for key, f in compiled.items()}
     text = _constants_and_code(kernel, layout, names)
-    module: ModuleType = cache.in_memory(f"{kernel.name} {operator.name}", text, given)
+    module: ModuleType = kept.in_memory(f"{kernel.name} {operator.name}", text, given)
     return Program("compiled", operator, module, layout)
 
 
@@ -194,21 +196,29 @@ def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str
     )
     key = hashlib.sha256(f"{frozen.digest()} {operator.types} {told}".encode()).hexdigest()[:24]
     name = f"operator_{key}"
-    facts = cache.read_facts(name)
+    facts = kept.read_facts(name)
     if facts is None:
         from numba import njit
 
-        module = cache.in_memory(
+        module = kept.in_memory(
             name,
             "from importlib import import_module\nimport numpy as np\n" + "\n".join(frozen.lines),
             {"inner": njit, "thaw": thaw},
         )
         layout = layout_by_numba(operator, {k: getattr(module, n) for k, n in names.items()})
-        cache.write_facts(name, _to_facts(layout))
+        kept.write_facts(name, _to_facts(layout))
     else:
         layout = _from_facts(operator, facts)
     operator.__dict__["_layout"] = layout
     return layout
+
+
+@cache
+def _native_text() -> str:
+    """The source of the loads and stores that compiled kernels hold copies of."""
+    from . import native
+
+    return inspect.getsource(native)
 
 
 def _functions(operator: Operator) -> dict[tuple[int, str], Any]:

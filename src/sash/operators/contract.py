@@ -131,6 +131,12 @@ class Operator:
                     f"({', '.join(names)}); start again from the operator without types"
                 )
             return self
+        tied: dict[tuple[str, ...], Operator] = self.__dict__.setdefault("_tied", {})
+        if names not in tied:  # kept, because specialised kernels are kept with it
+            tied[names] = self._tie(names)
+        return tied[names]
+
+    def _tie(self, names: tuple[str, ...]) -> Operator:
         if self.parts:
             parts = tuple(
                 dataclasses.replace(p, operator=p.operator.over(*(names[c] for c in p.columns)))
