@@ -181,16 +181,7 @@ class InOrder:
     @classmethod
     def from_bytes(cls, data: bytes, operator: Operator) -> Self:
         """The window again, from what `to_bytes` gave and the same operator."""
-        if data[:4] != _MAGIC or len(data) < 10:
-            raise ValueError("these bytes are no window of sash")
-        version, crc = struct.unpack_from("<HI", data, 4)
-        if version != _VERSION:
-            raise ValueError(f"these bytes have version {version}; this sash reads {_VERSION}")
-        body = data[10:]
-        if zlib.crc32(body) != crc:
-            raise ValueError("these bytes are damaged: their checksum is wrong")
-        size = 2 + struct.unpack_from("<H", body)[0]
-        said = body[2:size].decode().split("\n")
+        said, rest = open_bytes(data)
         types = tuple(said[2].split(",")) if said[2] else ()
         if types and not operator.types and len(types) == len(operator.skips):
             tied = cls(operator.over(*types))
@@ -203,21 +194,39 @@ class InOrder:
                 f"these bytes hold a {said[0]} of {said[1]}({said[2]}) with partials {said[3]}; "
                 f"they cannot become a {mine[0]} of {mine[1]}({mine[2]}) with partials {mine[3]}"
             )
-        tied._core.restore(body[size:])
+        tied._core.restore(rest)
         return tied
 
     def _signature(self) -> bytes:
         """Which algorithm, operator and layout a memory belongs to."""
-        op, layout = self.operator, self._core.program.layout
-        shape = "objects" if layout is None else " ".join(
-            f"{leaf.kinds}*{leaf.vector}" if leaf.vector else leaf.kinds for leaf in layout.leaves
-        )  # fmt: skip
-        types = "" if layout is None else ",".join(op.types)
-        text = f"{type(self).__name__}\n{op.name}\n{types}\n{shape}".encode()
+        text = "\n".join(describe(self, self._core)).encode()
         return struct.pack("<H", len(text)) + text
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.operator!r}, {len(self)} values>"
+
+
+def describe(window: Any, core: BufferCore | ObjectCore) -> tuple[str, str, str, str]:
+    """Which algorithm, operator, types and layout of partials a memory belongs to."""
+    op, layout = core.operator, core.program.layout
+    if layout is None:
+        return type(window).__name__, op.name, "", "objects"
+    kinds = [f"{x.kinds}*{x.vector}" if x.vector else x.kinds for x in layout.leaves]
+    return type(window).__name__, op.name, ",".join(op.types), " ".join(kinds)
+
+
+def open_bytes(data: bytes) -> tuple[list[str], bytes]:
+    """What a window's bytes say of themselves, and the rest; damaged ones are refused."""
+    if data[:4] != _MAGIC or len(data) < 12:
+        raise ValueError("these bytes are no window of sash")
+    version, crc = struct.unpack_from("<HI", data, 4)
+    if version != _VERSION:
+        raise ValueError(f"these bytes have version {version}; this sash reads {_VERSION}")
+    body = data[10:]
+    if zlib.crc32(body) != crc:
+        raise ValueError("these bytes are damaged: their checksum is wrong")
+    size = 2 + struct.unpack_from("<H", body)[0]
+    return body[2:size].decode().split("\n"), body[size:]
 
 
 def check_size(size: int) -> None:

@@ -47,6 +47,14 @@ class Column:
             f"it, or make the window with operator.over({self.type!r})"
         )
 
+    def take(self, order: Array) -> Column:
+        """The rows in another order."""
+        if self.type == "object":
+            return Column(self.type, [self.data[i] for i in order.tolist()])
+        return Column(
+            self.type, self.data[order], None if self.valid is None else self.valid[order]
+        )
+
     def as_list(self) -> list[Any]:
         """The values as Python objects, None for null."""
         if self.type == "object":
@@ -71,6 +79,10 @@ class Table:
     @property
     def types(self) -> tuple[str, ...]:
         return tuple(c.type for c in self.columns)
+
+    def take(self, order: Array) -> Table:
+        """The rows in another order."""
+        return Table(tuple(c.take(order) for c in self.columns), self.kind, len(order))
 
 
 def read(values: Any, width: int) -> Table:

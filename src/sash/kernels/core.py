@@ -250,6 +250,14 @@ class BufferCore(Core):
         """An integer in a memory that the kernel lays out itself."""
         return int(self.buffer[at])
 
+    def poke_word(self, at: int, value: int) -> None:
+        """Set an integer in a memory that the kernel lays out itself."""
+        self.buffer[at] = value
+
+    def poke_identity(self, at: int) -> None:
+        """Clear a slot in a memory that the kernel lays out itself."""
+        self.buffer[at : at + self.layout.words] = self._identity
+
     def dump(self) -> bytes:
         """The whole memory as bytes."""
         return self.buffer.tobytes()
@@ -334,6 +342,14 @@ class ObjectCore(Core):
     def peek_word(self, at: int) -> int:
         """An integer in a memory that the kernel lays out itself."""
         return self.m.slots[at]  # type: ignore[no-any-return]
+
+    def poke_word(self, at: int, value: int) -> None:
+        """Set an integer in a memory that the kernel lays out itself."""
+        self.m.slots[at] = value
+
+    def poke_identity(self, at: int) -> None:
+        """Clear a slot in a memory that the kernel lays out itself."""
+        self.m.slots[at] = self.operator.identity
 
     def dump(self) -> bytes:
         """The whole memory as bytes, each partial encoded by the operator."""
