@@ -129,13 +129,14 @@ class FlatFit(InOrder):
 
     def query(self, size: int | None = None) -> Any:
         """The answer over the `size` youngest values; over all of them if none is given."""
-        if size is None:
-            return super().query()
+        core = self._core
+        if size is None:  # not by super(), which takes a tenth of a round of insert, evict, query
+            core.run.ask(core.m, core.answer, 0)
+            return core.read()
         if isinstance(size, bool) or not isinstance(size, int):
             raise TypeError(f"size is a number of values, not {size!r}")
         if not 1 <= size <= len(self):
             raise ValueError(f"size must be from 1 to the {len(self)} values held, not {size}")
-        core = self._core
         core.run.ask_youngest(core.m, core.answer, 0, size)
         return core.read()
 

@@ -24,6 +24,7 @@ from ..kernels.slots import (
     START,
     Columns,
     Memory,
+    accumulate,
     clear,
     combine,
     drop,
@@ -57,14 +58,9 @@ def evict(m: Memory) -> None:
 
 
 def flip(m: Memory) -> None:
-    mask = get(m, CAPACITY) - 1
-    start = get(m, START)
-    i = get(m, END) - 2
-    while i >= start:
-        at = RING + (i & mask)
-        combine(m, at, at, RING + ((i + 1) & mask))
-        i -= 1
-    put(m, MID, get(m, END))
+    end = get(m, END)
+    accumulate(m, RING, get(m, CAPACITY) - 1, get(m, START), end - 1)
+    put(m, MID, end)
     clear(m, BACK)
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "load_i",
     "load_table",
     "load_u",
+    "move_bytes",
     "output_byte",
     "output_f",
     "output_i",
@@ -90,6 +91,12 @@ load_table = load_i
 column_i, output_i = load_i, store_i
 column_f, output_f = load_f, store_f
 column_byte, output_byte = _access(np.uint8, int)
+
+
+def move_bytes(to: int, start: int, count: int) -> None:
+    """Move a run of bytes; where they were and are may overlap."""
+    if count:
+        _bytes(to, count)[:] = _bytes(start, count).copy()
 
 
 def _view(dtype: Any) -> Callable[[int, int], Any]:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from types import FunctionType, ModuleType, SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,8 @@ class Kernel:
     `entries` are the functions called from Python.  A memory has `scratch` slots first, then
     `each` slots for every element there is room for; `link` adds an integer to each slot.  With
     `own`, the kernel lays out its memory itself, and capacity is the number of words.
-    `constants` replace the values of named integers in the functions' files.
+    `constants` replace the values of named integers in the functions' files; functions named in
+    `inline` are compiled into each of their callers, whatever the compiler thinks of it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Kernel:
     each: int = 1
     link: bool = False
     own: bool = False
+    inline: tuple[str, ...] = ()
     constants: tuple[tuple[str, int], ...] = ()
 
 
@@ -101,16 +103,9 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
 
 
 def _on_objects(kernel: Kernel, operator: Operator) -> Program:
-    """The kernel's functions with their words bound to Python lists."""
-    names: dict[str, Any] = {"__builtins__": __builtins__, **objects.words(operator)}
-    names |= dict(kernel.constants)
-    for function in kernel.functions:
-        for key, value in function.__globals__.items():
-            if isinstance(value, int):
-                names.setdefault(key, value)
-        code = function.__code__
-        names[function.__name__] = FunctionType(code, names, function.__name__)
-    run = SimpleNamespace(**{entry: names[entry] for entry in kernel.entries})
+    """The kernel's functions with their words turned into what they do to Python lists."""
+    made = objects.bind(kernel.name, kernel.functions, dict(kernel.constants), operator)
+    run = SimpleNamespace(**{entry: made[entry] for entry in kernel.entries})
     return Program("objects", operator, run, None)
 
 
@@ -122,7 +117,11 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
     functions = _functions(operator)
     names = {key: f"{key[1]}_{key[0]}" for key in functions}
     text = _constants_and_code(kernel, layout, names)
-    given = {n: getattr(checked, n) for n in checked.__all__} | {"entry": checked.inner, "np": np}
+    given = {n: getattr(checked, n) for n in checked.__all__} | {
+        "entry": checked.inner,
+        "inline": checked.inner,
+        "np": np,
+    }
     given |= {names[key]: function for key, function in functions.items()}
     module = kept.in_memory(f"{kernel.name} {operator.name}", text, given)
     return Program("checked", operator, module, layout)
@@ -162,6 +161,7 @@ from sash.kernels.freeze import thaw
 from sash.kernels.native import *
 
 entry = njit(cache=True)
+inline = njit(forceinline=True)
 '''
 
 
@@ -178,7 +178,11 @@ def _compiled_here(
         operator.__dict__["_compiled"] = layout_by_numba(operator, compiled), compiled
     layout, compiled = operator.__dict__["_compiled"]
     names = {key: f"{key[1]}_{key[0]}" for key in functions}
-    given = {n: getattr(native, n) for n in native.__all__} | {"entry": njit, "np": np}
+    given = {n: getattr(native, n) for n in native.__all__} | {
+        "entry": njit,
+        "inline": njit(forceinline=True),
+        "np": np,
+    }
     given |= {names[key]: f for key, f in compiled.items()}
     text = _constants_and_code(kernel, layout, names)
     module: ModuleType = kept.in_memory(f"{kernel.name} {operator.name}", text, given)
@@ -236,7 +240,7 @@ def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, s
         [
             constants(kernel.functions, **{"WIDTH": layout.words, **dict(kernel.constants)}),
             words_text(layout, names, link=kernel.link, own=kernel.own),
-            kernel_text(kernel.functions, kernel.entries),
+            kernel_text(kernel.functions, kernel.entries, kernel.inline),
         ]
     )
 

@@ -45,6 +45,24 @@ def combine(m: Memory, dst: int, left: int, right: int) -> None:
     _declared()
 
 
+def fold(m: Memory, dst: int, first: int, count: int) -> None:
+    """slot[dst] = `count` neighbouring slots from `first` on, at least one, combined; in a memory
+    that the kernel lays out itself."""
+    _declared()
+
+
+def weave(m: Memory, dst: int, between: int, first: int, count: int) -> None:
+    """The same with the slots from `between + 1` on, each before the one of `first` with the same
+    number: first[0], between[1], first[1], between[2], first[2], …"""
+    _declared()
+
+
+def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
+    """Each slot of the positions from `first` to `last`, at least one, = all from it to `last`
+    combined; position p is in slot `ring + (p & mask)`."""
+    _declared()
+
+
 def inverse(m: Memory, dst: int, total: int, old: int) -> None:
     """slot[dst] = slot[total] without its oldest part slot[old]."""
     _declared()
@@ -92,6 +110,11 @@ def word(m: Memory, at: int) -> int:
 
 def set_word(m: Memory, at: int, value: int) -> None:
     """Set an integer in a memory that the kernel lays out itself."""
+    _declared()
+
+
+def move_words(m: Memory, to: int, start: int, count: int) -> None:
+    """Move a run of words, integers or partials; where they were and are may overlap."""
     _declared()
 
 

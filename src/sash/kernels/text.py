@@ -12,12 +12,13 @@ so is an output.  The functions call the operator's own by the names given for t
 
 from __future__ import annotations
 
-import inspect
+import ast
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..operators.contract import Operator
 from .layout import Answer, Layout, Leaf
+from .rewrite import Expressions, Words, syntax_of
 from .slots import HEADER
 
 __all__ = ["constants", "kernel_text", "words_text"]
@@ -45,6 +46,17 @@ _OUTPUT = {
     "timestamp": "output_i({} + 8 * i, int({}))",
     "float64": "output_f({} + 8 * i, float({}))",
     "bool": "output_byte({} + i, int({}))",
+}
+
+
+#: Words that are written out in a kernel's functions: for each call that numba need not compile
+#: there is less to wait for.
+_WORDS = {
+    "get": "load_h({0} + 8 * ({1}))",
+    "put": "store_h({0} + 8 * ({1}), {2})",
+    "word": "load_i({0} + 8 * ({1}))",
+    "set_word": "store_i({0} + 8 * ({1}), {2})",
+    "move_words": "move_bytes({0} + 8 * ({1}), {0} + 8 * ({2}), 8 * ({3}))",
 }
 
 
@@ -86,20 +98,34 @@ def words_text(
         for n, leaf in enumerate(layout.leaves)
         if not leaf.vector
     ]
+    out += [
+        f"def as_{n}(p): return {_cast(leaf)}"
+        for n, leaf in enumerate(layout.leaves)
+        if not leaf.vector
+    ]
+    if own:
+        out += _folds(layout, names)
+    else:
+        out.append(_accumulate(layout, names))
     out.append(_clear(layout))
     out.append(_lift(layout, names))
     out.append(_lower(layout, names))
     return "\n\n".join(f"@inner\n{text}" for text in out) + "\n"
 
 
-def kernel_text(functions: Iterable[Callable[..., Any]], entries: Iterable[str]) -> str:
+def kernel_text(
+    functions: Iterable[Callable[..., Any]], entries: Iterable[str], inline: Iterable[str] = ()
+) -> str:
     """The kernel's own functions, as they stand in their file."""
-    called = set(entries)
+    marks = dict.fromkeys(inline, "@inline") | dict.fromkeys(entries, "@entry")
+    trees = {f.__name__: syntax_of(f) for f in functions}
+    for tree in trees.values():
+        Expressions(tree, trees).visit(tree)
     out = []
-    for function in functions:
-        mark = "@entry" if function.__name__ in called else "@inner"
-        out.append(mark + "\n" + inspect.getsource(function))
-    return "\n\n".join(out)
+    for name, tree in trees.items():
+        Words(_WORDS).visit(tree)
+        out.append(marks.get(name, "@inner") + "\n" + ast.unparse(tree))
+    return "\n\n".join(out) + "\n"
 
 
 def constants(functions: Iterable[Callable[..., Any]], **fixed: int) -> str:
@@ -162,6 +188,92 @@ def _two_into_one(layout: Layout, names: dict[tuple[int, str], str], role: str) 
     if vectors:
         lines += ["    if d != t:", "        copy_words(t, d)"]
     return "\n".join(lines)
+
+
+def _cast(leaf: Leaf) -> str:
+    """A partial with its fields in the types they are stored in."""
+    casts = {"i": "int({})", "u": "{}", "f": "float({})", "b": "{} != 0"}
+    if leaf.operator.shape == "scalar":
+        return casts[leaf.kinds].format("p")
+    return "(" + "".join(casts[k].format(f"p[{j}]") + ", " for j, k in enumerate(leaf.kinds)) + ")"
+
+
+def _accumulate(layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    """accumulate.  What is combined stays in registers: loading what the step before has stored
+    made two stacks slower by half (mean: 7.1 ns a row, and 4.4 like this)."""
+    head = "def accumulate(m, ring, mask, first, last):\n    "
+    if any(leaf.vector for leaf in layout.leaves):
+        return head + (
+            "for i in range(last - 1, first - 1, -1):\n"
+            "        at = ring + (i & mask)\n"
+            "        combine(m, at, at, ring + ((i + 1) & mask))"
+        )
+    leaves = list(enumerate(layout.leaves))
+    lines = ["d = slot(m, ring + (last & mask))"]
+    lines += [f"x{n} = as_{n}({_load(leaf, 'd')})" for n, leaf in leaves]
+    lines += ["for i in range(last - 1, first - 1, -1):", "    d = slot(m, ring + (i & mask))"]
+    for n, leaf in leaves:
+        lines.append(f"    x{n} = as_{n}({names[n, 'combine']}({_load(leaf, 'd')}, x{n}))")
+        lines.append(f"    put_{n}(d, x{n})")
+    return head + "\n    ".join(lines)
+
+
+def _folds(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
+    """fold and weave.  Partials stay in registers, and in two chains, the older and the younger
+    half, that a processor works on at once; vectors go through `combine`."""
+    words = layout.words
+    if any(leaf.vector for leaf in layout.leaves):
+        return [
+            "def fold(m, dst, first, count):\n"
+            "    copy(m, dst, first)\n"
+            "    for i in range(1, count):\n"
+            f"        combine(m, dst, dst, first + {words} * i)",
+            "def weave(m, dst, between, first, count):\n"
+            "    copy(m, dst, first)\n"
+            "    for i in range(1, count):\n"
+            f"        combine(m, dst, dst, between + {words} * i)\n"
+            f"        combine(m, dst, dst, first + {words} * i)",
+        ]
+    fold = ["def fold(m, dst, first, count):", "    d = slot(m, dst)", "    b = slot(m, first)"]
+    weave = ["def weave(m, dst, between, first, count):", "    d = slot(m, dst)"]
+    weave += ["    a = slot(m, between)", "    b = slot(m, first)"]
+    for n, leaf in enumerate(layout.leaves):
+        fold += _two_chains(n, leaf, names[n, "combine"], 8 * words, woven=False)
+        weave += _two_chains(n, leaf, names[n, "combine"], 8 * words, woven=True)
+    return ["\n".join(fold), "\n".join(weave)]
+
+
+def _two_chains(n: int, leaf: Leaf, combine: str, stride: int, *, woven: bool) -> list[str]:
+    """Combine slots at b, or of a and b in turn, into the slot at d."""
+    x, y = f"x{n}", f"y{n}"
+
+    def at(base: str, i: str) -> str:
+        return _load(leaf, f"{base} + {stride} * ({i})")
+
+    def join(left: str, right: str) -> str:
+        return f"as_{n}({combine}({left}, {right}))"
+
+    def more(chain: str, i: str) -> str:
+        so_far = join(chain, at("a", i)) if woven else chain
+        return f"{chain} = {join(so_far, at('b', i))}"
+
+    younger = join(at("a", "half"), at("b", "half")) if woven else f"as_{n}({at('b', 'half')})"
+    return [
+        "    half = count >> 1",
+        f"    {x} = as_{n}({at('b', '0')})",
+        "    if half < 2:",
+        "        for i in range(1, count):",
+        f"            {more(x, 'i')}",
+        "    else:",
+        f"        {y} = {younger}",
+        "        for i in range(1, half):",
+        f"            {more(x, 'i')}",
+        f"            {more(y, 'half + i')}",
+        "        if count & 1:",
+        f"            {more(y, 'count - 1')}",
+        f"        {x} = {join(x, y)}",
+        f"    put_{n}(d, {x})",
+    ]
 
 
 def _clear_leaf(leaf: Leaf, indent: str) -> list[str]:

@@ -1,0 +1,118 @@
+"""Rewriting a kernel's source: functions written out in their callers, words replaced."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+__all__ = [
+    "Expressions",
+    "Put",
+    "Words",
+    "all_names",
+    "called",
+    "locals_of",
+    "names_in",
+    "syntax_of",
+]
+
+
+def syntax_of(function: Callable[..., Any]) -> ast.FunctionDef:
+    """A function without annotations, docstring and decorators."""
+    tree = ast.parse(inspect.getsource(function)).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    tree.decorator_list, tree.returns = [], None
+    for argument in tree.args.args:
+        argument.annotation = None
+    if ast.get_docstring(tree) is not None and len(tree.body) > 1:
+        del tree.body[0]
+    return tree
+
+
+def all_names(tree: ast.AST) -> list[ast.Name]:
+    return [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    return {n.id for n in all_names(tree)}
+
+
+def locals_of(tree: ast.FunctionDef) -> set[str]:
+    """A function's parameters and local variables."""
+    stored = {n.id for n in all_names(tree) if not isinstance(n.ctx, ast.Load)}
+    return stored | {a.arg for a in tree.args.args}
+
+
+def called(node: ast.AST, trees: dict[str, ast.FunctionDef]) -> ast.FunctionDef | None:
+    """The function of the kernel that a node calls, if it does."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return None
+    function = trees.get(node.func.id)
+    plain = function and not node.keywords and len(node.args) == len(function.args.args)
+    return function if plain else None
+
+
+class Put(ast.NodeTransformer):
+    """Puts expressions where names are."""
+
+    def __init__(self, given: dict[str, ast.expr]) -> None:
+        self._given = given
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return deepcopy(self._given[node.id]) if node.id in self._given else node
+
+
+class Expressions(ast.NodeTransformer):
+    """Replaces calls of functions that only return an expression by that expression."""
+
+    def __init__(self, caller: ast.FunctionDef, trees: dict[str, ast.FunctionDef]) -> None:
+        self._trees = {name: f for name, f in trees.items() if f is not caller}
+        self._locals = locals_of(caller)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        function = called(node, self._trees)
+        if function is None or not isinstance(function.body[0], ast.Return):
+            return node
+        answer = function.body[0].value
+        given = dict(zip((a.arg for a in function.args.args), node.args, strict=True))
+        if answer is None or (names_in(answer) - given.keys()) & self._locals:
+            return node
+        used = [n.id for n in all_names(answer)]
+        for name, argument in given.items():
+            if not isinstance(argument, ast.Name | ast.Constant) and used.count(name) != 1:
+                return node  # it would be computed more than once, or not at all
+        return self.visit(Put(given).visit(deepcopy(answer)))  # type: ignore[no-any-return]
+
+
+class Words(ast.NodeTransformer):
+    """Replaces words by what they become."""
+
+    def __init__(self, words: dict[str, str]) -> None:
+        self._words = words
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """A word that is a statement."""
+        made = self._become(node.value)
+        return made if made else self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A word that has a value."""
+        made = self._become(node)
+        if isinstance(made, ast.Expr):
+            return made.value
+        if made:
+            raise SyntaxError(f"in a kernel, {ast.unparse(node)} is a statement and has no value")
+        return self.generic_visit(node)
+
+    def _become(self, node: ast.AST) -> ast.stmt | None:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            return None
+        if node.func.id not in self._words:
+            return None
+        given = {f"_{i}": self.visit(argument) for i, argument in enumerate(node.args)}
+        text = self._words[node.func.id].format(*given)
+        return Put(given).visit(ast.parse(text).body[0])  # type: ignore[no-any-return]
