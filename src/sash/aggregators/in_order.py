@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 from ..kernels.columns import read
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.program import Kernel
-from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, lower
+from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, item, lower
 from ..operators.contract import Operator
 
 __all__ = ["InOrder", "kernel"]
@@ -51,12 +51,43 @@ def slide(m: Memory, columns: Columns, outputs: Outputs, rows: int, size: int) -
         lower(m, query(m), outputs, row)
 
 
+def slide_by(
+    m: Memory,
+    columns: Columns,
+    outputs: Outputs,
+    first: int,
+    rows: int,
+    times: Any,
+    limits: Any,
+    count: int,
+    answers: int,
+) -> int:
+    """For each row: evict what is before its limit, by the times of all from the oldest on, and the
+    oldest of more than `count`; insert, and answer if answers are wanted.  Returns the row for
+    which there was no room."""
+    start = get(m, START)
+    while get(m, END) - get(m, START) > count:
+        evict(m)
+    for row in range(first, rows):
+        limit = item(limits, row)
+        while get(m, START) < get(m, END) and item(times, get(m, START) - start) < limit:
+            evict(m)
+        while get(m, END) - get(m, START) >= count:
+            evict(m)
+        if get(m, END) - get(m, START) == get(m, CAPACITY):
+            return row
+        insert(m, columns, row)
+        if answers:
+            lower(m, query(m), outputs, row)
+    return rows
+
+
 def kernel(name: str, *functions: Any, entries: tuple[str, ...] = (), **shape: Any) -> Kernel:
     """An in-order algorithm's kernel, from its own functions and the ones above."""
     return Kernel(
         name,
-        (*functions, ask, slide),
-        ("insert", "evict", "ask", "slide", *entries),
+        (*functions, ask, slide, slide_by),
+        ("insert", "evict", "ask", "slide", "slide_by", *entries),
         **shape,
     )
 

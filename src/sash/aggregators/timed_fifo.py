@@ -1,0 +1,274 @@
+"""Times for in-order aggregators: an adapter.
+
+    order      in order of time
+    operator   whatever the aggregator takes
+    time       as the aggregator's; finding a time: log2 n comparisons
+    space      as the aggregator's, and at most 4n integers
+
+A stream that comes in order needs no search tree: the times lie in a queue beside the
+aggregator's own, and say how many elements leave.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from ..kernels.columns import Array, Table, read
+from ..kernels.core import make_core
+from ..kernels.slots import CAPACITY, END, START
+from ..operators.contract import Operator
+from .in_order import SMALLEST, InOrder, open_bytes
+from .reactive import check_rows, keep, late, seal
+from .timed import as_time, as_times
+
+__all__ = ["Timed"]
+
+_LEAST, _MANY = -(2**63), 2**62  # before all times, more than any window holds
+
+
+class Queue:
+    """Times in order: appended at the end, dropped from the front, always in one piece.
+
+    >>> queue = Queue()
+    >>> queue.extend(np.array([3, 5, 5, 8]))
+    >>> queue.drop(1)
+    >>> queue.times().tolist()
+    [5, 5, 8]
+    """
+
+    def __init__(self) -> None:
+        self._array = np.empty(SMALLEST, dtype=np.int64)
+        self._cells = memoryview(self._array)  # type: ignore[arg-type]
+        self._start = self._end = 0
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    def times(self) -> Array:
+        """All times; a view, good until the next change."""
+        return self._array[self._start : self._end]
+
+    def first(self) -> int:
+        return self._cells[self._start]
+
+    def last(self) -> int:
+        return self._cells[self._end - 1]
+
+    def append(self, time: int) -> None:
+        """Add one time."""
+        if self._end == len(self._array):
+            self._move(len(self) + 1)
+        self._cells[self._end] = time
+        self._end += 1
+
+    def extend(self, times: Array) -> None:
+        """Add times."""
+        if self._end + len(times) > len(self._array):
+            self._move(len(self) + len(times))
+        self._array[self._end : self._end + len(times)] = times
+        self._end += len(times)
+
+    def undo(self, n: int) -> None:
+        """Take back the n that were added last."""
+        self._end -= n
+
+    def drop(self, n: int) -> None:
+        """Drop the n oldest."""
+        self._start += n
+        if 4 * len(self) < len(self._array) > SMALLEST:
+            self._move(len(self))
+
+    def _move(self, room: int) -> None:
+        """Move to the front of an array in which at most half of this room is in use, so that
+        the next move is as many changes away as this one costs."""
+        times = self.times()
+        self._array = np.empty(max(2 * room, SMALLEST), dtype=np.int64)
+        self._array[: len(times)] = times
+        self._cells = memoryview(self._array)  # type: ignore[arg-type]
+        self._start, self._end = 0, len(times)
+
+
+class Timed:
+    """An in-order aggregator with times.
+
+    A time is an integer, a datetime or a numpy datetime64.  Values of one time stay elements of
+    their own; they leave together.  Values must come in order of time, and times leave
+    from the oldest on: `Fiba` has no such limits.
+
+    >>> from sash.aggregators import DabaLite
+    >>> from sash.operators import concat
+    >>> window = Timed(DabaLite(concat))
+    >>> for time, value in [(1, "a"), (2, "b"), (2, "c"), (7, "d")]:
+    ...     window.insert(time, value)
+    >>> window.bulk_evict(1)
+    >>> window.query(), len(window), window.oldest(), window.youngest()
+    ('bcd', 3, 2, 7)
+    >>> Timed(DabaLite(concat)).slide([1, 2, 4, 5], ["a", "b", "c", "d"], span=2)
+    ['a', 'ab', 'bc', 'cd']
+    """
+
+    def __init__(self, fifo: InOrder) -> None:
+        if not isinstance(fifo, InOrder):
+            raise TypeError(
+                f"Timed gives times to an in-order aggregator, such as DabaLite(operator), and "
+                f"not to {fifo!r}"
+            )
+        if len(fifo):
+            raise ValueError(f"{fifo!r} holds values without times: give an empty one")
+        self._fifo = fifo
+        self._queue = Queue()
+
+    @property
+    def fifo(self) -> InOrder:
+        """The in-order aggregator; change it only through its times."""
+        return self._fifo
+
+    @property
+    def operator(self) -> Operator:
+        """The operator, tied to types if it is."""
+        return self._fifo.operator
+
+    def insert(self, time: Any, value: Any) -> None:
+        """Add a value at a time that is not older than the youngest."""
+        t, queue = as_time(time), self._queue
+        if len(queue) and t < queue.last():
+            raise late(type(self), t, queue.last())
+        self._fifo.insert(value)
+        queue.append(t)
+
+    def evict(self, time: Any) -> None:
+        """Drop the oldest time; a time that is not there is no error."""
+        t, queue = as_time(time), self._queue
+        if not len(queue) or t < queue.first():
+            return
+        if t == queue.first():
+            self.bulk_evict(t)
+            return
+        times = queue.times()
+        at = int(np.searchsorted(times, t))
+        if at < len(times) and times[at] == t:
+            raise ValueError(
+                f"{type(self).__name__} lets go of the oldest time only, which is "
+                f"{queue.first()}, and not of {t}; use Reactive or Fiba, which drop any time"
+            )
+
+    def query(self) -> Any:
+        """The answer over the whole window."""
+        return self._fifo.query()
+
+    def bulk_insert(self, times: Any, values: Any) -> None:
+        """Add values in order of time."""
+        made, table = self._read(times, values)
+        self._fifo._reserve(len(self) + table.rows)
+        self._run(made, table, np.full(table.rows, _LEAST), _MANY, answers=0)
+
+    def bulk_evict(self, time: Any) -> None:
+        """Drop all times up to and including this one."""
+        fifo, queue = self._fifo, self._queue
+        core = fifo._core
+        leave = int(np.searchsorted(queue.times(), as_time(time), side="right"))
+        kept, none = core.integers(np.zeros(0, dtype=np.int64))
+        left = len(queue) - leave
+        core.run.slide_by(core.m, core.cell, core.answer, 0, 0, none, none, left, 0)
+        del kept
+        queue.drop(leave)
+        fifo._shrink()
+
+    def oldest(self) -> int | None:
+        """The oldest time, None if there is none."""
+        return self._queue.first() if len(self._queue) else None
+
+    def youngest(self) -> int | None:
+        """The youngest time, None if there is none."""
+        return self._queue.last() if len(self._queue) else None
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def slide(self, times: Any, values: Any, *, span: Any = None, count: int | None = None) -> Any:
+        """Insert each value in turn and answer after each, over the values that are at most `span`
+        older than it, or over the youngest `count` values.
+
+        Answers come back as the kind of container that the values came in.
+        """
+        made, table = self._read(times, values)
+        limits, most = keep(made, span, count)
+        return self._run(made, table, limits, most, answers=1)
+
+    def _read(self, times: Any, values: Any) -> tuple[Array, Table]:
+        """Rows to insert, checked before anything is done with them."""
+        fifo, given = self._fifo, self._fifo._given
+        made, table = as_times(times), read(values, len(given.skips))
+        check_rows(type(self), made, table, self.youngest())
+        if not len(self) and not given.types and "object" not in table.types:
+            fifo._core = make_core(fifo._kernel, given.over(*table.types), SMALLEST)
+        return made, table
+
+    def _run(self, times: Array, table: Table, limits: Array, most: int, *, answers: int) -> Any:
+        """Take the aggregator through rows, with the times in step whatever happens."""
+        fifo, queue, rows = self._fifo, self._queue, table.rows
+        core = fifo._core
+        kept, columns = core.take(table)
+        out, outputs = core.outputs(rows if answers else 0)
+        edges, limit = core.integers(limits)
+        start, end = core.get(START), core.get(END)
+        queue.extend(times)
+        held = queue.times()
+        if rows:  # none of those that stay is looked at, but for the first
+            leave = max(int(np.searchsorted(held, limits[-1])), len(held) - most)
+            held = held[: 1 + leave]
+        row = 0
+        try:
+            while row < rows:
+                when, handle = core.integers(held[core.get(START) - start :])
+                row = core.run.slide_by(
+                    core.m, columns, outputs, row, rows, handle, limit, most, answers
+                )  # fmt: skip
+                if row < rows:
+                    fifo._resize(2 * core.get(CAPACITY))
+                del when
+        except OverflowError as error:
+            row = core.get(END) - end - 1
+            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
+        finally:
+            queue.undo(rows - (core.get(END) - end))
+            queue.drop(core.get(START) - start)
+            fifo._shrink()
+        del kept, edges
+        return core.give(out, table.kind) if answers else None
+
+    def _check(self) -> None:
+        """Raise AssertionError if the aggregator or the times are not as they must be."""
+        self._fifo._check()
+        times = self._queue.times()
+        assert len(times) == len(self._fifo), "not as many times as values"
+        assert (times[:-1] <= times[1:]).all(), "times are not in order"
+        room = len(self._queue._array)
+        assert room <= max(4 * len(times), SMALLEST), "memory was not given back"
+
+    def to_bytes(self) -> bytes:
+        """The whole window as bytes, with a version and a checksum."""
+        times = self._queue.times().astype("<i8").tobytes()
+        head = [type(self).__name__, type(self._fifo).__name__, str(len(self))]
+        return seal(head, times + self._fifo.to_bytes())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, fifo: InOrder) -> Self:
+        """The window again, from what `to_bytes` gave and an empty aggregator like its own."""
+        said, body = open_bytes(data)
+        made = cls(fifo)
+        wanted = [cls.__name__, type(fifo).__name__]
+        if said[:2] != wanted:
+            raise ValueError(
+                f"these bytes hold a {said[0]} of {said[1]}; they cannot become a "
+                f"{wanted[0]} of {wanted[1]}"
+            )
+        size = 8 * int(said[2])
+        made._fifo = type(fifo).from_bytes(body[size:], fifo._given)
+        made._queue.extend(np.frombuffer(body[:size], dtype="<i8"))
+        return made
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._fifo!r}>"
