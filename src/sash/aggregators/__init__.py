@@ -4,27 +4,37 @@ One file for each algorithm, under its paper's name.
 """
 
 from .b_int import BInt
+from .b_tree import BTree
+from .cbix import Cbix
 from .daba import Daba
 from .daba_lite import DabaLite
+from .fiba import Fiba
 from .flat_fat import FlatFat
 from .flat_fat_fifo import FlatFatFifo
 from .flat_fit import FlatFit
 from .in_order import InOrder
+from .reactive import Reactive
 from .recalc import Recalc
 from .subtract_on_evict import SubtractOnEvict
+from .timed_fifo import Timed
 from .two_stacks import TwoStacks
 from .two_stacks_lite import TwoStacksLite
 
 __all__ = [
     "BInt",
+    "BTree",
+    "Cbix",
     "Daba",
     "DabaLite",
+    "Fiba",
     "FlatFat",
     "FlatFatFifo",
     "FlatFit",
     "InOrder",
+    "Reactive",
     "Recalc",
     "SubtractOnEvict",
+    "Timed",
     "TwoStacks",
     "TwoStacksLite",
 ]

@@ -5,28 +5,35 @@
     counting(operator)         a copy that counts its calls
     schedule(kind)             operations on a window, with `windows` and `replay` to judge by;
                                `schedules()` is a hypothesis strategy of them
+    timed_schedule(disorder)   the same with times, out of order, and `arrivals` alone
 
 hypothesis, of the extra `test`, is imported only when it is first needed.
 """
 
 from .counting import Counted, counting
+from .disorder import DISORDERS, arrivals, timed_replay, timed_schedule, timed_windows
 from .laws import LawError, laws, values_of
 from .oracle import agrees, answer
 from .schedules import KINDS, Step, draw_value, replay, schedule, schedules, windows
 
 __all__ = [
+    "DISORDERS",
     "KINDS",
     "Counted",
     "LawError",
     "Step",
     "agrees",
     "answer",
+    "arrivals",
     "counting",
     "draw_value",
     "laws",
     "replay",
     "schedule",
     "schedules",
+    "timed_replay",
+    "timed_schedule",
+    "timed_windows",
     "values_of",
     "windows",
 ]

@@ -1,0 +1,565 @@
+"""FiBA, the finger B-tree aggregator: a window in any order of arrival.
+
+    order      any; values of one time are combined as they arrive
+    operator   any associative
+    time       amortised O(log d) an insert or evict at distance d from the nearer end, O(1)
+               in order; at most 2 combines a query, O(log d1 + log d2 + log k) one over k times;
+               bulk eviction of any number O(log n)
+    space      36 to 48 bytes a time for partials of one word
+    paper      Tangwongsan, Hirzel, Schneider: Optimal and general out-of-order sliding-window
+               aggregation (VLDB 2019); bulk operations: Tangwongsan, Hirzel, Schneider:
+               Out-of-order sliding-window aggregation with efficient bulk evictions and
+               insertions (VLDB 2023)
+
+A B-tree of times, entered at its first and last leaf, the fingers.  Its aggregates are kept
+so that a change is repaired by walking to the nearer finger and not to the root: `nodes` says how
+they lie, `balance` how they stay right.  The paper stores one aggregate in a node; here a spine
+node has its own part apart as well, so that walking down a spine takes one combine a node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..kernels.slots import (
+    Columns,
+    Memory,
+    Outputs,
+    clear,
+    combine,
+    copy,
+    fold,
+    get,
+    item,
+    lift,
+    lower,
+    put,
+)
+from .balance import (
+    BALANCE,
+    carry,
+    grow,
+    merge,
+    move_older,
+    refill,
+    settle,
+    shrink_root,
+    split,
+    spread_left,
+    spread_right,
+)
+from .nodes import (
+    COUNT,
+    DIRTY,
+    ENTRIES,
+    FINGERS,
+    LEAF,
+    LEFT,
+    NODES,
+    ON_LEFT,
+    RIGHT,
+    ROOT,
+    VISITS,
+    agg_at,
+    answer_slot,
+    below_at,
+    child,
+    close_entries,
+    copy_children,
+    copy_entry,
+    drop_tree,
+    entries,
+    first_after,
+    first_not_before,
+    fix_own,
+    has,
+    mark,
+    new_slot,
+    open_entry,
+    own_at,
+    parent,
+    part_slot,
+    place_of,
+    room,
+    set_entries,
+    set_time,
+    take_node,
+    time_of,
+    unmark,
+    value_at,
+)
+from .tree_window import TreeWindow
+
+__all__ = ["Fiba"]
+
+
+def seek(m: Memory, t: int) -> int:
+    """The node that has the time t, or the leaf where it belongs.
+
+    Up from the nearer finger to the first node that must have it below, and down from there.
+    """
+    n = get(m, ROOT)
+    if FINGERS and not has(m, n, LEAF):
+        root = n
+        if t > time_of(m, root, entries(m, root) - 1):
+            n = get(m, RIGHT)
+            p = parent(m, n)
+            while p != root and t <= time_of(m, p, entries(m, p) - 1):
+                put(m, VISITS, get(m, VISITS) + 1)
+                n = p
+                p = parent(m, n)
+        elif t < time_of(m, root, 0):
+            n = get(m, LEFT)
+            p = parent(m, n)
+            while p != root and t >= time_of(m, p, 0):
+                put(m, VISITS, get(m, VISITS) + 1)
+                n = p
+                p = parent(m, n)
+    while True:
+        put(m, VISITS, get(m, VISITS) + 1)
+        if has(m, n, LEAF):
+            return n
+        i = first_not_before(m, n, t)
+        if i < entries(m, n) and time_of(m, n, i) == t:
+            return n
+        n = child(m, n, i)
+
+
+def insert(m: Memory, t: int, columns: Columns, row: int) -> None:
+    if FINGERS:
+        n = get(m, RIGHT)
+        i = entries(m, n)
+        if i > 0 and t > time_of(m, n, i - 1):  # younger than all there are
+            put(m, VISITS, get(m, VISITS) + 1)
+            set_time(m, n, i, t)
+            lift(m, value_at(m, n, i), columns, row)
+            set_entries(m, n, i + 1)
+            put(m, COUNT, get(m, COUNT) + 1)
+            if i + 1 >= ENTRIES:
+                grow_settled(m, n)
+                return
+            own = own_at(m, n)
+            combine(m, own, own, value_at(m, n, i))
+            p = parent(m, n)
+            if p == get(m, ROOT):
+                copy(m, agg_at(m, n), own)
+            elif p != 0:
+                combine(m, agg_at(m, n), agg_at(m, p), own)
+            return
+    n = seek(m, t)
+    i = first_not_before(m, n, t)
+    if i < entries(m, n) and time_of(m, n, i) == t:
+        lift(m, new_slot(m), columns, row)
+        combine(m, value_at(m, n, i), value_at(m, n, i), new_slot(m))
+    else:
+        open_entry(m, n, i)
+        set_time(m, n, i, t)
+        lift(m, value_at(m, n, i), columns, row)
+        put(m, COUNT, get(m, COUNT) + 1)
+        if entries(m, n) >= ENTRIES:
+            n = grow(m, n)
+    settle(m, n)
+
+
+def grow_settled(m: Memory, n: int) -> None:
+    settle(m, grow(m, n))
+
+
+def evict_at(m: Memory, n: int, i: int) -> None:
+    """Take out an entry."""
+    put(m, COUNT, get(m, COUNT) - 1)
+    if has(m, n, LEAF):
+        close_entries(m, n, i, 1)
+        settle(m, refill(m, n))
+    else:
+        evict_inner(m, n, i)
+
+
+def evict_inner(m: Memory, n: int, i: int) -> None:
+    """Take out an entry of an inner node."""
+    # it gets the next younger or older entry, from a leaf, in its stead
+    older = entries(m, child(m, n, i + 1)) < ENTRIES // 2
+    leaf = child(m, n, i if older else i + 1)
+    height = 1
+    while not has(m, leaf, LEAF):
+        put(m, VISITS, get(m, VISITS) + 1)
+        leaf = child(m, leaf, entries(m, leaf) if older else 0)
+        height += 1
+    j = entries(m, leaf) - 1 if older else 0
+    copy_entry(m, n, i, leaf, j)
+    close_entries(m, leaf, j, 1)
+    top = refill(m, leaf)
+    fix_own(m, top)
+    reached = level(m, top)
+    while reached < height and parent(m, top) != 0:  # up to the entry that was replaced
+        top = parent(m, top)
+        fix_own(m, top)
+        reached += 1
+    carry(m, top)
+
+
+def level(m: Memory, n: int) -> int:
+    """How far a node is from the leaves."""
+    found = 0
+    while not has(m, n, LEAF):
+        n = child(m, n, 0)
+        found += 1
+    return found
+
+
+def evict(m: Memory, t: int) -> int:
+    """Take out a time; 0 if there is no such time."""
+    n = seek(m, t)
+    i = first_not_before(m, n, t)
+    if i < entries(m, n) and time_of(m, n, i) == t:
+        evict_at(m, n, i)
+        return 1
+    return 0
+
+
+def evict_oldest(m: Memory) -> None:
+    n = get(m, LEFT)
+    if not FINGERS:
+        evict(m, time_of(m, n, 0))
+        return
+    p = parent(m, n)
+    count = entries(m, n)
+    if p == 0 or count < ENTRIES // 2:
+        evict_at(m, n, 0)
+        return
+    put(m, VISITS, get(m, VISITS) + 1)
+    put(m, COUNT, get(m, COUNT) - 1)
+    close_entries(m, n, 0, 1)
+    own = own_at(m, n)
+    fold(m, own, value_at(m, n, 0), count - 1)
+    if p == get(m, ROOT):
+        copy(m, agg_at(m, n), own)
+    else:
+        combine(m, agg_at(m, n), own, agg_at(m, p))
+
+
+def query(m: Memory) -> int:
+    """The slot with the aggregate of the whole window."""
+    root = get(m, ROOT)
+    if not FINGERS or has(m, root, LEAF):
+        return own_at(m, root)
+    answer = answer_slot(m)
+    combine(m, answer, agg_at(m, get(m, LEFT)), own_at(m, root))
+    combine(m, answer, answer, agg_at(m, get(m, RIGHT)))
+    return answer
+
+
+def between(m: Memory, lo: int, hi: int) -> int:
+    """The slot with the aggregate of all times from lo to hi, both in.
+
+    The least node that has them all below is found from the nearer finger.  What it holds of the
+    range itself comes first; then, on the way down to lo, each node adds what it has after lo,
+    and on the way down to hi what it has before.
+    """
+    answer = answer_slot(m)
+    part = part_slot(m)
+    n = get(m, ROOT)
+    if FINGERS and not has(m, n, LEAF):
+        root = n
+        if lo > time_of(m, root, entries(m, root) - 1):
+            n = get(m, RIGHT)
+            p = parent(m, n)
+            while p != root and lo <= time_of(m, p, entries(m, p) - 1):
+                put(m, VISITS, get(m, VISITS) + 1)
+                n = p
+                p = parent(m, n)
+        elif hi < time_of(m, root, 0):
+            n = get(m, LEFT)
+            p = parent(m, n)
+            while p != root and hi >= time_of(m, p, 0):
+                put(m, VISITS, get(m, VISITS) + 1)
+                n = p
+                p = parent(m, n)
+    i = first_not_before(m, n, lo)
+    j = first_after(m, n, hi)
+    while i == j and not has(m, n, LEAF):
+        put(m, VISITS, get(m, VISITS) + 1)
+        n = child(m, n, i)
+        i = first_not_before(m, n, lo)
+        j = first_after(m, n, hi)
+    put(m, VISITS, get(m, VISITS) + 1)
+    if i >= j:
+        clear(m, answer)
+        return answer
+    leaf = has(m, n, LEAF)
+    copy(m, answer, value_at(m, n, i))
+    for k in range(i + 1, j):
+        if not leaf:
+            combine(m, answer, answer, below_at(m, n, k))
+        combine(m, answer, answer, value_at(m, n, k))
+    top = n
+    while not has(m, n, LEAF):
+        n = child(m, n, i)
+        put(m, VISITS, get(m, VISITS) + 1)
+        i = first_not_before(m, n, lo)
+        count = entries(m, n)
+        leaf = has(m, n, LEAF)
+        if i < count:
+            copy(m, part, value_at(m, n, i))
+            for k in range(i + 1, count):
+                if not leaf:
+                    combine(m, part, part, below_at(m, n, k))
+                combine(m, part, part, value_at(m, n, k))
+            if not leaf:
+                combine(m, part, part, below_at(m, n, count))
+            combine(m, answer, part, answer)
+    n = top
+    while not has(m, n, LEAF):
+        n = child(m, n, j)
+        put(m, VISITS, get(m, VISITS) + 1)
+        j = first_after(m, n, hi)
+        leaf = has(m, n, LEAF)
+        for k in range(j):
+            if not leaf:
+                combine(m, answer, answer, below_at(m, n, k))
+            combine(m, answer, answer, value_at(m, n, k))
+    return answer
+
+
+def bulk_evict(m: Memory, t: int) -> None:
+    """Drop all times up to and including t.
+
+    Along the path to t everything older is cut off, whole subtrees at once.  The path, now the
+    left spine, is then filled from the top down: each node is given enough that its child can take
+    an entry from it.
+    """
+    n = get(m, RIGHT)
+    count = entries(m, n)
+    if count == 0 or time_of(m, get(m, LEFT), 0) > t:
+        return
+    if time_of(m, n, count - 1) <= t:
+        drop_tree(m, get(m, ROOT))
+        n = take_node(m, LEAF)
+        put(m, ROOT, n)
+        put(m, LEFT, n)
+        put(m, RIGHT, n)
+        clear(m, own_at(m, n))
+        return
+    n = get(m, LEFT)
+    while parent(m, n) != 0 and time_of(m, parent(m, n), 0) <= t:
+        n = parent(m, n)
+    above = parent(m, n)
+    root = get(m, ROOT)
+    top = n
+    while True:
+        put(m, VISITS, get(m, VISITS) + 1)
+        i = first_after(m, n, t)
+        put(m, COUNT, get(m, COUNT) - i)
+        if parent(m, n) != 0:
+            mark(m, n, ON_LEFT)
+        if has(m, n, LEAF):
+            close_entries(m, n, 0, i)
+            break
+        for k in range(i):
+            drop_tree(m, child(m, n, k))
+        copy_children(m, n, 0, n, i, 1)
+        close_entries(m, n, 0, i)
+        n = child(m, n, 0)
+    put(m, LEFT, n)
+    fill_down(m, top)
+    if above == root and get(m, ROOT) != root:
+        above = 0  # the root gave its last entry to the path, and is gone
+    n = get(m, LEFT)
+    fix_own(m, n)
+    while parent(m, n) != above:
+        n = parent(m, n)
+        fix_own(m, n)
+    if above != 0:
+        n = refill(m, above)
+        settle(m, n)
+    else:
+        carry(m, n)
+
+
+def fill_down(m: Memory, n: int) -> None:
+    """Give every node of the left spine from n down more than the fewest entries, if it has a
+    sibling to take them from; those above n are left for `refill`."""
+    enough = ENTRIES // 2
+    while True:
+        p = parent(m, n)
+        if p == 0:
+            n = shrink_root(m)
+        elif entries(m, n) < enough:
+            other = child(m, p, 1)
+            if entries(m, n) + 1 + entries(m, other) < ENTRIES:
+                merge(m, p, 0)
+                if entries(m, p) == 0 and parent(m, p) == 0:
+                    n = shrink_root(m)
+            else:
+                move_older(m, p, 0, enough - entries(m, n))
+                fix_own(m, other)
+        if has(m, n, LEAF):
+            return
+        n = child(m, n, 0)
+
+
+def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) -> int:
+    """Insert rows whose times do not fall.  Returns the row where memory ran short.
+
+    Rows that belong into one leaf are put there together, after one search.  Nodes that overflow
+    split as they do, but no aggregate is repaired before the end, and then each one once.
+    """
+    row = first
+    while row < rows and room(m):
+        t = item(times, row)
+        n = seek(m, t)
+        i = first_not_before(m, n, t)
+        soil(m, n)
+        if i < entries(m, n) and time_of(m, n, i) == t:
+            lift(m, new_slot(m), columns, row)
+            combine(m, value_at(m, n, i), value_at(m, n, i), new_slot(m))
+            row += 1
+            continue
+        last = n  # the leaf's times lie before the time that separates it from the next one
+        while parent(m, last) != 0 and (
+            place_of(m, parent(m, last), last) == entries(m, parent(m, last))
+        ):
+            last = parent(m, last)
+        p = parent(m, last)
+        limit = time_of(m, p, place_of(m, p, last)) if p != 0 else 0
+        while row < rows:
+            t = item(times, row)
+            if p != 0 and t >= limit:
+                break
+            while i < entries(m, n) and time_of(m, n, i) < t:
+                i += 1
+            if i < entries(m, n) and time_of(m, n, i) == t:
+                lift(m, new_slot(m), columns, row)
+                combine(m, value_at(m, n, i), value_at(m, n, i), new_slot(m))
+                row += 1
+                continue
+            open_entry(m, n, i)
+            set_time(m, n, i, t)
+            lift(m, value_at(m, n, i), columns, row)
+            put(m, COUNT, get(m, COUNT) + 1)
+            row += 1
+            if entries(m, n) >= ENTRIES:
+                break
+        while entries(m, n) >= ENTRIES:
+            mark(m, split(m, n), DIRTY)
+            n = parent(m, n)
+            soil(m, n)
+    clean(m)
+    return row
+
+
+def soil(m: Memory, n: int) -> None:
+    """Mark a node and those above it as in need of repair."""
+    while n != 0 and not has(m, n, DIRTY):
+        mark(m, n, DIRTY)
+        n = parent(m, n)
+
+
+def clean(m: Memory) -> None:
+    """Repair all nodes that are marked, children before parents."""
+    n = get(m, ROOT)
+    if not has(m, n, DIRTY):
+        return
+    i = 0
+    while True:
+        if not has(m, n, LEAF):
+            while i <= entries(m, n) and not has(m, child(m, n, i), DIRTY):
+                i += 1
+            if i <= entries(m, n):
+                n = child(m, n, i)
+                i = 0
+                continue
+        fix_own(m, n)
+        unmark(m, n, DIRTY)
+        p = parent(m, n)
+        if p == 0:
+            break
+        i = place_of(m, p, n) + 1
+        n = p
+    if FINGERS and not has(m, n, LEAF):
+        spread_left(m, n)
+        spread_right(m, n)
+
+
+def slide_count(
+    m: Memory, times: Any, columns: Columns, outputs: Outputs, first: int, rows: int, count: int
+) -> int:
+    """For each row: insert, evict the oldest beyond the count, answer.  Returns the row where
+    memory ran short."""
+    for row in range(first, rows):
+        if not room(m):
+            return row
+        insert(m, item(times, row), columns, row)
+        while get(m, COUNT) > count:
+            evict_oldest(m)
+        lower(m, query(m), outputs, row)
+    return rows
+
+
+def slide_span(
+    m: Memory, times: Any, columns: Columns, outputs: Outputs, first: int, rows: int, span: int
+) -> int:
+    """For each row: insert, evict what is older than the youngest time less the span, answer.
+    Returns the row where memory ran short."""
+    for row in range(first, rows):
+        if not room(m):
+            return row
+        insert(m, item(times, row), columns, row)
+        n = get(m, RIGHT)
+        oldest = time_of(m, n, entries(m, n) - 1) - span
+        while time_of(m, get(m, LEFT), 0) < oldest:
+            evict_oldest(m)
+        lower(m, query(m), outputs, row)
+    return rows
+
+
+def ask(m: Memory, outputs: Outputs, row: int) -> None:
+    lower(m, query(m), outputs, row)
+
+
+def ask_between(m: Memory, outputs: Outputs, lo: int, hi: int) -> None:
+    lower(m, between(m, lo, hi), outputs, 0)
+
+
+FUNCTIONS = (
+    *NODES,
+    *BALANCE,
+    seek,
+    insert,
+    grow_settled,
+    evict_at,
+    evict_inner,
+    level,
+    evict,
+    evict_oldest,
+    query,
+    between,
+    bulk_evict,
+    fill_down,
+    bulk_insert,
+    soil,
+    clean,
+    slide_count,
+    slide_span,
+    ask,
+    ask_between,
+)
+
+
+class Fiba(TreeWindow):
+    """Out-of-order aggregation in a finger B-tree.
+
+    >>> from sash.operators import concat
+    >>> window = Fiba(concat)
+    >>> for time, value in [(10, "a"), (30, "c"), (20, "b"), (30, "C")]:
+    ...     window.insert(time, value)
+    >>> window.query(), window.query(15, 30), len(window)
+    ('abcC', 'bcC', 3)
+    >>> window.bulk_evict(10)
+    >>> window.query(), window.oldest(), window.youngest()
+    ('bcC', 20, 30)
+    """
+
+    _name = "fiba"
+    _functions = FUNCTIONS
+    _fingers = 1

@@ -1,0 +1,477 @@
+"""A window in a B-tree of times and partials, as seen from Python: `fiba` and `b_tree`."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ..kernels.columns import read
+from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.program import Kernel, specialise
+from ..kernels.slots import CAPACITY, HEADER
+from ..operators.contract import Operator, same
+from .nodes import (
+    COUNT,
+    DROPPED,
+    FEW,
+    FREE_INNER,
+    FREE_LEAVES,
+    LEAF,
+    LEFT,
+    MERGES,
+    MOVES,
+    ON_LEFT,
+    ON_RIGHT,
+    RIGHT,
+    ROOT,
+    SLOTS,
+    SPLITS,
+    TOP,
+    VISITS,
+)
+from .timed import as_time, as_times, check_operator
+
+__all__ = ["TreeWindow"]
+
+_ENTRY_POINTS = (
+    "insert",
+    "evict",
+    "ask",
+    "ask_between",
+    "bulk_evict",
+    "bulk_insert",
+    "slide_count",
+    "slide_span",
+    "reclaim_all",
+)
+
+
+#: What a round at any distance goes through: calls would cost it a third of its time.  The rest,
+#: inlined as well, would gain nothing and take longer to compile.
+_INLINE = (
+    "open_entry",
+    "close_entries",
+    "copy_entries",
+    "seek",
+    "settle",
+    "carry",
+    "spread_left",
+    "spread_right",
+    "insert",
+    "evict_oldest",
+    "query",
+    "fix_own",
+)
+
+
+class TreeWindow:
+    """A window of times in a B-tree.
+
+    `min_arity` is the least number of children of an inner node (the most is twice that).  It is
+    chosen by the size of a partial if it is not given: combining large ones costs more than
+    walking the tree, and fewer of them are combined in small nodes.
+    """
+
+    _name: ClassVar[str]
+    _functions: ClassVar[tuple[Callable[..., Any], ...]]
+    _fingers: ClassVar[int]
+
+    def __init__(self, operator: Operator, *, min_arity: int | None = None) -> None:
+        self._given = check_operator(type(self), operator)
+        if min_arity is not None and not (isinstance(min_arity, int) and 2 <= min_arity <= 1024):
+            raise ValueError(f"min_arity is a whole number from 2 to 1024, not {min_arity!r}")
+        self._min_arity = min_arity
+        self._core = self._make(operator)
+
+    def _make(self, operator: Operator) -> BufferCore | ObjectCore:
+        """An empty tree."""
+        arity = self._min_arity or _arity_for(operator)
+        kernel = Kernel(
+            f"{self._name}{arity}",
+            self._functions,
+            _ENTRY_POINTS,
+            own=True,
+            inline=_INLINE,
+            constants=(("ENTRIES", 2 * arity), ("FINGERS", self._fingers)),
+        )
+        self._entries = 2 * arity
+        core = make_core(kernel, operator, HEADER)
+        leaf = 2 + self._entries + core.width * (self._entries + 2)
+        self._reserve = 33 * (leaf + (1 + core.width) * (self._entries + 1))
+        first = HEADER + SLOTS * core.width
+        core.resize(first + leaf + self._reserve, [])
+        header = core.header
+        header[ROOT] = header[LEFT] = header[RIGHT] = first
+        header[TOP] = first + leaf
+        core.poke_word(first, 0)
+        core.poke_word(first + 1, LEAF)
+        core.poke_identity(self._own_at(core, first))
+        return core
+
+    @property
+    def operator(self) -> Operator:
+        """The operator, tied to types if it is."""
+        return self._core.operator
+
+    @property
+    def min_arity(self) -> int:
+        """The least number of children of an inner node that is not the root."""
+        return self._entries // 2
+
+    def insert(self, time: Any, value: Any) -> None:
+        """Add a value at a time; at a time already there, the two are combined."""
+        core = self._core
+        at = as_time(time)
+        header = core.header
+        if header[CAPACITY] - header[TOP] < self._reserve:
+            self._grow()
+        core.fill(value)
+        core.run.insert(core.m, at, core.cell, 0)
+
+    def evict(self, time: Any) -> None:
+        """Drop what is at a time; a time that is not there is no error."""
+        self._core.run.evict(self._core.m, as_time(time))
+
+    def query(self, lo: Any = None, hi: Any = None) -> Any:
+        """The answer over the whole window, or over the times from `lo` to `hi`, both in."""
+        core = self._core
+        if lo is None and hi is None:
+            core.run.ask(core.m, core.answer, 0)
+        else:
+            first = -(2**63) if lo is None else as_time(lo)
+            last = 2**63 - 1 if hi is None else as_time(hi)
+            if first > last:
+                raise ValueError(
+                    f"a range goes from an older to a younger time, not {lo!r}, {hi!r}"
+                )
+            core.run.ask_between(core.m, core.answer, first, last)
+        return core.read()
+
+    def bulk_insert(self, times: Any, values: Any) -> None:
+        """Add many values at once; times in any order, equal ones combined in the order given."""
+        table = read(values, len(self._given.skips))
+        at = as_times(times)
+        if len(at) != table.rows:
+            raise ValueError(f"{len(at)} times were given for {table.rows} values")
+        if (at[1:] < at[:-1]).any():
+            order = np.argsort(at, kind="stable")
+            at, table = at[order], table.take(order)
+        self._tie(table)
+        core = self._core
+        kept, columns = core.take(table)
+        held, handle = core.integers(at)
+        row = 0
+        while row < table.rows:
+            if self._short():
+                self._grow()
+            row = core.run.bulk_insert(core.m, handle, columns, row, table.rows)
+        del kept, held
+
+    def bulk_evict(self, time: Any) -> None:
+        """Drop everything up to and including a time."""
+        core = self._core
+        if self._fingers:
+            if self._short():
+                self._grow()
+            core.run.bulk_evict(core.m, as_time(time))
+            return
+        last = as_time(time)
+        while (oldest := self.oldest()) is not None and oldest <= last:
+            core.run.evict(core.m, oldest)
+
+    def slide(
+        self, times: Any, values: Any, *, span: int | None = None, count: int | None = None
+    ) -> Any:
+        """Insert each value in turn and answer after each.
+
+        With `span`, what is older than the youngest time less the span is evicted before
+        the answer; with `count`, the oldest times beyond so many are.
+        """
+        if (span is None) == (count is None):
+            raise TypeError("slide takes either span=… or count=…")
+        limit = span if span is not None else count
+        if isinstance(limit, bool) or not isinstance(limit, int):
+            raise TypeError(
+                f"{'span' if count is None else 'count'} is a whole number, not {limit!r}"
+            )
+        if limit < (0 if count is None else 1):
+            raise ValueError(
+                f"span cannot be {span}" if count is None else f"count cannot be {count}"
+            )
+        table = read(values, len(self._given.skips))
+        at = as_times(times)
+        if len(at) != table.rows:
+            raise ValueError(f"{len(at)} times were given for {table.rows} values")
+        if span is not None and table.rows and int(at.min()) - span < -(2**63):
+            raise OverflowError(f"times less a span of {span} leave int64")
+        self._tie(table)
+        len(self)  # what was dropped in bulk is counted off
+        core = self._core
+        kept, columns = core.take(table)
+        held, handle = core.integers(at)
+        out, outputs = core.outputs(table.rows)
+        run = core.run.slide_count if span is None else core.run.slide_span
+        row = 0
+        while row < table.rows:
+            if self._short():
+                self._grow()
+            row = run(core.m, handle, columns, outputs, row, table.rows, limit)
+        del kept, held
+        return core.give(out, table.kind)
+
+    def oldest(self) -> int | None:
+        """The oldest time, or None if the window is empty."""
+        n = self._core.get(LEFT)
+        return self._core.peek_word(n + 2) if self._count_of(n) else None
+
+    def youngest(self) -> int | None:
+        """The youngest time, or None if the window is empty."""
+        n = self._core.get(RIGHT)
+        count = self._count_of(n)
+        return self._core.peek_word(n + 1 + count) if count else None
+
+    def __len__(self) -> int:
+        core = self._core
+        core.run.reclaim_all(core.m)
+        return core.get(COUNT)
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        """The times in order, each with its answer."""
+        lower = self.operator.python_lower()
+        return ((t, lower(p)) for t, p in self._partials())
+
+    def work(self) -> dict[str, int]:
+        """How many nodes were visited, split, merged, and moved between, since the start."""
+        fields = {"visits": VISITS, "splits": SPLITS, "merges": MERGES, "moves": MOVES}
+        return {name: self._core.get(field) for name, field in fields.items()}
+
+    def to_bytes(self) -> bytes:
+        """The whole window as bytes, with a version and a checksum."""
+        core = self._core
+        len(self)
+        if core.program.layout is not None:
+            body = core.dump()
+        else:
+            from ..kernels.core import _encoder
+
+            encode = _encoder(self.operator)
+            rows = [struct.pack("<q", t) + encode(p) for t, p in self._partials()]
+            body = b"".join(struct.pack("<Q", len(r)) + r for r in rows)
+        body = self._signature() + body
+        return b"sash" + struct.pack("<HI", 1, zlib.crc32(body)) + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes, operator: Operator) -> Self:
+        """The window again, from what `to_bytes` gave and the same operator."""
+        from .in_order import open_bytes
+
+        said, rest = open_bytes(data)
+        window = cls(operator, min_arity=int(said[4]))
+        if said[2] and not operator.types:
+            window._core = window._make(operator.over(*said[2].split(",")))
+        mine = window._signature()[2:].decode().split("\n")
+        if said != mine:
+            raise ValueError(
+                f"these bytes hold a {said[0]} of {said[1]}({said[2]}) with partials {said[3]}; "
+                f"they cannot become a {mine[0]} of {mine[1]}({mine[2]}) with partials {mine[3]}"
+            )
+        window._restore(rest)
+        return window
+
+    def _restore(self, rest: bytes) -> None:
+        core = self._core
+        if core.program.layout is not None:
+            core.restore(rest)
+            return
+        from ..kernels.core import _decoder
+
+        decode = _decoder(self.operator)
+        ready = dataclasses.replace(self.operator, lift=_itself, skips=(False,), parts=())
+        run = specialise(core.kernel, ready).run
+        at = 0
+        while at < len(rest):
+            (size,) = struct.unpack_from("<Q", rest, at)
+            row = rest[at + 8 : at + 8 + size]
+            at += 8 + size
+            if self._short():
+                self._grow()
+            run.insert(core.m, struct.unpack_from("<q", row)[0], [[decode(row[8:])]], 0)
+
+    def _signature(self) -> bytes:
+        from .in_order import describe
+
+        text = "\n".join((*describe(self, self._core), str(self.min_arity))).encode()
+        return struct.pack("<H", len(text)) + text
+
+    def _tie(self, table: Any) -> None:
+        """Let the first array that an empty window is given say the types."""
+        if not self._given.types and "object" not in table.types and not self._core.get(COUNT):
+            self._core = self._make(self._given.over(*table.types))
+
+    def _short(self) -> bool:
+        return self._core.get(CAPACITY) - self._core.get(TOP) < self._reserve
+
+    def _grow(self) -> None:
+        """A memory of twice the size, with all at its place."""
+        core = self._core
+        core.resize(max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve), [])
+
+    def _own_at(self, core: Any, n: int) -> int:
+        return n + 2 + self._entries + core.width * self._entries  # type: ignore[no-any-return]
+
+    def _count_of(self, n: int) -> int:
+        return self._core.peek_word(n + 1) & FEW
+
+    def _partials(self) -> Iterator[tuple[int, Any]]:
+        """The times in order, each with its partial."""
+        yield from self._walk(self._core.get(ROOT))
+
+    def _child(self, n: int, i: int) -> int:
+        width = self._core.width
+        return self._core.peek_word(n + 2 + self._entries + width * (self._entries + 2) + i)
+
+    def _walk(self, n: int) -> Iterator[tuple[int, Any]]:
+        core = self._core
+        count = self._count_of(n)
+        leaf = core.peek_word(n + 1) & LEAF
+        for i in range(count):
+            if not leaf:
+                yield from self._walk(self._child(n, i))
+            partial = core.peek(n + 2 + self._entries + core.width * i)
+            yield core.peek_word(n + 2 + i), partial
+        if not leaf:
+            yield from self._walk(self._child(n, count))
+
+    def _check(self) -> None:
+        """Raise AssertionError if the tree's shape or one of its aggregates is not right."""
+        core = self._core
+        root = core.get(ROOT)
+        assert core.peek_word(root) == 0, "the root has a parent"
+        check = _Check(self)
+        check.node(root, -(2**63) - 1, 2**63, left=True, right=True, depth=0, above=None)
+        held = [t for t, _ in self._partials()]
+        assert held == sorted(set(held)), "times are out of order"
+        if not core.get(DROPPED):
+            assert core.get(COUNT) == len(held), "the count is wrong"
+        assert check.fingers == [core.get(LEFT), core.get(RIGHT)], "a finger points elsewhere"
+        check.free_lists()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.operator!r}, {len(self)} times>"
+
+
+class _Check:
+    """Recomputes a tree's aggregates from its entries, and compares."""
+
+    def __init__(self, window: TreeWindow) -> None:
+        self.w, self.core = window, window._core
+        self.op = window.operator
+        self.join, self.equal = self.op.python_combine(), self.op.equal or same
+        self.fingers = [0, 0]
+        self.depths: set[int] = set()
+        self.live: set[int] = set()
+
+    def node(
+        self,
+        n: int,
+        low: int,
+        high: int,
+        *,
+        left: bool,
+        right: bool,
+        depth: int = 0,
+        above: Any = None,
+    ) -> Any:
+        """Check a node and all below; returns the aggregate of all below."""
+        w, core = self.w, self.core
+        flags, count = core.peek_word(n + 1) & ~FEW, w._count_of(n)
+        leaf, root = bool(flags & LEAF), depth == 0
+        fingers = bool(w._fingers)
+        self.live.add(n)
+        assert count <= w._entries - 1, "a node is too full"
+        assert root or count >= w._entries // 2 - 1, "a node is too empty"
+        assert root is False or leaf or count >= 1
+        spines = (ON_LEFT if left else 0) | (ON_RIGHT if right else 0)
+        wanted = 0 if root or not fingers else spines
+        assert flags == (LEAF if leaf else 0) | wanted, "a node's flags are wrong"
+        if leaf:
+            self.depths.add(depth)
+            assert len(self.depths) == 1, "leaves lie at different depths"
+            self.fingers = [n if left else self.fingers[0], n if right else self.fingers[1]]
+        times = [core.peek_word(n + 2 + i) for i in range(count)]
+        assert all(low < t < high for t in times), "a time is on the wrong side"
+        values = [core.peek(n + 2 + w._entries + core.width * i) for i in range(count)]
+        own, agg = (core.peek(w._own_at(core, n) + core.width * i) for i in (0, 1))
+        edges = [low, *times, high]
+        spine = fingers and not root and (left or right)
+        if spine:
+            upto = own
+            if above is not None:
+                upto = self.join(own, above) if left else self.join(above, own)
+            assert self.equal(agg, upto), "an aggregate of a spine is wrong"
+        below = [] if leaf else self.children(n, count, edges, left, right, depth, agg)
+        total = part = self.op.identity
+        for i in range(count + 1):
+            if not leaf:
+                total = self.join(total, below[i])
+                outside = (i == 0 and (root or left)) or (i == count and (root or right))
+                if not (fingers and outside):
+                    part = self.join(part, below[i])
+            if i < count:
+                total, part = self.join(total, values[i]), self.join(part, values[i])
+        assert self.equal(own, part), "a node's own aggregate is wrong"
+        return total
+
+    def children(
+        self, n: int, count: int, edges: list[int], left: bool, right: bool, depth: int, agg: Any
+    ) -> list[Any]:
+        """Check a node's children; returns the aggregate of all below each."""
+        w, core, fingers = self.w, self.core, bool(self.w._fingers)
+        found = []
+        for i in range(count + 1):
+            c = w._child(n, i)
+            assert core.peek_word(c) == n, "a child has another parent"
+            first, last = left and i == 0, right and i == count
+            above = agg if fingers and depth > 0 and (first or last) else None
+            copied = core.peek(n + 3 + 2 * w._entries + core.width * (w._entries + 2 + i))
+            found.append(
+                self.node(
+                    c, edges[i], edges[i + 1], left=first, right=last, depth=depth + 1, above=above
+                )
+            )
+            if not (fingers and (first or last)):
+                assert self.equal(copied, found[i]), "what is below a child is wrong"
+        return found
+
+    def free_lists(self) -> None:
+        """No free node is in use, or twice free."""
+        seen: set[int] = set()
+        for head in (FREE_LEAVES, FREE_INNER):
+            n = self.core.get(head)
+            while n:
+                assert n not in self.live, "a node in use is free"
+                assert n not in seen, "a node is free twice"
+                seen.add(n)
+                n = self.core.peek_word(n)
+
+
+def _arity_for(operator: Operator) -> int:
+    """The least arity that suits an operator's partials."""
+    from ..kernels.layout import leaf_operators
+
+    if operator.shape == "object":
+        return 4
+    words = sum(
+        np.size(op.identity) if not isinstance(op.identity, tuple) else len(op.identity)
+        for op, _ in leaf_operators(operator)
+    )
+    return 8 if words <= 12 else 4 if words <= 64 else 2
+
+
+def _itself(partial: Any) -> Any:
+    return partial

@@ -1,0 +1,470 @@
+"""The B-trees: against the oracle, on every path of rebalancing, at the promised cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sash
+from sash import operators as ops
+from sash.aggregators import BTree, Fiba
+from sash.aggregators.nodes import FEW, LEAF, ON_LEFT, ON_RIGHT, ROOT
+from sash.aggregators.tree_window import TreeWindow
+from sash.kernels.program import jit_enabled
+from sash.testing import (
+    DISORDERS,
+    agrees,
+    answer,
+    counting,
+    timed_replay,
+    timed_schedule,
+    timed_windows,
+)
+
+TREES: list[type[TreeWindow]] = [Fiba, BTree]
+
+SUM = ops.sum.over(int)
+
+ANY_VALUE = [
+    ops.collect,
+    ops.count,
+    ops.sum,
+    ops.mean,
+    ops.stddev,
+    ops.max,
+    ops.max_count,
+    ops.arg_min,
+    ops.first,
+    ops.last_n(3),
+    ops.concat,
+    ops.collect_distinct,
+    ops.longest_run,
+    ops.bloom(256),
+    ops.together(ops.sum, ops.max, ops.first, ops.collect),
+]
+TYPED = [ops.max.over(float), SUM]
+if not jit_enabled():
+    TYPED += [ops.last.over(float), ops.count_min(8, 2).over(int), ops.m4.over(int, float)]
+    TYPED += [ops.together(ops.mean, ops.first, ops.bloom(64)).over(float)]
+
+
+def judge(window: TreeWindow, op: sash.Operator, steps: list[Any], every: int = 1) -> None:
+    """Answers against the oracle, and a check of the whole tree after every step (or some)."""
+    taken = 0
+
+    def check() -> None:
+        nonlocal taken
+        taken += 1
+        if taken % every == 0:
+            window._check()
+
+    answers = timed_replay(window, steps, after=check)
+    for held, got in zip(timed_windows(steps), answers, strict=True):
+        assert agrees(op, held, got), f"{got!r} is not the answer over {held!r}"
+
+
+@pytest.mark.parametrize("disorder", DISORDERS)
+@pytest.mark.parametrize("arity", [2, 3, 4, 8])
+@pytest.mark.parametrize("tree", TREES)
+def test_collect(tree: type[TreeWindow], arity: int, disorder: str) -> None:
+    for seed in range(2):
+        steps = timed_schedule(disorder, ops.collect, size=60, seed=seed)
+        judge(tree(ops.collect, min_arity=arity), ops.collect, steps)
+
+
+@pytest.mark.parametrize("op", ANY_VALUE, ids=repr)
+@pytest.mark.parametrize("tree", TREES)
+def test_any_value(tree: type[TreeWindow], op: sash.Operator) -> None:
+    for seed, disorder in enumerate(DISORDERS):
+        judge(tree(op, min_arity=2), op, timed_schedule(disorder, op, size=25, seed=seed))
+
+
+@pytest.mark.parametrize("op", TYPED, ids=repr)
+@pytest.mark.parametrize("tree", TREES)
+def test_typed(tree: type[TreeWindow], op: sash.Operator) -> None:
+    for seed, disorder in enumerate(DISORDERS):
+        window = tree(op, min_arity=2)
+        judge(window, op, timed_schedule(disorder, op, size=50, seed=seed))
+        assert window._core.program.mode != "objects"
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("insert"), st.integers(0, 60), st.integers(0, 9)),
+        st.tuples(st.just("evict"), st.integers(0, 60)),
+        st.tuples(st.just("bulk_evict"), st.integers(0, 60)),
+        st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=40).map(
+            lambda rows: ("bulk_insert", [t for t, _ in rows], [v for _, v in rows])
+        ),
+        st.just(("query",)),
+        st.tuples(st.integers(0, 60), st.integers(0, 60)).map(
+            lambda ends: ("query", min(ends), max(ends))
+        ),
+    ),
+    max_size=60,
+)
+
+
+@pytest.mark.parametrize("arity", [2, 3])
+@pytest.mark.parametrize("tree", TREES)
+@given(steps=STEPS)
+@settings(max_examples=100)
+def test_any_schedule(tree: type[TreeWindow], arity: int, steps: list[Any]) -> None:
+    judge(tree(ops.collect, min_arity=arity), ops.collect, steps)
+
+
+# Every path of rebalancing, and the proof that it was taken
+
+
+def where(m: Any, n: int) -> str:
+    flags = m.slots[n + 1]
+    if m.slots[n] == 0:
+        return "root"
+    return {0: "inside", ON_LEFT: "left", ON_RIGHT: "right"}[flags & (ON_LEFT | ON_RIGHT)]
+
+
+class Watched(Fiba):
+    """A Fiba on objects that notes which path each rebalancing takes."""
+
+    def __init__(self, arity: int) -> None:
+        super().__init__(dataclasses.replace(ops.collect), min_arity=arity)
+        self.paths: Counter[Any] = Counter()
+        self.names = self._core.run.insert.__globals__
+        for name in ("split", "merge", "move_older", "move_younger", "evict_at"):
+            self.names[name] = getattr(self, f"_{name}")(self.names[name])
+
+    def kind(self, m: Any, n: int) -> str:
+        return "leaf" if m.slots[n + 1] & LEAF else "inner"
+
+    def few(self, m: Any, n: int) -> bool:
+        return (m.slots[n + 1] & FEW) < self._entries // 2 - 1
+
+    def _split(self, do: Any) -> Any:
+        def split(m: Any, n: int) -> int:
+            self.paths["split", self.kind(m, n), where(m, n)] += 1
+            return do(m, n)
+
+        return split
+
+    def _merge(self, do: Any) -> Any:
+        def merge(m: Any, p: int, i: int) -> int:
+            older, younger = self.names["child"](m, p, i), self.names["child"](m, p, i + 1)
+            mine = "with younger" if self.few(m, older) else "with older"
+            at = where(m, older), where(m, younger)
+            self.paths["merge", mine, self.kind(m, older), at] += 1
+            if m.slots[p] == 0 and m.slots[p + 1] & FEW == 1:
+                self.paths["height down",] += 1
+            return do(m, p, i)
+
+        return merge
+
+    def _move_older(self, do: Any) -> Any:
+        def move_older(m: Any, p: int, i: int, k: int) -> None:
+            older, younger = self.names["child"](m, p, i), self.names["child"](m, p, i + 1)
+            at = where(m, older), where(m, younger)
+            self.paths["move", "from younger", self.kind(m, older), at] += 1
+            do(m, p, i, k)
+
+        return move_older
+
+    def _move_younger(self, do: Any) -> Any:
+        def move_younger(m: Any, p: int, i: int) -> None:
+            older, younger = self.names["child"](m, p, i), self.names["child"](m, p, i + 1)
+            at = where(m, older), where(m, younger)
+            self.paths["move", "from older", self.kind(m, older), at] += 1
+            do(m, p, i)
+
+        return move_younger
+
+    def _evict_at(self, do: Any) -> Any:
+        def evict_at(m: Any, n: int, i: int) -> None:
+            if not m.slots[n + 1] & LEAF:
+                right = self.names["child"](m, n, i + 1)
+                older = (m.slots[right + 1] & FEW) < self._entries // 2
+                self.paths["evict inner", where(m, n), "older" if older else "younger"] += 1
+            do(m, n, i)
+
+        return evict_at
+
+
+SPLITS = [("split", k, w) for k in ("leaf", "inner") for w in ("left", "right", "inside", "root")]
+BESIDE = [("left", "inside"), ("inside", "inside"), ("inside", "right")]
+MERGES = [("merge", "with younger", k, w) for k in ("leaf", "inner") for w in BESIDE[:2]]
+MERGES += [("merge", "with older", k, w) for k in ("leaf", "inner") for w in BESIDE]
+MERGES += [("merge", "with younger", k, ("left", "right")) for k in ("leaf", "inner")]
+MOVES = [("move", "from younger", k, w) for k in ("leaf", "inner") for w in BESIDE[:2]]
+MOVES += [("move", "from older", k, w) for k in ("leaf", "inner") for w in BESIDE]
+MOVES += [("move", "from younger", k, ("left", "right")) for k in ("leaf", "inner")]
+INNER = [
+    ("evict inner", w, s) for w in ("root", "left", "right", "inside") for s in ("older", "younger")
+]
+
+
+def test_every_path_of_rebalancing_is_taken() -> None:
+    seen: Counter[Any] = Counter()
+    for arity in (2, 3):
+        for seed, size in enumerate((70, 70, 70, 250)):
+            for disorder in DISORDERS:
+                window = Watched(arity)
+                steps = timed_schedule(disorder, size=size, seed=100 + seed)
+                judge(window, ops.collect, steps, every=size // 35)
+                seen += window.paths
+    missing = [path for path in [*SPLITS, *MERGES, *MOVES, *INNER, ("height down",)]
+               if not seen[path]]  # fmt: skip
+    assert not missing, missing
+
+
+def heights(window: TreeWindow) -> int:
+    n, height = window._core.get(ROOT), 0
+    while not window._core.peek_word(n + 1) & LEAF:
+        n, height = window._child(n, 0), height + 1
+    return height
+
+
+def test_bulk_eviction_drops_whole_subtrees_and_cuts_both_spines() -> None:
+    for kept in (1, 2, 5, 30, 200, 400, 511):
+        window = Fiba(ops.collect, min_arity=2)
+        window.bulk_insert(range(512), range(512))
+        before = heights(window)
+        work = window.work()
+        window.bulk_evict(511 - kept)
+        assert window.work()["visits"] - work["visits"] <= 8 * before
+        assert window._core.get(10) != 0 or kept == 511, "no subtree was dropped as a whole"
+        window._check()
+        assert window.query() == list(range(512 - kept, 512))
+        assert len(window) == kept
+        window._check()
+        if kept <= 2:
+            assert heights(window) < before, "the right spine was not cut"
+
+
+def test_bulk_insertion_splits_one_node_many_ways() -> None:
+    window = Fiba(ops.collect, min_arity=2)
+    window.bulk_insert([0, 1000], [0, 1000])
+    window.bulk_insert(range(1, 100), range(1, 100))
+    window._check()
+    assert window.work()["splits"] >= 30
+    assert window.query() == [*range(100), 1000]
+
+
+# Worked examples of the paper
+
+
+def test_max_and_its_count_of_section_2() -> None:
+    """max with how often it occurs, on a stream that gets late and retracted values."""
+    both = ops.together(ops.max, ops.max_count)
+    window = Fiba(both, min_arity=2)
+    for time, value, expected in (
+        (1, 4, (4, 1)),
+        (3, 4, (4, 2)),
+        (2, 5, (5, 1)),
+        (5, 5, (5, 2)),
+        (4, 1, (5, 2)),
+    ):
+        window.insert(time, value)
+        assert window.query() == expected
+        window._check()
+    window.evict(2)
+    assert window.query() == (5, 1)
+    window.evict(5)
+    assert window.query() == (4, 2)
+    window.evict(9)
+    assert window.query() == (4, 2)
+    window.evict(1)
+    assert window.query() == (4, 1)
+
+
+# Costs
+
+
+def distant(n: int, d: int) -> tuple[range | list[int], range]:
+    """Times of a window with d young ones, and later times that arrive d places too late."""
+    young = [10**9 + i for i in range(d)]
+    return [*range(n - d), *young], range(n - d, 10**9)
+
+
+def per_round(
+    tree: type[TreeWindow], n: int, d: int, rounds: int, arity: int = 4
+) -> dict[str, float]:
+    counted = counting(ops.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a + b))
+    window = tree(counted.operator, min_arity=arity)
+    first, later = distant(n, d)
+    window.bulk_insert(first, [1] * n)
+    counted.reset()
+    before = window.work()
+    queries = 0
+    for _, t in zip(range(rounds), later):
+        window.evict(window.oldest())
+        window.insert(t, 1)
+        calls = counted.combines
+        assert window.query() == n
+        queries = max(queries, counted.combines - calls)
+    after = window.work()
+    cost = {name: (after[name] - before[name]) / rounds for name in after}
+    return cost | {"combines": counted.combines / rounds, "query": queries}
+
+
+def test_in_order_cost_does_not_grow_with_n() -> None:
+    costs = [per_round(Fiba, 2**k, 0, 1500) for k in (10, 14, 18)]
+    for name in ("combines", "visits"):
+        assert max(c[name] for c in costs) <= 1.15 * min(c[name] for c in costs), name
+    assert all(c["query"] <= 2 for c in costs)
+    assert all(c["splits"] + c["merges"] + c["moves"] <= 1 for c in costs)
+
+
+def test_cost_grows_with_the_logarithm_of_the_distance_not_with_n() -> None:
+    for d in (4, 64, 512):
+        costs = [per_round(Fiba, 2**k, d, 800) for k in (11, 14, 17)]
+        # a node of arity 4 to 8 takes at most 16 combines, and the path to d has log4(d) + 2
+        assert all(c["combines"] <= 16 * (math.log(d, 4) + 2) + 20 for c in costs)
+        assert all(c["visits"] <= 3 * (math.log(d, 4) + 2) + 6 for c in costs)
+        assert all(c["splits"] + c["merges"] + c["moves"] <= 1 for c in costs)
+        assert all(c["query"] <= 2 for c in costs)
+    near, far = (per_round(Fiba, 2**14, d, 800)["combines"] for d in (4, 4096))
+    assert near < far
+
+
+def test_classic_b_tree_grows_with_n() -> None:
+    small, large = (per_round(BTree, 2**k, 0, 500) for k in (8, 16))
+    assert large["combines"] > 1.5 * small["combines"]
+    assert large["visits"] > 1.5 * small["visits"]
+    assert small["query"] == large["query"] == 0
+
+
+@pytest.mark.parametrize("k", [8, 12, 16])
+def test_bulk_eviction_of_any_number_is_logarithmic(k: int) -> None:
+    n = 2**k
+    for m in {1, 2, 7, 100, n // 3, n // 2, n - 100, n - 2, n - 1} & set(range(1, n)):
+        counted = counting(ops.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a + b))
+        window = Fiba(counted.operator, min_arity=4)
+        window.bulk_insert(range(n), [1] * n)
+        counted.reset()
+        before = window.work()
+        window.bulk_evict(m - 1)
+        done = {name: after - before[name] for name, after in window.work().items()}
+        assert counted.combines <= 30 * k
+        assert done["visits"] <= 8 * k
+        assert done["splits"] + done["merges"] + done["moves"] <= 2 * k
+        assert window.query() == n - m
+
+
+def test_range_queries_near_the_ends_are_cheap() -> None:
+    n = 2**14
+    counted = counting(ops.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a + b))
+    window = Fiba(counted.operator, min_arity=4)
+    window.bulk_insert(range(n), [1] * n)
+    for size in (1, 10, 100, 1000):
+        for lo in (0, n - size):
+            counted.reset()
+            assert window.query(lo, lo + size - 1) == size
+            assert counted.combines <= 32 * (math.log(size + 1, 4) + 2)
+
+
+# Contract
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_slide_is_insert_evict_query(tree: type[TreeWindow]) -> None:
+    source = np.random.default_rng(5)
+    times = np.arange(400) + source.integers(-25, 25, 400)
+    values = source.integers(-50, 50, 400)
+    for op, given_values in ((ops.collect, values.tolist()), (SUM, values)):
+        by_count = tree(op, min_arity=2).slide(times, given_values, count=20)
+        by_span = tree(op, min_arity=2).slide(times, given_values, span=30)
+        held: dict[int, list[int]] = {}
+        spanned: dict[int, list[int]] = {}
+        for i, (t, v) in enumerate(zip(times.tolist(), values.tolist(), strict=True)):
+            held.setdefault(t, []).append(v)
+            held = {t: held[t] for t in sorted(held)[-20:]}
+            spanned.setdefault(t, []).append(v)
+            spanned = {u: spanned[u] for u in sorted(spanned) if u >= max(spanned) - 30}
+            assert by_count[i] == answer(op, [x for u in held.values() for x in u])
+            assert by_span[i] == answer(op, [x for u in spanned.values() for x in u])
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_bytes_round_trip(tree: type[TreeWindow]) -> None:
+    for op in (ops.collect, SUM):
+        window = tree(op, min_arity=3)
+        window.bulk_insert([5, 3, 9, 1, 7, 2, 8, 4, 6, 0], range(10))
+        window.bulk_evict(2)
+        again = tree.from_bytes(window.to_bytes(), op)
+        again._check()
+        assert (len(again), again.min_arity) == (7, 3)
+        for one in (window, again):
+            one.insert(-5, 50)
+            one.evict(4)
+        again._check()
+        assert again.query() == window.query()
+        assert list(again) == list(window)
+    with pytest.raises(ValueError, match="hold a "):
+        (BTree if tree is Fiba else Fiba).from_bytes(window.to_bytes(), SUM)
+    with pytest.raises(ValueError, match="checksum"):
+        tree.from_bytes(window.to_bytes()[:-1] + b"?", SUM)
+
+
+def test_times_of_several_kinds() -> None:
+    from datetime import UTC, datetime
+
+    window = Fiba(ops.collect)
+    window.insert(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "b")
+    window.insert(np.datetime64("1970-01-01T00:00:00.5"), "a")
+    window.insert(2_000_000, "c")
+    assert list(window) == [(500_000, ["a"]), (1_000_000, ["b"]), (2_000_000, ["c"])]
+    window.bulk_insert(np.array(["1970-01-01T00:00:03"], dtype="M8[s]"), ["d"])
+    assert window.query() == ["a", "b", "c", "d"]
+
+
+def test_bad_use_is_a_clear_error() -> None:
+    window = Fiba(SUM)
+    for call, error, message in (
+        (lambda: Fiba("sum"), TypeError, "needs an operator"),
+        (lambda: Fiba(SUM, min_arity=1), ValueError, "from 2 to 1024, not 1"),
+        (lambda: window.insert("noon", 1), TypeError, "is no time"),
+        (lambda: window.insert(2**63, 1), OverflowError, "does not fit int64"),
+        (lambda: window.insert(1, "one"), TypeError, "int64 values"),
+        (lambda: window.query(5, 4), ValueError, "from an older to a younger time"),
+        (lambda: window.bulk_insert([1, 2], [1]), ValueError, "2 times were given for 1 values"),
+        (lambda: window.bulk_insert([1.5], [1]), TypeError, "times must be integers"),
+        (lambda: window.slide([1], [1]), TypeError, "either span=… or count=…"),
+        (lambda: window.slide([1], [1], count=0), ValueError, "count cannot be 0"),
+        (lambda: window.slide([1], [1], span=-1), ValueError, "span cannot be -1"),
+        (lambda: window.slide([-(2**63)], [1], span=1), OverflowError, "leave int64"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+    assert (len(window), window.query(), window.oldest(), window.youngest()) == (
+        0,
+        None,
+        None,
+        None,
+    )
+    window.evict(7)
+    window.bulk_evict(7)
+
+
+def test_memory_per_event() -> None:
+    window = Fiba(ops.sum.over(float))
+    n = 20_000
+    window.bulk_insert(range(n), [1.0] * n)
+    assert 8 * window._core.get(7) / n < 48
+
+
+def test_dropped_nodes_are_used_again() -> None:
+    window = Fiba(SUM, min_arity=2)
+    top = 0
+    for round_ in range(20):
+        window.bulk_insert(range(1000 * round_, 1000 * round_ + 1000), [1] * 1000)
+        window.bulk_evict(1000 * round_ + 900)
+        if round_ == 2:
+            top = window._core.get(7)
+    assert window._core.get(7) <= 1.3 * top
+    assert len(window) == 99
+    window._check()
