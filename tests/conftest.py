@@ -6,6 +6,7 @@ every ready operator untied and tied to every combination of types that it takes
 
 from __future__ import annotations
 
+import os
 from itertools import product
 
 import pytest
@@ -25,6 +26,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("sash")
+
+
+def pytest_unconfigure() -> None:
+    """Keep quiet from here on: as the interpreter ends, datasketches lists on standard error
+    every function of a class of which a sketch, a parameter of a test, is still around."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
 
 
 def ready_operators() -> list[Operator]:

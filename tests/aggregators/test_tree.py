@@ -433,10 +433,12 @@ def test_bad_use_is_a_clear_error() -> None:
         (lambda: window.query(5, 4), ValueError, "from an older to a younger time"),
         (lambda: window.bulk_insert([1, 2], [1]), ValueError, "2 times were given for 1 values"),
         (lambda: window.bulk_insert([1.5], [1]), TypeError, "times must be integers"),
-        (lambda: window.slide([1], [1]), TypeError, "either span=… or count=…"),
-        (lambda: window.slide([1], [1], count=0), ValueError, "count cannot be 0"),
-        (lambda: window.slide([1], [1], span=-1), ValueError, "span cannot be -1"),
-        (lambda: window.slide([-(2**63)], [1], span=1), OverflowError, "leave int64"),
+        (lambda: window.slide([1], [1]), TypeError, "give one of them"),
+        (lambda: window.slide([1], [1], count=0), ValueError, "cannot be 0"),
+        (lambda: window.slide([1], [1], span=-1), ValueError, "cannot be -1"),
+        (lambda: window.slide([1], [1], span=2**63), OverflowError, "does not fit int64"),
+        (lambda: window.insert(np.datetime64("NaT"), 1), ValueError, "a time is missing"),
+        (lambda: window.bulk_insert(np.array([2**63], np.uint64), [1]), OverflowError, "int64"),
     ):
         with pytest.raises(error, match=message):
             call()
@@ -448,6 +450,21 @@ def test_bad_use_is_a_clear_error() -> None:
     )
     window.evict(7)
     window.bulk_evict(7)
+
+
+def test_a_span_that_reaches_before_all_times() -> None:
+    window = Fiba(ops.collect)
+    assert window.slide([-(2**63), 2**62], ["a", "b"], span=5)[-1] == ["b"]
+    assert Fiba(ops.collect).slide([-(2**63), -(2**63) + 3], ["a", "b"], span=5)[-1] == ["a", "b"]
+
+
+def test_overflow_names_the_row_and_keeps_the_window() -> None:
+    window = Fiba(SUM)
+    with pytest.raises(OverflowError, match="row 1: the sum leaves int64"):
+        window.slide([1, 2, 3], [2**62, 2**62, 5], count=10)
+    assert len(window) == 2
+    window.evict(1)
+    assert window.query() == 2**62
 
 
 def test_memory_per_event() -> None:

@@ -48,9 +48,8 @@ from ..kernels.slots import (
 )
 from ..operators.contract import Operator, same
 from .flat_fat import build, check_tree, climb
-from .in_order import describe, open_bytes
-from .reactive import as_span, as_told, check_count, check_told, seal
-from .timed import as_time, as_times, check_operator
+from .snapshot import as_told, check_told, describe, open_bytes, seal
+from .timed import as_span, as_time, as_times, check_count, check_operator
 
 __all__ = ["Cbix"]
 

@@ -59,6 +59,7 @@ from .nodes import (
     ON_LEFT,
     RIGHT,
     ROOT,
+    ROW,
     VISITS,
     agg_at,
     answer_slot,
@@ -88,6 +89,7 @@ from .nodes import (
     unmark,
     value_at,
 )
+from .timed import LEAST
 from .tree_window import TreeWindow
 
 __all__ = ["Fiba"]
@@ -489,6 +491,7 @@ def slide_count(
     for row in range(first, rows):
         if not room(m):
             return row
+        put(m, ROW, row)
         insert(m, item(times, row), columns, row)
         while get(m, COUNT) > count:
             evict_oldest(m)
@@ -504,11 +507,13 @@ def slide_span(
     for row in range(first, rows):
         if not room(m):
             return row
+        put(m, ROW, row)
         insert(m, item(times, row), columns, row)
         n = get(m, RIGHT)
-        oldest = time_of(m, n, entries(m, n) - 1) - span
-        while time_of(m, get(m, LEFT), 0) < oldest:
-            evict_oldest(m)
+        youngest = time_of(m, n, entries(m, n) - 1)
+        if youngest >= LEAST + span:
+            while time_of(m, get(m, LEFT), 0) < youngest - span:
+                evict_oldest(m)
         lower(m, query(m), outputs, row)
     return rows
 

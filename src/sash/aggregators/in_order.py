@@ -7,8 +7,6 @@ the answer over what is in between.  An aggregator is a kernel of a few function
 
 from __future__ import annotations
 
-import struct
-import zlib
 from typing import Any, ClassVar, Self
 
 from ..kernels.columns import read
@@ -16,12 +14,11 @@ from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.program import Kernel
 from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, item, lower
 from ..operators.contract import Operator
+from .snapshot import as_told, check_told, describe, open_bytes, seal
 
 __all__ = ["InOrder", "kernel"]
 
 SMALLEST = 8  # the least capacity
-_MAGIC = b"sash"
-_VERSION = 1
 
 
 def insert(m: Memory, columns: Columns, row: int) -> None:
@@ -206,58 +203,20 @@ class InOrder:
 
     def to_bytes(self) -> bytes:
         """The whole window as bytes, with a version and a checksum."""
-        body = self._signature() + self._core.dump()
-        return _MAGIC + struct.pack("<HI", _VERSION, zlib.crc32(body)) + body
+        return seal(describe(self, self._core), self._core.dump())
 
     @classmethod
     def from_bytes(cls, data: bytes, operator: Operator) -> Self:
         """The window again, from what `to_bytes` gave and the same operator."""
-        said, rest = open_bytes(data)
-        types = tuple(said[2].split(",")) if said[2] else ()
-        if types and not operator.types and len(types) == len(operator.skips):
-            tied = cls(operator.over(*types))
-            tied._given = operator
-        else:
-            tied = cls(operator)
-        mine = tied._signature()[2:].decode().split("\n")
-        if said != mine:
-            raise ValueError(
-                f"these bytes hold a {said[0]} of {said[1]}({said[2]}) with partials {said[3]}; "
-                f"they cannot become a {mine[0]} of {mine[1]}({mine[2]}) with partials {mine[3]}"
-            )
-        tied._core.restore(rest)
-        return tied
-
-    def _signature(self) -> bytes:
-        """Which algorithm, operator and layout a memory belongs to."""
-        text = "\n".join(describe(self, self._core)).encode()
-        return struct.pack("<H", len(text)) + text
+        said, body = open_bytes(data)
+        made = cls(as_told(said, operator))
+        made._given = operator
+        check_told(said, describe(made, made._core))
+        made._core.restore(body)
+        return made
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.operator!r}, {len(self)} values>"
-
-
-def describe(window: Any, core: BufferCore | ObjectCore) -> tuple[str, str, str, str]:
-    """Which algorithm, operator, types and layout of partials a memory belongs to."""
-    op, layout = core.operator, core.program.layout
-    if layout is None:
-        return type(window).__name__, op.name, "", "objects"
-    kinds = [f"{x.kinds}*{x.vector}" if x.vector else x.kinds for x in layout.leaves]
-    return type(window).__name__, op.name, ",".join(op.types), " ".join(kinds)
-
-
-def open_bytes(data: bytes) -> tuple[list[str], bytes]:
-    """What a window's bytes say of themselves, and the rest; damaged ones are refused."""
-    if data[:4] != _MAGIC or len(data) < 12:
-        raise ValueError("these bytes are no window of sash")
-    version, crc = struct.unpack_from("<HI", data, 4)
-    if version != _VERSION:
-        raise ValueError(f"these bytes have version {version}; this sash reads {_VERSION}")
-    body = data[10:]
-    if zlib.crc32(body) != crc:
-        raise ValueError("these bytes are damaged: their checksum is wrong")
-    size = 2 + struct.unpack_from("<H", body)[0]
-    return body[2:size].decode().split("\n"), body[size:]
 
 
 def check_size(size: int) -> None:

@@ -38,6 +38,7 @@ from ..kernels.slots import (
 ROOT, LEFT, RIGHT, COUNT, TOP = 3, 4, 5, 6, 7  # the fingers LEFT and RIGHT are leaves
 FREE_LEAVES, FREE_INNER, DROPPED = 8, 9, 10  # lists of nodes, linked by their parent fields
 VISITS, SPLITS, MERGES, MOVES = 11, 12, 13, 14  # counts of work done
+ROW = 15  # of a slide: the row it is at
 
 #: Entries a node has room for: the largest arity is ENTRIES, and one more while it overflows.
 #: A kernel is specialised to its arity, so that places within a node are constants.

@@ -23,10 +23,6 @@ doubled; with less than a quarter in use it is halved.  All of that only moves l
 
 from __future__ import annotations
 
-import struct
-import zlib
-from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any, Self
 
 import numpy as np
@@ -54,8 +50,9 @@ from ..kernels.slots import (
 )
 from ..operators.contract import Operator, same
 from .flat_fat import between, prefix, suffix
-from .in_order import _MAGIC, _VERSION, SMALLEST, check_size, describe, open_bytes
-from .timed import as_time, as_times, check_operator
+from .in_order import SMALLEST
+from .snapshot import as_told, check_told, describe, open_bytes, seal
+from .timed import LEAST, MANY, as_time, as_times, check_operator, check_rows, keep, late
 
 __all__ = ["Reactive"]
 
@@ -71,9 +68,6 @@ COUNT, DIRTY, ABOVE, ROW = 3, 4, 5, 6
 LAST = 1
 
 DONE, LATE, FULL = 0, 1, 2  # what `insert` gives
-
-_LEAST = -(2**63)
-_MANY = 2**62  # more than any window holds
 
 
 def leaf(m: Memory, position: int) -> int:
@@ -350,8 +344,8 @@ class Reactive:
         if lo is None and hi is None:
             core.run.ask(core.m, core.answer, 0)
         else:
-            first = _LEAST if lo is None else as_time(lo)
-            last = -1 - _LEAST if hi is None else as_time(hi)
+            first = LEAST if lo is None else as_time(lo)
+            last = -1 - LEAST if hi is None else as_time(hi)
             if first > last:
                 raise ValueError(
                     f"a range goes from an older to a younger time, not {lo!r}, {hi!r}"
@@ -362,7 +356,7 @@ class Reactive:
     def bulk_insert(self, times: Any, values: Any) -> None:
         """Add values in order of time; the tree is brought up to date once for all of them."""
         made, table = self._read(times, values)
-        self._run(made, table, np.full(len(made), _LEAST), _MANY, answers=0)
+        self._run(made, table, np.full(len(made), LEAST), MANY, answers=0)
 
     def bulk_evict(self, time: Any) -> None:
         """Drop all times up to and including this one."""
@@ -497,82 +491,3 @@ class Reactive:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.operator!r}, {len(self)} times>"
-
-
-def late(owner: type, time: int, youngest: int | None, row: int | None = None) -> ValueError:
-    """The error about a time out of order."""
-    where = "" if row is None else f"row {row}: "
-    return ValueError(
-        f"{where}{owner.__name__} takes values in order of time, and {time} is older than "
-        f"{youngest}, the youngest time; use Fiba, which takes them in any order"
-    )
-
-
-def check_rows(owner: type, times: Array, table: Table, youngest: int | None) -> None:
-    """Refuse rows whose times are out of order, or not as many as the values."""
-    check_count(times, table)
-    before = np.concatenate([times[:1] if youngest is None else [youngest], times[:-1]])
-    wrong = np.flatnonzero(times < before[: len(times)])
-    if len(wrong):
-        row = int(wrong[0])
-        raise late(owner, int(times[row]), int(before[row]), row)
-
-
-def check_count(times: Array, table: Table) -> None:
-    """Refuse times that are not as many as the values."""
-    if len(times) != table.rows:
-        raise ValueError(f"{len(times)} times were given for {table.rows} values")
-
-
-def keep(times: Array, span: Any, count: int | None) -> tuple[Array, int]:
-    """What a slide keeps, from its arguments: for each row the time before which all is evicted,
-    and how many are kept at most."""
-    if (span is None) == (count is None):
-        raise TypeError("a window slides by span=… or by count=…: give one of them")
-    if count is not None:
-        check_size(count)
-        return np.full(len(times), _LEAST), count
-    back = min(as_span(span), 2**64 - 1)
-    half = back // 2  # each half fits int64
-    # a limit before all of time would come round as one after it
-    limits = np.where(times < _LEAST + back, _LEAST, times - half - (back - half))
-    return limits, _MANY
-
-
-def as_span(span: Any) -> int:
-    """A length of time as an integer: microseconds, if it is a timedelta."""
-    if isinstance(span, timedelta):
-        made = span // timedelta(microseconds=1)
-    elif isinstance(span, np.timedelta64) and not np.isnat(span):
-        made = int(span.astype("m8[us]").astype(np.int64))
-    elif isinstance(span, int | np.integer) and not isinstance(span, bool):
-        made = int(span)
-    else:
-        raise TypeError(f"span is a length of time (an integer or a timedelta), not {span!r}")
-    if made < 0:
-        raise ValueError(f"span is a length of time, so it cannot be {span}")
-    return made
-
-
-def as_told(said: Sequence[str], operator: Operator) -> Operator:
-    """The operator, tied to types if it was when the bytes were made."""
-    types = said[2].split(",") if said[2] else []
-    if types and not operator.types and len(types) == len(operator.skips):
-        return operator.over(*types)
-    return operator
-
-
-def check_told(said: Sequence[str], mine: Sequence[str]) -> None:
-    """Refuse bytes of something else."""
-    if tuple(said) != tuple(mine):
-        raise ValueError(
-            f"these bytes hold a {said[0]} of {said[1]}({said[2]}) with partials {said[3]}; "
-            f"they cannot become a {mine[0]} of {mine[1]}({mine[2]}) with partials {mine[3]}"
-        )
-
-
-def seal(said: Sequence[str], body: bytes) -> bytes:
-    """Bytes with what they hold, a version and a checksum."""
-    text = "\n".join(said).encode()
-    body = struct.pack("<H", len(text)) + text + body
-    return _MAGIC + struct.pack("<HI", _VERSION, zlib.crc32(body)) + body

@@ -19,13 +19,11 @@ from ..kernels.columns import Array, Table, read
 from ..kernels.core import make_core
 from ..kernels.slots import CAPACITY, END, START
 from ..operators.contract import Operator
-from .in_order import SMALLEST, InOrder, open_bytes
-from .reactive import check_rows, keep, late, seal
-from .timed import as_time, as_times
+from .in_order import SMALLEST, InOrder
+from .snapshot import open_bytes, seal
+from .timed import LEAST, MANY, as_time, as_times, check_rows, keep, late
 
 __all__ = ["Timed"]
-
-_LEAST, _MANY = -(2**63), 2**62  # before all times, more than any window holds
 
 
 class Queue:
@@ -162,7 +160,7 @@ class Timed:
         """Add values in order of time."""
         made, table = self._read(times, values)
         self._fifo._reserve(len(self) + table.rows)
-        self._run(made, table, np.full(table.rows, _LEAST), _MANY, answers=0)
+        self._run(made, table, np.full(table.rows, LEAST), MANY, answers=0)
 
     def bulk_evict(self, time: Any) -> None:
         """Drop all times up to and including this one."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..kernels.columns import read
-from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
+from ..kernels.layout import leaf_operators
 from ..kernels.program import Kernel, specialise
 from ..kernels.slots import CAPACITY, HEADER
 from ..operators.contract import Operator, same
@@ -29,12 +29,14 @@ from .nodes import (
     ON_RIGHT,
     RIGHT,
     ROOT,
+    ROW,
     SLOTS,
     SPLITS,
     TOP,
     VISITS,
 )
-from .timed import as_time, as_times, check_operator
+from .snapshot import as_told, check_told, describe, open_bytes, seal
+from .timed import LEAST, as_span, as_time, as_times, check_count, check_operator, keep
 
 __all__ = ["TreeWindow"]
 
@@ -143,8 +145,8 @@ class TreeWindow:
         if lo is None and hi is None:
             core.run.ask(core.m, core.answer, 0)
         else:
-            first = -(2**63) if lo is None else as_time(lo)
-            last = 2**63 - 1 if hi is None else as_time(hi)
+            first = LEAST if lo is None else as_time(lo)
+            last = -1 - LEAST if hi is None else as_time(hi)
             if first > last:
                 raise ValueError(
                     f"a range goes from an older to a younger time, not {lo!r}, {hi!r}"
@@ -154,10 +156,8 @@ class TreeWindow:
 
     def bulk_insert(self, times: Any, values: Any) -> None:
         """Add many values at once; times in any order, equal ones combined in the order given."""
-        table = read(values, len(self._given.skips))
-        at = as_times(times)
-        if len(at) != table.rows:
-            raise ValueError(f"{len(at)} times were given for {table.rows} values")
+        table, at = read(values, len(self._given.skips)), as_times(times)
+        check_count(at, table)
         if (at[1:] < at[:-1]).any():
             order = np.argsort(at, kind="stable")
             at, table = at[order], table.take(order)
@@ -184,31 +184,19 @@ class TreeWindow:
         while (oldest := self.oldest()) is not None and oldest <= last:
             core.run.evict(core.m, oldest)
 
-    def slide(
-        self, times: Any, values: Any, *, span: int | None = None, count: int | None = None
-    ) -> Any:
+    def slide(self, times: Any, values: Any, *, span: Any = None, count: int | None = None) -> Any:
         """Insert each value in turn and answer after each.
 
         With `span`, what is older than the youngest time less the span is evicted before
         the answer; with `count`, the oldest times beyond so many are.
         """
-        if (span is None) == (count is None):
-            raise TypeError("slide takes either span=… or count=…")
-        limit = span if span is not None else count
-        if isinstance(limit, bool) or not isinstance(limit, int):
-            raise TypeError(
-                f"{'span' if count is None else 'count'} is a whole number, not {limit!r}"
-            )
-        if limit < (0 if count is None else 1):
-            raise ValueError(
-                f"span cannot be {span}" if count is None else f"count cannot be {count}"
-            )
-        table = read(values, len(self._given.skips))
-        at = as_times(times)
-        if len(at) != table.rows:
-            raise ValueError(f"{len(at)} times were given for {table.rows} values")
-        if span is not None and table.rows and int(at.min()) - span < -(2**63):
-            raise OverflowError(f"times less a span of {span} leave int64")
+        table, at = read(values, len(self._given.skips)), as_times(times)
+        check_count(at, table)
+        _, limit = keep(at, span, count)
+        if span is not None:
+            limit = as_span(span)
+        if limit >= 2**63:
+            raise OverflowError(f"a span of {span} does not fit int64")
         self._tie(table)
         len(self)  # what was dropped in bulk is counted off
         core = self._core
@@ -217,10 +205,14 @@ class TreeWindow:
         out, outputs = core.outputs(table.rows)
         run = core.run.slide_count if span is None else core.run.slide_span
         row = 0
-        while row < table.rows:
-            if self._short():
-                self._grow()
-            row = run(core.m, handle, columns, outputs, row, table.rows, limit)
+        try:
+            while row < table.rows:
+                if self._short():
+                    self._grow()
+                row = run(core.m, handle, columns, outputs, row, table.rows, limit)
+        except OverflowError as error:
+            row = core.get(ROW)
+            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
         del kept, held
         return core.give(out, table.kind)
 
@@ -257,40 +249,28 @@ class TreeWindow:
         if core.program.layout is not None:
             body = core.dump()
         else:
-            from ..kernels.core import _encoder
-
-            encode = _encoder(self.operator)
+            encode = encoder(self.operator)
             rows = [struct.pack("<q", t) + encode(p) for t, p in self._partials()]
             body = b"".join(struct.pack("<Q", len(r)) + r for r in rows)
-        body = self._signature() + body
-        return b"sash" + struct.pack("<HI", 1, zlib.crc32(body)) + body
+        return seal((*describe(self, core), str(self.min_arity)), body)
 
     @classmethod
     def from_bytes(cls, data: bytes, operator: Operator) -> Self:
         """The window again, from what `to_bytes` gave and the same operator."""
-        from .in_order import open_bytes
-
-        said, rest = open_bytes(data)
-        window = cls(operator, min_arity=int(said[4]))
-        if said[2] and not operator.types:
-            window._core = window._make(operator.over(*said[2].split(",")))
-        mine = window._signature()[2:].decode().split("\n")
-        if said != mine:
-            raise ValueError(
-                f"these bytes hold a {said[0]} of {said[1]}({said[2]}) with partials {said[3]}; "
-                f"they cannot become a {mine[0]} of {mine[1]}({mine[2]}) with partials {mine[3]}"
-            )
-        window._restore(rest)
-        return window
+        said, body = open_bytes(data)
+        arity = int(said[4]) if len(said) > 4 else None
+        made = cls(as_told(said, operator), min_arity=arity)
+        made._given = operator
+        check_told(said, (*describe(made, made._core), str(made.min_arity)))
+        made._restore(body)
+        return made
 
     def _restore(self, rest: bytes) -> None:
         core = self._core
         if core.program.layout is not None:
             core.restore(rest)
             return
-        from ..kernels.core import _decoder
-
-        decode = _decoder(self.operator)
+        decode = decoder(self.operator)
         ready = dataclasses.replace(self.operator, lift=_itself, skips=(False,), parts=())
         run = specialise(core.kernel, ready).run
         at = 0
@@ -301,12 +281,6 @@ class TreeWindow:
             if self._short():
                 self._grow()
             run.insert(core.m, struct.unpack_from("<q", row)[0], [[decode(row[8:])]], 0)
-
-    def _signature(self) -> bytes:
-        from .in_order import describe
-
-        text = "\n".join((*describe(self, self._core), str(self.min_arity))).encode()
-        return struct.pack("<H", len(text)) + text
 
     def _tie(self, table: Any) -> None:
         """Let the first array that an empty window is given say the types."""
@@ -462,8 +436,6 @@ class _Check:
 
 def _arity_for(operator: Operator) -> int:
     """The least arity that suits an operator's partials."""
-    from ..kernels.layout import leaf_operators
-
     if operator.shape == "object":
         return 4
     words = sum(

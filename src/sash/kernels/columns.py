@@ -130,7 +130,7 @@ def _column_from_numpy(values: Array) -> Column:
     if kind == "u" and values.dtype.itemsize == 8 and (values > np.uint64(2**63 - 1)).any():
         raise OverflowError("a uint64 value does not fit int64; convert the column to float64")
     if kind == "M":
-        micros = _floor_micros(values)
+        micros = floor_micros(values)
         empty = np.isnat(values)
         if empty.any():
             valid = np.ascontiguousarray(~empty & (True if valid is None else valid.astype(bool)))
@@ -145,7 +145,7 @@ def _column_from_numpy(values: Array) -> Column:
     return Column("object", items)
 
 
-def _floor_micros(values: Array) -> Array:
+def floor_micros(values: Array) -> Array:
     """datetime64 of any unit as int64 microseconds, finer ones floored."""
     unit = np.datetime_data(values.dtype)[0]
     if unit in ("ns", "ps", "fs", "as"):
@@ -210,7 +210,7 @@ def checked_value(value: Any, wanted: str) -> Any:
 def to_micros(value: Any) -> int:
     """A time as int64 microseconds since 1970 in UTC; one without a zone is taken as UTC."""
     if isinstance(value, np.datetime64):
-        return int(_floor_micros(np.array([value]))[0])
+        return int(floor_micros(np.array([value]))[0])
     if isinstance(value, datetime):
         at = value if value.tzinfo else value.replace(tzinfo=UTC)
         since = at - datetime(1970, 1, 1, tzinfo=UTC)

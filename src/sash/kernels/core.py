@@ -23,7 +23,7 @@ from .objects import ObjectMemory
 from .program import Kernel, Program, specialise
 from .slots import CAPACITY, END, HEADER, START
 
-__all__ = ["BufferCore", "Core", "ObjectCore", "make_core"]
+__all__ = ["BufferCore", "Core", "ObjectCore", "decoder", "encoder", "make_core"]
 
 _VECTORS: dict[str, Any] = {"i": np.int64, "u": np.uint64, "f": np.float64}
 
@@ -356,7 +356,7 @@ class ObjectCore(Core):
 
     def dump(self) -> bytes:
         """The whole memory as bytes, each partial encoded by the operator."""
-        encode = _encoder(self.operator)
+        encode = encoder(self.operator)
         encoded = [encode(p) for p in self.m.slots]
         sizes = np.array([len(e) for e in encoded], dtype="<u8").tobytes()
         header = np.array([*self.m.header, len(encoded)], dtype="<i8").tobytes()
@@ -365,7 +365,7 @@ class ObjectCore(Core):
 
     def restore(self, data: bytes) -> None:
         """Take back what `dump` gave."""
-        decode = _decoder(self.operator)
+        decode = decoder(self.operator)
         *header, count = np.frombuffer(data[: 8 * (HEADER + 1)], dtype="<i8").tolist()
         self._allocate(header[CAPACITY])
         if count != len(self.m.slots):
@@ -437,10 +437,10 @@ def _with_times(operator: Operator, answer: Any) -> Any:
     return made if isinstance(answer, tuple) else made[0]
 
 
-def _encoder(operator: Operator) -> Any:
+def encoder(operator: Operator) -> Any:
     """A function from a partial to bytes, or an error for objects that cannot leave."""
     if operator.parts:
-        encoders = [_encoder(p.operator) for p in operator.parts]
+        encoders = [encoder(p.operator) for p in operator.parts]
 
         def encode_parts(value: Any) -> bytes:
             parts = [f(x) for f, x in zip(encoders, value, strict=True)]
@@ -460,10 +460,10 @@ def _encoder(operator: Operator) -> Any:
     )
 
 
-def _decoder(operator: Operator) -> Any:
+def decoder(operator: Operator) -> Any:
     """The other way round."""
     if operator.parts:
-        decoders = [_decoder(p.operator) for p in operator.parts]
+        decoders = [decoder(p.operator) for p in operator.parts]
 
         def decode_parts(data: bytes) -> Any:
             at, parts = 0, []

@@ -1,0 +1,63 @@
+"""Windows as bytes: what they hold, a version, a checksum, and no pickles."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from ..kernels.core import BufferCore, ObjectCore
+from ..operators.contract import Operator
+
+__all__ = ["as_told", "check_told", "describe", "open_bytes", "seal"]
+
+_MAGIC = b"sash"
+_VERSION = 1
+
+
+def describe(window: Any, core: BufferCore | ObjectCore) -> tuple[str, str, str, str]:
+    """Which algorithm, operator, types and layout of partials a memory belongs to."""
+    op, layout = core.operator, core.program.layout
+    if layout is None:
+        return type(window).__name__, op.name, "", "objects"
+    kinds = [f"{x.kinds}*{x.vector}" if x.vector else x.kinds for x in layout.leaves]
+    return type(window).__name__, op.name, ",".join(op.types), " ".join(kinds)
+
+
+def open_bytes(data: bytes) -> tuple[list[str], bytes]:
+    """What a window's bytes say of themselves, and the rest; damaged ones are refused."""
+    if data[:4] != _MAGIC or len(data) < 12:
+        raise ValueError("these bytes are no window of sash")
+    version, crc = struct.unpack_from("<HI", data, 4)
+    if version != _VERSION:
+        raise ValueError(f"these bytes have version {version}; this sash reads {_VERSION}")
+    body = data[10:]
+    if zlib.crc32(body) != crc:
+        raise ValueError("these bytes are damaged: their checksum is wrong")
+    size = 2 + struct.unpack_from("<H", body)[0]
+    return body[2:size].decode().split("\n"), body[size:]
+
+
+def as_told(said: Sequence[str], operator: Operator) -> Operator:
+    """The operator, tied to types if it was when the bytes were made."""
+    types = said[2].split(",") if said[2] else []
+    if types and not operator.types and len(types) == len(operator.skips):
+        return operator.over(*types)
+    return operator
+
+
+def check_told(said: Sequence[str], mine: Sequence[str]) -> None:
+    """Refuse bytes of something else."""
+    if tuple(said) != tuple(mine):
+        raise ValueError(
+            f"these bytes hold a {said[0]} of {said[1]}({said[2]}) with partials {said[3]}; "
+            f"they cannot become a {mine[0]} of {mine[1]}({mine[2]}) with partials {mine[3]}"
+        )
+
+
+def seal(said: Sequence[str], body: bytes) -> bytes:
+    """Bytes with what they hold, a version and a checksum."""
+    text = "\n".join(said).encode()
+    body = struct.pack("<H", len(text)) + text + body
+    return _MAGIC + struct.pack("<HI", _VERSION, zlib.crc32(body)) + body
