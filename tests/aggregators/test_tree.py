@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import sash
 from sash import operators as ops
 from sash.aggregators import BTree, Fiba
-from sash.aggregators.nodes import FEW, LEAF, ON_LEFT, ON_RIGHT, ROOT
+from sash.aggregators.nodes import COUNT, FEW, LEAF, LEFT, ON_LEFT, ON_RIGHT, RIGHT, ROOT
 from sash.aggregators.tree_window import TreeWindow
 from sash.kernels.program import jit_enabled
 from sash.testing import (
@@ -258,27 +258,121 @@ def test_bulk_insertion_splits_one_node_many_ways() -> None:
 
 
 def test_max_and_its_count_of_section_2() -> None:
-    """max with how often it occurs, on a stream that gets late and retracted values."""
-    both = ops.together(ops.max, ops.max_count)
-    window = Fiba(both, min_arity=2)
-    for time, value, expected in (
-        (1, 4, (4, 1)),
-        (3, 4, (4, 2)),
-        (2, 5, (5, 1)),
-        (5, 5, (5, 2)),
-        (4, 1, (5, 2)),
-    ):
+    """A window of 5 seconds over max and maxcount; times in tenths of a second."""
+    window = Fiba(ops.together(ops.max, ops.max_count), min_arity=2)
+    for time, value in ((20, 4), (30, 3), (40, 0), (60, 4)):
         window.insert(time, value)
-        assert window.query() == expected
-        window._check()
-    window.evict(2)
+    assert window.query() == (4, 2)
+    window.insert(65, 4)  # in order
+    assert window.query() == (4, 3)
+    window.insert(23, 5)  # out of order
     assert window.query() == (5, 1)
-    window.evict(5)
+    window.bulk_evict(72 - 50 - 1)  # the watermark comes to 7.2
+    assert (window.oldest(), window.query()) == (23, (5, 1))
+    window.bulk_evict(77 - 50 - 1)  # and to 7.7: the new maximum has to be found
+    assert (window.oldest(), window.query()) == (30, (4, 2))
+    window.evict(99)
     assert window.query() == (4, 2)
-    window.evict(9)
-    assert window.query() == (4, 2)
-    window.evict(1)
-    assert window.query() == (4, 1)
+    window._check()
+
+
+def planted(shape: Any) -> Fiba:
+    """A Fiba of arity 2 to 4 with exactly this shape: a leaf is a list of times, an inner node a
+    tuple of children with times between them.  The value of time t is the t-th letter."""
+    window = Fiba(dataclasses.replace(ops.concat), min_arity=2)
+    core, k = window._core, window._core.run.insert.__globals__
+    m = core.m
+
+    def letter(n: int, i: int, t: int) -> None:
+        k["set_time"](m, n, i, t)
+        m.slots[k["value_at"](m, n, i)] = (1, chr(96 + t))
+
+    def plant(part: Any, left: bool, right: bool, root: bool) -> int:
+        flags = (ON_LEFT if left else 0) | (ON_RIGHT if right else 0)
+        leaf = isinstance(part, list)
+        n = k["take_node"](m, (LEAF if leaf else 0) | (0 if root else flags))
+        times = part if leaf else part[1::2]
+        for i, t in enumerate(times):
+            letter(n, i, t)
+        k["set_entries"](m, n, len(times))
+        if leaf:
+            core.header[LEFT] = n if left else core.header[LEFT]
+            core.header[RIGHT] = n if right else core.header[RIGHT]
+        for i, below in enumerate([] if leaf else part[::2]):
+            c = plant(below, left and i == 0, right and i == len(times), False)
+            k["set_child"](m, n, i, c)
+            k["fix_own"](m, c)
+        if root:
+            core.header[ROOT] = n
+            k["settle"](m, n)
+        core.header[COUNT] += len(times)
+        return n
+
+    plant(shape, True, True, True)
+    window._check()
+    return window
+
+
+def shape_of(window: Fiba, n: int | None = None) -> Any:
+    n = window._core.get(ROOT) if n is None else n
+    times = [window._core.peek_word(n + 2 + i) for i in range(window._count_of(n))]
+    if window._core.peek_word(n + 1) & LEAF:
+        return times
+    parts: list[Any] = [shape_of(window, window._child(n, 0))]
+    for i, t in enumerate(times):
+        parts += [t, shape_of(window, window._child(n, i + 1))]
+    return tuple(parts)
+
+
+def step(window: Fiba, do: str, *given: Any) -> dict[str, int]:
+    """Take a step; how many splits, merges and moves it took."""
+    before = window.work()
+    getattr(window, do)(*given)
+    window._check()
+    return {k: v - before[k] for k, v in window.work().items() if k != "visits"}
+
+
+NOTHING = {"splits": 0, "merges": 0, "moves": 0}
+CENTRE = ([8], 9, [10], 11, [12], 13, [14])
+
+
+def test_the_steps_of_figure_3() -> None:
+    window = planted(
+        (([1, 2], 3, [4], 5, [6]), 7, CENTRE, 15, ([17, 19], 20, [21])),
+    )
+    left, right = window._core.get(LEFT), window._core.get(RIGHT)
+    agg = window._core.run.insert.__globals__["agg_at"]
+    peek = window._core.peek
+    assert peek(agg(window._core.m, right))[1] == "qstu"
+    spine = window._child(window._core.get(ROOT), 0)
+    assert peek(agg(window._core.m, spine))[1] == "cdef"
+    visits = window.work()["visits"]
+    assert step(window, "insert", 22, "v") == NOTHING  # A to B, in order
+    assert window.work()["visits"] - visits <= 1
+    assert step(window, "insert", 18, "r") == NOTHING  # B to C, out of order
+    assert step(window, "evict", 1) == NOTHING  # C to D, in order
+    assert step(window, "insert", 16, "p") == NOTHING | {"splits": 1}  # D to E
+    assert step(window, "evict", 2) == NOTHING | {"merges": 1}  # E to F
+    assert window.query() == "cdefghijklmnopqrstuv"
+    assert (window._core.get(LEFT), window._core.get(RIGHT)) == (left, right)
+    assert shape_of(window)[0] == ([3, 4], 5, [6])
+
+
+def test_the_steps_of_figures_4_to_6() -> None:
+    # G to H: a leaf and the root above it overflow, and the tree grows
+    window = planted(([1, 2, 4], 5, [6], 7, [8], 9, [10]))
+    assert step(window, "insert", 3, "c") == NOTHING | {"splits": 2}
+    assert heights(window) == 2
+    assert window.query() == "abcdefghij"
+    # I to J: a leaf underflows and merges, then its parent does, and its neighbour is too big
+    window = planted((([4], 5, [6]), 7, CENTRE))
+    assert step(window, "evict", 4) == NOTHING | {"merges": 1, "moves": 1}
+    assert window.query() == "efghijklmn"
+    # K to L: merges up to the root, and the tree shrinks
+    window = planted((([8], 9, [10]), 11, ([12], 15, [16])))
+    assert step(window, "evict", 15) == NOTHING | {"merges": 2}
+    assert heights(window) == 1
+    assert window.query() == "hijklp"
 
 
 # Costs

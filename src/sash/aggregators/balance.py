@@ -164,7 +164,14 @@ def grow(m: Memory, n: int) -> int:
 
 def refill(m: Memory, n: int) -> int:
     """Merge or move upwards from a node for as long as there is one with too few entries.
-    Returns the node where that ends, whose own aggregate is left for `settle`."""
+    Returns the node where that ends, whose own aggregate is left for `settle`.
+
+    Siblings merge whenever they fit into one node, where the paper merges with a sibling of least
+    arity only and else moves one entry.  In order that halves the steps: what is left of a leaf
+    merges with the next one, and needs nothing more until as much again has left.  A full node
+    splits at the next insertion, but then it takes two evictions to merge again, so
+    the steps on a level are at most two for three on the one below, and amortised constant.
+    """
     least = ENTRIES // 2 - 1
     while entries(m, n) < least and parent(m, n) != 0:
         p = parent(m, n)
