@@ -29,6 +29,7 @@ from .nodes import (
     copy_entry,
     entries,
     fix_own,
+    fix_own_here,
     free_node,
     has,
     mark,
@@ -196,8 +197,13 @@ def refill(m: Memory, n: int) -> int:
 
 def settle(m: Memory, n: int) -> None:
     """Repair all aggregates, after a change that ended at n."""
-    fix_own(m, n)
+    fix_own_here(m, n)
     carry(m, n)
+
+
+def settle_apart(m: Memory, n: int) -> None:
+    """The same, not compiled into its callers: for what happens rarely."""
+    settle(m, n)
 
 
 def carry(m: Memory, n: int) -> None:
@@ -206,7 +212,7 @@ def carry(m: Memory, n: int) -> None:
         inside = False
         while parent(m, n) != 0 and not (has(m, n, ON_LEFT) or has(m, n, ON_RIGHT)):
             n = parent(m, n)
-            fix_own(m, n)
+            fix_own_here(m, n)
             inside = True
         if parent(m, n) == 0 and (inside or has(m, n, LEAF)):
             return  # in the root ends only what is not on a spine
@@ -263,6 +269,7 @@ BALANCE = (
     grow,
     refill,
     settle,
+    settle_apart,
     carry,
     spread_left,
     spread_right,

@@ -43,6 +43,7 @@ from .balance import (
     move_older,
     refill,
     settle,
+    settle_apart,
     shrink_root,
     split,
     spread_left,
@@ -138,7 +139,7 @@ def insert(m: Memory, t: int, columns: Columns, row: int) -> None:
             set_entries(m, n, i + 1)
             put(m, COUNT, get(m, COUNT) + 1)
             if i + 1 >= ENTRIES:
-                grow_settled(m, n)
+                settle_apart(m, grow(m, n))
                 return
             own = own_at(m, n)
             combine(m, own, own, value_at(m, n, i))
@@ -163,16 +164,12 @@ def insert(m: Memory, t: int, columns: Columns, row: int) -> None:
     settle(m, n)
 
 
-def grow_settled(m: Memory, n: int) -> None:
-    settle(m, grow(m, n))
-
-
 def evict_at(m: Memory, n: int, i: int) -> None:
     """Take out an entry."""
     put(m, COUNT, get(m, COUNT) - 1)
     if has(m, n, LEAF):
         close_entries(m, n, i, 1)
-        settle(m, refill(m, n))
+        settle_apart(m, refill(m, n))
     else:
         evict_inner(m, n, i)
 
@@ -372,8 +369,7 @@ def bulk_evict(m: Memory, t: int) -> None:
         n = parent(m, n)
         fix_own(m, n)
     if above != 0:
-        n = refill(m, above)
-        settle(m, n)
+        settle_apart(m, refill(m, above))
     else:
         carry(m, n)
 
@@ -531,7 +527,6 @@ FUNCTIONS = (
     *BALANCE,
     seek,
     insert,
-    grow_settled,
     evict_at,
     evict_inner,
     level,

@@ -275,6 +275,11 @@ def close_entries(m: Memory, n: int, i: int, k: int) -> None:
 
 def fix_own(m: Memory, n: int) -> None:
     """Compute a node's own aggregate from its entries and from what is below its children."""
+    fix_own_here(m, n)
+
+
+def fix_own_here(m: Memory, n: int) -> None:
+    """The same, compiled into its callers: for what every round goes through."""
     put(m, VISITS, get(m, VISITS) + 1)
     own = own_at(m, n)
     count = entries(m, n)
@@ -334,4 +339,5 @@ NODES = (
     open_entry,
     close_entries,
     fix_own,
+    fix_own_here,
 )

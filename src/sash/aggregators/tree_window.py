@@ -67,7 +67,7 @@ _INLINE = (
     "insert",
     "evict_oldest",
     "query",
-    "fix_own",
+    "fix_own_here",
 )
 
 
