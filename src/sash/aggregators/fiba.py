@@ -35,29 +35,15 @@ from ..kernels.slots import (
     lower,
     put,
 )
-from .balance import (
-    BALANCE,
-    carry,
-    grow,
-    merge,
-    move_older,
-    refill,
-    settle,
-    settle_apart,
-    shrink_root,
-    split,
-    spread_left,
-    spread_right,
-)
+from .balance import BALANCE, carry, grow, refill, settle, settle_apart
+from .bulk import BULK
 from .nodes import (
     COUNT,
-    DIRTY,
     ENTRIES,
     FINGERS,
     LEAF,
     LEFT,
     NODES,
-    ON_LEFT,
     RIGHT,
     ROOT,
     ROW,
@@ -67,65 +53,30 @@ from .nodes import (
     below_at,
     child,
     close_entries,
-    copy_children,
     copy_entry,
-    drop_tree,
     entries,
     first_after,
     first_not_before,
     fix_own,
     has,
-    mark,
     new_slot,
     open_entry,
     own_at,
     parent,
     part_slot,
-    place_of,
     room,
+    seek,
     set_entries,
     set_time,
-    take_node,
     time_of,
-    unmark,
+    up_left,
+    up_right,
     value_at,
 )
 from .timed import LEAST
 from .tree_window import TreeWindow
 
 __all__ = ["Fiba"]
-
-
-def seek(m: Memory, t: int) -> int:
-    """The node that has the time t, or the leaf where it belongs.
-
-    Up from the nearer finger to the first node that must have it below, and down from there.
-    """
-    n = get(m, ROOT)
-    if FINGERS and not has(m, n, LEAF):
-        root = n
-        if t > time_of(m, root, entries(m, root) - 1):
-            n = get(m, RIGHT)
-            p = parent(m, n)
-            while p != root and t <= time_of(m, p, entries(m, p) - 1):
-                put(m, VISITS, get(m, VISITS) + 1)
-                n = p
-                p = parent(m, n)
-        elif t < time_of(m, root, 0):
-            n = get(m, LEFT)
-            p = parent(m, n)
-            while p != root and t >= time_of(m, p, 0):
-                put(m, VISITS, get(m, VISITS) + 1)
-                n = p
-                p = parent(m, n)
-    while True:
-        put(m, VISITS, get(m, VISITS) + 1)
-        if has(m, n, LEAF):
-            return n
-        i = first_not_before(m, n, t)
-        if i < entries(m, n) and time_of(m, n, i) == t:
-            return n
-        n = child(m, n, i)
 
 
 def insert(m: Memory, t: int, columns: Columns, row: int) -> None:
@@ -259,21 +210,10 @@ def between(m: Memory, lo: int, hi: int) -> int:
     part = part_slot(m)
     n = get(m, ROOT)
     if FINGERS and not has(m, n, LEAF):
-        root = n
-        if lo > time_of(m, root, entries(m, root) - 1):
-            n = get(m, RIGHT)
-            p = parent(m, n)
-            while p != root and lo <= time_of(m, p, entries(m, p) - 1):
-                put(m, VISITS, get(m, VISITS) + 1)
-                n = p
-                p = parent(m, n)
-        elif hi < time_of(m, root, 0):
-            n = get(m, LEFT)
-            p = parent(m, n)
-            while p != root and hi >= time_of(m, p, 0):
-                put(m, VISITS, get(m, VISITS) + 1)
-                n = p
-                p = parent(m, n)
+        if lo > time_of(m, n, entries(m, n) - 1):
+            n = up_right(m, lo)
+        elif hi < time_of(m, n, 0):
+            n = up_left(m, hi)
     i = first_not_before(m, n, lo)
     j = first_after(m, n, hi)
     while i == j and not has(m, n, LEAF):
@@ -318,165 +258,6 @@ def between(m: Memory, lo: int, hi: int) -> int:
                 combine(m, answer, answer, below_at(m, n, k))
             combine(m, answer, answer, value_at(m, n, k))
     return answer
-
-
-def bulk_evict(m: Memory, t: int) -> None:
-    """Drop all times up to and including t.
-
-    Along the path to t everything older is cut off, whole subtrees at once.  The path, now the
-    left spine, is then filled from the top down: each node is given enough that its child can take
-    an entry from it.
-    """
-    n = get(m, RIGHT)
-    count = entries(m, n)
-    if count == 0 or time_of(m, get(m, LEFT), 0) > t:
-        return
-    if time_of(m, n, count - 1) <= t:
-        drop_tree(m, get(m, ROOT))
-        n = take_node(m, LEAF)
-        put(m, ROOT, n)
-        put(m, LEFT, n)
-        put(m, RIGHT, n)
-        clear(m, own_at(m, n))
-        return
-    n = get(m, LEFT)
-    while parent(m, n) != 0 and time_of(m, parent(m, n), 0) <= t:
-        n = parent(m, n)
-    above = parent(m, n)
-    root = get(m, ROOT)
-    top = n
-    while True:
-        put(m, VISITS, get(m, VISITS) + 1)
-        i = first_after(m, n, t)
-        put(m, COUNT, get(m, COUNT) - i)
-        if parent(m, n) != 0:
-            mark(m, n, ON_LEFT)
-        if has(m, n, LEAF):
-            close_entries(m, n, 0, i)
-            break
-        for k in range(i):
-            drop_tree(m, child(m, n, k))
-        copy_children(m, n, 0, n, i, 1)
-        close_entries(m, n, 0, i)
-        n = child(m, n, 0)
-    put(m, LEFT, n)
-    fill_down(m, top)
-    if above == root and get(m, ROOT) != root:
-        above = 0  # the root gave its last entry to the path, and is gone
-    n = get(m, LEFT)
-    fix_own(m, n)
-    while parent(m, n) != above:
-        n = parent(m, n)
-        fix_own(m, n)
-    if above != 0:
-        settle_apart(m, refill(m, above))
-    else:
-        carry(m, n)
-
-
-def fill_down(m: Memory, n: int) -> None:
-    """Give every node of the left spine from n down more than the fewest entries, if it has a
-    sibling to take them from; those above n are left for `refill`."""
-    enough = ENTRIES // 2
-    while True:
-        p = parent(m, n)
-        if p == 0:
-            n = shrink_root(m)
-        elif entries(m, n) < enough:
-            other = child(m, p, 1)
-            if entries(m, n) + 1 + entries(m, other) < ENTRIES:
-                merge(m, p, 0)
-                if entries(m, p) == 0 and parent(m, p) == 0:
-                    n = shrink_root(m)
-            else:
-                move_older(m, p, 0, enough - entries(m, n))
-                fix_own(m, other)
-        if has(m, n, LEAF):
-            return
-        n = child(m, n, 0)
-
-
-def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) -> int:
-    """Insert rows whose times do not fall.  Returns the row where memory ran short.
-
-    Rows that belong into one leaf are put there together, after one search.  Nodes that overflow
-    split as they do, but no aggregate is repaired before the end, and then each one once.
-    """
-    row = first
-    while row < rows and room(m):
-        t = item(times, row)
-        n = seek(m, t)
-        i = first_not_before(m, n, t)
-        soil(m, n)
-        if i < entries(m, n) and time_of(m, n, i) == t:
-            lift(m, new_slot(m), columns, row)
-            combine(m, value_at(m, n, i), value_at(m, n, i), new_slot(m))
-            row += 1
-            continue
-        last = n  # the leaf's times lie before the time that separates it from the next one
-        while parent(m, last) != 0 and (
-            place_of(m, parent(m, last), last) == entries(m, parent(m, last))
-        ):
-            last = parent(m, last)
-        p = parent(m, last)
-        limit = time_of(m, p, place_of(m, p, last)) if p != 0 else 0
-        while row < rows:
-            t = item(times, row)
-            if p != 0 and t >= limit:
-                break
-            while i < entries(m, n) and time_of(m, n, i) < t:
-                i += 1
-            if i < entries(m, n) and time_of(m, n, i) == t:
-                lift(m, new_slot(m), columns, row)
-                combine(m, value_at(m, n, i), value_at(m, n, i), new_slot(m))
-                row += 1
-                continue
-            open_entry(m, n, i)
-            set_time(m, n, i, t)
-            lift(m, value_at(m, n, i), columns, row)
-            put(m, COUNT, get(m, COUNT) + 1)
-            row += 1
-            if entries(m, n) >= ENTRIES:
-                break
-        while entries(m, n) >= ENTRIES:
-            mark(m, split(m, n), DIRTY)
-            n = parent(m, n)
-            soil(m, n)
-    clean(m)
-    return row
-
-
-def soil(m: Memory, n: int) -> None:
-    """Mark a node and those above it as in need of repair."""
-    while n != 0 and not has(m, n, DIRTY):
-        mark(m, n, DIRTY)
-        n = parent(m, n)
-
-
-def clean(m: Memory) -> None:
-    """Repair all nodes that are marked, children before parents."""
-    n = get(m, ROOT)
-    if not has(m, n, DIRTY):
-        return
-    i = 0
-    while True:
-        if not has(m, n, LEAF):
-            while i <= entries(m, n) and not has(m, child(m, n, i), DIRTY):
-                i += 1
-            if i <= entries(m, n):
-                n = child(m, n, i)
-                i = 0
-                continue
-        fix_own(m, n)
-        unmark(m, n, DIRTY)
-        p = parent(m, n)
-        if p == 0:
-            break
-        i = place_of(m, p, n) + 1
-        n = p
-    if FINGERS and not has(m, n, LEAF):
-        spread_left(m, n)
-        spread_right(m, n)
 
 
 def slide_count(
@@ -525,7 +306,7 @@ def ask_between(m: Memory, outputs: Outputs, lo: int, hi: int) -> None:
 FUNCTIONS = (
     *NODES,
     *BALANCE,
-    seek,
+    *BULK,
     insert,
     evict_at,
     evict_inner,
@@ -534,11 +315,6 @@ FUNCTIONS = (
     evict_oldest,
     query,
     between,
-    bulk_evict,
-    fill_down,
-    bulk_insert,
-    soil,
-    clean,
     slide_count,
     slide_span,
     ask,

@@ -302,6 +302,51 @@ def fix_own_here(m: Memory, n: int) -> None:
         copy(m, below_at(m, p, place_of(m, p, n)), own)
 
 
+def up_right(m: Memory, t: int) -> int:
+    """The first node up from the right finger that must have all times from t on below it, for a
+    time after all in the root."""
+    root = get(m, ROOT)
+    n = get(m, RIGHT)
+    p = parent(m, n)
+    while p != root and t <= time_of(m, p, entries(m, p) - 1):
+        put(m, VISITS, get(m, VISITS) + 1)
+        n = p
+        p = parent(m, n)
+    return n
+
+
+def up_left(m: Memory, t: int) -> int:
+    """The first node up from the left finger that must have all times up to t below it, for a
+    time before all in the root."""
+    root = get(m, ROOT)
+    n = get(m, LEFT)
+    p = parent(m, n)
+    while p != root and t >= time_of(m, p, 0):
+        put(m, VISITS, get(m, VISITS) + 1)
+        n = p
+        p = parent(m, n)
+    return n
+
+
+def seek(m: Memory, t: int) -> int:
+    """The node that has the time t, or the leaf where it belongs: up from the nearer finger, and
+    down from there."""
+    n = get(m, ROOT)
+    if FINGERS and not has(m, n, LEAF):
+        if t > time_of(m, n, entries(m, n) - 1):
+            n = up_right(m, t)
+        elif t < time_of(m, n, 0):
+            n = up_left(m, t)
+    while True:
+        put(m, VISITS, get(m, VISITS) + 1)
+        if has(m, n, LEAF):
+            return n
+        i = first_not_before(m, n, t)
+        if i < entries(m, n) and time_of(m, n, i) == t:
+            return n
+        n = child(m, n, i)
+
+
 NODES = (
     new_slot,
     answer_slot,
@@ -340,4 +385,7 @@ NODES = (
     close_entries,
     fix_own,
     fix_own_here,
+    up_right,
+    up_left,
+    seek,
 )

@@ -60,6 +60,8 @@ _INLINE = (
     "close_entries",
     "copy_entries",
     "seek",
+    "up_right",
+    "up_left",
     "settle",
     "carry",
     "spread_left",

@@ -1,0 +1,218 @@
+"""Bulk eviction and insertion in a finger B-tree: the tree is restructured once for all.
+
+The idea is that of Tangwongsan, Hirzel, Schneider: Out-of-order sliding-window aggregation with
+efficient bulk evictions and insertions (VLDB 2023).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..kernels.slots import Columns, Memory, clear, combine, get, item, lift, put
+from .balance import (
+    carry,
+    merge,
+    move_older,
+    refill,
+    settle_apart,
+    shrink_root,
+    split,
+    spread_left,
+    spread_right,
+)
+from .nodes import (
+    COUNT,
+    DIRTY,
+    ENTRIES,
+    FINGERS,
+    LEAF,
+    LEFT,
+    ON_LEFT,
+    RIGHT,
+    ROOT,
+    VISITS,
+    child,
+    close_entries,
+    copy_children,
+    drop_tree,
+    entries,
+    first_after,
+    first_not_before,
+    fix_own,
+    has,
+    mark,
+    new_slot,
+    open_entry,
+    own_at,
+    parent,
+    place_of,
+    room,
+    seek,
+    set_time,
+    take_node,
+    time_of,
+    unmark,
+    value_at,
+)
+
+
+def bulk_evict(m: Memory, t: int) -> None:
+    """Drop all times up to and including t.
+
+    Along the path to t everything older is cut off, whole subtrees at once.  The path, now the
+    left spine, is then filled from the top down: each node is given enough that its child can take
+    an entry from it.
+    """
+    n = get(m, RIGHT)
+    count = entries(m, n)
+    if count == 0 or time_of(m, get(m, LEFT), 0) > t:
+        return
+    if time_of(m, n, count - 1) <= t:
+        drop_tree(m, get(m, ROOT))
+        n = take_node(m, LEAF)
+        put(m, ROOT, n)
+        put(m, LEFT, n)
+        put(m, RIGHT, n)
+        clear(m, own_at(m, n))
+        return
+    n = get(m, LEFT)
+    while parent(m, n) != 0 and time_of(m, parent(m, n), 0) <= t:
+        n = parent(m, n)
+    above = parent(m, n)
+    root = get(m, ROOT)
+    top = n
+    while True:
+        put(m, VISITS, get(m, VISITS) + 1)
+        i = first_after(m, n, t)
+        put(m, COUNT, get(m, COUNT) - i)
+        if parent(m, n) != 0:
+            mark(m, n, ON_LEFT)
+        if has(m, n, LEAF):
+            close_entries(m, n, 0, i)
+            break
+        for k in range(i):
+            drop_tree(m, child(m, n, k))
+        copy_children(m, n, 0, n, i, 1)
+        close_entries(m, n, 0, i)
+        n = child(m, n, 0)
+    put(m, LEFT, n)
+    fill_down(m, top)
+    if above == root and get(m, ROOT) != root:
+        above = 0  # the root gave its last entry to the path, and is gone
+    n = get(m, LEFT)
+    fix_own(m, n)
+    while parent(m, n) != above:
+        n = parent(m, n)
+        fix_own(m, n)
+    if above != 0:
+        settle_apart(m, refill(m, above))
+    else:
+        carry(m, n)
+
+
+def fill_down(m: Memory, n: int) -> None:
+    """Give every node of the left spine from n down more than the fewest entries, if it has a
+    sibling to take them from; those above n are left for `refill`."""
+    enough = ENTRIES // 2
+    while True:
+        p = parent(m, n)
+        if p == 0:
+            n = shrink_root(m)
+        elif entries(m, n) < enough:
+            other = child(m, p, 1)
+            if entries(m, n) + 1 + entries(m, other) < ENTRIES:
+                merge(m, p, 0)
+                if entries(m, p) == 0 and parent(m, p) == 0:
+                    n = shrink_root(m)
+            else:
+                move_older(m, p, 0, enough - entries(m, n))
+                fix_own(m, other)
+        if has(m, n, LEAF):
+            return
+        n = child(m, n, 0)
+
+
+def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) -> int:
+    """Insert rows whose times do not fall.  Returns the row where memory ran short.
+
+    Rows that belong into one leaf are put there together, after one search.  Nodes that overflow
+    split as they do, but no aggregate is repaired before the end, and then each one once.
+    """
+    row = first
+    while row < rows and room(m):
+        t = item(times, row)
+        n = seek(m, t)
+        i = first_not_before(m, n, t)
+        soil(m, n)
+        if i < entries(m, n) and time_of(m, n, i) == t:
+            lift(m, new_slot(m), columns, row)
+            combine(m, value_at(m, n, i), value_at(m, n, i), new_slot(m))
+            row += 1
+            continue
+        last = n  # the leaf's times lie before the time that separates it from the next one
+        while parent(m, last) != 0 and (
+            place_of(m, parent(m, last), last) == entries(m, parent(m, last))
+        ):
+            last = parent(m, last)
+        p = parent(m, last)
+        limit = time_of(m, p, place_of(m, p, last)) if p != 0 else 0
+        while row < rows:
+            t = item(times, row)
+            if p != 0 and t >= limit:
+                break
+            while i < entries(m, n) and time_of(m, n, i) < t:
+                i += 1
+            if i < entries(m, n) and time_of(m, n, i) == t:
+                lift(m, new_slot(m), columns, row)
+                combine(m, value_at(m, n, i), value_at(m, n, i), new_slot(m))
+                row += 1
+                continue
+            open_entry(m, n, i)
+            set_time(m, n, i, t)
+            lift(m, value_at(m, n, i), columns, row)
+            put(m, COUNT, get(m, COUNT) + 1)
+            row += 1
+            if entries(m, n) >= ENTRIES:
+                break
+        while entries(m, n) >= ENTRIES:
+            mark(m, split(m, n), DIRTY)
+            n = parent(m, n)
+            soil(m, n)
+    clean(m)
+    return row
+
+
+def soil(m: Memory, n: int) -> None:
+    """Mark a node and those above it as in need of repair."""
+    while n != 0 and not has(m, n, DIRTY):
+        mark(m, n, DIRTY)
+        n = parent(m, n)
+
+
+def clean(m: Memory) -> None:
+    """Repair all nodes that are marked, children before parents."""
+    n = get(m, ROOT)
+    if not has(m, n, DIRTY):
+        return
+    i = 0
+    while True:
+        if not has(m, n, LEAF):
+            while i <= entries(m, n) and not has(m, child(m, n, i), DIRTY):
+                i += 1
+            if i <= entries(m, n):
+                n = child(m, n, i)
+                i = 0
+                continue
+        fix_own(m, n)
+        unmark(m, n, DIRTY)
+        p = parent(m, n)
+        if p == 0:
+            break
+        i = place_of(m, p, n) + 1
+        n = p
+    if FINGERS and not has(m, n, LEAF):
+        spread_left(m, n)
+        spread_right(m, n)
+
+
+BULK = (bulk_evict, fill_down, bulk_insert, soil, clean)
