@@ -561,6 +561,25 @@ def test_overflow_names_the_row_and_keeps_the_window() -> None:
     assert window.query() == 2**62
 
 
+@pytest.mark.parametrize("tree", TREES)
+def test_a_value_that_lift_refuses_leaves_the_window_sound(tree: type[TreeWindow]) -> None:
+    window = tree(ops.sum, min_arity=2)
+    window.bulk_insert(range(0, 40, 2), [1] * 20)
+    for time in (7, 8, 99):
+        with pytest.raises(TypeError, match="is no number"):
+            window.insert(time, "seven")
+        window._check()
+    assert (len(window), window.query()) == (20, 20)
+    with pytest.raises(TypeError, match="is no number"):
+        window.bulk_insert(range(1, 40, 2), [1] * 12 + ["one"] + [1] * 7)
+    window._check()
+    assert (len(window), window.query()) == (32, 32)
+    with pytest.raises(TypeError, match="is no number"):
+        window.slide([50, 51, 52], [1, "one", 1], count=5)
+    window._check()
+    assert window.youngest() == 50
+
+
 def test_memory_per_event() -> None:
     window = Fiba(ops.sum.over(float))
     n = 20_000

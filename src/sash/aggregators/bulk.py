@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.slots import Columns, Memory, clear, combine, get, item, lift, put
+from ..kernels.slots import Columns, Memory, clear, combine, copy, get, item, lift, put
 from .balance import (
     carry,
     merge,
@@ -138,6 +138,7 @@ def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) 
     Rows that belong into one leaf are put there together, after one search.  Nodes that overflow
     split as they do, but no aggregate is repaired before the end, and then each one once.
     """
+    new = new_slot(m)
     row = first
     while row < rows and room(m):
         t = item(times, row)
@@ -145,8 +146,8 @@ def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) 
         i = first_not_before(m, n, t)
         soil(m, n)
         if i < entries(m, n) and time_of(m, n, i) == t:
-            lift(m, new_slot(m), columns, row)
-            combine(m, value_at(m, n, i), value_at(m, n, i), new_slot(m))
+            lift(m, new, columns, row)
+            combine(m, value_at(m, n, i), value_at(m, n, i), new)
             row += 1
             continue
         last = n  # the leaf's times lie before the time that separates it from the next one
@@ -162,14 +163,14 @@ def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) 
                 break
             while i < entries(m, n) and time_of(m, n, i) < t:
                 i += 1
+            lift(m, new, columns, row)
             if i < entries(m, n) and time_of(m, n, i) == t:
-                lift(m, new_slot(m), columns, row)
-                combine(m, value_at(m, n, i), value_at(m, n, i), new_slot(m))
+                combine(m, value_at(m, n, i), value_at(m, n, i), new)
                 row += 1
                 continue
             open_entry(m, n, i)
             set_time(m, n, i, t)
-            lift(m, value_at(m, n, i), columns, row)
+            copy(m, value_at(m, n, i), new)
             put(m, COUNT, get(m, COUNT) + 1)
             row += 1
             if entries(m, n) >= ENTRIES:

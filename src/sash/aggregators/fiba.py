@@ -100,15 +100,16 @@ def insert(m: Memory, t: int, columns: Columns, row: int) -> None:
             elif p != 0:
                 combine(m, agg_at(m, n), agg_at(m, p), own)
             return
+    new = new_slot(m)
+    lift(m, new, columns, row)  # before anything is changed: it may refuse the value
     n = seek(m, t)
     i = first_not_before(m, n, t)
     if i < entries(m, n) and time_of(m, n, i) == t:
-        lift(m, new_slot(m), columns, row)
-        combine(m, value_at(m, n, i), value_at(m, n, i), new_slot(m))
+        combine(m, value_at(m, n, i), value_at(m, n, i), new)
     else:
         open_entry(m, n, i)
         set_time(m, n, i, t)
-        lift(m, value_at(m, n, i), columns, row)
+        copy(m, value_at(m, n, i), new)
         put(m, COUNT, get(m, COUNT) + 1)
         if entries(m, n) >= ENTRIES:
             n = grow(m, n)

@@ -47,6 +47,7 @@ _ENTRY_POINTS = (
     "ask_between",
     "bulk_evict",
     "bulk_insert",
+    "clean",
     "slide_count",
     "slide_span",
     "reclaim_all",
@@ -168,10 +169,14 @@ class TreeWindow:
         kept, columns = core.take(table)
         held, handle = core.integers(at)
         row = 0
-        while row < table.rows:
-            if self._short():
-                self._grow()
-            row = core.run.bulk_insert(core.m, handle, columns, row, table.rows)
+        try:
+            while row < table.rows:
+                if self._short():
+                    self._grow()
+                row = core.run.bulk_insert(core.m, handle, columns, row, table.rows)
+        except BaseException:
+            core.run.clean(core.m)  # a value was refused: what came before it is in
+            raise
         del kept, held
 
     def bulk_evict(self, time: Any) -> None:
