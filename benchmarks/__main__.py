@@ -40,7 +40,7 @@ def run(rows: int, turns: int, *, quick: bool, only: str | None) -> int:
     from .report import as_json, as_markdown, as_text, summary
     from .table import table
 
-    workloads = table(rows)
+    workloads = table(rows, quick=quick)
     chosen = [w for w in workloads if only is None or only in w.name]
     if not chosen:
         names = ", ".join(w.name for w in workloads)
@@ -51,21 +51,28 @@ def run(rows: int, turns: int, *, quick: bool, only: str | None) -> int:
     print(f"best of {turns} turns of {IN_A_ROW} calls; ratios are of times: below 1 is faster")
     if quick:
         print("quick: small sizes and one turn, so ratios are rough")
-    start, done, built = time.perf_counter(), [], set()
+    start, done, built, loads = time.perf_counter(), [], set(), [os.getloadavg()[0]]
     for workload in chosen:
+        if workload.skip:
+            print(f"\n{workload.name}: {workload.title}\n  left out: {workload.skip}")
+            continue
         try:
             done.append(measure(workload, turns, built))
         except WrongAnswer as error:
             print(f"\nWRONG {error}", file=sys.stderr)
             return 1
+        loads.append(os.getloadavg()[0])
         print(f"\n{as_text(done[-1])}", flush=True)
     print(f"\n{summary(done)} ({time.perf_counter() - start:.0f} s)")
+    # Of which 1 is this run's own: ratios from a busy machine are not to be trusted.
+    print(f"load average {loads[0]:.1f} at the start, {max(loads[1:], default=0):.1f} at most")
     settings = {
         "rows": rows,
         "turns": turns,
         "calls_a_turn": IN_A_ROW,
         "quick": quick,
         "only": only,
+        "load_average": loads,
     }
     stem = "-".join([f"{datetime.now(UTC):%Y-%m-%d}", *(["quick"] if quick else [])])
     stem += f"-only-{only}" if only else ""

@@ -38,11 +38,13 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Measured:
-    """A workload's times, in seconds a unit: all of them, and the first call's in seconds."""
+    """A workload's times, in seconds a unit: all of them, and the first call's in seconds; of a
+    workload with columns, a row of them for each contender."""
 
     workload: Workload
     times: dict[str, list[float]]
     first: dict[str, float]
+    columns: dict[str, list[float]]
 
     def best(self, name: str) -> float:
         return min(self.times[name])
@@ -65,19 +67,37 @@ def measure(workload: Workload, turns: int, built: set[str]) -> Measured:
     kernels that this run has compiled, and to which this adds.
     """
     contenders = {**workload.ours, **workload.peers}
-    first = {}
+    try:
+        return _measure(workload, contenders, turns, built)
+    finally:
+        if workload.release is not None:
+            workload.release()
+
+
+def _measure(
+    workload: Workload, contenders: dict[str, Contender], turns: int, built: set[str]
+) -> Measured:
+    first, columns = {}, {}
     for name, contender in contenders.items():
         if contender.first is not None and contender.kernel not in built:
             built.add(contender.kernel)
             first[name] = _seconds(contender.first, told=workload.told)
-    _warm_up(workload.name, contenders)
     times: dict[str, list[float]] = {name: [] for name in contenders}
+    if workload.columns:
+        for name, contender in contenders.items():
+            columns[name] = [float(each) for each in contender.run()]
+            times[name].append(columns[name][0])
+        return Measured(workload, times, first, columns)
+    if workload.once:
+        turns = 1
+    else:
+        _warm_up(workload.name, contenders)
     for _ in range(turns):
         for name, contender in contenders.items():
-            for _ in range(IN_A_ROW):
+            for _ in range(1 if workload.once else IN_A_ROW):
                 seconds = _seconds(contender.run, told=workload.told)
-                times[name].append(seconds / workload.units)
-    return Measured(workload, times, first)
+                times[name].append(seconds / (contender.units or workload.units))
+    return Measured(workload, times, first, columns)
 
 
 def _seconds(call: Callable[[], Any], *, told: bool) -> float:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from functools import cache
 
-__all__ = ["first_slide", "import_sash"]
+__all__ = ["first_slide", "first_timed_slide", "import_sash"]
 
 _IMPORT = """
 import time
@@ -35,6 +35,24 @@ getattr(aggregators, name)(operator).slide(values, 4)
 print(time.perf_counter() - start)
 """
 
+_FIRST_TIMED_SLIDE = """
+import time
+import numba, numpy
+import sash
+from sash.aggregators import Fiba
+operator = sash.operator(
+    identity=0.0,
+    lift=lambda x: x,
+    combine=lambda a, b: a + b,
+    lower=lambda a: a,
+    name="my sum",
+)
+times, values = numpy.array([1, 3, 2, 5, 4, 6, 8, 7]), numpy.arange(8.0)
+start = time.perf_counter()
+Fiba(operator).slide(times, values, count=4)
+print(time.perf_counter() - start)
+"""
+
 
 def import_sash() -> float:
     """Seconds for `import sash`, with all it imports."""
@@ -48,6 +66,15 @@ def first_slide(name: str, which: str, *, anew: bool = False) -> float:
         with tempfile.TemporaryDirectory() as folder:
             return _run(_FIRST_SLIDE, name, which, cache_dir=folder)
     return _run(_FIRST_SLIDE, name, which, cache_dir=_kept().name)
+
+
+@cache
+def first_timed_slide() -> tuple[float, float]:
+    """Seconds for a process's first slide of a user's sum by Fiba: from an empty cache, and in
+    processes after that (the best of three)."""
+    with tempfile.TemporaryDirectory() as folder:
+        anew, *later = (_run(_FIRST_TIMED_SLIDE, cache_dir=folder) for _ in range(4))
+        return anew, min(later)
 
 
 @cache

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .measure import Measured, Verdict
+from .workload import Workload
 
 __all__ = ["as_json", "as_markdown", "as_text", "summary"]
 
@@ -50,6 +51,9 @@ def as_json(machine: dict[str, str], settings: dict[str, Any], done: Sequence[Me
                 "peers": list(m.workload.peers),
                 "missing": list(m.workload.missing),
                 "times": m.times,
+                "columns": {
+                    name: dict(zip(m.workload.columns, m.columns[name])) for name in m.columns
+                },
                 "first_call": m.first,
                 "bounds": [
                     {
@@ -70,14 +74,15 @@ def as_json(machine: dict[str, str], settings: dict[str, Any], done: Sequence[Me
 
 def summary(done: Sequence[Measured]) -> str:
     """How many bounds hold, and which do not."""
-    verdicts = [(m.workload.name, v) for m in done for v in m.verdicts()]
-    missed = [(name, v) for name, v in verdicts if not v.holds]
+    verdicts = [(m.workload, v) for m in done for v in m.verdicts()]
+    missed = [(work, v) for work, v in verdicts if not v.holds]
     lines = [f"{len(verdicts) - len(missed)} of {len(verdicts)} bounds hold"]
-    for name, v in missed:
+    for work, v in missed:
+        name = work.name
         against = f" of {v.bound.peer}" if v.bound.peer else ""
         lines.append(
-            f"MISS {name}: {v.contender} takes {_value(v)}{against}, "
-            f"wanted {v.bound.sign} {_limit(v)}"
+            f"MISS {name}: {v.contender} takes {_value(work, v)}{against}, "
+            f"wanted {v.bound.sign} {_limit(work, v)}"
         )
     return "\n".join(lines)
 
@@ -86,24 +91,23 @@ def _rows(measured: Measured) -> list[list[str]]:
     """The table's head and rows: ours with ratios to each peer, then the peers."""
     work = measured.workload
     # Contenders that each have a peer of their own share one column for the ratio to it.
-    own = any(bound.peer for c in work.ours.values() for bound in c.bounds) and all(
-        len({b.peer for b in c.bounds}) == 1 for c in work.ours.values()
-    )
+    own = all(c.peer for c in work.ours.values())
     heads = ["to its peer"] if own else [f"to {peer}" for peer in work.peers]
     absolute = any(bound.peer is None for c in work.ours.values() for bound in c.bounds)
     firsts = ["first call"] if measured.first else []
-    rows = [["", f"per {work.unit}", *firsts, *heads, *(["bound"] if absolute else [])]]
+    values = list(work.columns or [f"per {work.unit}"])
+    rows = [["", *values, *firsts, *heads, *(["bound"] if absolute else [])]]
     verdicts: dict[tuple[str, str | None], Verdict] = {
         (v.contender, v.bound.peer): v for v in measured.verdicts()
     }
     for name, contender in work.ours.items():
-        peers = [contender.bounds[0].peer] if own else list(work.peers)
+        peers = [contender.peer] if own else list(work.peers)
         cells = [_ratio(measured, name, str(p), verdicts.get((name, p))) for p in peers]
         if absolute:
-            cells.append(_verdict(verdicts.get((name, None))))
-        rows.append([name, _time(measured.best(name)), *_first(measured, name), *cells])
+            cells.append(_verdict(work, verdicts.get((name, None))))
+        rows.append([name, *_values(measured, name), *_first(measured, name), *cells])
     for name in work.peers:
-        cells = [_time(measured.best(name)), *_first(measured, name)]
+        cells = [*_values(measured, name), *_first(measured, name)]
         rows.append([name, *cells, *[""] * (len(rows[0]) - 1 - len(cells))])
     return rows
 
@@ -113,30 +117,40 @@ def _notes(measured: Measured) -> list[str]:
     return [f"  not in sash.aggregators, so left out: {', '.join(missing)}"] if missing else []
 
 
+def _values(measured: Measured, name: str) -> list[str]:
+    values = measured.columns.get(name, [measured.best(name)])
+    return [_amount(measured.workload, value) for value in values]
+
+
 def _ratio(measured: Measured, name: str, peer: str, verdict: Verdict | None) -> str:
     ratio = f"{measured.ratio(name, peer):.2f}"
-    return f"{ratio} {_verdict(verdict)}" if verdict else ratio
+    return f"{ratio} {_verdict(measured.workload, verdict)}" if verdict else ratio
 
 
-def _verdict(verdict: Verdict | None) -> str:
+def _verdict(work: Workload, verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     said = "PASS" if verdict.holds else "MISS"
-    return f"({verdict.bound.sign} {_limit(verdict)} {said})"
+    return f"({verdict.bound.sign} {_limit(work, verdict)} {said})"
 
 
-def _limit(verdict: Verdict) -> str:
-    return f"{verdict.bound.limit:g}" if verdict.bound.peer else _time(verdict.bound.limit)
+def _limit(work: Workload, verdict: Verdict) -> str:
+    limit = verdict.bound.limit
+    return f"{limit:.3g}" if verdict.bound.peer else _amount(work, limit)
 
 
-def _value(verdict: Verdict) -> str:
-    return f"{verdict.value:.3f}" if verdict.bound.peer else _time(verdict.value)
+def _value(work: Workload, verdict: Verdict) -> str:
+    return f"{verdict.value:.3f}" if verdict.bound.peer else _amount(work, verdict.value)
 
 
 def _first(measured: Measured, name: str) -> list[str]:
     if not measured.first:
         return []
     return [_time(measured.first[name]) if name in measured.first else ""]
+
+
+def _amount(work: Workload, value: float) -> str:
+    return f"{value:.1f} bytes" if work.in_bytes else _time(value)
 
 
 def _time(seconds: float) -> str:

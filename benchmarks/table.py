@@ -14,7 +14,9 @@ import polars as pl
 import sash
 from sash import aggregators, operators
 
+from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
+from .streams import citi_bike
 from .workload import Bound, Contender, Workload
 
 __all__ = ["table"]
@@ -58,8 +60,8 @@ saturating_max_by_hand = sash.operator(
 )
 
 
-def table(rows: int) -> list[Workload]:
-    """All workloads over this many rows."""
+def table(rows: int, *, quick: bool) -> list[Workload]:
+    """All workloads, those in order over this many rows; quick ones have smaller windows."""
     x = np.random.default_rng(0).standard_normal(rows)
     return [
         _max(x, SMALL),
@@ -72,6 +74,8 @@ def table(rows: int) -> list[Workload]:
         _round(),
         _import(),
         _second_process(),
+        *out_of_order(x, quick=quick),
+        *citi_bike(),
     ]
 
 
@@ -90,6 +94,7 @@ def _slide(
     size: int,
     answer: Callable[[Any], Any] | None = np.asarray,
     bounds: tuple[Bound, ...] = (),
+    peer: str | None = None,
 ) -> Contender:
     """An aggregator of ours sliding over all values."""
     make = getattr(aggregators, name)
@@ -100,6 +105,7 @@ def _slide(
         kernel=f"{name} of {operator.name}",
         answer=answer,
         bounds=bounds,
+        peer=peer,
     )
 
 
@@ -146,6 +152,7 @@ def _flat(x: Any) -> Workload:
                 LARGE,
                 answer=None,
                 bounds=(Bound(1.3, f"{name}, {_in_words(SMALL)}", or_equal=True),),
+                peer=f"{name}, {_in_words(SMALL)}",
             )
             for name in there
         },
@@ -168,7 +175,12 @@ def _user_operator(x: Any) -> Workload:
         units=len(x),
         ours={
             f"{name}{how}": _slide(
-                name, operator, x, SMALL, bounds=(Bound(1.5, f"{name}, built-in", or_equal=True),)
+                name,
+                operator,
+                x,
+                SMALL,
+                bounds=(Bound(1.5, f"{name}, built-in", or_equal=True),),
+                peer=f"{name}, built-in",
             )
             for name in there
             for how, operator in written.items()

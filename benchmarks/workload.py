@@ -32,7 +32,8 @@ class Contender:
 
     `first` is a small call that pays what only the first call with this `kernel` pays: its
     compilation.  `answer` turns the outcome into an array that is the same for all contenders;
-    None if there is nothing to compare.
+    None if there is nothing to compare.  `peer` names the one it is set against, where each
+    contender has one of its own; `units` is what its call is worth, if not what the workload says.
     """
 
     run: Callable[[], Any]
@@ -40,6 +41,8 @@ class Contender:
     kernel: str = ""
     answer: Callable[[Any], Any] | None = None
     bounds: tuple[Bound, ...] = ()
+    peer: str | None = None
+    units: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,11 @@ class Workload:
     """Contenders to be timed side by side.
 
     A call of `run` is worth `units` units.  With `told`, `run` gives the seconds itself, because
-    they were measured in a process of its own.
+    they are of a part of the call only, or of a process of its own; with `in_bytes`, what it gives
+    are bytes.  With `columns`, `run` gives a number for each column, and a bound holds for the
+    first.  With `once`, one call is all: `run` itself sees to warmth and repetition.
+
+    `release` lets go of what the contenders held.  `skip` says why a workload cannot be run here.
     """
 
     name: str
@@ -57,4 +64,9 @@ class Workload:
     units: int = 1
     unit: str = "row"
     told: bool = False
+    in_bytes: bool = False
+    columns: tuple[str, ...] = ()
+    once: bool = False
     missing: tuple[str, ...] = ()
+    release: Callable[[], None] | None = None
+    skip: str = ""

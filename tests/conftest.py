@@ -6,6 +6,7 @@ every ready operator untied and tied to every combination of types that it takes
 
 from __future__ import annotations
 
+import atexit
 import os
 from itertools import product
 
@@ -28,11 +29,11 @@ settings.register_profile(
 settings.load_profile("sash")
 
 
-def pytest_unconfigure() -> None:
-    """Keep quiet from here on: as the interpreter ends, datasketches lists on standard error
-    every function of a class of which a sketch, a parameter of a test, is still around."""
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+@atexit.register
+def keep_quiet() -> None:
+    """As the interpreter ends, datasketches lists on standard error every function of a class of
+    which a sketch, a parameter of a test, is still around."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def ready_operators() -> list[Operator]:

@@ -7,6 +7,7 @@ SASH_JIT=0 the latter run as Python on checked memory.
 from __future__ import annotations
 
 import math
+import random
 
 import numpy as np
 import pytest
@@ -272,6 +273,44 @@ def test_overflow_names_the_row_and_keeps_the_window() -> None:
         window.slide(values, 2)
     assert len(window) == 2
     assert window.slide(values[3:], 2).tolist() == [2**62 - 5, 2]
+
+
+@pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+def test_a_combine_that_raises_never_makes_answers_wrong(
+    aggregator: type[InOrder], typed: bool
+) -> None:
+    """An error in the middle of a change ends a window's use, and no other error does."""
+    op = sash.operator(
+        identity=0, lift=lambda x: x, combine=_add_up_to_50, inverse=lambda a, b: a - b, name="few"
+    )
+    source, ended = random.Random(8), []
+    for _ in range(20):
+        window = aggregator(op.over(int) if typed else op)
+        held: list[int] = []
+        for _ in range(60):
+            try:
+                if held and source.random() < 0.45:
+                    window.evict()
+                    held.pop(0)
+                else:
+                    value = source.randint(0, 15)
+                    window.insert(value)
+                    held.append(value)
+                assert window.query() == sum(held)
+            except ValueError:
+                if len(window) != len(held):
+                    held = held[1:] if len(window) < len(held) else [*held, value]
+            except RuntimeError as error:
+                ended.append(str(error))
+                break
+    assert all("not sound any more" in message for message in ended)
+
+
+def _add_up_to_50(a: int, b: int) -> int:
+    if a + b > 50:
+        raise ValueError("more than 50")
+    return a + b
 
 
 def test_subtract_on_evict_refuses_what_has_no_inverse() -> None:

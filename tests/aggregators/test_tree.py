@@ -533,6 +533,8 @@ def test_bad_use_is_a_clear_error() -> None:
         (lambda: window.slide([1], [1], span=2**63), OverflowError, "does not fit int64"),
         (lambda: window.insert(np.datetime64("NaT"), 1), ValueError, "a time is missing"),
         (lambda: window.bulk_insert(np.array([2**63], np.uint64), [1]), OverflowError, "int64"),
+        (lambda: window.insert(np.uint64(2**63 + 5), 1), OverflowError, "int64"),
+        (lambda: window.insert(np.datetime64(10**13, "s"), 1), OverflowError, "int64"),
     ):
         with pytest.raises(error, match=message):
             call()
@@ -578,6 +580,58 @@ def test_a_value_that_lift_refuses_leaves_the_window_sound(tree: type[TreeWindow
         window.slide([50, 51, 52], [1, "one", 1], count=5)
     window._check()
     assert window.youngest() == 50
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("bulk", [False, True])
+def test_evicted_objects_are_let_go(tree: type[TreeWindow], bulk: bool) -> None:
+    import gc
+    import weakref
+
+    class Thing:
+        pass
+
+    window, seen = tree(ops.collect, min_arity=2), []
+    for time in range(200):
+        thing = Thing()
+        seen.append(weakref.ref(thing))
+        window.insert(time, thing)
+        del thing
+    if bulk:
+        window.bulk_evict(198)
+        len(window)
+    else:
+        for time in range(199):
+            window.evict(time)
+    window.query()
+    window.query(199, 199)
+    gc.collect()
+    assert sum(ref() is not None for ref in seen) <= 4
+
+
+def test_a_combine_that_raises_ends_the_use_of_a_tree() -> None:
+    def add(a: int, b: int) -> int:
+        if a + b > 50:
+            raise ValueError("more than 50")
+        return a + b
+
+    window = Fiba(ops.operator(identity=0, lift=lambda x: x, combine=add, name="few"), min_arity=2)
+    window.bulk_insert(range(10), [4] * 10)
+    with pytest.raises(ValueError, match="more than 50"):
+        window.insert(4, 49)
+    with pytest.raises(RuntimeError, match="combine of few raised"):
+        window.query()
+
+
+def test_vectors_from_bytes_and_types_after_a_bulk_eviction() -> None:
+    window = Fiba(ops.bloom(256))
+    window.insert(1, 5)
+    assert (Fiba.from_bytes(window.to_bytes(), ops.bloom(256)).query() == window.query()).all()
+    window = Fiba(ops.max)
+    window.bulk_insert(np.arange(500), np.arange(500))
+    window.bulk_evict(1000)
+    window.bulk_insert(np.arange(3), np.arange(3) * 0.5)
+    assert window.query() == 1.0
 
 
 def test_memory_per_event() -> None:

@@ -143,6 +143,54 @@ def test_user_operators_agree_on_lists_and_arrays() -> None:
     )
 
 
+@compiled_only
+def test_what_a_name_in_another_module_means_is_not_kept(tmp_path: Path) -> None:
+    code = """
+        import numpy as np, sash, cfg
+        from sash.aggregators import TwoStacksLite
+        op = sash.operator(identity=0, lift=lambda x: x, combine=lambda a, b: min(a + b, cfg.K))
+        print(TwoStacksLite(op).slide(np.array([5, 5, 5]), 3).tolist())
+    """
+    for limit in (8, 12):
+        (tmp_path / "cfg.py").write_text(f"K = {limit}")
+        got = run(code, SASH_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=str(tmp_path))
+        assert got.stdout.strip() == str([5, min(10, limit), limit]), got.stderr
+
+
+@compiled_only
+def test_identities_of_different_types_are_told_apart() -> None:
+    values = np.array([2**62] * 3)
+    for zero in (0, 0.0, 0):
+        op = sash.operator(identity=zero, lift=lambda x: x, combine=lambda a, b: a + b)
+        got = TwoStacksLite(op).slide(values, 3)
+        assert got.dtype == (np.float64 if isinstance(zero, float) else np.int64)
+
+
+@compiled_only
+def test_threads_can_meet_at_a_kernel(tmp_path: Path) -> None:
+    code = """
+        import sys, threading
+        from sash import operators as ops
+        from sash.aggregators import DabaLite
+        sys.setswitchinterval(1e-5)
+        failed = []
+        def use():
+            try:
+                window = DabaLite(ops.max.over(float))
+                window.insert(1.0)
+            except BaseException as error:
+                failed.append(error)
+        threads = [threading.Thread(target=use) for _ in range(8)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert not failed, failed
+        print("ok")
+    """
+    for _ in range(2):
+        got = run(code, SASH_CACHE_DIR=str(tmp_path))
+        assert got.stdout.strip() == "ok", got.stderr
+
+
 USE = """
     import numpy as np, sash
     from sash.aggregators import TwoStacksLite

@@ -22,6 +22,7 @@ from .nodes import (
     SPLITS,
     VISITS,
     agg_at,
+    below_at,
     child,
     close_entries,
     copy_children,
@@ -73,10 +74,13 @@ def split(m: Memory, n: int) -> int:
     set_child(m, p, i + 1, r)
     for j in range(middle, count):
         drop(m, value_at(m, n, j))
+        if not leaf:
+            drop(m, below_at(m, n, j + 1))
     set_entries(m, n, middle)
     if has(m, n, ON_RIGHT):
         unmark(m, n, ON_RIGHT)
         mark(m, r, ON_RIGHT)
+        drop(m, agg_at(m, n))
     if leaf and get(m, RIGHT) == n:
         put(m, RIGHT, r)
     return r
@@ -97,6 +101,7 @@ def merge(m: Memory, p: int, i: int) -> int:
     close_entries(m, p, i, 1)
     if has(m, b, ON_RIGHT):
         mark(m, a, ON_RIGHT)
+        drop(m, below_at(m, p, i))
     if get(m, RIGHT) == b:
         put(m, RIGHT, a)
     free_node(m, b)
@@ -131,6 +136,7 @@ def move_younger(m: Memory, p: int, i: int) -> None:
     if not has(m, b, LEAF):
         copy_children(m, b, 1, b, 0, 1)
         copy_children(m, b, 0, a, last + 1, 1)
+        drop(m, below_at(m, a, last + 1))
     drop(m, value_at(m, a, last))
     set_entries(m, a, last)
 
@@ -144,6 +150,7 @@ def shrink_root(m: Memory) -> int:
         set_parent(m, only, 0)
         unmark(m, only, ON_LEFT)
         unmark(m, only, ON_RIGHT)
+        drop(m, agg_at(m, only))
         put(m, ROOT, only)
         root = only
     if has(m, root, LEAF):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.slots import Columns, Memory, clear, combine, copy, get, item, lift, put
+from ..kernels.slots import BUSY, Columns, Memory, clear, combine, copy, drop, get, item, lift, put
 from .balance import (
     carry,
     merge,
@@ -31,6 +31,7 @@ from .nodes import (
     RIGHT,
     ROOT,
     VISITS,
+    below_at,
     child,
     close_entries,
     copy_children,
@@ -75,6 +76,7 @@ def bulk_evict(m: Memory, t: int) -> None:
         put(m, RIGHT, n)
         clear(m, own_at(m, n))
         return
+    put(m, BUSY, 1)
     n = get(m, LEFT)
     while parent(m, n) != 0 and time_of(m, parent(m, n), 0) <= t:
         n = parent(m, n)
@@ -94,6 +96,7 @@ def bulk_evict(m: Memory, t: int) -> None:
             drop_tree(m, child(m, n, k))
         copy_children(m, n, 0, n, i, 1)
         close_entries(m, n, 0, i)
+        drop(m, below_at(m, n, 0))
         n = child(m, n, 0)
     put(m, LEFT, n)
     fill_down(m, top)
@@ -108,6 +111,7 @@ def bulk_evict(m: Memory, t: int) -> None:
         settle_apart(m, refill(m, above))
     else:
         carry(m, n)
+    put(m, BUSY, 0)
 
 
 def fill_down(m: Memory, n: int) -> None:
@@ -195,6 +199,7 @@ def clean(m: Memory) -> None:
     n = get(m, ROOT)
     if not has(m, n, DIRTY):
         return
+    put(m, BUSY, 1)
     i = 0
     while True:
         if not has(m, n, LEAF):
@@ -214,6 +219,7 @@ def clean(m: Memory) -> None:
     if FINGERS and not has(m, n, LEAF):
         spread_left(m, n)
         spread_right(m, n)
+    put(m, BUSY, 0)
 
 
 BULK = (bulk_evict, fill_down, bulk_insert, soil, clean)

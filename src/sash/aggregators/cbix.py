@@ -33,6 +33,7 @@ from ..kernels.columns import Array, Table, read
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.program import Kernel
 from ..kernels.slots import (
+    BUSY,
     CAPACITY,
     Columns,
     Memory,
@@ -143,12 +144,14 @@ def advance(m: Memory, q: int) -> None:
     if not get(m, BEGUN) or q - get(m, NEWEST) >= get(m, PARTITIONS):
         begin(m, q)
         return
+    put(m, BUSY, 1)
     while get(m, NEWEST) < q:
         turn_if_empty(m)
         leaf = oldest(m) - get(m, TREE_START)
         clear(m, TREE + get(m, CAPACITY) + leaf)
         climb(m, leaf)
         put(m, NEWEST, get(m, NEWEST) + 1)
+    put(m, BUSY, 0)
 
 
 def insert(m: Memory, q: int, columns: Columns, row: int) -> int:
@@ -158,6 +161,7 @@ def insert(m: Memory, q: int, columns: Columns, row: int) -> int:
     lift(m, ANSWER, columns, row)  # first, so that a value refused does not move the window
     if not get(m, BEGUN) or q > get(m, NEWEST):
         advance(m, q)
+    put(m, BUSY, 1)
     if get(m, LAST) < oldest(m):  # all values have expired
         put(m, FIRST, q)
         put(m, LAST, q)
@@ -170,6 +174,7 @@ def insert(m: Memory, q: int, columns: Columns, row: int) -> int:
         leaf = TREE + get(m, CAPACITY) + at
         combine(m, leaf, leaf, ANSWER)
         climb(m, at)
+        put(m, BUSY, 0)
         return 1
     p = p_value(m, q)
     c = c_value(m, checkpoint(m, q))
@@ -177,6 +182,7 @@ def insert(m: Memory, q: int, columns: Columns, row: int) -> int:
     combine(m, p, p, ANSWER)
     combine(m, c, c, ANSWER)
     combine(m, g, g, ANSWER)
+    put(m, BUSY, 0)
     return 1
 
 
@@ -291,7 +297,7 @@ class Cbix:
         t = as_time(time)
         core = self._core
         core.fill(value)
-        if not core.run.insert(core.m, self._partition(t), core.cell, 0):
+        if not self._do(core.run.insert, self._partition(t), core.cell, 0):
             raise self._expired(t, self._oldest())
 
     def bulk_insert(self, times: Any, values: Any) -> None:
@@ -302,7 +308,7 @@ class Cbix:
         """Move the window on, so that this time is in its newest partition; what is then before
         the window leaves it.  A time in or before the window changes nothing."""
         core = self._core
-        core.run.advance(core.m, self._partition(as_time(time)))
+        self._do(core.run.advance, self._partition(as_time(time)))
 
     def query(self) -> Any:
         """The answer over the whole window."""
@@ -335,6 +341,15 @@ class Cbix:
             return 0
         return max(core.get(LAST) - max(core.get(FIRST), self._oldest()) + 1, 0)
 
+    def _do(self, change: Any, *given: Any) -> Any:
+        """Change the window, unless it broke in the middle of an earlier change."""
+        core = self._core
+        try:
+            return change(core.m, *given)
+        except BaseException:
+            core.give_up_if_unsound()
+            raise
+
     def _oldest(self) -> int:
         return self._core.get(NEWEST) - self._n + 1
 
@@ -364,7 +379,10 @@ class Cbix:
         held, where = core.integers(made)
         try:
             core.run.slide(core.m, where, columns, outputs, table.rows, answers)
-        except OverflowError as error:
+        except BaseException as error:
+            core.give_up_if_unsound()
+            if not isinstance(error, OverflowError) or core.get(BUSY):
+                raise
             row = core.get(ROW)
             raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
         del kept, held

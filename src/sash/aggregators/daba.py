@@ -22,6 +22,7 @@ the front, all of the front aggregates to B, and turning back into front costs n
 from __future__ import annotations
 
 from ..kernels.slots import (
+    BUSY,
     CAPACITY,
     END,
     START,
@@ -53,7 +54,9 @@ def insert(m: Memory, columns: Columns, row: int) -> None:
     else:
         combine(m, at + 1, aggregate(m, end - 1), at)
     put(m, END, end + 1)
+    put(m, BUSY, 1)
     step(m)
+    put(m, BUSY, 0)
 
 
 def evict(m: Memory) -> None:
@@ -61,7 +64,9 @@ def evict(m: Memory) -> None:
     drop(m, value(m, start))
     drop(m, aggregate(m, start))
     put(m, START, start + 1)
+    put(m, BUSY, 1)
     step(m)
+    put(m, BUSY, 0)
 
 
 def step(m: Memory) -> None:

@@ -19,6 +19,7 @@ L and A move, and the aggregate of the back, from B on.
 from __future__ import annotations
 
 from ..kernels.slots import (
+    BUSY,
     CAPACITY,
     END,
     START,
@@ -48,14 +49,18 @@ def insert(m: Memory, columns: Columns, row: int) -> None:
     lift(m, at, columns, row)
     combine(m, BACK, BACK, at)
     put(m, END, end + 1)
+    put(m, BUSY, 1)
     step(m)
+    put(m, BUSY, 0)
 
 
 def evict(m: Memory) -> None:
     start = get(m, START)
     drop(m, RING + (start & (get(m, CAPACITY) - 1)))
     put(m, START, start + 1)
+    put(m, BUSY, 1)
     step(m)
+    put(m, BUSY, 0)
 
 
 def step(m: Memory) -> None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..kernels.slots import (
+    BUSY,
     Columns,
     Memory,
     Outputs,
@@ -87,10 +88,12 @@ def insert(m: Memory, t: int, columns: Columns, row: int) -> None:
             put(m, VISITS, get(m, VISITS) + 1)
             set_time(m, n, i, t)
             lift(m, value_at(m, n, i), columns, row)
+            put(m, BUSY, 1)
             set_entries(m, n, i + 1)
             put(m, COUNT, get(m, COUNT) + 1)
             if i + 1 >= ENTRIES:
                 settle_apart(m, grow(m, n))
+                put(m, BUSY, 0)
                 return
             own = own_at(m, n)
             combine(m, own, own, value_at(m, n, i))
@@ -99,9 +102,11 @@ def insert(m: Memory, t: int, columns: Columns, row: int) -> None:
                 copy(m, agg_at(m, n), own)
             elif p != 0:
                 combine(m, agg_at(m, n), agg_at(m, p), own)
+            put(m, BUSY, 0)
             return
     new = new_slot(m)
     lift(m, new, columns, row)  # before anything is changed: it may refuse the value
+    put(m, BUSY, 1)
     n = seek(m, t)
     i = first_not_before(m, n, t)
     if i < entries(m, n) and time_of(m, n, i) == t:
@@ -114,16 +119,19 @@ def insert(m: Memory, t: int, columns: Columns, row: int) -> None:
         if entries(m, n) >= ENTRIES:
             n = grow(m, n)
     settle(m, n)
+    put(m, BUSY, 0)
 
 
 def evict_at(m: Memory, n: int, i: int) -> None:
     """Take out an entry."""
+    put(m, BUSY, 1)
     put(m, COUNT, get(m, COUNT) - 1)
     if has(m, n, LEAF):
         close_entries(m, n, i, 1)
         settle_apart(m, refill(m, n))
     else:
         evict_inner(m, n, i)
+    put(m, BUSY, 0)
 
 
 def evict_inner(m: Memory, n: int, i: int) -> None:
@@ -179,6 +187,7 @@ def evict_oldest(m: Memory) -> None:
         evict_at(m, n, 0)
         return
     put(m, VISITS, get(m, VISITS) + 1)
+    put(m, BUSY, 1)
     put(m, COUNT, get(m, COUNT) - 1)
     close_entries(m, n, 0, 1)
     own = own_at(m, n)
@@ -187,6 +196,7 @@ def evict_oldest(m: Memory) -> None:
         copy(m, agg_at(m, n), own)
     else:
         combine(m, agg_at(m, n), own, agg_at(m, p))
+    put(m, BUSY, 0)
 
 
 def query(m: Memory) -> int:

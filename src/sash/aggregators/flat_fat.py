@@ -23,6 +23,7 @@ from ..kernels.columns import read
 from ..kernels.core import make_core
 from ..kernels.program import Kernel
 from ..kernels.slots import (
+    BUSY,
     CAPACITY,
     Columns,
     Memory,
@@ -33,6 +34,7 @@ from ..kernels.slots import (
     item,
     lift,
     lower,
+    put,
     set_item,
 )
 from ..operators.contract import Operator, same
@@ -70,6 +72,7 @@ def refresh(m: Memory, nodes: Any, count: int) -> None:
     Level by level: parents of a sorted list are sorted, so equal ones are neighbours, and
     each is computed once, after all its children.
     """
+    put(m, BUSY, 1)
     while item(nodes, 0) > 1:
         parents = 0
         for i in range(count):
@@ -79,6 +82,7 @@ def refresh(m: Memory, nodes: Any, count: int) -> None:
                 set_item(nodes, parents, v)
                 parents += 1
         count = parents
+    put(m, BUSY, 0)
 
 
 def prefix(m: Memory, location: int) -> int:
@@ -205,7 +209,11 @@ class FlatFat:
         self._write(where, table)
         core = self._core
         kept, nodes = core.integers(np.unique(where) + core.get(CAPACITY))
-        core.run.refresh(core.m, nodes, len(kept))
+        try:
+            core.run.refresh(core.m, nodes, len(kept))
+        except BaseException:
+            core.give_up_if_unsound()
+            raise
 
     def aggregate(self) -> Any:
         """The answer over all locations."""

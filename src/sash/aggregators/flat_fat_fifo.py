@@ -16,6 +16,7 @@ oldest leaf with the prefix up to the youngest.
 from __future__ import annotations
 
 from ..kernels.slots import (
+    BUSY,
     CAPACITY,
     END,
     START,
@@ -40,7 +41,9 @@ def insert(m: Memory, columns: Columns, row: int) -> None:
     end = get(m, END)
     location = end & (capacity - 1)
     lift(m, TREE + capacity + location, columns, row)
+    put(m, BUSY, 1)
     climb(m, location)
+    put(m, BUSY, 0)
     put(m, END, end + 1)
 
 
@@ -49,7 +52,9 @@ def evict(m: Memory) -> None:
     start = get(m, START)
     location = start & (capacity - 1)
     clear(m, TREE + capacity + location)
+    put(m, BUSY, 1)
     climb(m, location)
+    put(m, BUSY, 0)
     put(m, START, start + 1)
 
 

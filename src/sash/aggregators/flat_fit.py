@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..kernels.slots import (
+    BUSY,
     CAPACITY,
     END,
     START,
@@ -68,6 +69,7 @@ def youngest(m: Memory, size: int) -> int:
     at = end - size
     if at == end:
         return EMPTY
+    put(m, BUSY, 1)  # until the links are turned back
     before = NONE
     while at != end:
         slot = RING + (at & mask)
@@ -88,9 +90,11 @@ def youngest(m: Memory, size: int) -> int:
         if before == NONE:
             set_link(m, slot, after)
             combine(m, ANSWER, slot, found)
+            put(m, BUSY, 0)
             return ANSWER
         combine(m, slot, slot, found)
         set_link(m, slot, end)
+    put(m, BUSY, 0)
     return slot
 
 
@@ -131,13 +135,20 @@ class FlatFit(InOrder):
         """The answer over the `size` youngest values; over all of them if none is given."""
         core = self._core
         if size is None:  # not by super(), which takes a tenth of a round of insert, evict, query
-            core.run.ask(core.m, core.answer, 0)
-            return core.read()
+            return self._ask(core.run.ask)
         if isinstance(size, bool) or not isinstance(size, int):
             raise TypeError(f"size is a number of values, not {size!r}")
         if not 1 <= size <= len(self):
             raise ValueError(f"size must be from 1 to the {len(self)} values held, not {size}")
-        core.run.ask_youngest(core.m, core.answer, 0, size)
+        return self._ask(core.run.ask_youngest, size)
+
+    def _ask(self, ask: Any, *size: int) -> Any:
+        core = self._core
+        try:
+            ask(core.m, core.answer, 0, *size)
+        except BaseException:
+            core.give_up_if_unsound()
+            raise
         return core.read()
 
     def queries(self, sizes: Sequence[int]) -> list[Any]:

@@ -7,12 +7,13 @@ the answer over what is in between.  An aggregator is a kernel of a few function
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, ClassVar, Self
 
 from ..kernels.columns import read
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.program import Kernel
-from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, item, lower
+from ..kernels.slots import BUSY, CAPACITY, END, START, Columns, Memory, Outputs, get, item, lower
 from ..operators.contract import Operator
 from .snapshot import as_told, check_told, describe, open_bytes, seal
 
@@ -125,7 +126,11 @@ class InOrder:
         if header[END] - header[START] == header[CAPACITY]:
             self._resize(2 * header[CAPACITY])
         core.fill(value)
-        core.run.insert(core.m, core.cell, 0)
+        try:
+            core.run.insert(core.m, core.cell, 0)
+        except BaseException:
+            core.give_up_if_unsound()
+            raise
 
     def evict(self) -> None:
         """Drop the oldest value."""
@@ -134,7 +139,11 @@ class InOrder:
         length, capacity = header[END] - header[START], header[CAPACITY]
         if not length:
             raise IndexError("evict from an empty window: insert a value first")
-        core.run.evict(core.m)
+        try:
+            core.run.evict(core.m)
+        except BaseException:
+            core.give_up_if_unsound()
+            raise
         if 4 * length <= capacity > SMALLEST:
             self._resize(capacity // 2)
 
@@ -154,7 +163,7 @@ class InOrder:
         `values` is a numpy array, an Arrow array or a list (for several columns a tuple of
         them); answers come back in the same kind.
         """
-        check_size(size)
+        size = check_size(size)
         table = read(values, len(self._given.skips))
         if not len(self) and not self._given.types and "object" not in table.types:
             self._core = make_core(self._kernel, self._given.over(*table.types), SMALLEST)
@@ -165,7 +174,10 @@ class InOrder:
         before = core.get(END)
         try:
             core.run.slide(core.m, columns, outputs, table.rows, size)
-        except OverflowError as error:
+        except BaseException as error:
+            core.give_up_if_unsound()
+            if not isinstance(error, OverflowError) or core.get(BUSY):
+                raise
             row = core.get(END) - before - 1
             raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
         del kept
@@ -219,9 +231,14 @@ class InOrder:
         return f"<{type(self).__name__} of {self.operator!r}, {len(self)} values>"
 
 
-def check_size(size: int) -> None:
-    """Refuse a window size that is not a whole number of at least one."""
-    if isinstance(size, bool) or not isinstance(size, int):
+def check_size(size: Any) -> int:
+    """A window size, a whole number of at least one, as an integer that kernels can count to."""
+    try:
+        whole = index(size) if not isinstance(size, bool) else None
+    except TypeError:
+        whole = None
+    if whole is None:
         raise TypeError(f"size is a number of values, not {size!r}")
-    if size < 1:
+    if whole < 1:
         raise ValueError(f"a window holds at least one value, so size cannot be {size}")
+    return min(whole, 2**62)

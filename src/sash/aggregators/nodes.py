@@ -270,6 +270,8 @@ def close_entries(m: Memory, n: int, i: int, k: int) -> None:
         drop(m, value_at(m, n, j))
     if not has(m, n, LEAF):
         copy_children(m, n, i + 1, n, i + 1 + k, count - i - k)
+        for j in range(count - k + 1, count + 1):
+            drop(m, below_at(m, n, j))
     set_entries(m, n, count - k)
 
 

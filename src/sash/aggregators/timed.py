@@ -34,10 +34,6 @@ MANY = 2**62  # more elements than there can be
 
 def as_time(time: Any) -> int:
     """A time as an integer."""
-    if isinstance(time, int) and not isinstance(time, bool):
-        if not -(2**63) <= time < 2**63:
-            raise OverflowError(f"time {time} does not fit int64")
-        return time
     if isinstance(time, np.datetime64) and np.isnat(time):
         raise ValueError("a time is missing (NaT); leave out rows without a time")
     return to_micros(time)
@@ -102,8 +98,7 @@ def keep(times: Array, span: Any, count: int | None) -> tuple[Array, int]:
     if (span is None) == (count is None):
         raise TypeError("a window slides by span=… or by count=…: give one of them")
     if count is not None:
-        check_size(count)
-        return np.full(len(times), LEAST), count
+        return np.full(len(times), LEAST), check_size(count)
     back = min(as_span(span), 2**64 - 1)
     half = back // 2  # each half fits int64
     # a limit before all of time would come round as one after it

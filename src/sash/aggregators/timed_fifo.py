@@ -17,7 +17,7 @@ import numpy as np
 
 from ..kernels.columns import Array, Table, read
 from ..kernels.core import make_core
-from ..kernels.slots import CAPACITY, END, START
+from ..kernels.slots import BUSY, CAPACITY, END, START
 from ..operators.contract import Operator
 from .in_order import SMALLEST, InOrder
 from .snapshot import open_bytes, seal
@@ -227,7 +227,10 @@ class Timed:
                 if row < rows:
                     fifo._resize(2 * core.get(CAPACITY))
                 del when
-        except OverflowError as error:
+        except BaseException as error:
+            core.give_up_if_unsound()
+            if not isinstance(error, OverflowError) or core.get(BUSY):
+                raise
             row = core.get(END) - end - 1
             raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
         finally:

@@ -13,7 +13,7 @@ from ..kernels.columns import read
 from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
 from ..kernels.layout import leaf_operators
 from ..kernels.program import Kernel, specialise
-from ..kernels.slots import CAPACITY, HEADER
+from ..kernels.slots import BUSY, CAPACITY, HEADER
 from ..operators.contract import Operator, same
 from .nodes import (
     COUNT,
@@ -136,11 +136,11 @@ class TreeWindow:
         if header[CAPACITY] - header[TOP] < self._reserve:
             self._grow()
         core.fill(value)
-        core.run.insert(core.m, at, core.cell, 0)
+        self._do(core.run.insert, at, core.cell, 0)
 
     def evict(self, time: Any) -> None:
         """Drop what is at a time; a time that is not there is no error."""
-        self._core.run.evict(self._core.m, as_time(time))
+        self._do(self._core.run.evict, as_time(time))
 
     def query(self, lo: Any = None, hi: Any = None) -> Any:
         """The answer over the whole window, or over the times from `lo` to `hi`, both in."""
@@ -175,7 +175,8 @@ class TreeWindow:
                     self._grow()
                 row = core.run.bulk_insert(core.m, handle, columns, row, table.rows)
         except BaseException:
-            core.run.clean(core.m)  # a value was refused: what came before it is in
+            core.give_up_if_unsound()
+            self._do(core.run.clean)  # a value was refused: what came before it is in
             raise
         del kept, held
 
@@ -185,11 +186,11 @@ class TreeWindow:
         if self._fingers:
             if self._short():
                 self._grow()
-            core.run.bulk_evict(core.m, as_time(time))
+            self._do(core.run.bulk_evict, as_time(time))
             return
         last = as_time(time)
         while (oldest := self.oldest()) is not None and oldest <= last:
-            core.run.evict(core.m, oldest)
+            self._do(core.run.evict, oldest)
 
     def slide(self, times: Any, values: Any, *, span: Any = None, count: int | None = None) -> Any:
         """Insert each value in turn and answer after each.
@@ -217,7 +218,10 @@ class TreeWindow:
                 if self._short():
                     self._grow()
                 row = run(core.m, handle, columns, outputs, row, table.rows, limit)
-        except OverflowError as error:
+        except BaseException as error:
+            core.give_up_if_unsound()
+            if not isinstance(error, OverflowError) or core.get(BUSY):
+                raise
             row = core.get(ROW)
             raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
         del kept, held
@@ -278,7 +282,10 @@ class TreeWindow:
             core.restore(rest)
             return
         decode = decoder(self.operator)
-        ready = dataclasses.replace(self.operator, lift=_itself, skips=(False,), parts=())
+        lift = _into if self.operator.shape == "vector" else _itself
+        ready = dataclasses.replace(
+            self.operator, lift=lift, skips=(False,), parts=(), types=(), compile=False
+        )
         run = specialise(core.kernel, ready).run
         at = 0
         while at < len(rest):
@@ -289,9 +296,18 @@ class TreeWindow:
                 self._grow()
             run.insert(core.m, struct.unpack_from("<q", row)[0], [[decode(row[8:])]], 0)
 
+    def _do(self, change: Any, *given: Any) -> None:
+        """Change the tree, unless it broke in the middle of an earlier change."""
+        core = self._core
+        try:
+            change(core.m, *given)
+        except BaseException:
+            core.give_up_if_unsound()
+            raise
+
     def _tie(self, table: Any) -> None:
         """Let the first array that an empty window is given say the types."""
-        if not self._given.types and "object" not in table.types and not self._core.get(COUNT):
+        if not self._given.types and "object" not in table.types and self.oldest() is None:
             self._core = self._make(self._given.over(*table.types))
 
     def _short(self) -> bool:
@@ -454,3 +470,7 @@ def _arity_for(operator: Operator) -> int:
 
 def _itself(partial: Any) -> Any:
     return partial
+
+
+def _into(out: Any, partial: Any) -> None:
+    out[:] = partial

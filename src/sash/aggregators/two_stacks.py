@@ -20,6 +20,7 @@ lie in one queue, bottoms together.  When the front is empty, a flip moves the b
 from __future__ import annotations
 
 from ..kernels.slots import (
+    BUSY,
     CAPACITY,
     END,
     START,
@@ -63,10 +64,12 @@ def insert(m: Memory, columns: Columns, row: int) -> None:
 def flip(m: Memory) -> None:
     start = get(m, START)
     i = get(m, END) - 1
+    put(m, BUSY, 1)
     copy(m, aggregate(m, i), value(m, i))
     while i > start:
         combine(m, aggregate(m, i - 1), value(m, i - 1), aggregate(m, i))
         i -= 1
+    put(m, BUSY, 0)
     put(m, MID, get(m, END))
 
 

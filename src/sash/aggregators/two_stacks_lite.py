@@ -19,6 +19,7 @@ their aggregate.  When the front is empty, a flip turns the back into a new fron
 from __future__ import annotations
 
 from ..kernels.slots import (
+    BUSY,
     CAPACITY,
     END,
     START,
@@ -59,7 +60,9 @@ def evict(m: Memory) -> None:
 
 def flip(m: Memory) -> None:
     end = get(m, END)
+    put(m, BUSY, 1)
     accumulate(m, RING, get(m, CAPACITY) - 1, get(m, START), end - 1)
+    put(m, BUSY, 0)
     put(m, MID, end)
     clear(m, BACK)
 

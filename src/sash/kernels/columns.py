@@ -151,7 +151,10 @@ def floor_micros(values: Array) -> Array:
     if unit in ("ns", "ps", "fs", "as"):
         finer = values.astype("M8[ns]").view(np.int64)
         return np.ascontiguousarray(np.floor_divide(finer, 1000))
-    return np.ascontiguousarray(values.astype("M8[us]").view(np.int64))
+    made = values.astype("M8[us]")
+    if (made.astype(values.dtype) != values)[~np.isnat(values)].any():
+        raise OverflowError("a time does not fit int64 microseconds")
+    return np.ascontiguousarray(made.view(np.int64))
 
 
 def _column_from_arrow(values: pa.Array) -> Column:
@@ -163,6 +166,8 @@ def _column_from_arrow(values: pa.Array) -> Column:
     if pa.types.is_timestamp(t):
         plain = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(t.unit)
+        if scale and len(plain) and int(np.abs(plain).max()) > (2**63 - 1) // scale:
+            raise OverflowError("a time does not fit int64 microseconds")
         micros = np.floor_divide(plain, 1000) if scale is None else plain * scale
         return Column("timestamp", np.ascontiguousarray(micros, dtype=np.int64), valid)
     if pa.types.is_boolean(t):
@@ -216,6 +221,8 @@ def to_micros(value: Any) -> int:
         since = at - datetime(1970, 1, 1, tzinfo=UTC)
         return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        if not -(2**63) <= int(value) < 2**63:
+            raise OverflowError(f"time {value} does not fit int64")
         return int(value)
     raise TypeError(f"{value!r} is no time; give a datetime, a numpy datetime64 or microseconds")
 

@@ -21,7 +21,7 @@ from .columns import Array, Table, answers_from_columns, answers_from_list, chec
 from .layout import Answer, Layout
 from .objects import ObjectMemory
 from .program import Kernel, Program, specialise
-from .slots import CAPACITY, END, HEADER, START
+from .slots import BUSY, CAPACITY, END, HEADER, START
 
 __all__ = ["BufferCore", "Core", "ObjectCore", "decoder", "encoder", "make_core"]
 
@@ -41,8 +41,14 @@ class Core:
     def __init__(self, kernel: Kernel, program: Program) -> None:
         self.kernel = kernel
         self.program = program
-        self.run = program.run
+        self.run: Any = program.run
         self.operator = program.operator
+
+    def give_up_if_unsound(self) -> None:
+        """After an error out of a kernel: refuse further use if it came in the middle of a change,
+        when only combine can have raised it."""
+        if self.header[BUSY]:
+            self.run = _Unsound(self.operator.name)
 
     @property
     def width(self) -> int:
@@ -380,6 +386,19 @@ class ObjectCore(Core):
         for i, size in enumerate(sizes):
             self.m.slots[i] = decode(data[at : at + size])
             at += size
+
+
+class _Unsound:
+    """Stands for the functions of a kernel that broke off."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, function: str) -> Any:
+        raise RuntimeError(
+            f"combine of {self._name} raised in the middle of a change, and this window is not "
+            "sound any more: make a new one, or restore it from its bytes"
+        )
 
 
 def make_core(kernel: Kernel, operator: Operator, capacity: int) -> BufferCore | ObjectCore:

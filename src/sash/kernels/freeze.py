@@ -2,7 +2,7 @@
 
 A user's function may be a lambda, or typed into a notebook or a prompt, with no source
 file to copy from.  Its bytecode is always there: the text rebuilds the function from it,
-with the globals and closure variables it uses: modules by import, numbers, strings and
+with the globals and closure variables it uses: math and numpy by import, numbers, strings and
 tuples by value, other functions in the same way.
 """
 
@@ -20,6 +20,11 @@ from typing import Any
 import numpy as np
 
 __all__ = ["CannotFreeze", "Frozen"]
+
+
+#: Modules whose content does not change: of others, compiled code would hold on to what a name in
+#: them meant when it was compiled.
+_CONSTANT = ("math", "cmath", "numpy", "numba", "operator")
 
 
 class CannotFreeze(ValueError):
@@ -91,14 +96,15 @@ class Frozen:
             return f"np.dtype({value.dtype.str!r}).type({self._value(value.item(), name)})"
         if isinstance(value, tuple):
             return "(" + "".join(self._value(v, name) + ", " for v in value) + ")"
-        if isinstance(value, ModuleType):
+        if isinstance(value, ModuleType) and value.__name__.partition(".")[0] in _CONSTANT:
             return f"import_module({value.__name__!r})"
         if isinstance(value, FunctionType) or hasattr(value, "py_func"):
             return self.add(value, _identifier(name))
         if isinstance(value, type | BuiltinFunctionType | np.ufunc):
             owner = getattr(value, "__module__", None) or "numpy"
             name_there = str(value.__name__)
-            if getattr(sys.modules.get(owner), name_there, None) is value:
+            known = owner.partition(".")[0] in (*_CONSTANT, "builtins")
+            if known and getattr(sys.modules.get(owner), name_there, None) is value:
                 return f"import_module({owner!r}).{name_there}"
         raise CannotFreeze(f"it uses {name}, a {type(value).__name__}, which has no text form")
 

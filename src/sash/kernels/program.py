@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ class Program:
 
 
 _warned: set[Any] = set()
+_one_at_a_time = threading.RLock()
 
 
 def jit_enabled() -> bool:
@@ -78,10 +80,11 @@ def jit_enabled() -> bool:
 def specialise(kernel: Kernel, operator: Operator) -> Program:
     """The kernel for this operator, compiled if it can be; kept with the operator itself, so
     that both are let go together."""
-    mine: dict[str, Program] = operator.__dict__.setdefault("_programs", {})
-    if kernel.name not in mine:
-        mine[kernel.name] = _specialise(kernel, operator)
-    return mine[kernel.name]
+    with _one_at_a_time:
+        mine: dict[str, Program] = operator.__dict__.setdefault("_programs", {})
+        if kernel.name not in mine:
+            mine[kernel.name] = _specialise(kernel, operator)
+        return mine[kernel.name]
 
 
 def _specialise(kernel: Kernel, operator: Operator) -> Program:
@@ -195,9 +198,7 @@ def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str
         known: Layout = operator.__dict__["_layout"]
         return known
     leaves = leaf_operators(operator)
-    told = repr(
-        [(np.asarray(o.identity).tobytes(), o.skips, o.returns, o.fields, c) for o, c in leaves]
-    )
+    told = repr([(_identity_text(o), o.skips, o.returns, o.fields, c) for o, c in leaves])
     key = hashlib.sha256(f"{frozen.digest()} {operator.types} {told}".encode()).hexdigest()[:24]
     name = f"operator_{key}"
     facts = kept.read_facts(name)
@@ -215,6 +216,14 @@ def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str
         layout = _from_facts(operator, facts)
     operator.__dict__["_layout"] = layout
     return layout
+
+
+def _identity_text(operator: Operator) -> str:
+    """An identity with its types: 0 is not 0.0."""
+    identity = operator.identity
+    if isinstance(identity, np.ndarray):
+        return f"{identity.dtype} {identity.tobytes()!r}"
+    return repr(identity)
 
 
 @cache

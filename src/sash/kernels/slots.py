@@ -17,9 +17,13 @@ Outputs: TypeAlias = Any  # where answers go
 
 #: Header fields that every kernel has.  Positions in the stream only ever grow: an element
 #: at position p of a window with room for CAPACITY (a power of two) has p & (CAPACITY - 1)
-#: for its place, and START <= p < END.  Fields from OWN on are the kernel's own.
-CAPACITY, START, END, OWN = 0, 1, 2, 3
+#: for its place, and START <= p < END.  Fields from 3 on are the kernel's own.
+CAPACITY, START, END = 0, 1, 2
 HEADER = 24  # words
+
+#: A kernel says so in this field while its structure is not sound: if combine raises just then, the
+#: window can no longer be used.
+BUSY = HEADER - 1
 
 #: In a kernel that lays out its memory itself (`Kernel.own`), a slot's number is where it starts,
 #: in words, and a partial takes this many: as many as it needs in a buffer, one in a list.

@@ -256,7 +256,8 @@ def operator(
     `identity` neutral; `lower(a)` gives the answer, None for null.  `inverse(total, old)`
     gives what is left of `total` when its oldest part `old` leaves.  If `identity` is a numpy
     array, `lift(out, x)`, `combine(out, a, b)` and `inverse(out, total, old)` write their result
-    into `out`, which is never one of the others.  `compile=False` keeps it in plain Python.
+    into `out`, which is never one of the others.  `combine` must not raise.  Compiled, integers
+    have 64 bits and wrap around; `compile=False` keeps the operator in plain Python.
 
     >>> import sash
     >>> clamped = sash.operator(
