@@ -139,8 +139,8 @@ def fill_down(m: Memory, n: int) -> None:
 def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) -> int:
     """Insert rows whose times do not fall.  Returns the row where memory ran short.
 
-    Rows that belong into one leaf are put there together, after one search.  Nodes that overflow
-    split as they do, but no aggregate is repaired before the end, and then each one once.
+    Rows that belong into one leaf, or into what it is split into, are put there after one search.
+    No aggregate is repaired before the end, and then each one once.
     """
     new = new_slot(m)
     row = first
@@ -149,42 +149,64 @@ def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) 
         n = seek(m, t)
         i = first_not_before(m, n, t)
         soil(m, n)
-        if i < entries(m, n) and time_of(m, n, i) == t:
-            lift(m, new, columns, row)
-            combine(m, value_at(m, n, i), value_at(m, n, i), new)
-            row += 1
-            continue
         last = n  # the leaf's times lie before the time that separates it from the next one
         while parent(m, last) != 0 and (
             place_of(m, parent(m, last), last) == entries(m, parent(m, last))
         ):
             last = parent(m, last)
         p = parent(m, last)
-        limit = time_of(m, p, place_of(m, p, last)) if p != 0 else 0
+        bounded = p != 0
+        limit = time_of(m, p, place_of(m, p, last)) if bounded else 0
+        parted = False  # whether the leaf was split, and `border` is what went to its parent
+        border = 0
         while row < rows:
             t = item(times, row)
-            if p != 0 and t >= limit:
+            if (bounded and t >= limit) or (parted and t == border):
                 break
             while i < entries(m, n) and time_of(m, n, i) < t:
                 i += 1
+            same = i < entries(m, n) and time_of(m, n, i) == t
+            if not same and not has(m, n, LEAF):
+                break
             lift(m, new, columns, row)
-            if i < entries(m, n) and time_of(m, n, i) == t:
+            row += 1
+            if same:
                 combine(m, value_at(m, n, i), value_at(m, n, i), new)
-                row += 1
                 continue
             open_entry(m, n, i)
             set_time(m, n, i, t)
             copy(m, value_at(m, n, i), new)
             put(m, COUNT, get(m, COUNT) + 1)
-            row += 1
             if entries(m, n) >= ENTRIES:
-                break
-        while entries(m, n) >= ENTRIES:
-            mark(m, split(m, n), DIRTY)
-            n = parent(m, n)
-            soil(m, n)
+                r = split_up(m, n)
+                left = entries(m, n)
+                p = parent(m, n)
+                border = time_of(m, p, place_of(m, p, n))
+                if i >= left:
+                    n = r
+                    i = max(i - left - 1, 0)
+                    parted = True
+                else:
+                    bounded = True
+                    limit = border
+                if not room(m):
+                    break
     clean(m)
     return row
+
+
+def split_up(m: Memory, n: int) -> int:
+    """Split a node and those above it that are then too full, and leave the repair for later.
+    Returns the node's younger half."""
+    r = split(m, n)
+    mark(m, r, DIRTY)
+    n = parent(m, n)
+    soil(m, n)
+    while entries(m, n) >= ENTRIES:
+        mark(m, split(m, n), DIRTY)
+        n = parent(m, n)
+        soil(m, n)
+    return r
 
 
 def soil(m: Memory, n: int) -> None:
@@ -222,4 +244,4 @@ def clean(m: Memory) -> None:
     put(m, BUSY, 0)
 
 
-BULK = (bulk_evict, fill_down, bulk_insert, soil, clean)
+BULK = (bulk_evict, fill_down, bulk_insert, split_up, soil, clean)

@@ -446,15 +446,28 @@ class _Check:
         return found
 
     def free_lists(self) -> None:
-        """No free node is in use, or twice free."""
-        seen: set[int] = set()
-        for head in (FREE_LEAVES, FREE_INNER):
-            n = self.core.get(head)
-            while n:
-                assert n not in self.live, "a node in use is free"
-                assert n not in seen, "a node is free twice"
-                seen.add(n)
-                n = self.core.peek_word(n)
+        """Every node is in use, free or dropped, and only one of these."""
+        core, w = self.core, self.w
+        leaf = 2 + w._entries + core.width * (w._entries + 2)
+        inner = leaf + (1 + core.width) * (w._entries + 1)
+        waiting = [self.listed(head) for head in (FREE_LEAVES, FREE_INNER)]
+        dropped = self.listed(DROPPED)
+        for n in dropped:
+            if not core.peek_word(n + 1) & LEAF:
+                dropped += [w._child(n, i) for i in range(w._count_of(n) + 1)]
+        free = [*waiting[0], *waiting[1], *dropped]
+        assert len(set(free)) == len(free), "a node is free twice"
+        assert not self.live & set(free), "a node in use is free"
+        words = sum(leaf if core.peek_word(n + 1) & LEAF else inner for n in [*self.live, *free])
+        assert HEADER + SLOTS * core.width + words == core.get(TOP), "a node is lost"
+
+    def listed(self, head: int) -> list[int]:
+        """The nodes of a list in the header."""
+        found, n = [], self.core.get(head)
+        while n:
+            found.append(n)
+            n = self.core.peek_word(n)
+        return found
 
 
 def _arity_for(operator: Operator) -> int:

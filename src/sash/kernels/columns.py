@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 _DTYPES = {"int64": np.int64, "float64": np.float64, "bool": np.uint8, "timestamp": np.int64}
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Column:
     """One input column: typed data with validity bytes, or Python values."""
 
@@ -68,7 +68,7 @@ class Column:
         return [v if ok else None for v, ok in zip(values, self.valid.tolist(), strict=True)]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Table:
     """Input columns of one length, and the kind of container they came in."""
 
@@ -97,6 +97,8 @@ def read(values: Any, width: int) -> Table:
             )
         given = list(values)
     made = [_read(v) for v in given]
+    if width == 1:
+        return Table((made[0][0],), made[0][1], len(made[0][0].data))
     lengths = {len(c.data) for c, _ in made}
     if len(lengths) > 1:
         raise ValueError(f"the columns have different lengths: {sorted(lengths)}")

@@ -187,11 +187,11 @@ class BufferCore(Core):
 
     def _table(self, columns: list[tuple[Array, Array | None]]) -> Array:
         """A table of addresses, data and validity of each column."""
-        made = np.zeros(2 * len(columns), dtype=np.int64)
-        for i, (data, valid) in enumerate(columns):
-            made[2 * i] = self._keep(data).ctypes.data
-            made[2 * i + 1] = 0 if valid is None else self._keep(valid).ctypes.data
-        return self._keep(made)
+        made = []
+        for data, valid in columns:
+            made.append(self._keep(data).ctypes.data)
+            made.append(0 if valid is None else self._keep(valid).ctypes.data)
+        return self._keep(np.array(made, dtype=np.int64))
 
     def _new_outputs(self, rows: int) -> list[tuple[Array, Array | None]]:
         made: list[tuple[Array, Array | None]] = []
