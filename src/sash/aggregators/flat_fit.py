@@ -134,22 +134,23 @@ class FlatFit(InOrder):
     def query(self, size: int | None = None) -> Any:
         """The answer over the `size` youngest values; over all of them if none is given."""
         core = self._core
-        if size is None:  # not by super(), which takes a tenth of a round of insert, evict, query
-            return self._ask(core.run.ask)
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise TypeError(f"size is a number of values, not {size!r}")
-        if not 1 <= size <= len(self):
-            raise ValueError(f"size must be from 1 to the {len(self)} values held, not {size}")
-        return self._ask(core.run.ask_youngest, size)
-
-    def _ask(self, ask: Any, *size: int) -> Any:
-        core = self._core
         try:
-            ask(core.m, core.answer, 0, *size)
+            if size is None:
+                core.run.ask(core.m, core.answer, 0)
+            else:
+                core.run.ask_youngest(core.m, core.answer, 0, self._held(size))
         except BaseException:
             core.give_up_if_unsound()
             raise
         return core.read()
+
+    def _held(self, size: int) -> int:
+        """A number of values that there are."""
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise TypeError(f"size is a number of values, not {size!r}")
+        if not 1 <= size <= len(self):
+            raise ValueError(f"size must be from 1 to the {len(self)} values held, not {size}")
+        return size
 
     def queries(self, sizes: Sequence[int]) -> list[Any]:
         """The answers over several sizes, asked longest first, which shares the most work."""
