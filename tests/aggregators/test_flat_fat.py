@@ -35,6 +35,18 @@ def test_every_range(n: int, typed: bool) -> None:
             values[location] = value
 
 
+@pytest.mark.parametrize("op", [ops.collect, ops.sum.over(int)])
+def test_bytes_round_trip(op: ops.Operator) -> None:
+    tree = FlatFat(op, [3, 1, 4, 1, 5])
+    again = FlatFat.from_bytes(tree.to_bytes(), op)
+    again._check()
+    for one in (tree, again):
+        one.update([2], [9])
+    assert (len(again), again.range(1, 3)) == (5, tree.range(1, 3))
+    with pytest.raises(ValueError, match="cannot become a FlatFat of max"):
+        FlatFat.from_bytes(tree.to_bytes(), ops.max.over(int) if op.types else ops.max)
+
+
 def test_from_an_array() -> None:
     tree = FlatFat(ops.max, np.array([1.0, 4.0, 2.0]))
     assert tree.aggregate() == 4.0

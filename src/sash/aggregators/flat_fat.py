@@ -15,7 +15,7 @@ Node v has the children 2v and 2v + 1, the root is node 1, and location i is lea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from ..kernels.slots import (
     set_item,
 )
 from ..operators.contract import Operator, same
+from .snapshot import as_told, check_told, describe, open_bytes, seal
 
 __all__ = ["FlatFat"]
 
@@ -252,6 +253,21 @@ class FlatFat:
         if not 0 <= location < self._count:
             raise IndexError(f"location {location} is not one of 0 … {self._count - 1}")
         return location
+
+    def to_bytes(self) -> bytes:
+        """The whole tree as bytes, with a version and a checksum."""
+        return seal((*describe(self, self._core), str(self._count)), self._core.dump())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, operator: Operator) -> Self:
+        """The tree again, from what `to_bytes` gave and the same operator."""
+        said, body = open_bytes(data)
+        made = cls.__new__(cls)
+        made._core = make_core(cls._kernel, as_told(said, operator), 1)
+        made._count = int(said[4]) if len(said) > 4 else 0
+        check_told(said, (*describe(made, made._core), str(made._count)))
+        made._core.restore(body)
+        return made
 
     def _check(self) -> None:
         """Raise AssertionError if an inner node is not the aggregate of its children."""
