@@ -94,13 +94,10 @@ class FlatFatFifo(InOrder):
     def _resize(self, capacity: int) -> None:
         core = self._core
         old = core.get(CAPACITY)
-        blocks, at, end = [], core.get(START), core.get(END)
-        while at < end:
-            i, j = at & (old - 1), at & (capacity - 1)
-            n = min(end - at, old - i, capacity - j)
-            blocks.append((TREE + capacity + j, TREE + old + i, n))
-            at += n
-        core.resize(capacity, blocks)
+        leaves = [
+            (TREE + capacity + j, TREE + old + i, n) for j, i, n in core.places(old, capacity)
+        ]
+        core.resize(capacity, leaves)
         core.run.build(core.m)
 
     def _check(self) -> None:

@@ -425,13 +425,10 @@ class Reactive:
         core = self._core
         core.run.compact(core.m)
         old = core.get(CAPACITY)
-        blocks, at, end = [], core.get(START), core.get(END)
-        while at < end:
-            i, j = at & (old - 1), at & (capacity - 1)
-            n = min(end - at, old - i, capacity - j)
-            blocks.append((TREE + capacity + j, TREE + old + i, n))
-            at += n
-        core.resize(capacity, blocks)
+        leaves = [
+            (TREE + capacity + j, TREE + old + i, n) for j, i, n in core.places(old, capacity)
+        ]
+        core.resize(capacity, leaves)
         core.run.settle(core.m)
 
     def _shrink(self) -> None:

@@ -67,7 +67,6 @@ _INLINE = (
     "carry",
     "spread_left",
     "spread_right",
-    "insert",
     "evict_oldest",
     "query",
     "fix_own_here",

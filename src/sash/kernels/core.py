@@ -71,13 +71,19 @@ class Core:
         capacity, so that each position is again at its place."""
         scratch, each = self.kernel.scratch, self.kernel.each
         blocks = [(0, 0, scratch)] if scratch else []
-        at, end = self.get(START), self.get(END)
+        for j, i, n in self.places(old, new):
+            blocks.append((scratch + each * j, scratch + each * i, each * n))
+        return blocks
+
+    def places(self, old: int, new: int) -> list[tuple[int, int, int]]:
+        """Runs of places (new one, old one, how many) of the elements, for two capacities."""
+        runs, at, end = [], self.get(START), self.get(END)
         while at < end:
             i, j = at & (old - 1), at & (new - 1)
             n = min(end - at, old - i, new - j)
-            blocks.append((scratch + each * j, scratch + each * i, each * n))
+            runs.append((j, i, n))
             at += n
-        return blocks
+        return runs
 
 
 class BufferCore(Core):
