@@ -36,6 +36,10 @@ RULES = {
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
     "kernels/native.py": Rule(("numba", "llvmlite")),
     "aggregators/": Rule(("sash.kernels", "sash.operators", "numpy")),
+    "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
+    "query/": Rule(("sash.operators", "sash.windows"), inside=("sash.engine", "pyarrow")),
+    "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
+    "engine/": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("polars",)),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
@@ -149,6 +153,8 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("operators/x.py", "if TYPE_CHECKING:\n    pass\nelse:\n    import datasketches")
     assert not ok("operators/x.py", "class A:\n    import datasketches")
     assert not ok("windows/x.py", "from ..operators import contract")
+    assert not ok("query/x.py", "from ..engine import batch")
+    assert not ok("engine/x.py", "def f():\n    import pyspark")
     assert not ok("kernels/x.py", "from numba import njit")
     assert not ok("kernels/x.py", "import_module('numba')")
     assert not ok("operators/x.py", "import_module('..kernels', __package__)")

@@ -17,8 +17,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import operators
+from . import operators, query
 from .operators import Operator, operator
+from .query import Aggregate, Query, aggregate
+from .windows import sliding, tumbling
 
 if TYPE_CHECKING:
     from . import aggregators, testing
@@ -27,19 +29,27 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Aggregate",
     "InterpretedWarning",
     "Operator",
+    "Query",
     "__version__",
+    "aggregate",
     "aggregators",
     "operator",
     "operators",
+    "sliding",
     "testing",
+    "tumbling",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the heavier parts when they are first asked for."""
-    if name in ("aggregators", "testing"):
+    """The functions that make aggregates, and the heavier parts when they are first asked for."""
+    if name in query.NAMES:
+        globals()[name] = made = query.named(name)
+        return made
+    if name in ("aggregators", "testing", "spark"):
         return import_module(f".{name}", __name__)
     if name == "InterpretedWarning":
         return import_module(".kernels.program", __name__).InterpretedWarning

@@ -56,6 +56,8 @@ _WORDS = {
     "drop": "{0}.slots[{1}] = _identity",
     "lift": "{0}.slots[{1}] = lift({2}, {3})",
     "lower": "{2}[{3}] = lower({0}.slots[{1}])",
+    "load": "{0}.slots[{1}] = {2}[{3}]",
+    "store": "{2}[{3}] = {0}.slots[{1}]",
     "link": "{0}.links[{1}]",
     "set_link": "{0}.links[{1}] = {2}",
     "word": "{0}.slots[{1}]",

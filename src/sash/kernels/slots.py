@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 Memory: TypeAlias = Any  # an address for compiled kernels, an object for others
 Columns: TypeAlias = Any  # the input columns
 Outputs: TypeAlias = Any  # where answers go
+Partials: TypeAlias = Any  # an array of partials outside the memory
 
 #: Header fields that every kernel has.  Positions in the stream only ever grow: an element
 #: at position p of a window with room for CAPACITY (a power of two) has p & (CAPACITY - 1)
@@ -94,6 +95,16 @@ def lift(m: Memory, dst: int, columns: Columns, row: int) -> None:
 
 def lower(m: Memory, src: int, outputs: Outputs, row: int) -> None:
     """One row of the output = the answer of slot[src]."""
+    _declared()
+
+
+def load(m: Memory, dst: int, partials: Partials, row: int) -> None:
+    """slot[dst] = a partial out of an array of them."""
+    _declared()
+
+
+def store(m: Memory, src: int, partials: Partials, row: int) -> None:
+    """A partial in an array of them = slot[src]."""
     _declared()
 
 

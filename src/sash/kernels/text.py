@@ -88,6 +88,8 @@ def words_text(
         "def set_item(array, i, value): store_i(array + 8 * i, value)",
         "def drop(m, dst): pass",
         "def copy(m, dst, src):\n    copy_words(slot(m, dst), slot(m, src))",
+        f"def load(m, dst, p, i):\n    copy_words(slot(m, dst), p + {8 * layout.words} * i)",
+        f"def store(m, src, p, i):\n    copy_words(p + {8 * layout.words} * i, slot(m, src))",
         _copy_words(layout),
     ]
     for role in ("combine", "inverse"):

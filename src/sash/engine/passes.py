@@ -1,0 +1,212 @@
+"""One operator's pass over groups of events or slices, as seen from Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array, Table, answers_from_columns, read
+from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.slots import CAPACITY
+from ..query.plan import Group
+from ..slicing.slices import EVERY, OFFSET, REST, SIZE
+from ..windows import Sliding
+from .sweep import CHANGES, SWEEP
+
+__all__ = ["Pass", "Windows"]
+
+
+@dataclass
+class Windows:
+    """Windows that were given: the group and start of each, whether the window before it
+    was empty, and its answers by name."""
+
+    groups: Array
+    starts: Array
+    fresh: Array
+    values: dict[str, pa.Array]
+
+
+class Pass:
+    """The sweep kernel for one group of aggregates over one window."""
+
+    def __init__(
+        self, group: Group, window: Sliding, types: dict[str, Any], *, changes: bool = False
+    ) -> None:
+        self.group = group
+        self.window = window
+        self.changes = changes
+        self._types = types
+        self._core: BufferCore | ObjectCore = make_core(SWEEP, group.operator, 8)
+        self._specify()
+
+    def _specify(self) -> None:
+        header, window = self._core.header, self.window
+        header[SIZE], header[EVERY] = window.size, window.every
+        header[OFFSET], header[REST] = window.offset, window.rest
+        header[CHANGES] = self.changes
+
+    def _reserve(self, slices: int) -> None:
+        """Room for so many slices in the queue."""
+        capacity = 1 << max(3, int(slices).bit_length())
+        if capacity > self._core.get(CAPACITY):
+            self._core = make_core(SWEEP, self.group.operator, capacity)
+            self._specify()
+
+    def columns(self, table: pa.Table) -> Table:
+        """The columns this group reads."""
+        arrays = tuple(_one_array(table.column(c)) for c in self.group.columns)
+        return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
+
+    def windows_of_events(
+        self, columns: Table, rows: Array, times: Array, bounds: Array
+    ) -> Windows:
+        """The windows of groups of events, which are in order of time."""
+        most = int(np.diff(bounds).max(initial=0))
+        self._reserve(min(most, 2 * (self.window.size // self.window.every) + 4))
+        core = self._core
+        count = len(bounds) - 1
+        kept_rows, at_rows = core.integers(rows)
+        kept_times, at_times = core.integers(times)
+        kept_bounds, at_bounds = core.integers(bounds)
+        wanted = core.run.count_windows(core.m, at_times, at_bounds, count)
+        if self.changes:
+            wanted = min(wanted, 2 * len(rows) + count)
+        kept, handle = core.take(columns)
+        out = _Out(core, wanted)
+        made = core.run.windows_of_events(
+            core.m, handle, at_rows, at_times, at_bounds, count, *out.handles
+        )
+        del kept, kept_rows, kept_times, kept_bounds
+        return self._windows(out, made)
+
+    def windows_of_slices(
+        self, partials: Any, slices: Array, bounds: Array, first: Array, last: Array
+    ) -> Windows:
+        """The windows from `first` to `last` of groups of slices."""
+        self._reserve(int(np.diff(bounds).max(initial=0)) + 1)
+        core = self._core
+        count = len(bounds) - 1
+        kept = [core.integers(a) for a in (slices, bounds, first, last)]
+        held, at = _partials_handle(core, partials)
+        wanted = int(((last - first) // self.window.every + 1).clip(0).sum())
+        if self.changes:
+            wanted = min(wanted, 2 * len(slices) + count)
+        out = _Out(core, wanted)
+        made = core.run.windows_of_slices(core.m, at, *(h for _, h in kept), count, *out.handles)
+        del held, kept
+        return self._windows(out, made)
+
+    def slices_of_events(
+        self, columns: Table, rows: Array, times: Array, bounds: Array
+    ) -> tuple[Array, Array, Any]:
+        """The slices of groups of events: the group and start of each, and its partial."""
+        core = self._core
+        kept_rows, at_rows = core.integers(rows)
+        kept_times, at_times = core.integers(times)
+        kept_bounds, at_bounds = core.integers(bounds)
+        kept, handle = core.take(columns)
+        groups, at_groups = _empty(core, len(rows))
+        starts, at_starts = _empty(core, len(rows))
+        partials, at_partials = _empty_partials(core, len(rows))
+        made = core.run.slices_of_events(
+            core.m,
+            handle,
+            at_rows,
+            at_times,
+            at_bounds,
+            len(bounds) - 1,
+            at_groups,
+            at_starts,
+            at_partials,
+        )
+        del kept, kept_rows, kept_times, kept_bounds
+        return np.asarray(groups[:made]), np.asarray(starts[:made]), partials[:made]
+
+    def _windows(self, out: _Out, made: int) -> Windows:
+        return Windows(
+            np.asarray(out.groups[:made], dtype=np.int64),
+            np.asarray(out.starts[:made], dtype=np.int64),
+            np.asarray(out.fresh[:made], dtype=np.int64),
+            self._values(out, made),
+        )
+
+    def _values(self, out: _Out, made: int) -> dict[str, pa.Array]:
+        """The answers by name, in the types the result has for them."""
+        names, core = self.group.names, self._core
+        if isinstance(core, BufferCore) and core.layout.answers:
+            columns = [
+                (data[:made], None if valid is None else valid[:made])
+                for data, valid in out.kept[0]
+            ]
+            # one call a field takes its columns off the list
+            return {
+                name: _as(answers_from_columns(a, columns, "arrow"), self._types[name])
+                for name, (_, a) in zip(names, core.layout.answer.fields, strict=True)
+            }
+        rows = out.kept[:made]
+        return {
+            name: _from_objects([r[i] for r in rows], self._types[name], part.operator.fields)
+            for i, (name, part) in enumerate(zip(names, self.group.operator.parts, strict=True))
+        }
+
+
+class _Out:
+    """Where a kernel writes windows."""
+
+    def __init__(self, core: BufferCore | ObjectCore, rows: int) -> None:
+        self.kept, at = core.outputs(rows)
+        self.groups, at_groups = _empty(core, rows)
+        self.starts, at_starts = _empty(core, rows)
+        self.fresh, at_fresh = _empty(core, rows)
+        self.handles = (at, at_groups, at_starts, at_fresh)
+
+
+def _empty(core: BufferCore | ObjectCore, rows: int) -> tuple[Any, Any]:
+    """Integers that a kernel writes, and their handle."""
+    return core.integers(np.empty(rows, dtype=np.int64))
+
+
+def _empty_partials(core: BufferCore | ObjectCore, rows: int) -> tuple[Any, Any]:
+    if isinstance(core, ObjectCore):
+        made: list[Any] = [None] * rows
+        return made, made
+    words, at = core.integers(np.empty(rows * core.width, dtype=np.int64))
+    return words.reshape(rows, core.width), at
+
+
+def _partials_handle(core: BufferCore | ObjectCore, partials: Any) -> tuple[Any, Any]:
+    if isinstance(core, ObjectCore):
+        return partials, partials
+    return core.integers(partials.reshape(-1))
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    made = column.combine_chunks()
+    if isinstance(made, pa.ChunkedArray):  # Arrow gives one chunk as it is
+        made = made.chunk(0) if made.num_chunks else pa.array([], type=made.type)
+    if pa.types.is_dictionary(made.type):
+        made = made.dictionary_decode()
+    return made
+
+
+def _as(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
+    return values if wanted is None or values.type == wanted else values.cast(wanted)
+
+
+def _from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> pa.Array:
+    """Answers that are Python values."""
+    first = next((x for x in items if x is not None), None)
+    if wanted is None and fields and isinstance(first, tuple):
+        columns = [
+            _from_objects([None if x is None else x[i] for x in items], None, ())
+            for i in range(len(first))
+        ]
+        mask = pa.array([x is None for x in items])
+        return pa.StructArray.from_arrays(columns, names=list(fields), mask=mask)
+    if isinstance(first, np.ndarray):
+        items = [None if x is None else x.tolist() for x in items]
+    return pa.array(items, type=wanted, from_pandas=False)

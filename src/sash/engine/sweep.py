@@ -1,0 +1,244 @@
+"""From slices to windows: one pass over the slices of each group, oldest first.
+
+A group is what belongs to one key (or a stretch of time of one).  Its slices go through two stacks
+in one queue; a window is given when a slice comes that is not in it any more.  Each slice
+is inserted and evicted once, each window asked for once, so that the cost is one per
+event and one per row given, whatever size/slide is.
+
+Slices are made from events on the way (`windows_of_events`), or were made before
+(`windows_of_slices`); `slices_of_events` stops half-way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..aggregators.two_stacks_lite import BACK, MID, evict, flip, query
+from ..kernels.program import Kernel
+from ..kernels.slots import (
+    CAPACITY,
+    END,
+    START,
+    Columns,
+    Memory,
+    Outputs,
+    Partials,
+    clear,
+    combine,
+    get,
+    item,
+    link,
+    load,
+    lower,
+    put,
+    set_item,
+    set_link,
+    store,
+)
+from ..slicing.slices import (
+    EVERY,
+    SIZE,
+    SLICES,
+    first_start,
+    gather,
+    last_start,
+    slice_end,
+    slice_start,
+)
+
+__all__ = ["CHANGES", "LAST", "SWEEP", "UNBOUNDED"]
+
+#: Header fields: the next window to give; the last that is known to hold something; whether only
+#: windows whose content differs from the one before are wanted; the last window wanted.
+NEXT, COVERED, CHANGES, LAST = 8, 9, 10, 11
+NEW, RING = 2, 3  # slots: a row on its way into a slice, the slices
+UNBOUNDED = 2**62  # after all times
+
+
+def begin(m: Memory) -> None:
+    """An empty queue."""
+    put(m, START, get(m, END))
+    put(m, MID, get(m, END))
+    clear(m, BACK)
+    put(m, COVERED, -UNBOUNDED)
+    put(m, NEXT, -UNBOUNDED)
+
+
+def place(m: Memory) -> int:
+    """The slot for the next slice."""
+    return RING + (get(m, END) & (get(m, CAPACITY) - 1))
+
+
+def enter(m: Memory, start: int) -> None:
+    """The next slice, which is in its slot, comes in."""
+    at = place(m)
+    set_link(m, at, start)
+    combine(m, BACK, BACK, at)
+    if get(m, START) == get(m, END):
+        put(m, NEXT, max(get(m, NEXT), first_start(m, start)))
+    put(m, END, get(m, END) + 1)
+
+
+def fire(
+    m: Memory,
+    limit: int,
+    outputs: Outputs,
+    group: int,
+    groups: Any,
+    starts: Any,
+    fresh: Any,
+    row: int,
+) -> int:
+    """Give the windows that end by the limit and hold something; how many rows there are then.
+    The limit is the start of the next slice: windows that end later hold it."""
+    every = get(m, EVERY)
+    size = get(m, SIZE)
+    mask = get(m, CAPACITY) - 1
+    last = get(m, LAST)
+    w = get(m, NEXT)
+    while w + size <= limit and w <= last:
+        while get(m, START) < get(m, END) and link(m, RING + (get(m, START) & mask)) < w:
+            evict(m)
+        if get(m, START) == get(m, END):
+            break
+        lower(m, query(m), outputs, row)
+        set_item(groups, row, group)
+        set_item(starts, row, w)
+        set_item(fresh, row, 1 if w - every > get(m, COVERED) else 0)
+        row += 1
+        w += every
+        if get(m, CHANGES):
+            # the next that loses its oldest slice, or that holds the next one
+            w = max(w, last_start(m, link(m, RING + (get(m, START) & mask))) + every)
+            if limit < UNBOUNDED:
+                w = min(w, max(get(m, NEXT) + every, first_start(m, limit)))
+        put(m, NEXT, w)
+        put(m, COVERED, w - every)
+    return row
+
+
+def windows_of_events(
+    m: Memory,
+    columns: Columns,
+    rows: Any,
+    times: Any,
+    bounds: Any,
+    count: int,
+    outputs: Outputs,
+    groups: Any,
+    starts: Any,
+    fresh: Any,
+) -> int:
+    """The windows of `count` groups; group g has the rows from bounds[g] to bounds[g + 1], in order
+    of time.  Returns how many there are."""
+    made = 0
+    put(m, LAST, UNBOUNDED)
+    for g in range(count):
+        begin(m)
+        i = item(bounds, g)
+        n = item(bounds, g + 1)
+        while i < n:
+            start = slice_start(m, item(times, i))
+            made = fire(m, start, outputs, g, groups, starts, fresh, made)
+            i = gather(m, place(m), NEW, columns, rows, times, i, n, slice_end(m, start))
+            enter(m, start)
+        made = fire(m, UNBOUNDED, outputs, g, groups, starts, fresh, made)
+    return made
+
+
+def windows_of_slices(
+    m: Memory,
+    partials: Partials,
+    slices: Any,
+    bounds: Any,
+    first: Any,
+    last: Any,
+    count: int,
+    outputs: Outputs,
+    groups: Any,
+    starts: Any,
+    fresh: Any,
+) -> int:
+    """The windows from first[g] to last[g] of each group; its slices, by their starts, are those
+    from bounds[g] to bounds[g + 1].  A slice may be longer than the windows' edges would cut it, if
+    none of these windows starts or ends within it."""
+    made = 0
+    for g in range(count):
+        begin(m)
+        put(m, NEXT, item(first, g))
+        put(m, COVERED, item(first, g) - get(m, EVERY))
+        put(m, LAST, item(last, g))
+        for i in range(item(bounds, g), item(bounds, g + 1)):
+            start = item(slices, i)
+            made = fire(m, start, outputs, g, groups, starts, fresh, made)
+            load(m, place(m), partials, i)
+            enter(m, start)
+        made = fire(m, UNBOUNDED, outputs, g, groups, starts, fresh, made)
+    return made
+
+
+def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
+    """How many windows of these groups hold something."""
+    found = 0
+    for g in range(count):
+        before = -UNBOUNDED  # the last window counted
+        edge = -UNBOUNDED
+        for i in range(item(bounds, g), item(bounds, g + 1)):
+            if item(times, i) >= edge:
+                start = slice_start(m, item(times, i))
+                edge = slice_end(m, start)
+                last = last_start(m, start)
+                first = max(first_start(m, start), before + get(m, EVERY))
+                found += max(0, (last - first) // get(m, EVERY) + 1)
+                before = last
+    return found
+
+
+def slices_of_events(
+    m: Memory,
+    columns: Columns,
+    rows: Any,
+    times: Any,
+    bounds: Any,
+    count: int,
+    groups: Any,
+    starts: Any,
+    partials: Partials,
+) -> int:
+    """The slices of each group, with their starts.  Returns how many there are."""
+    made = 0
+    for g in range(count):
+        i = item(bounds, g)
+        n = item(bounds, g + 1)
+        while i < n:
+            start = slice_start(m, item(times, i))
+            i = gather(m, RING, NEW, columns, rows, times, i, n, slice_end(m, start))
+            store(m, RING, partials, made)
+            set_item(groups, made, g)
+            set_item(starts, made, start)
+            made += 1
+    return made
+
+
+#: The kernel; its memory is filled by `Sweep` in `engine.passes`.
+SWEEP = Kernel(
+    "sweep",
+    (
+        *SLICES,
+        flip,
+        evict,
+        query,
+        begin,
+        place,
+        enter,
+        fire,
+        windows_of_events,
+        windows_of_slices,
+        count_windows,
+        slices_of_events,
+    ),
+    ("windows_of_events", "windows_of_slices", "count_windows", "slices_of_events"),
+    scratch=3,
+    link=True,
+    constants=(("RING", RING),),
+)

@@ -1,0 +1,94 @@
+"""Tables as they come from users, as Arrow, and results on their way back.
+
+The same kind comes back as went in.  A table is anything that speaks Arrow's C stream
+interface: pandas, Polars, DuckDB, Arrow itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..windows.sliding import LATEST
+
+__all__ = ["as_arrow", "as_given", "check_times", "times_of"]
+
+
+def as_arrow(table: Any, columns: list[str] | None = None) -> pa.Table:
+    """A table as Arrow."""
+    kind = type(table).__module__.split(".")[0]
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    elif kind == "pandas" and type(table).__name__ == "DataFrame":
+        kept = table if columns is None else table[[c for c in columns if c in table.columns]]
+        table = pa.Table.from_pandas(kept, preserve_index=False)  # NaN becomes null
+    elif not isinstance(table, pa.Table):
+        if isinstance(table, dict) or hasattr(table, "__arrow_c_stream__"):
+            table = pa.table(table)
+        elif hasattr(table, "collect") and kind == "polars":
+            table = pa.table(table.collect())
+        else:
+            raise TypeError(
+                "a table is a pandas or Polars DataFrame, an Arrow table, or anything with "
+                f"__arrow_c_stream__, not {type(table).__name__}"
+            )
+    return table.cast(_plain(table.schema))
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Views as what they are views of."""
+    plain = []
+    for field in schema:
+        if pa.types.is_string_view(field.type):
+            field = field.with_type(pa.large_string())
+        elif pa.types.is_binary_view(field.type):
+            field = field.with_type(pa.large_binary())
+        plain.append(field)
+    return pa.schema(plain)
+
+
+def as_given(result: pa.Table, like: Any) -> Any:
+    """A result as the kind of table that was given."""
+    kind = type(like).__module__.split(".")[0]
+    if kind == "pandas":
+        return result.to_pandas()
+    if kind == "polars":
+        import polars
+
+        return polars.from_arrow(result)
+    return result
+
+
+def times_of(column: pa.Array) -> tuple[Array, Array]:
+    """A time column in int64 microseconds, and which rows cannot be used: a null, or a time beyond
+    what windows can be counted to."""
+    given, scale = column.type, 1
+    if pa.types.is_timestamp(given):
+        scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": -1_000}[given.unit]
+    plain = column.cast(pa.int64()).fill_null(LATEST).to_numpy(zero_copy_only=False)
+    if scale < 0:
+        plain = np.floor_divide(plain, -scale)
+        if column.null_count:
+            plain[~np.asarray(column.is_valid())] = LATEST
+        scale = 1
+    limit = LATEST // scale
+    bad = (plain >= limit) | (plain <= -limit)
+    if scale > 1:
+        plain = np.where(bad, 0, plain) * scale
+    return np.ascontiguousarray(plain, dtype=np.int64), bad
+
+
+def check_times(name: str, column: pa.Array, bad: Array) -> None:
+    """Refuse a table with times that cannot be used, before any work."""
+    if not bad.any():
+        return
+    row = int(np.flatnonzero(bad)[0])
+    found = column[row].as_py() if not pa.types.is_timestamp(column.type) else str(column[row])
+    what = "is null" if not column[row].is_valid else f"is {found}, out of range"
+    raise ValueError(
+        f"row {row}: its time, in column {name!r}, {what} ({int(bad.sum())} such row(s)); leave "
+        f"out such rows first"
+    )

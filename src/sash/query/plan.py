@@ -1,0 +1,154 @@
+"""A query tied to the types of a table: which operators run over which columns, and what the
+columns of the result are.
+
+Aggregates over numbers, times and bools run compiled, all together in one partial; those over
+anything else run on Python objects, together as well.  Aggregates that are computed from the same
+partial share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from ..operators.contract import Operator, Part, _join
+from .aggregates import Aggregate
+from .query import Query
+
+__all__ = ["Group", "Plan", "column_type", "make_plan"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Aggregates that run as one operator."""
+
+    names: tuple[str, ...]  # of the result's columns
+    columns: tuple[str, ...]  # that are read
+    operator: Operator  # tied to the columns' types
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A query for one schema."""
+
+    query: Query
+    schema: pa.Schema  # of the columns that are read
+    groups: tuple[Group, ...]
+    types: dict[str, pa.DataType | None]  # of the result's values; None where only answers tell
+
+    @property
+    def keys(self) -> list[pa.Field]:
+        return [self.schema.field(name) for name in self.query.by]
+
+    @cached_property
+    def time_type(self) -> pa.DataType:
+        return self.schema.field(self.query.time).type
+
+
+def make_plan(query: Query, schema: pa.Schema) -> Plan:
+    """The plan, or an error that says what is wrong with the table's columns."""
+    fields = {}
+    for name in query.columns:
+        at = schema.get_all_field_indices(name)
+        if len(at) != 1:
+            have = ", ".join(schema.names) or "none"
+            told = "is there more than once" if at else "is not there"
+            raise KeyError(f"the query reads column {name!r}, which {told}; the table has: {have}")
+        fields[name] = schema.field(at[0])
+    _check_time(query.time, fields[query.time].type)
+    typed: list[tuple[str, Aggregate]] = []
+    objects: list[tuple[str, Aggregate]] = []
+    types: dict[str, pa.DataType | None] = {}
+    for name, chosen in query.select.items():
+        read = _reads(chosen, query.time)
+        given = [fields[c].type for c in read]
+        try:
+            tied = chosen.operator.over(*map(column_type, given))
+        except TypeError as error:
+            raise TypeError(f"{name} = {chosen}: {error}") from None
+        compiled = tied.compile and tied.shape != "object"
+        (typed if compiled else objects).append((name, chosen))
+        types[name] = result_type(chosen, given)
+    groups = [_group(query, part, fields) for part in (typed, objects) if part]
+    return Plan(query, pa.schema(fields.values()), tuple(groups), types)
+
+
+def _reads(chosen: Aggregate, time: str) -> tuple[str, ...]:
+    """The columns an aggregate reads; what only counts rows reads their times."""
+    return chosen.columns or (time,)
+
+
+def _group(
+    query: Query, chosen: Sequence[tuple[str, Aggregate]], fields: dict[str, pa.Field]
+) -> Group:
+    columns = tuple(dict.fromkeys(c for _, a in chosen for c in _reads(a, query.time)))
+    parts = tuple(
+        Part(a.operator, tuple(columns.index(c) for c in _reads(a, query.time))) for _, a in chosen
+    )
+    joined = _join(parts, len(columns), name=", ".join(name for name, _ in chosen))
+    types = [column_type(fields[c].type) for c in columns]
+    return Group(tuple(name for name, _ in chosen), columns, joined.over(*types))
+
+
+def _check_time(name: str, given: pa.DataType) -> None:
+    if pa.types.is_timestamp(given) or pa.types.is_integer(given):
+        return
+    raise TypeError(
+        f"the time column {name!r} has type {given}; it must hold timestamps, or whole numbers of "
+        "microseconds since 1970"
+    )
+
+
+def column_type(given: pa.DataType) -> str:
+    """What operators call the type of an Arrow column."""
+    if pa.types.is_boolean(given):
+        return "bool"
+    if pa.types.is_integer(given):
+        return "int64"
+    if pa.types.is_floating(given):
+        return "float64"
+    if pa.types.is_timestamp(given):
+        return "timestamp"
+    return "object"
+
+
+#: Whose answers are values of a column: the first they read, or the second.
+_LIKE = {"max": 0, "min": 0, "first": 0, "last": 0, "nth_youngest": 0}
+_LIKE |= {"arg_max": 1, "arg_min": 1, "concat": 0}
+_LISTS = ("collect", "collect_distinct", "first_n", "last_n")
+_COUNTS = ("count", "count_distinct", "max_count", "min_count")
+_FLOATS = [
+    "mean",
+    "geometric_mean",
+    "product",
+    "stddev",
+    "variance",
+    "population_stddev",
+    "population_variance",
+    "hll",
+]
+
+
+def result_type(chosen: Aggregate, given: Sequence[pa.DataType]) -> pa.DataType | None:
+    """The Arrow type of an aggregate's answers, or None if only the answers tell."""
+    if chosen.returns is not None:
+        return chosen.returns
+    name = chosen.operator.name
+    if name in _LIKE:
+        return given[_LIKE[name]]
+    if name in _LISTS:
+        return pa.list_(given[0])
+    if name in _COUNTS:
+        return pa.int64()
+    if name in _FLOATS:
+        return pa.float64()
+    if name in ("sum", "sum_of_squares", "span"):
+        kind = column_type(given[0])
+        if kind == "float64":
+            return pa.float64()
+        if kind in ("int64", "bool"):
+            return pa.int64()
+    return None

@@ -1,0 +1,126 @@
+"""A query: aggregates over columns, a window, and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..windows import Sliding
+from .aggregates import Aggregate
+
+if TYPE_CHECKING:
+    from ..engine.stream import Stream
+
+__all__ = ["RESERVED", "Query"]
+
+#: Names that results have for themselves.
+RESERVED = ("window", "window_start", "window_end", "revision")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """What to compute, over which windows, for each of which keys.
+
+    `time` names the column with the events' times.  `by` names the key columns, if any.  `select`
+    has an aggregate for each column of the result.  `where` is an Arrow expression
+    (`pyarrow.compute.field("x") > 0`) that rows must satisfy.  `tie` names a column that puts
+    events of one time in order where arrival does not, as on Spark.  With `emit="changes"` a
+    window is given only if its values differ from those of the same key's window before it.
+
+    >>> import sash
+    >>> q = sash.Query(
+    ...     time="ts",
+    ...     by=["origin"],
+    ...     window=sash.sliding("3 hours", "1 minute"),
+    ...     select={"n": sash.count(), "worst": sash.max("delay")},
+    ... )
+    >>> q.select["worst"]
+    max('delay')
+    """
+
+    time: str
+    window: Sliding
+    select: Mapping[str, Aggregate]
+    by: Sequence[str] = ()
+    where: Any = None
+    tie: str | None = None
+    emit: str = "all"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.time, str):
+            raise TypeError(f"time is the name of a column, not {self.time!r}")
+        if not isinstance(self.window, Sliding):
+            raise TypeError(
+                f"window is one of sash.sliding(…) and sash.tumbling(…), not {self.window!r}"
+            )
+        by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
+        object.__setattr__(self, "by", by)
+        self._check_select()
+        for name in by:
+            if not isinstance(name, str):
+                raise TypeError(f"by has the names of columns, not {name!r}")
+        names = [*by, *self.select]
+        for name in names:
+            if name in RESERVED:
+                raise ValueError(f"a result has {name!r} of its own; choose another name")
+            if names.count(name) > 1:
+                raise ValueError(f"{name!r} would be in the result twice; choose another name")
+        if self.emit not in ("all", "changes"):
+            raise ValueError(f"emit is 'all' or 'changes', not {self.emit!r}")
+        if self.tie is not None and not isinstance(self.tie, str):
+            raise TypeError(f"tie is the name of a column, not {self.tie!r}")
+        if self.where is not None:
+            from pyarrow.compute import Expression
+
+            if not isinstance(self.where, Expression):
+                raise TypeError(
+                    "where is an Arrow expression such as pyarrow.compute.field('x') > 0, not "
+                    f"{self.where!r}"
+                )
+
+    def _check_select(self) -> None:
+        if not isinstance(self.select, Mapping) or not self.select:
+            raise TypeError(
+                "select has a name and an aggregate for each column of the result, such as "
+                f"{{'n': sash.count()}}, not {self.select!r}"
+            )
+        for name, chosen in self.select.items():
+            if not isinstance(name, str):
+                raise TypeError(f"select has text for names, not {name!r}")
+            if isinstance(chosen, Aggregate):
+                continue
+            raise TypeError(
+                f"select has {chosen!r} for {name!r}, which is no aggregate; give one such as "
+                "sash.max('x'), or sash.aggregate(operator, 'x') for an operator of your own"
+            )
+        object.__setattr__(self, "select", dict(self.select))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that the query reads, each once: time, keys, tie, and what is selected;
+        those of `where` come on top."""
+        read = [self.time, *self.by, *([self.tie] if self.tie else [])]
+        read += [c for a in self.select.values() for c in a.columns]
+        return tuple(dict.fromkeys(read))
+
+    def run(self, table: Any) -> Any:
+        """The results over a whole table (pandas, Polars or Arrow, rows in any order), as the
+        same kind of table, ordered by keys, then window.
+
+        >>> import pyarrow as pa, sash
+        >>> q = sash.Query(
+        ...     time="t", window=sash.sliding("4 us", "2 us"), select={"n": sash.count()}
+        ... )
+        >>> q.run(pa.table({"t": [1, 2, 6]}))["n"].to_pylist()
+        [1, 2, 1, 1, 1]
+        """
+        from ..engine.batch import run
+
+        return run(self, table)
+
+    def stream(self, lateness: Any = 0, mode: str = "final", early: bool = False) -> Stream:
+        """The query over a stream that is fed batch by batch; see `sash.engine.stream`."""
+        from ..engine.stream import Stream
+
+        return Stream(self, lateness=lateness, mode=mode, early=early)

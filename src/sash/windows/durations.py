@@ -1,0 +1,90 @@
+"""Lengths of time, as users write them."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any
+
+__all__ = ["duration", "duration_text"]
+
+_UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_SHORT = {"us": "microsecond", "µs": "microsecond", "ms": "millisecond", "s": "second"}
+_SHORT |= {"sec": "second", "min": "minute", "m": "minute", "h": "hour", "d": "day", "w": "week"}
+_UNEVEN = {"month", "quarter", "year", "mon", "y", "decade", "century"}
+_TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)\s*(?:,|and\b)?", re.IGNORECASE)
+
+
+def duration(given: Any, what: str = "a duration") -> int:
+    """A length of time in microseconds, from text, a timedelta, or microseconds.
+
+    >>> duration("1 hour 30 minutes") == duration("1.5h") == 5_400_000_000
+    True
+    >>> duration("1 month")
+    Traceback (most recent call last):
+    ...
+    ValueError: a duration of '1 month': months are not all of one length; say it in days or weeks
+    """
+    if isinstance(given, timedelta):
+        return (given.days * 86_400 + given.seconds) * 1_000_000 + given.microseconds
+    if isinstance(given, int) and not isinstance(given, bool):
+        return given
+    if not isinstance(given, str):
+        raise TypeError(
+            f"{what} is text such as '90 seconds' or '1 hour 30 minutes', a timedelta, or a whole "
+            f"number of microseconds, not {given!r}"
+        )
+    total, at = Fraction(0), 0
+    text = given.strip()
+    if text.lower().startswith("interval "):
+        text = text[len("interval ") :]
+    while at < len(text):
+        term = _TERM.match(text, at)
+        if term is None:
+            raise ValueError(f"{what} of {given!r} is not understood; write it as '90 seconds'")
+        total += Fraction(term[1]) * _unit(term[2].lower(), given, what)
+        at = term.end()
+    if not text:
+        raise ValueError(f"{what} is empty; write it as '90 seconds'")
+    if total.denominator != 1:
+        raise ValueError(f"{what} of {given!r} is no whole number of microseconds")
+    return int(total)
+
+
+def _unit(name: str, given: str, what: str) -> int:
+    long = _SHORT.get(name, name)
+    singular = long[:-1] if long.endswith("s") and long not in _UNITS else long
+    if singular in _UNEVEN:
+        raise ValueError(
+            f"{what} of {given!r}: {singular}s are not all of one length; say it in days or weeks"
+        )
+    if singular not in _UNITS:
+        raise ValueError(f"{what} of {given!r}: {name!r} is none of {', '.join(_UNITS)}")
+    return _UNITS[singular]
+
+
+def duration_text(micros: int) -> str:
+    """A length of time as a person would say it.
+
+    >>> duration_text(5_400_000_000)
+    '1 hour 30 minutes'
+    """
+    if micros == 0:
+        return "0 seconds"
+    rest, parts = abs(micros), []
+    for unit, size in reversed(_UNITS.items()):
+        if unit == "week":
+            continue
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {unit}{'s' if count != 1 else ''}")
+    return ("-" if micros < 0 else "") + " ".join(parts)
