@@ -16,34 +16,33 @@ from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from .keys import by_group, key_codes
 from .passes import Pass, Windows
-from .tables import as_arrow, as_given, check_times, times_of
+from .tables import as_arrow, as_given, check_times, flat, times_of
 
-__all__ = ["results", "run"]
+__all__ = ["compute", "results", "run"]
 
 
 def run(query: Query, table: Any) -> Any:
     """The results over a whole table, as the same kind of table."""
     given = as_arrow(table)
     plan = make_plan(query, given.schema)
+    return as_given(results(plan, *compute(plan, given)), table)
+
+
+def compute(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Windows]:
+    """The keys in a table, and the windows of each."""
+    query = plan.query
     if query.where is not None:
-        given = given.filter(query.where)
-    given = given.select(list(query.columns))
-    column = _flat(given.column(query.time))
+        table = table.filter(query.where)
+    table = table.select([f.name for f in plan.schema])
+    column = flat(table.column(query.time))
     times, bad = times_of(column)
     check_times(query.time, column, bad)
     del column, bad
-    codes, keys = key_codes([_flat(given.column(c)) for c in query.by], given.num_rows)
+    codes, keys = key_codes([flat(table.column(f.name)) for f in plan.keys], table.num_rows)
     groups = len(keys[0]) if keys else 1
-    rows, bounds = by_group(codes, groups, in_time(times, query, given))
+    rows, bounds = by_group(codes, groups, in_time(times, query, table))
     del codes
-    return as_given(results(plan, keys, _windows(plan, given, rows, times[rows], bounds)), table)
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    made = column.combine_chunks()
-    if isinstance(made, pa.ChunkedArray):
-        made = made.chunk(0) if made.num_chunks else pa.array([], type=made.type)
-    return made.dictionary_decode() if pa.types.is_dictionary(made.type) else made
+    return keys, _windows(plan, table, rows, times[rows], bounds)
 
 
 def in_time(times: Array, query: Query, table: pa.Table) -> Array | None:
@@ -79,13 +78,7 @@ def only_changes(windows: Windows) -> Windows:
     keep[1:] |= windows.groups[1:] != windows.groups[:-1]
     for values in windows.values.values():
         keep[1:] |= _differ(values)
-    at = pa.array(np.flatnonzero(keep))
-    return Windows(
-        windows.groups[keep],
-        windows.starts[keep],
-        windows.fresh[keep],
-        {name: values.take(at) for name, values in windows.values.items()},
-    )
+    return windows.where(keep)
 
 
 def _differ(values: pa.Array) -> Array:

@@ -15,6 +15,7 @@ from ..query.plan import Group
 from ..slicing.slices import EVERY, OFFSET, REST, SIZE
 from ..windows import Sliding
 from .sweep import CHANGES, SWEEP
+from .tables import flat
 
 __all__ = ["Pass", "Windows"]
 
@@ -28,6 +29,16 @@ class Windows:
     starts: Array
     fresh: Array
     values: dict[str, pa.Array]
+
+    def where(self, keep: Array) -> Windows:
+        """Some of them."""
+        at = pa.array(np.flatnonzero(keep))
+        return Windows(
+            self.groups[keep],
+            self.starts[keep],
+            self.fresh[keep],
+            {name: values.take(at) for name, values in self.values.items()},
+        )
 
 
 class Pass:
@@ -58,7 +69,7 @@ class Pass:
 
     def columns(self, table: pa.Table) -> Table:
         """The columns this group reads."""
-        arrays = tuple(_one_array(table.column(c)) for c in self.group.columns)
+        arrays = tuple(flat(table.column(c)) for c in self.group.columns)
         return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
 
     def windows_of_events(
@@ -93,6 +104,7 @@ class Pass:
         kept = [core.integers(a) for a in (slices, bounds, first, last)]
         held, at = _partials_handle(core, partials)
         wanted = int(((last - first) // self.window.every + 1).clip(0).sum())
+        wanted = min(wanted, core.run.count_windows(core.m, kept[0][1], kept[1][1], count))
         if self.changes:
             wanted = min(wanted, 2 * len(slices) + count)
         out = _Out(core, wanted)
@@ -182,15 +194,6 @@ def _partials_handle(core: BufferCore | ObjectCore, partials: Any) -> tuple[Any,
     if isinstance(core, ObjectCore):
         return partials, partials
     return core.integers(partials.reshape(-1))
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    made = column.combine_chunks()
-    if isinstance(made, pa.ChunkedArray):  # Arrow gives one chunk as it is
-        made = made.chunk(0) if made.num_chunks else pa.array([], type=made.type)
-    if pa.types.is_dictionary(made.type):
-        made = made.dictionary_decode()
-    return made
 
 
 def _as(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:

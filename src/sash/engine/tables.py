@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..windows.sliding import LATEST
 
-__all__ = ["as_arrow", "as_given", "check_times", "times_of"]
+__all__ = ["as_arrow", "as_given", "check_times", "flat", "tie_numbers", "times_of"]
 
 
 def as_arrow(table: Any, columns: list[str] | None = None) -> pa.Table:
@@ -62,6 +62,14 @@ def as_given(result: pa.Table, like: Any) -> Any:
     return result
 
 
+def flat(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array of plain values."""
+    made = column.combine_chunks()
+    if isinstance(made, pa.ChunkedArray):  # Arrow gives an empty one as it is
+        made = made.chunk(0) if made.num_chunks else pa.array([], type=made.type)
+    return made.dictionary_decode() if pa.types.is_dictionary(made.type) else made
+
+
 def times_of(column: pa.Array) -> tuple[Array, Array]:
     """A time column in int64 microseconds, and which rows cannot be used: a null, or a time beyond
     what windows can be counted to."""
@@ -79,6 +87,26 @@ def times_of(column: pa.Array) -> tuple[Array, Array]:
     if scale > 1:
         plain = np.where(bad, 0, plain) * scale
     return np.ascontiguousarray(plain, dtype=np.int64), bad
+
+
+def tie_numbers(column: pa.Array) -> Array:
+    """A tie column as int64 in the same order, null first, so that it can be kept beside times."""
+    given = column.type
+    if pa.types.is_floating(given):
+        plain = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
+        bits = plain.view(np.int64)
+        numbers: Array = bits ^ ((bits >> 63) & (2**63 - 1))
+    elif pa.types.is_boolean(given) or pa.types.is_integer(given):
+        numbers = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    elif pa.types.is_temporal(given):
+        whole = pa.int32() if given.bit_width == 32 else pa.int64()
+        numbers = column.cast(whole).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    else:
+        raise TypeError(
+            f"a tie column of {given} cannot be kept in a stream's state: use one of numbers or "
+            "times"
+        )
+    return np.where(np.asarray(column.is_valid()), numbers, -(2**63))
 
 
 def check_times(name: str, column: pa.Array, bad: Array) -> None:

@@ -230,6 +230,10 @@ class Operator:
 
         return write
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The operator for another process, without the kernels that are kept with it here."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
     def __repr__(self) -> str:
         return f"<operator {self.name}{'(' + ', '.join(self.types) + ')' if self.types else ''}>"
 

@@ -38,20 +38,21 @@ class Plan:
     schema: pa.Schema  # of the columns that are read
     groups: tuple[Group, ...]
     types: dict[str, pa.DataType | None]  # of the result's values; None where only answers tell
+    extra: tuple[str, ...] = ()  # columns that are keys besides those of the query
 
     @property
     def keys(self) -> list[pa.Field]:
-        return [self.schema.field(name) for name in self.query.by]
+        return [self.schema.field(name) for name in (*self.query.by, *self.extra)]
 
     @cached_property
     def time_type(self) -> pa.DataType:
         return self.schema.field(self.query.time).type
 
 
-def make_plan(query: Query, schema: pa.Schema) -> Plan:
+def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> Plan:
     """The plan, or an error that says what is wrong with the table's columns."""
     fields = {}
-    for name in query.columns:
+    for name in (*query.columns, *extra):
         at = schema.get_all_field_indices(name)
         if len(at) != 1:
             have = ", ".join(schema.names) or "none"
@@ -73,7 +74,7 @@ def make_plan(query: Query, schema: pa.Schema) -> Plan:
         (typed if compiled else objects).append((name, chosen))
         types[name] = result_type(chosen, given)
     groups = [_group(query, part, fields) for part in (typed, objects) if part]
-    return Plan(query, pa.schema(fields.values()), tuple(groups), types)
+    return Plan(query, pa.schema(fields.values()), tuple(groups), types, extra)
 
 
 def _reads(chosen: Aggregate, time: str) -> tuple[str, ...]:

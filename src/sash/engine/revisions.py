@@ -1,0 +1,125 @@
+"""Which revision of a window is given: how often late events have changed it.
+
+Kept for windows that were changed only, in tiles of their own beside the tree's: 64 windows each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .. import operators
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from .keys import key_codes
+from .passes import Windows
+from .tiles import BITS, LEVELS, Tile, decode_tile, encode_tile
+
+__all__ = ["Revisions"]
+
+_LEVEL = LEVELS  # in the store, above those of the tree
+_COUNT = operators.count.over(int)
+
+
+class Revisions:
+    """The numbers of revisions, for one query."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._window = plan.query.window
+        self._schema = pa.schema([f.with_name(str(i)) for i, f in enumerate(plan.keys)])
+
+    def number(
+        self, mark: Any, visit: Any, store: Any, windows: Windows, given: int, fixes: Any
+    ) -> tuple[Windows, Array, int]:
+        """Of the windows computed, those to give: new ones, and given ones that were changed; the
+        revision of each, and how many were given before."""
+        if fixes is None:
+            new = windows.where(windows.starts > given)
+            return new, np.zeros(len(new.groups), dtype=np.int64), 0
+        changed = self._changed(windows, visit.code_of(fixes.codes), fixes)
+        windows = windows.where(changed | (windows.starts > given))
+        old = windows.starts <= given
+        revisions = np.zeros(len(windows.groups), dtype=np.int64)
+        revisions[old] = self._count(
+            mark, visit.keys, store, windows.groups[old], windows.starts[old]
+        )
+        return windows, revisions, int(old.sum())
+
+    def _changed(self, windows: Windows, codes: Array, fixes: Any) -> Array:
+        """Which windows are in one of their key's ranges."""
+        every = self._window.every
+        base = int(min(windows.starts.min(initial=0), fixes.firsts.min()))
+        width = (int(max(windows.starts.max(initial=0), fixes.lasts.max())) - base) // every + 2
+        keys, at = np.unique(codes, return_inverse=True)
+        edges = np.zeros((len(keys), width + 1), dtype=np.int64)
+        np.add.at(edges, (at, (fixes.firsts - base) // every), 1)
+        np.add.at(edges, (at, (fixes.lasts - base) // every + 1), -1)
+        inside = np.cumsum(edges, axis=1) > 0
+        place = np.searchsorted(keys, windows.groups).clip(max=len(keys) - 1)
+        changed: Array = (keys[place] == windows.groups) & inside[
+            place, (windows.starts - base) // every
+        ]
+        return changed
+
+    def _count(
+        self, mark: Any, keys: list[pa.Array], store: Any, groups: Array, starts: Array
+    ) -> Array:
+        """Count one more revision of each of these windows."""
+        numbers = (starts - self._window.offset) // self._window.every
+        made = np.ones(len(groups), dtype=np.int64)
+        for tile in np.unique(numbers >> BITS).tolist():
+            here = np.flatnonzero(numbers >> BITS == tile)
+            made[here] = self._count_in(keys, store, tile, groups[here], numbers[here])
+            if tile not in mark.revised:
+                mark.revised.append(tile)
+        return made
+
+    def _count_in(
+        self, keys: list[pa.Array], store: Any, number: int, groups: Array, windows: Array
+    ) -> Array:
+        data = store.get(_LEVEL, number)
+        ones = np.ones(len(groups), dtype=np.int64)
+        places = windows & ((1 << BITS) - 1)
+        if data is None:
+            self._put(store, number, keys, groups, places, ones)
+            return ones
+        tile = decode_tile(data, self._schema, [_COUNT], [1])
+        old = len(tile.counts)
+        if keys:
+            both = [pa.concat_arrays([a, b]) for a, b in zip(tile.keys, keys, strict=True)]
+            codes, all_keys = key_codes(both, len(both[0]))
+        else:
+            codes, all_keys = np.zeros(old + 1, dtype=np.int64), []
+        pairs = np.concatenate([np.repeat(codes[:old], tile.counts), codes[old:][groups]])
+        pairs = (pairs << BITS) + np.concatenate([tile.at, places])
+        counts = np.concatenate([tile.partials[0][:, 0], ones])
+        found, at = np.unique(pairs, return_inverse=True)
+        total = np.zeros(len(found), dtype=np.int64)
+        np.add.at(total, at, counts)
+        self._put(store, number, all_keys, found >> BITS, found & ((1 << BITS) - 1), total)
+        return total[at[len(pairs) - len(groups) :]]
+
+    def _put(
+        self,
+        store: Any,
+        number: int,
+        keys: list[pa.Array],
+        groups: Array,
+        places: Array,
+        counts: Array,
+    ) -> None:
+        order = np.lexsort((places, groups))
+        found, first = np.unique(groups[order], return_index=True)
+        sizes = np.diff(np.append(first, len(order)))
+        kept = [k.take(pa.array(found)) for k in keys]
+        tile = Tile(kept, sizes, places[order], [counts[order].reshape(-1, 1)])
+        store.put(_LEVEL, number, encode_tile(tile, [_COUNT]))
+
+    def forget(self, mark: Any, store: Any, following: int) -> None:
+        """Windows before one are closed."""
+        alive = (following - self._window.offset) // self._window.every >> BITS
+        for number in [n for n in mark.revised if n < alive]:
+            store.drop(_LEVEL, number)
+            mark.revised.remove(number)

@@ -1,0 +1,75 @@
+"""Partials that belong together, combined: runs of an array of them, in a given order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels.columns import Array
+from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.program import Kernel
+from ..kernels.slots import Memory, Partials, combine, item, load, store
+from ..operators.contract import Operator
+
+__all__ = ["Runs"]
+
+SUM, NEW = 0, 1  # slots
+
+
+def fold_runs(
+    m: Memory, partials: Partials, order: Any, bounds: Any, count: int, out: Partials
+) -> None:
+    """out[r] = the partials order[bounds[r]] … order[bounds[r + 1] - 1] combined."""
+    for r in range(count):
+        i = item(bounds, r)
+        n = item(bounds, r + 1)
+        load(m, SUM, partials, item(order, i))
+        i += 1
+        while i < n:
+            load(m, NEW, partials, item(order, i))
+            combine(m, SUM, SUM, NEW)
+            i += 1
+        store(m, SUM, out, r)
+
+
+class Runs:
+    """Combines runs of an operator's partials, which are rows of words, or a list of objects."""
+
+    _kernel = Kernel("runs", (fold_runs,), ("fold_runs",), scratch=2)
+
+    def __init__(self, operator: Operator) -> None:
+        self._core: BufferCore | ObjectCore = make_core(self._kernel, operator, 1)
+
+    @property
+    def width(self) -> int:
+        """How many words a partial has; 0 if it is an object."""
+        return 0 if isinstance(self._core, ObjectCore) else self._core.width
+
+    def fold(self, partials: Any, order: Array, bounds: Array) -> Any:
+        """One partial for each run; none of them may be empty."""
+        core, count = self._core, len(bounds) - 1
+        kept_order, at_order = core.integers(order)
+        kept_bounds, at_bounds = core.integers(bounds)
+        if isinstance(core, ObjectCore):
+            out: Any = [None] * count
+            core.run.fold_runs(core.m, partials, at_order, at_bounds, count, out)
+            return out
+        kept, at = core.integers(partials.reshape(-1))
+        made, at_made = core.integers(np.empty(count * core.width, dtype=np.int64))
+        core.run.fold_runs(core.m, at, at_order, at_bounds, count, at_made)
+        del kept, kept_order, kept_bounds
+        return made.reshape(count, core.width)
+
+    def take(self, partials: Any, order: Array) -> Any:
+        """Some of the partials."""
+        if self.width:
+            return partials[order]
+        return [partials[i] for i in order.tolist()]
+
+    def join(self, many: list[Any]) -> Any:
+        """All the partials of several arrays, one after the other."""
+        if self.width:
+            empty = [np.empty((0, self.width), dtype=np.int64)]
+            return np.concatenate(many or empty)
+        return [p for part in many for p in part]

@@ -1,0 +1,39 @@
+"""`sash.spark.aggregate`: what is checked before any work, for both kinds of DataFrame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from ..query.plan import make_plan
+from ..query.query import Query
+from .batch import aggregate_batch
+from .types import arrow_schema
+
+__all__ = ["aggregate"]
+
+
+def aggregate(
+    df: DataFrame,
+    query: Query,
+    mode: str = "final",
+    late: bool = False,
+    buckets: int | None = None,
+) -> DataFrame:
+    """The results of a query over a DataFrame, bounded or streaming."""
+    if not isinstance(df, DataFrame):
+        raise TypeError(f"aggregate takes a Spark DataFrame, not {type(df).__name__}")
+    if not isinstance(query, Query):
+        raise TypeError(f"aggregate takes a sash.Query, not {query!r}")
+    if mode not in ("final", "live"):
+        raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
+    plan = make_plan(query, arrow_schema(df.schema))
+    count = buckets if buckets is not None else default_buckets(df)
+    return aggregate_batch(df, plan, count)
+
+
+def default_buckets(df: DataFrame) -> int:
+    """Two buckets for each partition of a shuffle, as they do not fall evenly."""
+    partitions: Any = df.sparkSession.conf.get("spark.sql.shuffle.partitions", "200")
+    return max(1, min(2 * int(partitions), 256))
