@@ -22,9 +22,9 @@ from .keys import by_group, key_codes
 from .passes import Pass, Windows
 from .revisions import Revisions
 from .tables import flat, tie_numbers, times_of
-from .tile_tree import Slices, Tiles, TileTree, Visit
+from .tile_tree import Slices, Store, Tiles, TileTree, Visit
 
-__all__ = ["Bucket", "Late", "Mark", "Outcome"]
+__all__ = ["Bucket", "Fixes", "Given", "Late", "Mark", "Outcome"]
 
 
 @dataclass
@@ -59,20 +59,28 @@ class Late:
 
 
 @dataclass
+class Given:
+    """Windows that were given, by the numbers of their keys among `keys`, and which revision each is
+    in live mode."""
+
+    keys: list[pa.Array]
+    windows: Windows
+    revisions: Array | None
+
+
+@dataclass
 class Outcome:
     """What a batch gave."""
 
-    keys: list[pa.Array]
-    windows: Windows | None
-    revisions: Array | None
+    given: list[Given]
     late: Late
-    rows: int = 0
+    rows: int  # that were counted in some window
     corrections: int = 0
     open_windows: int = 0
 
-    @property
-    def given(self) -> int:
-        return 0 if self.windows is None else len(self.windows.groups)
+
+_NONE = np.empty(0, dtype=np.int64)
+_NOT_LATE = Late(_NONE, [], _NONE, _NONE)
 
 
 class Bucket:
@@ -90,56 +98,114 @@ class Bucket:
             else self.tree.passes
         )
         self._changes = plan.query.emit == "changes"
+        if self.live and self._changes:
+            raise ValueError(
+                "emit='changes' compares a window with the one before it, and in live mode both may "
+                "still change; use mode='final'"
+            )
         self._revisions = Revisions(plan) if self.live else None
 
     def process(
-        self, mark: Mark, store: Tiles, batch: pa.Table | None, watermark: int | None
+        self, mark: Mark, store: Store, batch: pa.Table | None, watermark: int | None
     ) -> Outcome:
-        """Take in a batch, move the watermark, give what is due.  `mark` is changed in place."""
-        slices, late, rows = self._take_in(mark, batch)
-        watermark = _later(mark.watermark, watermark)
-        stream_time = _later(mark.stream_time, watermark)
-        visit = Visit(self.tree, store, mark.tops, slices)
-        first, last = self._due(mark, slices, stream_time if self.live else watermark)
-        outcome = Outcome([], None, None, late, rows)
-        closing = self._closing(mark, watermark)
-        if closing is not None:
-            visit.reach_old(*closing[1:])
-        fixes = None
-        if self.live and slices is not None and mark.given is not None:
-            fixes = self._fixes(slices, mark)
-            if fixes is not None:
-                first = fixes.first if first is None else min(fixes.first, first)
-                last = mark.given if last is None else last
-        if first is not None and last is not None and first <= last and visit.tops:
-            if self._changes:
-                first -= self._window.every
-            visit.reach(first, last)
-            visit.number()
-            self._give(visit, mark, store, outcome, first, last, fixes)
-        else:
-            visit.number()
-        if self.live and last is not None:
-            mark.given = _later(mark.given, last)
-        mark.watermark, mark.stream_time = watermark, stream_time
-        if closing is not None:
-            following, before, position = closing
-            visit.forget(before, position)
-            if self._revisions is not None:
-                self._revisions.forget(mark, store, following)
-            mark.next, mark.kept_from = following, position
-        visit.save()
-        mark.tops = sorted(visit.tops)
+        """Move the watermark to where earlier batches have brought it, give what closes by it; then
+        take in a batch.  `mark` is changed in place."""
+        mark.watermark = _later(mark.watermark, watermark)
+        tiles = Tiles(self.tree, store)
+        outcome = Outcome([], _NOT_LATE, 0)
+        self._close(mark, tiles, outcome)
+        if batch is not None and batch.num_rows:
+            slices, outcome.late, outcome.rows = self._take_in(mark, batch)
+            if slices is not None:
+                self._insert(mark, tiles, slices, outcome)
+        tiles.flush()
         outcome.open_windows = self._open(mark)
         return outcome
 
+    def _close(self, mark: Mark, tiles: Tiles, outcome: Outcome) -> None:
+        """Give the windows that end by the watermark, unless they were; forget what no other
+        needs."""
+        w = self._window
+        if mark.watermark is None or mark.next is None or mark.kept_from is None:
+            return
+        last = self._last_by(mark.watermark)
+        if last < mark.next:
+            return
+        first = mark.next if mark.given is None else max(mark.next, mark.given + w.every)
+        before, position = mark.kept_from, self._needed_after(mark, last)
+        visit = Visit(self.tree, tiles, mark.tops)
+        if first <= last:
+            asked = first - w.every if self._changes else first
+            visit.reach(asked, last)
+        visit.reach_old(before, position)
+        visit.number()
+        if first <= last:
+            count = len(visit.keys[0]) if visit.keys else 1
+            windows = visit.windows(np.full(count, asked), np.full(count, last))
+            if self._changes:
+                windows = only_changes(windows)
+                windows = windows.where(windows.starts >= first)
+            revisions = np.zeros(len(windows.starts), dtype=np.int64) if self.live else None
+            outcome.given.append(Given(visit.keys, windows, revisions))
+        visit.forget(before, position)
+        visit.save()
+        if self._revisions is not None:
+            self._revisions.forget(mark, tiles, last + w.every)
+        mark.tops = sorted(visit.tops)
+        mark.next, mark.kept_from = last + w.every, position
+        mark.given = _later(mark.given, last) if self.live else None
+
+    def _last_by(self, time: int) -> int:
+        """The last window that ends by a time."""
+        last = time - self._window.size
+        return last - (last - self._window.offset) % self._window.every
+
+    def _needed_after(self, mark: Mark, closed: int) -> int:
+        """The first slice that is needed once a window is closed, and those before it."""
+        w = self._window
+        # the window before is what the next is compared with
+        needed = closed if self._changes else closed + w.every
+        position = self.tree.positions.first(needed)
+        if mark.stream_time is not None and needed > w.last_of(mark.stream_time):
+            position = self.tree.end_of(position)  # nothing is left: drop all
+        return position
+
+    def _insert(self, mark: Mark, tiles: Tiles, slices: Slices, outcome: Outcome) -> None:
+        """Take in slices; live, give the windows that the stream has passed, and those given
+        before that are changed."""
+        w = self._window
+        oldest = w.first_of(int(slices.starts.min()))
+        if mark.watermark is not None:  # no window that is closed
+            oldest = max(oldest, self._last_by(mark.watermark) + w.every)
+        if mark.next is None or mark.kept_from is None or not mark.tops:
+            mark.next, mark.kept_from = oldest, self.tree.positions.first(oldest)
+        mark.next = min(mark.next, oldest)
+        mark.kept_from = min(mark.kept_from, self.tree.positions.first(mark.next))
+        visit = Visit(self.tree, tiles, mark.tops, slices)
+        if not self.live:
+            visit.number()
+        else:
+            assert mark.stream_time is not None
+            last = self._last_by(mark.stream_time)
+            given = mark.given if mark.given is not None else mark.next - w.every
+            fixes = self._fixes(slices, mark.next, given)
+            first = max(mark.next, given + w.every)
+            if fixes is not None:
+                first, last = min(first, int(fixes.firsts.min())), max(last, given)
+            if first <= last:
+                visit.reach(first, last)
+                visit.number()
+                self._give(visit, mark, tiles, outcome, (given, last), fixes)
+            else:
+                visit.number()
+            mark.given = max(given, last)
+        visit.save()
+        mark.tops = sorted(visit.tops)
+
     # rows in
 
-    def _take_in(self, mark: Mark, batch: pa.Table | None) -> tuple[Slices | None, Late, int]:
+    def _take_in(self, mark: Mark, batch: pa.Table) -> tuple[Slices | None, Late, int]:
         query, w = self.plan.query, self._window
-        none = np.empty(0, dtype=np.int64)
-        if batch is None or not batch.num_rows:
-            return None, Late(none, [], none, none), 0
         times, bad = times_of(flat(batch.column(query.time)))
         last = times - (times - w.offset) % w.every
         first = last - (last + w.size - times - 1) // w.every * w.every
@@ -196,87 +262,36 @@ class Bucket:
 
     # windows out
 
-    def _due(
-        self, mark: Mark, slices: Slices | None, until: int | None
-    ) -> tuple[int | None, int | None]:
-        """The first and last window that end by a time and were not given yet."""
-        w = self._window
-        if slices is not None:
-            oldest = w.first_of(int(slices.starts.min()))
-            if mark.watermark is not None:  # no window that is closed
-                closed = mark.watermark - w.size
-                oldest = max(oldest, closed - (closed - w.offset) % w.every + w.every)
-            if mark.next is None or not mark.tops or oldest < mark.next:
-                mark.next = oldest
-            if mark.kept_from is None or not mark.tops:
-                mark.kept_from = self.tree.positions.first(mark.next)
-            mark.kept_from = min(mark.kept_from, self.tree.positions.first(mark.next))
-        if mark.next is None or until is None:
-            return None, None
-        last = until - w.size
-        last -= (last - w.offset) % w.every
-        first = mark.next
-        if self.live and mark.given is not None:
-            first = max(first, mark.given + w.every)
-        return (first, last) if first <= last else (None, None)
-
-    def _fixes(self, slices: Slices, mark: Mark) -> _Fixes | None:
-        """The windows given before that a batch changes: for each slice the first and last."""
+    def _fixes(self, slices: Slices, next_: int, given: int) -> Fixes | None:
+        """The windows given before that slices change."""
         w, at = self._window, slices.starts
         last = at - (at - w.offset) % w.every
         first = last - (last + w.size - at - 1) // w.every * w.every
-        assert mark.given is not None
-        assert mark.next is not None
-        first = np.maximum(first, mark.next)
-        last = np.minimum(last, mark.given)
+        first, last = np.maximum(first, next_), np.minimum(last, given)
         wrong = first <= last
-        if not wrong.any():
-            return None
-        return _Fixes(int(first[wrong].min()), slices.codes[wrong], first[wrong], last[wrong])
+        return Fixes(slices.codes[wrong], first[wrong], last[wrong]) if wrong.any() else None
 
     def _give(
         self,
         visit: Visit,
         mark: Mark,
-        store: Tiles,
+        tiles: Tiles,
         outcome: Outcome,
-        first: int,
-        last: int,
-        fixes: _Fixes | None,
+        span: tuple[int, int],
+        fixes: Fixes | None,
     ) -> None:
-        w = self._window
+        assert self._revisions is not None
+        given, last = span
         count = len(visit.keys[0]) if visit.keys else 1
-        begin, end = np.full(count, first), np.full(count, last)
+        begin = np.full(count, given + self._window.every)
         if fixes is not None:
-            assert mark.given is not None
-            begin[:] = max(first, mark.given + w.every)
             np.minimum.at(begin, visit.code_of(fixes.codes), fixes.firsts)
-        windows = visit.windows(begin, end)
-        if self._changes:
-            windows = only_changes(windows)
-            windows = windows.where(windows.starts > first)
-        revisions = None
-        if self.live:
-            assert self._revisions is not None
-            old = mark.given if mark.given is not None else first - w.every
-            windows, revisions, outcome.corrections = self._revisions.number(
-                mark, visit, store, windows, old, fixes
-            )
-        outcome.keys, outcome.windows, outcome.revisions = visit.keys, windows, revisions
-
-    def _closing(self, mark: Mark, watermark: int | None) -> tuple[int, int, int] | None:
-        """If windows close: the first that stays open, and the first slice needed before and
-        from now on."""
-        if mark.next is None or mark.kept_from is None or watermark is None:
-            return None
-        w = self._window
-        closed = watermark - w.size
-        following = closed - (closed - w.offset) % w.every + w.every
-        if following <= mark.next:
-            return None
-        # the window before is what the next is compared with
-        needed = following - w.every if self._changes else following
-        return following, mark.kept_from, self.tree.positions.first(needed)
+        windows = visit.windows(begin, np.full(count, last))
+        windows, revisions, corrected = self._revisions.number(
+            mark, visit, tiles, windows, given, fixes
+        )
+        outcome.corrections += corrected
+        outcome.given.append(Given(visit.keys, windows, revisions))
 
     def _open(self, mark: Mark) -> int:
         """How many windows hold something and are not closed (for a key that has it all)."""
@@ -295,11 +310,10 @@ class Bucket:
 
 
 @dataclass
-class _Fixes:
-    """Windows to be given again: the first of all, and for some keys ranges of them."""
+class Fixes:
+    """Windows to be given again: ranges of them, by the numbers of their keys in the batch."""
 
-    first: int
-    codes: Array  # among the batch's keys
+    codes: Array
     firsts: Array
     lasts: Array
 

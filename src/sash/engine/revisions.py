@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .. import operators
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from .keys import key_codes
 from .passes import Windows
-from .tiles import BITS, LEVELS, Tile, decode_tile, encode_tile
+from .tiles import BITS, LEVELS, Tile
 
 __all__ = ["Revisions"]
 
 _LEVEL = LEVELS  # in the store, above those of the tree
-_COUNT = operators.count.over(int)
 
 
 class Revisions:
@@ -28,7 +26,6 @@ class Revisions:
 
     def __init__(self, plan: Plan) -> None:
         self._window = plan.query.window
-        self._schema = pa.schema([f.with_name(str(i)) for i, f in enumerate(plan.keys)])
 
     def number(
         self, mark: Any, visit: Any, store: Any, windows: Windows, given: int, fixes: Any
@@ -79,13 +76,12 @@ class Revisions:
     def _count_in(
         self, keys: list[pa.Array], store: Any, number: int, groups: Array, windows: Array
     ) -> Array:
-        data = store.get(_LEVEL, number)
+        tile = store.get(_LEVEL, number)
         ones = np.ones(len(groups), dtype=np.int64)
         places = windows & ((1 << BITS) - 1)
-        if data is None:
+        if tile is None:
             self._put(store, number, keys, groups, places, ones)
             return ones
-        tile = decode_tile(data, self._schema, [_COUNT], [1])
         old = len(tile.counts)
         if keys:
             both = [pa.concat_arrays([a, b]) for a, b in zip(tile.keys, keys, strict=True)]
@@ -115,11 +111,11 @@ class Revisions:
         sizes = np.diff(np.append(first, len(order)))
         kept = [k.take(pa.array(found)) for k in keys]
         tile = Tile(kept, sizes, places[order], [counts[order].reshape(-1, 1)])
-        store.put(_LEVEL, number, encode_tile(tile, [_COUNT]))
+        store.put(_LEVEL, number, tile)
 
     def forget(self, mark: Any, store: Any, following: int) -> None:
         """Windows before one are closed."""
         alive = (following - self._window.offset) // self._window.every >> BITS
         for number in [n for n in mark.revised if n < alive]:
-            store.drop(_LEVEL, number)
+            store.put(_LEVEL, number, None)
             mark.revised.remove(number)

@@ -1,8 +1,8 @@
 """A tree of tiles in a store of bytes: slices in, windows out, and only what is touched is read.
 
-A `Visit` is what one batch does to it.  First all tiles that will be needed are loaded: those that
-the batch's slices go to, those at the edges of the windows wanted (`reach`), those that say what is old
-(`reach_old`).  Then their keys are numbered together (`number`), and the rest is done on arrays,
+A `Visit` changes the tree or asks it.  First all tiles that will be needed are loaded: those that a
+batch's slices go to, those at the edges of the windows wanted (`reach`), those that say what is
+old (`reach_old`).  Then their keys are numbered together (`number`), and the rest is done on arrays,
 one level at a time: `windows`, `forget`, `save`.
 """
 
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from .. import operators
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from .keys import key_codes
@@ -22,13 +23,14 @@ from .passes import Pass, Windows
 from .runs import Runs
 from .tiles import BITS, LEVELS, Positions, Tile, decode_tile, encode_tile
 
-__all__ = ["Slices", "TileTree", "Tiles", "Visit"]
+__all__ = ["COUNT", "Slices", "Store", "TileTree", "Tiles", "Visit"]
 
 PLACES = (1 << BITS) - 1
 _NONE = np.empty(0, dtype=np.int64)
+COUNT = operators.count.over(int)
 
 
-class Tiles(Protocol):
+class Store(Protocol):
     """Where tiles live: bytes by level and number."""
 
     def get(self, level: int, number: int) -> bytes | None:
@@ -39,6 +41,39 @@ class Tiles(Protocol):
 
     def drop(self, level: int, number: int) -> None:
         """Forget a tile."""
+
+
+class Tiles:
+    """The tiles of a store for the time of a batch: each is read at most once, and written at most
+    once, in the end."""
+
+    def __init__(self, tree: TileTree, store: Store) -> None:
+        self._tree = tree
+        self._store = store
+        self._tiles: dict[tuple[int, int], Tile | None] = {}
+        self._changed: set[tuple[int, int]] = set()
+
+    def get(self, level: int, number: int) -> Tile | None:
+        """A tile, if there is one."""
+        at = (level, number)
+        if at not in self._tiles:
+            data = self._store.get(level, number)
+            self._tiles[at] = None if data is None else self._tree.decode(data, level)
+        return self._tiles[at]
+
+    def put(self, level: int, number: int, tile: Tile | None) -> None:
+        """Change a tile, or drop it."""
+        self._tiles[level, number] = tile
+        self._changed.add((level, number))
+
+    def flush(self) -> None:
+        """Write what was changed."""
+        for level, number in sorted(self._changed):
+            tile = self._tiles[level, number]
+            if tile is None:
+                self._store.drop(level, number)
+            else:
+                self._store.put(level, number, self._tree.encode(tile, level))
 
 
 @dataclass
@@ -71,7 +106,18 @@ class TileTree:
         ]
         self.key_schema = pa.schema([f.with_name(str(i)) for i, f in enumerate(plan.keys)])
 
+    def end_of(self, position: int) -> int:
+        """The end of the highest tile that a slice is in."""
+        return ((position >> BITS * LEVELS) + 1) << BITS * LEVELS
+
+    def encode(self, tile: Tile, level: int) -> bytes:
+        """A tile as bytes.  Those above the tree's levels hold numbers of revisions."""
+        return encode_tile(tile, self.operators if level < LEVELS else [COUNT])
+
     def decode(self, data: bytes, level: int) -> Tile:
+        """A tile again."""
+        if level >= LEVELS:
+            return decode_tile(data, self.key_schema, [COUNT], [1])
         widths = [r.width for r in self.runs]
         marks = 0 if level else self.marks
         return decode_tile(data, self.key_schema, self.operators, widths, marks)
@@ -79,8 +125,8 @@ class TileTree:
 
 @dataclass
 class _Level:
-    """The entries of the tiles loaded at one level; a unit is a slice at level 0, else a tile of the
-    level below."""
+    """The entries of the tiles loaded at one level; a unit is a slice at level 0, else a tile of
+    the level below."""
 
     tiles: dict[int, Tile | None] = field(default_factory=dict)
     codes: Array = field(default_factory=_NONE.copy)
@@ -98,7 +144,7 @@ class Visit:
     """A batch's work on one tree.  `tops` are the numbers of its highest tiles."""
 
     def __init__(
-        self, tree: TileTree, store: Tiles, tops: Iterable[int], slices: Slices | None
+        self, tree: TileTree, store: Tiles, tops: Iterable[int], slices: Slices | None = None
     ) -> None:
         self._tree = tree
         self._store = store
@@ -113,8 +159,7 @@ class Visit:
     def _load(self, level: int, number: int) -> Tile | None:
         tiles = self._levels[level].tiles
         if number not in tiles:
-            data = self._store.get(level, number)
-            tiles[number] = None if data is None else self._tree.decode(data, level)
+            tiles[number] = self._store.get(level, number)
         return tiles[number]
 
     def _load_touched(self) -> None:
@@ -332,7 +377,7 @@ class Visit:
                 dead = set(np.unique(above[(above >= low) & (above < high)]).tolist())
             dead |= {n for n in level.tiles if n < high}
             for tile in sorted(dead):
-                self._store.drop(number, tile)
+                self._store.put(number, tile, None)
                 level.changed.discard(tile)
         for number, level in enumerate(self._levels):
             keep = level.units >> BITS >= position >> BITS * (number + 1)
@@ -378,7 +423,7 @@ class Visit:
         ]
         marks = [m[at] for m in level.marks]
         made = Tile(keys, counts, level.units[at] & PLACES, partials, marks)
-        self._store.put(number, tile, encode_tile(made, self._tree.operators))
+        self._store.put(number, tile, made)
 
 
 def _pairs(codes: Array, units: Array) -> Array:

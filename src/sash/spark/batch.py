@@ -22,7 +22,7 @@ from ..query.query import Query
 from ..windows import Sliding
 from .types import arrow_schema, micros, normal, spark_type
 
-__all__ = ["aggregate_batch", "bucket_of", "result_fields"]
+__all__ = ["aggregate_batch", "bucket_of", "quoted", "result_fields"]
 
 _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
 
@@ -36,14 +36,15 @@ def aggregate_batch(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     first, last = _stretches(time, window, length)
     names = df.columns if query.where is not None else list(query.columns)
     at = F.explode(F.sequence(first, last)) if window.every < window.size else last
-    tagged = df.select(*[_quoted(n) for n in names], at.alias(_STRETCH))
+    tagged = df.select(*[quoted(n) for n in names], at.alias(_STRETCH))
     tagged = tagged.withColumn(_BUCKET, bucket_of(query, schema, buckets, F.col(_STRETCH)))
     result = result_fields(plan, schema)
     work = _Work(query, length, result)
     return tagged.groupBy(_BUCKET).applyInArrow(lambda table: work(table), result)
 
 
-def _quoted(name: str) -> Column:
+def quoted(name: str) -> Column:
+    """A column by its name, whatever is in it."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
@@ -69,7 +70,7 @@ def _stretches(time: Column, window: Sliding, length: int) -> tuple[Column, Colu
 
 def bucket_of(query: Query, schema: StructType, buckets: int, *more: Column) -> Column:
     """The bucket that a row's key belongs to."""
-    keys = [normal(_quoted(k), schema[k].dataType, k) for k in query.by]
+    keys = [normal(quoted(k), schema[k].dataType, k) for k in query.by]
     return F.pmod(F.xxhash64(*keys, *more, F.lit(0)), F.lit(buckets)).cast("int")
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from ..query.plan import make_plan
 from ..query.query import Query
 from .batch import aggregate_batch
+from .streaming import aggregate_stream
 from .types import arrow_schema
 
 __all__ = ["aggregate"]
@@ -20,6 +21,7 @@ def aggregate(
     mode: str = "final",
     late: bool = False,
     buckets: int | None = None,
+    name: str = "sash",
 ) -> DataFrame:
     """The results of a query over a DataFrame, bounded or streaming."""
     if not isinstance(df, DataFrame):
@@ -30,6 +32,8 @@ def aggregate(
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
     plan = make_plan(query, arrow_schema(df.schema))
     count = buckets if buckets is not None else default_buckets(df)
+    if df.isStreaming:
+        return aggregate_stream(df, plan, mode=mode, late=late, buckets=count, name=name)
     return aggregate_batch(df, plan, count)
 
 

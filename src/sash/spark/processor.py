@@ -1,0 +1,278 @@
+"""What runs on the executors of a streaming query: rows packed by bucket, and a bucket's batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming import StatefulProcessor
+
+from ..engine.bucket import Bucket, Given, Mark, Outcome
+from ..engine.tables import flat
+from ..query.plan import make_plan
+from ..query.query import Query
+from .state import KEY, VALUE, Records
+
+__all__ = ["BUCKET", "PAYLOAD", "Output", "Processor", "pack"]
+
+BUCKET, PAYLOAD = "bucket", "payload"
+_MANY = 1_000_000  # rows that are packed at a time
+
+
+def pack(query: Query, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of each bucket as one value, in Arrow's own format.
+
+    A stateful operator in Python is given pandas, which has no null integers and cannot tell NaN
+    from null; and it is given each row at a price.  Bytes pass unharmed, and a few of them cheaply.
+    """
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= _MANY:
+            yield from _packed(query, held)
+            held, rows = [], 0
+    if held:
+        yield from _packed(query, held)
+
+
+def _packed(query: Query, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    table = pa.Table.from_batches(batches)
+    if query.where is not None:
+        table = table.filter(query.where)
+    table = table.select([*query.columns, BUCKET])
+    buckets = flat(table.column(BUCKET)).to_numpy(zero_copy_only=False)
+    order = np.argsort(buckets, kind="stable")
+    table = table.drop_columns([BUCKET]).take(pa.array(order)).combine_chunks()
+    found, first = np.unique(buckets[order], return_index=True)
+    ends = [*first[1:].tolist(), len(order)]
+    payloads = []
+    for start, end in zip(first.tolist(), ends, strict=True):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table.slice(start, end - start))
+        payloads.append(sink.getvalue().to_pybytes())
+    yield pa.record_batch(
+        {BUCKET: pa.array(found, pa.int32()), PAYLOAD: pa.array(payloads, pa.binary())}
+    )
+
+
+@dataclass(frozen=True)
+class Output:
+    """The columns that come out of the operator, by their names and Arrow types.
+
+    Rows are results, rows that missed windows (`late`), and one row of figures a bucket.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    late: bool
+    revision: bool
+
+
+class Processor(StatefulProcessor):
+    """A bucket's batches."""
+
+    def __init__(
+        self,
+        query: Query,
+        schema: pa.Schema,
+        *,
+        mode: str,
+        buckets: int,
+        output: Output,
+    ) -> None:
+        self._query = query
+        self._schema = schema
+        self._mode = mode
+        self._buckets = buckets
+        self._output = output
+
+    def init(self, handle: Any) -> None:
+        """Called on the executor, before the first bucket."""
+        self._handle = handle
+        self._records = Records(handle.getMapState("tiles", KEY, VALUE))
+        self._bucket = Bucket(make_plan(self._query, self._schema), self._mode)
+        self._about = about(self._query, self._bucket, self._mode, self._buckets)
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
+    ) -> Iterator[pd.DataFrame]:
+        """A batch for one bucket."""
+        tables = []
+        for frame in rows:
+            for payload in frame[PAYLOAD]:
+                with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
+                    tables.append(reader.read_all().cast(self._schema))
+        yield from self._process(pa.concat_tables(tables) if tables else None, timerValues, None)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: Any, expiredTimerInfo: Any
+    ) -> Iterator[pd.DataFrame]:
+        """The watermark has passed a window's end, and there are no new rows."""
+        yield from self._process(None, timerValues, expiredTimerInfo.getExpiryTimeInMs())
+
+    def close(self) -> None:
+        """Nothing is kept outside of Spark's state."""
+
+    def _process(
+        self, batch: pa.Table | None, timers: Any, expired: int | None
+    ) -> Iterator[pd.DataFrame]:
+        self._records.reset()
+        mark, timer = self._read_mark()
+        millis = timers.getCurrentWatermarkInMs()
+        watermark = millis * 1000 if millis > 0 else None
+        before = mark.watermark or 0
+        outcome = self._bucket.process(mark, self._records, batch, watermark)
+        wanted = self._next_timer(mark, millis)
+        if timer is not None and timer not in (wanted, expired):
+            self._handle.deleteTimer(timer)
+        if wanted is not None and (wanted != timer or expired == wanted):
+            self._handle.registerTimer(wanted)
+        self._write_mark(mark, wanted)
+        # Spark refuses rows that are not after the watermark of the batch before, in milliseconds;
+        # what is not about a window is put after the present one.
+        yield from self._frames(batch, outcome, before + 1000, max(millis, 0) * 1000 + 1000)
+
+    def _next_timer(self, mark: Mark, millis: int) -> int | None:
+        """When the bucket must be called, if no rows come: when the next window closes, and once
+        before if the watermark may come so near to its end that a result's event time, a moment
+        before the end, would be at the watermark."""
+        due = self._bucket.next_close(mark)
+        if due is None:
+            return None
+        end = -(-due // 1000)
+        return end - 1 if end - 1 > millis else end
+
+    # where the bucket stands
+
+    def _read_mark(self) -> tuple[Mark, int | None]:
+        data = self._records.get_mark()
+        if data is None:
+            return Mark(), None
+        said = json.loads(data)
+        if said["about"] != self._about:
+            raise ValueError(_difference(said["about"], self._about))
+        return Mark(**said["mark"]), said["timer"]
+
+    def _write_mark(self, mark: Mark, timer: int | None) -> None:
+        said = {"about": self._about, "mark": asdict(mark), "timer": timer}
+        self._records.put_mark(json.dumps(said, separators=(",", ":")).encode())
+
+    # rows out
+
+    def _frames(
+        self, batch: pa.Table | None, outcome: Outcome, after: int, now: int
+    ) -> Iterator[pd.DataFrame]:
+        rows_out = 0
+        for given in outcome.given:
+            rows = len(given.windows.starts)
+            rows_out += rows
+            if rows:
+                yield self._frame(rows, self._result(given, after))
+        if self._output.late and len(outcome.late.rows) and batch is not None:
+            yield self._frame(len(outcome.late.rows), self._late(batch, outcome, now))
+        figures = {
+            "rows_in": 0 if batch is None else batch.num_rows,
+            "rows_late": len(outcome.late.rows),
+            "rows_counted": outcome.rows,
+            "corrections": outcome.corrections,
+            "rows_out": rows_out,
+            "open_windows": outcome.open_windows,
+            "state_records": self._records.records,
+            "state_bytes": self._records.bytes,
+            "watermark": now - 1000,
+        }
+        figures_row = {"event_time": np.array([now]), "figures": pa.array([json.dumps(figures)])}
+        yield self._frame(1, figures_row)
+
+    def _result(self, given: Given, after: int) -> dict[str, Any]:
+        windows, query = given.windows, self._query
+        end = windows.starts + query.window.size
+        groups = pa.array(windows.groups)
+        made: dict[str, Any] = {"event_time": np.maximum(end - 1, after)}
+        made["start"] = pa.array(windows.starts)
+        for i, keys in enumerate(given.keys):
+            made[f"key_{i}"] = keys.take(groups)
+        for i, name in enumerate(query.select):
+            made[f"value_{i}"] = windows.values[name]
+        if given.revisions is not None:
+            made["revision"] = pa.array(given.revisions)
+        return made
+
+    def _late(self, batch: pa.Table, outcome: Outcome, now: int) -> dict[str, Any]:
+        late = outcome.late
+        rows = batch.take(pa.array(late.rows))
+        made: dict[str, Any] = {"event_time": np.full(len(late.rows), now)}
+        made["reason"] = pa.array(late.reasons, pa.string())
+        unknown = late.first > late.last
+        made["missed_start"] = pa.array(late.first, mask=unknown)
+        made["missed_end"] = pa.array(late.last + self._query.window.size, mask=unknown)
+        for i, name in enumerate(self._query.columns):
+            made[f"late_{i}"] = flat(rows.column(name))
+        return made
+
+    def _frame(self, rows: int, given: dict[str, Any]) -> pd.DataFrame:
+        """The rows as pandas: columns keep their Arrow types, so that nulls stay nulls."""
+        columns: dict[str, Any] = {}
+        for name, type_ in zip(self._output.names, self._output.types, strict=True):
+            values = given.get(name)
+            if name == "event_time":
+                stamps = np.asarray(values).view("M8[us]")
+                columns[name] = pd.Series(stamps).dt.tz_localize("UTC")
+            else:
+                array = pa.nulls(rows, type_) if values is None else travelling(values, type_)
+                if pa.types.is_nested(type_):
+                    columns[name] = pd.Series(array.to_pylist(), dtype=object)
+                else:
+                    columns[name] = pd.Series(array, dtype=pd.ArrowDtype(type_))
+        return pd.DataFrame(columns)
+
+
+def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Values in the type they travel in."""
+    if values.type == wanted:
+        return values
+    if pa.types.is_timestamp(values.type):
+        return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
+    return values.cast(wanted)
+
+
+def about(query: Query, bucket: Bucket, mode: str, buckets: int) -> dict[str, str]:
+    """What state belongs to; state of anything else is refused."""
+    shapes = []
+    for group, runs in zip(bucket.plan.groups, bucket.tree.runs, strict=True):
+        width = f"{runs.width} words" if runs.width else "objects"
+        shapes.append(f"{', '.join(group.names)}: {width} of {', '.join(group.operator.types)}")
+    keys = [f"{f.name} {f.type}" for f in bucket.plan.keys]
+    return {
+        "state version": "1",
+        "buckets": str(buckets),
+        "mode": mode,
+        "window": repr(query.window),
+        "keys": ", ".join(keys),
+        "select": ", ".join(f"{name} = {chosen}" for name, chosen in query.select.items()),
+        "partials": "; ".join(shapes),
+        "time": query.time,
+        "tie": str(query.tie),
+        "emit": query.emit,
+        "where": str(query.where),
+    }
+
+
+def _difference(old: dict[str, str], new: dict[str, str]) -> str:
+    told = [
+        f"{name}: {old.get(name, 'nothing')} in the checkpoint, {new.get(name, 'nothing')} now"
+        for name in {**old, **new}
+        if old.get(name) != new.get(name)
+    ]
+    return (
+        "this checkpoint was started with another query, and its state cannot be used for this "
+        f"one ({'; '.join(told)}); start with a new checkpoint, or with the query as it was"
+    )

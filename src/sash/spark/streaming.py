@@ -1,0 +1,134 @@
+"""A query over a streaming DataFrame.
+
+    rows → packed by bucket (mapInArrow) → a bucket's batch (transformWithState) → results
+
+The results are new facts, so the output mode is append, also for revisions of a window.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from ..kernels.core import encoder
+from ..query.plan import Plan
+from .batch import bucket_of, quoted, result_fields
+from .processor import BUCKET, PAYLOAD, Output, Processor, pack
+from .types import arrow_schema, carried, time_from
+
+__all__ = ["aggregate_stream"]
+
+_LONG = LongType()
+
+
+def aggregate_stream(
+    df: DataFrame, plan: Plan, *, mode: str, late: bool, buckets: int, name: str
+) -> DataFrame:
+    """The results over a stream, and with `late` the rows that missed windows."""
+    query, schema = plan.query, df.schema
+    _check(df, plan)
+    columns = df.columns if query.where is not None else list(query.columns)
+    rows = df.select(*[quoted(c) for c in columns], bucket_of(query, schema, buckets).alias(BUCKET))
+    packed = rows.mapInArrow(
+        lambda batches: pack(query, batches), f"{BUCKET} int, {PAYLOAD} binary"
+    )
+    result = result_fields(plan, schema)
+    fields = _travelling(plan, schema, result, mode=mode, late=late)
+    made = arrow_schema(StructType(fields))
+    output = Output(tuple(made.names), tuple(made.types), late, mode == "live")
+    processor = Processor(query, plan.schema, mode=mode, buckets=buckets, output=output)
+    out = packed.groupBy(BUCKET).transformWithStateInPandas(
+        statefulProcessor=processor,
+        outputStructType=StructType(fields),
+        outputMode="Append",
+        timeMode="EventTime",
+        eventTimeColumnName="event_time",
+    )
+    out = out.observe(name, *_figures()).where(F.col("figures").isNull())
+    return out.select(*_columns(plan, schema, result, mode=mode, late=late))
+
+
+def _check(df: DataFrame, plan: Plan) -> None:
+    query = plan.query
+    if "spark.watermarkDelayMs" not in df.schema[query.time].metadata:
+        raise ValueError(
+            f"a stream needs a watermark, which says how late events may be: call "
+            f"df.withWatermark({query.time!r}, '10 minutes') before sash.spark.aggregate"
+        )
+    for group in plan.groups:
+        if group.operator.shape == "object":
+            encoder(group.operator)  # refuses partials that cannot leave the process
+
+
+def _travelling(
+    plan: Plan, schema: StructType, result: StructType, *, mode: str, late: bool
+) -> list[StructField]:
+    """The columns as they come out of the operator."""
+    query = plan.query
+    fields = [StructField("event_time", TimestampType()), StructField("start", _LONG)]
+    for i, key in enumerate(query.by):
+        fields.append(StructField(f"key_{i}", carried(schema[key].dataType).travels))
+    for i, name in enumerate(query.select):
+        fields.append(StructField(f"value_{i}", carried(result[name].dataType).travels))
+    if mode == "live":
+        fields.append(StructField("revision", _LONG))
+    if late:
+        fields.append(StructField("reason", StringType()))
+        fields.append(StructField("missed_start", _LONG))
+        fields.append(StructField("missed_end", _LONG))
+        for i, name in enumerate(query.columns):
+            fields.append(StructField(f"late_{i}", carried(schema[name].dataType).travels))
+    fields.append(StructField("figures", StringType()))
+    return fields
+
+
+def _columns(
+    plan: Plan, schema: StructType, result: StructType, *, mode: str, late: bool
+) -> list[Column]:
+    """The columns of the result, made what they are."""
+    query = plan.query
+    time = schema[query.time].dataType
+    start, end = F.col("start"), F.col("start") + F.lit(query.window.size)
+    window = F.struct(time_from(start, time).alias("start"), time_from(end, time).alias("end"))
+    columns = [
+        carried(schema[key].dataType).back(F.col(f"key_{i}")).alias(key)
+        for i, key in enumerate(query.by)
+    ]
+    columns.append(F.when(start.isNotNull(), window).alias("window"))
+    columns += [
+        carried(result[name].dataType).back(F.col(f"value_{i}")).alias(name)
+        for i, name in enumerate(query.select)
+    ]
+    if mode == "live":
+        columns.append(F.col("revision"))
+    columns.append(F.col("event_time"))
+    if late:
+        row = [
+            carried(schema[name].dataType).back(F.col(f"late_{i}")).alias(name)
+            for i, name in enumerate(query.columns)
+        ]
+        missed = F.struct(
+            time_from(F.col("missed_start"), time).alias("start"),
+            time_from(F.col("missed_end"), time).alias("end"),
+        )
+        told = F.struct(
+            F.col("reason"),
+            F.when(F.col("missed_start").isNotNull(), missed).alias("missed"),
+            F.struct(*row).alias("row"),
+        )
+        columns.append(F.when(F.col("reason").isNotNull(), told).alias("late"))
+    return columns
+
+
+def _figures() -> list[Column]:
+    """The figures of a micro-batch, from those of its buckets."""
+
+    def figure(name: str) -> Column:
+        return F.get_json_object(F.col("figures"), f"$.{name}").cast("long")
+
+    sums = ["rows_in", "rows_counted", "rows_late", "corrections", "rows_out", "open_windows"]
+    sums += ["state_records", "state_bytes"]
+    made = [F.sum(figure(name)).alias(name) for name in sums]
+    made.append(F.max(figure("watermark")).alias("watermark"))
+    return made
