@@ -23,17 +23,35 @@ def aggregate(
     buckets: int | None = None,
     name: str = "sash",
 ) -> DataFrame:
-    """The results of a query over a DataFrame, bounded or streaming."""
+    """The results of a query over a DataFrame, bounded or streaming, as a DataFrame: the keys,
+    `window` (a struct of start and end), the values.
+
+    On a stream, which needs `withWatermark`, mode "final" gives each window once, when it is
+    closed; "live" gives it as soon as the stream has passed its end, and again with a higher
+    `revision` whenever late rows change it.  `event_time` is the window's last moment, for
+    stateful operators that follow.  With `late=True`, rows that missed windows or could not be
+    used come in the same output, in the column `late`: see `split`.
+
+    Keys are spread over `buckets`; a stream's checkpoint is tied to their number.  Figures of each
+    micro-batch are in the query's progress, as the observed metrics named `name`.
+    """
     if not isinstance(df, DataFrame):
         raise TypeError(f"aggregate takes a Spark DataFrame, not {type(df).__name__}")
     if not isinstance(query, Query):
         raise TypeError(f"aggregate takes a sash.Query, not {query!r}")
     if mode not in ("final", "live"):
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
-    plan = make_plan(query, arrow_schema(df.schema))
+    if buckets is not None and not (isinstance(buckets, int) and buckets > 0):
+        raise ValueError(f"buckets is a number of at least 1, not {buckets!r}")
+    plan = with_types(make_plan(query, arrow_schema(df.schema)))
     count = buckets if buckets is not None else default_buckets(df)
     if df.isStreaming:
         return aggregate_stream(df, plan, mode=mode, late=late, buckets=count, name=name)
+    if late or mode == "live":
+        raise ValueError(
+            "mode='live' and late=True are for streams; a bounded DataFrame has all its rows, and "
+            "gives each window once"
+        )
     return aggregate_batch(df, plan, count)
 
 

@@ -1,0 +1,83 @@
+"""What to do with results in `foreachBatch`: part late rows from results, and keep the latest
+revision of each window.
+
+Parquet has no atomic upsert.  So revisions are appended, each micro-batch in a folder of its own,
+which is written anew if the batch is replayed; `latest` reads the last revision of each window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+__all__ = ["compact", "latest", "split", "upsert"]
+
+_BATCH = "batch_id"
+
+
+def split(df: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Results, and the rows that missed windows or could not be used, of an output made with
+    `late=True`: the row's columns, `late_reason`, and `late_missed`, from the start of the first
+    window missed to the end of the last."""
+    if "late" not in df.columns:
+        raise ValueError(
+            "split parts the output of sash.spark.aggregate(…, late=True), and this has no column "
+            "'late'"
+        )
+    results = df.where(F.col("late").isNull()).drop("late")
+    rows = df.where(F.col("late").isNotNull()).select(
+        "late.row.*",
+        F.col("late.reason").alias("late_reason"),
+        F.col("late.missed").alias("late_missed"),
+    )
+    return results, rows
+
+
+def upsert(path: str, *, late: str | None = None) -> Callable[[DataFrame, int], None]:
+    """A function for `foreachBatch` that keeps results under a path, whatever is replayed; with
+    `late`, rows that missed windows are kept under that path.
+
+        out.writeStream.foreachBatch(sash.spark.upsert("results")).option(…).start()
+        sash.spark.latest(spark, "results")
+    """
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        results = batch
+        if "late" in batch.columns:
+            if late is None:
+                results, _ = split(batch)
+            else:
+                batch = batch.persist()
+                results, rows = split(batch)
+                _overwrite(rows, late, batch_id)
+        _overwrite(results, path, batch_id)
+        if late is not None:
+            batch.unpersist()
+
+    return write
+
+
+def _overwrite(df: DataFrame, path: str, batch_id: int) -> None:
+    df.write.mode("overwrite").parquet(f"{path.rstrip('/')}/{_BATCH}={batch_id}")
+
+
+def latest(spark: SparkSession, path: str, keys: Sequence[str] = ()) -> DataFrame:
+    """The last revision of each window that was kept under a path."""
+    df = spark.read.parquet(path)
+    if "revision" not in df.columns:
+        return df.drop(_BATCH)
+    by = [*keys] if keys else df.columns[: df.columns.index("window")]
+    order = Window.partitionBy(*by, "window").orderBy(
+        F.col(_BATCH).desc(), F.col("revision").desc()
+    )
+    ranked = df.withColumn("__sash_rank", F.row_number().over(order))
+    return ranked.where(F.col("__sash_rank") == 1).drop("__sash_rank", _BATCH)
+
+
+def compact(spark: SparkSession, path: str, target: str) -> None:
+    """Write the last revision of each window to another path."""
+    kept: Any = latest(spark, path)
+    kept.write.mode("overwrite").parquet(target)
