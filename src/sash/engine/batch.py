@@ -5,6 +5,7 @@ table → rows in order of key and time → slices → windows → a table of re
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def _differ(values: pa.Array) -> Array:
     """Whether each value but the first differs from the one before; NaN is NaN."""
     if pa.types.is_nested(values.type):
         items = values.to_pylist()
-        return np.array([a != b for a, b in zip(items, items[1:], strict=False)], dtype=bool)
+        return np.array([a != b for a, b in pairwise(items)], dtype=bool)
     old, new = values[:-1], values[1:]
     differ: Array = np.asarray(old.is_null()) != np.asarray(new.is_null())
     differ = differ | np.asarray(pc.fill_null(pc.not_equal(old, new), False))

@@ -61,7 +61,9 @@ def aggregate(operator: Operator, *columns: str, returns: Any = None) -> Aggrega
     """Any operator over columns.
 
     >>> import sash
-    >>> total = sash.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a + b, name="total")
+    >>> total = sash.operator(
+    ...     identity=0, lift=lambda x: x, combine=lambda a, b: a + b, name="total"
+    ... )
     >>> sash.aggregate(total, "x")
     total('x')
     """
