@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..operators.contract import Operator
-from .layout import Answer, Layout, Leaf
+from .layout import Answer, Layout, Leaf, lowerings
 from .rewrite import Expressions, Words, syntax_of
 from .slots import HEADER
 
@@ -63,7 +63,8 @@ _WORDS = {
 def words_text(
     layout: Layout, names: dict[tuple[int, str], str], *, link: bool = False, own: bool = False
 ) -> str:
-    """The words of `slots` for an operator; `names[leaf, role]` are its functions.
+    """The words of `slots` for an operator; `names[leaf, role]` are its functions, and
+    `names[answer, "lower"]`.
 
     A kernel that lays out its memory itself (`own`) says where a slot is, in words, with the
     spare slot right after the header.
@@ -396,17 +397,18 @@ def _lower(layout: Layout, names: dict[tuple[int, str], str]) -> str:
     """Answers into output columns, or into a list where their types are not known."""
     lines = ["def lower(m, src, outputs, i):", "    a = slot(m, src)"]
     calls = []
-    for n, leaf in enumerate(layout.leaves):
+    lowered = [(op, layout.leaves[n]) for op, n in lowerings(layout.operator)]
+    for k, (op, leaf) in enumerate(lowered):
         partial = _load(leaf, "a")
-        if leaf.operator.lower:
-            calls.append(f"{names[n, 'lower']}({partial})")
+        if op.lower:
+            calls.append(f"{names[k, 'lower']}({partial})")
         else:
             calls.append(f"{partial}.copy()" if leaf.vector else partial)
     if not layout.answers:
         lines.append(f"    outputs[i] = {_nest(layout.operator, calls)}")
         return "\n".join(lines)
     at = 0
-    for n, (leaf, answer) in enumerate(zip(layout.leaves, layout.answers, strict=True)):
+    for k, ((_, leaf), answer) in enumerate(zip(lowered, layout.answers, strict=True)):
         if answer.type.startswith("vector"):
             lines += [
                 f"    o = load_table(outputs + {16 * at}) + {8 * leaf.vector} * i",
@@ -414,13 +416,13 @@ def _lower(layout: Layout, names: dict[tuple[int, str], str]) -> str:
                 f"        output_i(o + 8 * j, load_i(a + {8 * leaf.offset} + 8 * j))",
             ]
         else:
-            lines += _lower_columns(n, answer, calls[n], at)
+            lines += _lower_columns(k, answer, calls[k], at)
         at += len(answer.columns())
     return "\n".join(lines)
 
 
 def _lower_columns(n: int, answer: Answer, call: str, at: int) -> list[str]:
-    """One leaf's answer into its output columns, of which `at` is the first."""
+    """One answer into its output columns, of which `at` is the first."""
     columns = answer.columns()
     lines, indent = [f"    r{n} = {call}"], "    "
 
