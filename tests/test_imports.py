@@ -44,7 +44,10 @@ RULES = {
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
     "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
-    "testing/": Rule(("sash.operators", "sash.aggregators", "numpy"), inside=("hypothesis",)),
+    "testing/": Rule(
+        ("sash.operators", "sash.windows", "sash.query", "sash.aggregators", "numpy"),
+        inside=("hypothesis", "pyarrow"),
+    ),
 }
 
 

@@ -60,8 +60,8 @@ class Late:
 
 @dataclass
 class Given:
-    """Windows that were given, by the numbers of their keys among `keys`, and which revision each is
-    in live mode."""
+    """Windows that were given, by the numbers of their keys among `keys`, and which revision each
+    is in live mode."""
 
     keys: list[pa.Array]
     windows: Windows
@@ -100,8 +100,8 @@ class Bucket:
         self._changes = plan.query.emit == "changes"
         if self.live and self._changes:
             raise ValueError(
-                "emit='changes' compares a window with the one before it, and in live mode both may "
-                "still change; use mode='final'"
+                "emit='changes' compares a window with the one before it, and in live mode both "
+                "may still change; use mode='final'"
             )
         self._revisions = Revisions(plan) if self.live else None
 

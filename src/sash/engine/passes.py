@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,33 +11,50 @@ import pyarrow as pa
 
 from ..kernels.columns import Array, Table, answers_from_columns, read
 from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.layout import Answer
 from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..slicing.slices import EVERY, OFFSET, REST, SIZE
 from ..windows import Sliding
-from .sweep import CHANGES, SWEEP
+from .sweep import CHANGES, GROUP, NEXT, SWEEP
 from .tables import flat
 
-__all__ = ["Pass", "Windows"]
+__all__ = ["NoAnswer", "Pass", "Windows"]
+
+
+class NoAnswer(OverflowError):
+    """A window's answer does not exist: which group's, and where the window starts."""
+
+    def __init__(self, reason: str, group: int, start: int) -> None:
+        super().__init__(reason)
+        self.group = group
+        self.start = start
 
 
 @dataclass
 class Windows:
-    """Windows that were given: the group and start of each, whether the window before it
-    was empty, and its answers by name."""
+    """Windows that were given, group by group: where those of each group end, the start of each
+    window, whether the one before it was empty (where only changes are wanted), and its answers by
+    name."""
 
-    groups: Array
+    ends: Array
     starts: Array
     fresh: Array
     values: dict[str, pa.Array]
 
+    @property
+    def groups(self) -> Array:
+        """The group of each window."""
+        return np.repeat(np.arange(len(self.ends), dtype=np.int32), np.diff(self.ends, prepend=0))
+
     def where(self, keep: Array) -> Windows:
         """Some of them."""
         at = pa.array(np.flatnonzero(keep))
+        kept_before = np.concatenate([[0], np.cumsum(keep)])
         return Windows(
-            self.groups[keep],
+            kept_before[self.ends],
             self.starts[keep],
-            self.fresh[keep],
+            self.fresh[keep] if len(self.fresh) else self.fresh,
             {name: values.take(at) for name, values in self.values.items()},
         )
 
@@ -67,31 +85,39 @@ class Pass:
             self._core = make_core(SWEEP, self.group.operator, capacity)
             self._specify()
 
+    def answer_types(self) -> dict[str, pa.DataType]:
+        """The types of the answers that compiled code gives."""
+        core = self._core
+        if isinstance(core, ObjectCore) or not core.layout.answers:
+            return {}
+        fields = core.layout.answer.fields
+        return {n: arrow_type(a) for n, (_, a) in zip(self.group.names, fields, strict=True)}
+
     def columns(self, table: pa.Table) -> Table:
         """The columns this group reads."""
         arrays = tuple(flat(table.column(c)) for c in self.group.columns)
         return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
 
     def windows_of_events(
-        self, columns: Table, rows: Array, times: Array, bounds: Array
+        self, columns: Table, rows: Array | None, times: Array, bounds: Array
     ) -> Windows:
-        """The windows of groups of events, which are in order of time."""
+        """The windows of groups of events, which are in order of time; `rows` says where in the
+        columns each is, None that they are in that order as well."""
         most = int(np.diff(bounds).max(initial=0))
         self._reserve(min(most, 2 * (self.window.size // self.window.every) + 4))
         core = self._core
         count = len(bounds) - 1
-        kept_rows, at_rows = core.integers(rows)
         kept_times, at_times = core.integers(times)
         kept_bounds, at_bounds = core.integers(bounds)
         wanted = core.run.count_windows(core.m, at_times, at_bounds, count)
         if self.changes:
-            wanted = min(wanted, 2 * len(rows) + count)
-        kept, handle = core.take(columns)
-        out = _Out(core, wanted)
-        made = core.run.windows_of_events(
-            core.m, handle, at_rows, at_times, at_bounds, count, *out.handles
+            wanted = min(wanted, 2 * len(times) + count)
+        kept, handle = core.take(columns if rows is None else columns.take(rows))
+        out = _Out(core, wanted, count, changes=self.changes)
+        made = self._answered(
+            core.run.windows_of_events, handle, at_times, at_bounds, count, *out.handles
         )
-        del kept, kept_rows, kept_times, kept_bounds
+        del kept, kept_times, kept_bounds
         return self._windows(out, made)
 
     def windows_of_slices(
@@ -107,27 +133,27 @@ class Pass:
         wanted = min(wanted, core.run.count_windows(core.m, kept[0][1], kept[1][1], count))
         if self.changes:
             wanted = min(wanted, 2 * len(slices) + count)
-        out = _Out(core, wanted)
-        made = core.run.windows_of_slices(core.m, at, *(h for _, h in kept), count, *out.handles)
+        out = _Out(core, wanted, count, changes=self.changes)
+        made = self._answered(
+            core.run.windows_of_slices, at, *(h for _, h in kept), count, *out.handles
+        )
         del held, kept
         return self._windows(out, made)
 
     def slices_of_events(
-        self, columns: Table, rows: Array, times: Array, bounds: Array
+        self, columns: Table, rows: Array | None, times: Array, bounds: Array
     ) -> tuple[Array, Array, Any]:
         """The slices of groups of events: the group and start of each, and its partial."""
         core = self._core
-        kept_rows, at_rows = core.integers(rows)
         kept_times, at_times = core.integers(times)
         kept_bounds, at_bounds = core.integers(bounds)
-        kept, handle = core.take(columns)
-        groups, at_groups = _empty(core, len(rows))
-        starts, at_starts = _empty(core, len(rows))
-        partials, at_partials = _empty_partials(core, len(rows))
+        kept, handle = core.take(columns if rows is None else columns.take(rows))
+        groups, at_groups = _empty(core, len(times))
+        starts, at_starts = _empty(core, len(times))
+        partials, at_partials = _empty_partials(core, len(times))
         made = core.run.slices_of_events(
             core.m,
             handle,
-            at_rows,
             at_times,
             at_bounds,
             len(bounds) - 1,
@@ -135,12 +161,20 @@ class Pass:
             at_starts,
             at_partials,
         )
-        del kept, kept_rows, kept_times, kept_bounds
+        del kept, kept_times, kept_bounds
         return np.asarray(groups[:made]), np.asarray(starts[:made]), partials[:made]
+
+    def _answered(self, function: Callable[..., int], *given: Any) -> int:
+        """How many windows a function of the kernel gave."""
+        try:
+            return function(self._core.m, *given)
+        except OverflowError as error:
+            header = self._core.header
+            raise NoAnswer(str(error), header[GROUP], header[NEXT]) from error
 
     def _windows(self, out: _Out, made: int) -> Windows:
         return Windows(
-            np.asarray(out.groups[:made], dtype=np.int64),
+            np.asarray(out.ends, dtype=np.int64),
             np.asarray(out.starts[:made], dtype=np.int64),
             np.asarray(out.fresh[:made], dtype=np.int64),
             self._values(out, made),
@@ -169,12 +203,14 @@ class Pass:
 class _Out:
     """Where a kernel writes windows."""
 
-    def __init__(self, core: BufferCore | ObjectCore, rows: int) -> None:
+    def __init__(
+        self, core: BufferCore | ObjectCore, rows: int, groups: int, *, changes: bool
+    ) -> None:
         self.kept, at = core.outputs(rows)
-        self.groups, at_groups = _empty(core, rows)
+        self.ends, at_ends = _empty(core, groups)
         self.starts, at_starts = _empty(core, rows)
-        self.fresh, at_fresh = _empty(core, rows)
-        self.handles = (at, at_groups, at_starts, at_fresh)
+        self.fresh, at_fresh = _empty(core, rows if changes else 0)
+        self.handles = (at, at_ends, at_starts, at_fresh)
 
 
 def _empty(core: BufferCore | ObjectCore, rows: int) -> tuple[Any, Any]:
@@ -194,6 +230,18 @@ def _partials_handle(core: BufferCore | ObjectCore, partials: Any) -> tuple[Any,
     if isinstance(core, ObjectCore):
         return partials, partials
     return core.integers(partials.reshape(-1))
+
+
+def arrow_type(answer: Answer) -> pa.DataType:
+    """The Arrow type of compiled answers."""
+    if answer.fields:
+        return pa.struct([(name, arrow_type(a)) for name, a in answer.fields])
+    if answer.type.startswith("vector"):
+        _, kind, length = answer.type.split(":")
+        item = {"i": pa.int64(), "u": pa.uint64(), "f": pa.float64()}[kind]
+        return pa.list_(item, int(length))
+    types = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
+    return types.get(answer.type, pa.timestamp("us"))
 
 
 def _as(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:

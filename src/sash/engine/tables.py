@@ -6,6 +6,7 @@ interface: pandas, Polars, DuckDB, Arrow itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,40 +15,59 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..windows.sliding import LATEST
 
-__all__ = ["as_arrow", "as_given", "check_times", "flat", "tie_numbers", "times_of"]
+__all__ = [
+    "as_arrow",
+    "as_given",
+    "check_times",
+    "flat",
+    "one_array",
+    "tie_numbers",
+    "times_of",
+]
 
 
-def as_arrow(table: Any, columns: list[str] | None = None) -> pa.Table:
-    """A table as Arrow."""
+def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    """A table as Arrow, with no more than these columns if they are given."""
     kind = type(table).__module__.split(".")[0]
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif kind == "pandas" and type(table).__name__ == "DataFrame":
-        kept = table if columns is None else table[[c for c in columns if c in table.columns]]
-        table = pa.Table.from_pandas(kept, preserve_index=False)  # NaN becomes null
+        # one that is missing is for the plan to tell, of all that are there
+        some = columns is not None and set(columns) <= set(table.columns)
+        table = pa.Table.from_pandas(
+            table[list(columns or ())] if some else table, preserve_index=False
+        )
     elif not isinstance(table, pa.Table):
-        if isinstance(table, dict) or hasattr(table, "__arrow_c_stream__"):
-            table = pa.table(table)
-        elif hasattr(table, "collect") and kind == "polars":
-            table = pa.table(table.collect())
-        else:
+        if hasattr(table, "collect") and kind == "polars":
+            table = table.collect()
+        if not isinstance(table, dict) and not hasattr(table, "__arrow_c_stream__"):
             raise TypeError(
                 "a table is a pandas or Polars DataFrame, an Arrow table, or anything with "
                 f"__arrow_c_stream__, not {type(table).__name__}"
             )
-    return table.cast(_plain(table.schema))
+        table = pa.table(table)
+    if columns is not None and all(table.column_names.count(c) == 1 for c in columns):
+        table = table.select(list(columns))
+    return table.cast(pa.schema([_plain(field) for field in table.schema]))
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Views as what they are views of."""
-    plain = []
-    for field in schema:
-        if pa.types.is_string_view(field.type):
-            field = field.with_type(pa.large_string())
-        elif pa.types.is_binary_view(field.type):
-            field = field.with_type(pa.large_binary())
-        plain.append(field)
-    return pa.schema(plain)
+def _plain(field: pa.Field) -> pa.Field:
+    """Views and run-length encoded values as what they stand for."""
+    if pa.types.is_string_view(field.type):
+        return field.with_type(pa.large_string())
+    if pa.types.is_binary_view(field.type):
+        return field.with_type(pa.large_binary())
+    if pa.types.is_run_end_encoded(field.type):
+        return field.with_type(field.type.value_type)
+    return field
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    if column.num_chunks == 1:
+        return column.chunk(0)  # combining would copy it
+    made = column.combine_chunks()
+    return made if isinstance(made, pa.Array) else pa.array([], type=made.type)
 
 
 def as_given(result: pa.Table, like: Any) -> Any:
@@ -64,9 +84,7 @@ def as_given(result: pa.Table, like: Any) -> Any:
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array of plain values."""
-    made = column.combine_chunks()
-    if isinstance(made, pa.ChunkedArray):  # Arrow gives an empty one as it is
-        made = made.chunk(0) if made.num_chunks else pa.array([], type=made.type)
+    made = one_array(column)
     return made.dictionary_decode() if pa.types.is_dictionary(made.type) else made
 
 
@@ -76,7 +94,8 @@ def times_of(column: pa.Array) -> tuple[Array, Array]:
     given, scale = column.type, 1
     if pa.types.is_timestamp(given):
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": -1_000}[given.unit]
-    plain = column.cast(pa.int64()).fill_null(LATEST).to_numpy(zero_copy_only=False)
+    ticks = column.cast(pa.int64())
+    plain = (ticks.fill_null(LATEST) if ticks.null_count else ticks).to_numpy()
     if scale < 0:
         plain = np.floor_divide(plain, -scale)
         if column.null_count:
@@ -90,7 +109,7 @@ def times_of(column: pa.Array) -> tuple[Array, Array]:
 
 
 def tie_numbers(column: pa.Array) -> Array:
-    """A tie column as int64 in the same order, null first, so that it can be kept beside times."""
+    """A tie column as int64 in the same order, null last, so that it can be kept beside times."""
     given = column.type
     if pa.types.is_floating(given):
         plain = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
@@ -106,7 +125,7 @@ def tie_numbers(column: pa.Array) -> Array:
             f"a tie column of {given} cannot be kept in a stream's state: use one of numbers or "
             "times"
         )
-    return np.where(np.asarray(column.is_valid()), numbers, -(2**63))
+    return np.where(np.asarray(column.is_valid()), numbers, 2**63 - 1)
 
 
 def check_times(name: str, column: pa.Array, bad: Array) -> None:

@@ -2,8 +2,8 @@
 
 A `Visit` changes the tree or asks it.  First all tiles that will be needed are loaded: those that a
 batch's slices go to, those at the edges of the windows wanted (`reach`), those that say what is
-old (`reach_old`).  Then their keys are numbered together (`number`), and the rest is done on arrays,
-one level at a time: `windows`, `forget`, `save`.
+old (`reach_old`).  Then their keys are numbered together (`number`), and the rest is done on
+arrays, one level at a time: `windows`, `forget`, `save`.
 """
 
 from __future__ import annotations

@@ -61,9 +61,11 @@ class Positions:
         """The starts of slices, from their numbers."""
         w = self.window
         if not w.rest:
-            return w.offset + positions * w.every
+            positions = positions * w.every
+            return positions + w.offset
         k, second = np.divmod(positions, 2)
-        return w.offset + k * w.every + second * w.rest
+        starts: Array = w.offset + k * w.every + second * w.rest
+        return starts
 
     def first(self, window: int) -> int:
         """The first slice of the window that starts then."""

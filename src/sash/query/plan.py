@@ -8,9 +8,11 @@ partial share it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -86,12 +88,53 @@ def _group(
     query: Query, chosen: Sequence[tuple[str, Aggregate]], fields: dict[str, pa.Field]
 ) -> Group:
     columns = tuple(dict.fromkeys(c for _, a in chosen for c in _reads(a, query.time)))
-    parts = tuple(
-        Part(a.operator, tuple(columns.index(c) for c in _reads(a, query.time))) for _, a in chosen
-    )
-    joined = _join(parts, len(columns), name=", ".join(name for name, _ in chosen))
-    types = [column_type(fields[c].type) for c in columns]
-    return Group(tuple(name for name, _ in chosen), columns, joined.over(*types))
+    types = tuple(column_type(fields[c].type) for c in columns)
+    parts = []
+    for _, a in chosen:
+        reads = tuple(columns.index(c) for c in _reads(a, query.time))
+        parts.append(Part(a.operator.over(*(types[c] for c in reads)), reads))
+    names = tuple(name for name, _ in chosen)
+    return Group(names, columns, _joined(shared(parts), names, types))
+
+
+@lru_cache(maxsize=256)
+def _joined(parts: tuple[Part, ...], names: tuple[str, ...], types: tuple[str, ...]) -> Operator:
+    """Parts as one operator: the same for the same parts, because kernels are kept with it."""
+    return _join(parts, len(types), name=", ".join(names), types=types)
+
+
+@lru_cache(maxsize=256)
+def _served(server: Operator, name: str, lower: Callable[[Any], Any]) -> Operator:
+    """What another operator's partial tells."""
+    return dataclasses.replace(server, name=name, lower=lower)
+
+
+def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Parts of tied operators, with those that can be told from another's partial sharing it.
+
+    Operators over the same columns share if they lift and combine alike (sum and mean of integers,
+    all that is told from moments), or if one serves the other (mean of floats serves sum).
+    """
+    alike: dict[Any, list[int]] = {}
+    for i, part in enumerate(parts):
+        op = part.operator
+        made_by = (op.lift, op.combine, repr(op.identity), op.skips)
+        alike.setdefault((part.columns, made_by), []).append(i)
+    made = list(parts)
+    for (columns, made_by), members in alike.items():
+        owner = members[0]
+        for (others, _), (server, *_) in alike.items():
+            lower = dict(parts[server].operator.serves).get(made_by[0])
+            if lower and others == columns and parts[server].operator.skips == made_by[-1]:
+                owner = server
+                for i in members:
+                    told = _served(parts[server].operator, parts[i].operator.name, lower)
+                    made[i] = dataclasses.replace(parts[i], operator=told)
+                break
+        for i in members:
+            if i != owner:
+                made[i] = dataclasses.replace(made[i], shares=owner)
+    return tuple(made)
 
 
 def _check_time(name: str, given: pa.DataType) -> None:

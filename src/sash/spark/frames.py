@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from ..query.plan import make_plan
+from ..engine.passes import Pass
+from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from .batch import aggregate_batch
 from .streaming import aggregate_stream
@@ -53,6 +55,17 @@ def aggregate(
             "gives each window once"
         )
     return aggregate_batch(df, plan, count)
+
+
+def with_types(plan: Plan) -> Plan:
+    """The plan with the types of all answers that can be known before there are any."""
+    if None not in plan.types.values():
+        return plan
+    types = dict(plan.types)
+    for group in plan.groups:
+        found = Pass(group, plan.query.window, plan.types).answer_types()
+        types |= {name: t for name, t in found.items() if types[name] is None}
+    return dataclasses.replace(plan, types=types)
 
 
 def default_buckets(df: DataFrame) -> int:

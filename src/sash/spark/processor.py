@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from ..engine.bucket import Bucket, Given, Mark, Outcome
 from ..engine.tables import flat
@@ -101,9 +101,7 @@ class Processor(StatefulProcessor):
         self._bucket = Bucket(make_plan(self._query, self._schema), self._mode)
         self._about = about(self._query, self._bucket, self._mode, self._buckets)
 
-    def handleInputRows(
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
-    ) -> Iterator[pd.DataFrame]:
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """A batch for one bucket."""
         tables = []
         for frame in rows:

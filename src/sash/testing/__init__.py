@@ -6,6 +6,8 @@
     schedule(kind)             operations on a window, with `windows` and `replay` to judge by;
                                `schedules()` is a hypothesis strategy of them
     timed_schedule(disorder)   the same with times, out of order, and `arrivals` alone
+    queries                    a query's rows by brute force, over a table or a stream
+    streams                    tables of events to try queries on
 
 hypothesis, of the extra `test`, is imported only when it is first needed.
 """

@@ -1,0 +1,320 @@
+"""The judge of queries: their rows by brute force, for one run or for a stream of batches.
+
+Nothing here is shared with what is judged: for each event the windows that hold it are listed one
+by one, the events of each are put in order, and the operator's plain functions fold them.  Only an
+operator in its generic form is used, so that typed ones are judged as well.
+
+A row is a dict: keys, `window_start`, `window_end`, values.  Times are int64 microseconds
+wherever they stand, so that rows from tables of any kind can be compared (`rows_of`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..query import Query
+from ..windows import duration
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["answers", "differences", "replay", "rows_of"]
+
+Row = dict[str, Any]
+
+#: Beyond this a time cannot be used.
+_FARTHEST = 2**61
+
+
+def answers(query: Query, table: Any) -> list[Row]:
+    """The rows of a query over a table, or over a list of events that are dicts.
+
+    >>> import sash
+    >>> q = sash.Query(time="t", window=sash.sliding(4, 2), select={"all": sash.collect("x")})
+    >>> for row in answers(q, {"t": [3, 1], "x": ["b", "a"]}):
+    ...     print(row)
+    {'window_start': -2, 'window_end': 2, 'all': ['a']}
+    {'window_start': 0, 'window_end': 4, 'all': ['a', 'b']}
+    {'window_start': 2, 'window_end': 6, 'all': ['b']}
+    """
+    held = _Held(query)
+    for row in _events(query, table):
+        for start in windows_of(query, row[query.time]):
+            held.add(row, start)
+    return held.rows()
+
+
+def replay(
+    query: Query, batches: Iterable[Any], lateness: Any = 0
+) -> tuple[list[Row], list[tuple[Row, list[int]]]]:
+    """The rows that a stream of batches ends with, and the late events, each with the starts of the
+    windows that it missed (none, if its time cannot be used).
+
+    After each batch the watermark is the largest time so far, over all keys, less the lateness.
+    A window is closed when its end is not after the watermark.  What `where` leaves out is no
+    event.
+
+    >>> import sash
+    >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+    >>> rows, late = replay(q, [[{"t": 3}, {"t": 12}], [{"t": 4}, {"t": 13}]])
+    >>> [(row["window_start"], row["n"]) for row in rows], late
+    ([(0, 1), (10, 2)], [({'t': 4}, [0])])
+    """
+    allowed = duration(lateness, "the lateness")
+    held = _Held(query)
+    late: list[tuple[Row, list[int]]] = []
+    newest: int | None = None
+    for batch in batches:
+        watermark = None if newest is None else newest - allowed
+        for row in _events(query, batch):
+            time = row[query.time]
+            if not _usable(time):
+                late.append((row, []))
+                continue
+            missed = []
+            for start in windows_of(query, time):
+                if watermark is not None and start + query.window.size <= watermark:
+                    missed.append(start)
+                else:
+                    held.add(row, start)
+            if missed:
+                late.append((row, missed))
+            newest = time if newest is None else max(newest, time)
+    return held.rows(), late
+
+
+def windows_of(query: Query, time: int) -> list[int]:
+    """The starts of the windows that hold a time, in order."""
+    window = query.window
+    start = (time - window.offset) // window.every * window.every + window.offset
+    made = []
+    while start + window.size > time:
+        made.append(start)
+        start -= window.every
+    return made[::-1]
+
+
+def _usable(time: int | None) -> bool:
+    return time is not None and -_FARTHEST < time < _FARTHEST
+
+
+class _Held:
+    """The events of each window, by key."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self._keys: dict[Any, list[Any]] = {}  # how a key is shown, by what it is equal by
+        self._events: dict[tuple[Any, int], list[tuple[Any, Row]]] = {}
+        self._arrived = 0
+
+    def add(self, row: Row, start: int) -> None:
+        query = self._query
+        shown = [_shown(row[name]) for name in query.by]
+        key = tuple(_ordered(x) for x in shown)
+        self._keys.setdefault(key, shown)
+        tie = () if query.tie is None else _tie(row[query.tie])
+        self._arrived += 1
+        place = (row[query.time], tie, self._arrived)
+        self._events.setdefault((key, start), []).append((place, row))
+
+    def rows(self) -> list[Row]:
+        query = self._query
+        made: list[Row] = []
+        before: dict[Any, tuple[int | None, Row]] = {}  # the last window of each key
+        for key, start in sorted(self._events):
+            events = [row for _, row in sorted(self._events[key, start], key=lambda e: e[0])]
+            values = {n: _answer(a, events) for n, a in query.select.items()}
+            last = before.get(key, (None, {}))
+            before[key] = (start, values)
+            follows = last[0] == start - query.window.every
+            if query.emit == "changes" and follows and _equal(values, last[1]):
+                continue
+            keys = dict(zip(query.by, self._keys[key], strict=True))
+            edges = {"window_start": start, "window_end": start + query.window.size}
+            made.append({**keys, **edges, **values})
+        return made
+
+
+def _answer(chosen: Any, events: Sequence[Row]) -> Any:
+    """An aggregate over events in order, by the operator's plain functions."""
+    if not chosen.columns:
+        return len(events)
+    operator = chosen.operator
+    several = len(chosen.columns) > 1
+    partial = operator.fold(
+        [
+            tuple(row[c] for c in chosen.columns) if several else row[chosen.columns[0]]
+            for row in events
+        ]
+    )
+    return _plain(operator.python_lower()(partial), operator.fields)
+
+
+def _plain(value: Any, fields: Sequence[str] = ()) -> Any:
+    """An answer as a table would give it back: structs by name, arrays and tuples as lists."""
+    if fields and isinstance(value, tuple):
+        return {name: _plain(x) for name, x in zip(fields, value, strict=True)}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [_plain(x) for x in value]
+    return value
+
+
+# Keys
+
+
+def _shown(key: Any) -> Any:
+    """A key as a result shows it: one zero, one NaN."""
+    if isinstance(key, float):
+        return math.nan if key != key else key + 0.0
+    if isinstance(key, dict):
+        return {name: _shown(x) for name, x in key.items()}
+    return [_shown(x) for x in key] if isinstance(key, list) else key
+
+
+def _ordered(key: Any) -> Any:
+    """What keys are equal and in order by: null first, NaN last, structs field by field."""
+    if key is None:
+        return (0,)
+    if isinstance(key, dict):
+        return (1, tuple(_ordered(x) for x in key.values()))
+    if isinstance(key, list):
+        return (1, tuple(_ordered(x) for x in key))
+    return (2,) if key != key else (1, key)
+
+
+def _tie(value: Any) -> Any:
+    """Ties in order; nulls and NaN come last."""
+    return (2,) if value is None else (1,) if value != value else (0, value)
+
+
+# Tables as rows
+
+
+def rows_of(table: Any) -> list[Row]:
+    """The rows of a table of any kind (Arrow, pandas, Polars, a dict of columns, dicts), times as
+    microseconds; a struct `window` of start and end becomes two columns.
+
+    >>> import pyarrow as pa
+    >>> rows_of(pa.table({"t": pa.array([1_500], pa.timestamp("ns"))}))
+    [{'t': 1}]
+    """
+    if isinstance(table, list):
+        return [dict(row) for row in table]
+    given = _arrow(table)
+    columns = {}
+    for name, column in zip(given.column_names, given.columns, strict=True):
+        items = [x for chunk in column.chunks for x in _items(chunk)]
+        if name == "window" and all(isinstance(x, dict) for x in items):
+            for edge in ("start", "end"):
+                columns[f"window_{edge}"] = [x[edge] for x in items]
+        else:
+            columns[name] = items
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _arrow(table: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if type(table).__module__.startswith("pandas"):
+        return pa.Table.from_pandas(table, preserve_index=False)
+    return pa.table(table)
+
+
+def _items(array: pa.Array) -> list[Any]:
+    """An array's values as Python has them, times as microseconds."""
+    import pyarrow as pa
+
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        return _items(array.storage)
+    if pa.types.is_dictionary(kind):
+        return _items(array.dictionary_decode())
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        many, of = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}[kind.unit]
+        ticks = array.cast(pa.int64()).to_pylist()
+        return [None if x is None else x * many // of for x in ticks]
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        rows = zip(*(_items(part) for part in array.flatten()), strict=True)
+        there = array.is_valid().to_pylist()
+        return [dict(zip(names, row, strict=True)) if ok else None for row, ok in zip(rows, there)]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return [_items(x.values) if x.is_valid else None for x in array]
+    return array.to_pylist()  # type: ignore[no-any-return]
+
+
+def _events(query: Query, table: Any) -> list[Row]:
+    """The rows that `where` lets through, in order of arrival."""
+    rows = rows_of(table)
+    if query.where is None or not rows:
+        return rows
+    import pyarrow as pa
+
+    given = pa.Table.from_pylist(table) if isinstance(table, list) else _arrow(table)
+    numbered = given.append_column("row number", pa.array(range(len(rows))))
+    return [rows[i] for i in numbered.filter(query.where)["row number"].to_pylist()]
+
+
+# Judging
+
+
+def differences(
+    query: Query, expected: Iterable[Row], got: Any, *, ordered: bool = True
+) -> list[str]:
+    """What is wrong with the rows that a query gave, one line each.
+
+    Sums and the like may be off by rounding, NaN equals NaN, and all else is exact.  Columns that
+    were not asked for are passed over; with `ordered=False`, so is the order of rows.
+
+    >>> import sash
+    >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+    >>> differences(q, answers(q, {"t": [1, 2]}), q.run({"t": [1]}))
+    ["row 0 {'window_start': 0, 'window_end': 10}: n is 1 where 2 is right"]
+    """
+    wanted, given = list(expected), rows_of(got)
+    if not ordered:
+        wanted, given = (sorted(rows, key=lambda r: _place(query, r)) for rows in (wanted, given))
+    names = [*query.by, "window_start", "window_end"]
+    told = []
+    for i, (right, row) in enumerate(zip(wanted, given, strict=False)):
+        where = {name: row.get(name) for name in names}
+        if not all(name in row and _equal(_shown(row[name]), right[name]) for name in names):
+            told.append(
+                f"row {i} is {where} where { {name: right[name] for name in names} } is right"
+            )
+            break
+        for name, chosen in query.select.items():
+            slack = 1e-9 if chosen.operator.equal is not None else 0.0
+            if name not in row or not _equal(right[name], _plain(row[name]), slack):
+                told.append(
+                    f"row {i} {where}: {name} is {row.get(name)} where {right[name]} is right"
+                )
+    if len(wanted) != len(given):
+        told.append(f"there are {len(given)} rows where {len(wanted)} are right")
+    return told
+
+
+def _place(query: Query, row: Row) -> Any:
+    return tuple(_ordered(_shown(row[name])) for name in query.by), row["window_start"]
+
+
+def _equal(a: Any, b: Any, slack: float = 0.0) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return list(a) == list(b) and all(_equal(a[n], b[n], slack) for n in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(_equal(x, y, slack) for x, y in zip(a, b))
+    if a is None or b is None:
+        return a is b
+    if a != a or b != b:
+        return bool(a != a and b != b)
+    if slack and isinstance(a, int | float) and isinstance(b, int | float):
+        return a == b or math.isclose(a, b, rel_tol=slack, abs_tol=slack)
+    return bool(a == b)
