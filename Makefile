@@ -22,13 +22,18 @@ PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels)
 # The stages of `test` run in the order they are written, whatever -j says.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit plain bench java java-notice clean
+.PHONY: help demo tour test lint unit plain bench java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-demo: $(STAMPS)/core java-notice ## the aggregators at work on a day of departures
+demo: $(STAMPS)/demo java ## a month of real flights on Spark, out of order, beside Spark's own window()
+	@$(BIN)/python examples/flights.py 2> "$(STAMPS)/demo.log" || { \
+		echo "the demo failed; what Spark said is in $(STAMPS)/demo.log, which ends:" >&2; \
+		tail -n 25 "$(STAMPS)/demo.log" >&2; exit 1; }
+
+tour: $(STAMPS)/core ## the aggregators at work, without Spark
 	@$(BIN)/python examples/aggregators.py
 
 test: lint unit plain ## lint, then all tests, then the kernels again with the JIT off
@@ -69,13 +74,6 @@ java: ## whether Java is there for Spark
 	fi; \
 	echo "Java $$major: good for Spark"
 
-java-notice:
-	@major=$(JAVA_MAJOR); \
-	if [ "$${major:-0}" -lt 17 ]; then \
-		echo "note: this demo needs Python only; Spark will need Java 17 or newer" \
-			"($(GET_JAVA))"; \
-	fi
-
 clean: ## remove caches and compiled kernels (the set-up stays: rm -rf .venv to redo it)
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist "$(VENV)/sash-kernels"
 	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -96,8 +94,9 @@ $(STAMPS)/venv:
 EXTRAS_core :=
 EXTRAS_test := [test]
 EXTRAS_bench := [bench]
+EXTRAS_demo := [demo]
 
-$(STAMPS)/core $(STAMPS)/test $(STAMPS)/bench: $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
+$(STAMPS)/core $(STAMPS)/test $(STAMPS)/bench $(STAMPS)/demo: $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
 	@echo "==> pip install sash$(EXTRAS_$*) (once for each change of pyproject.toml)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRAS_$*)"
 	@touch "$@"

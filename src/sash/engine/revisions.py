@@ -46,18 +46,17 @@ class Revisions:
 
     def _changed(self, windows: Windows, codes: Array, fixes: Any) -> Array:
         """Which windows are in one of their key's ranges."""
-        every = self._window.every
-        base = int(min(windows.starts.min(initial=0), fixes.firsts.min()))
-        width = (int(max(windows.starts.max(initial=0), fixes.lasts.max())) - base) // every + 2
+        every, base = self._window.every, int(fixes.firsts.min())
+        width = (int(fixes.lasts.max()) - base) // every + 1
         keys, at = np.unique(codes, return_inverse=True)
         edges = np.zeros((len(keys), width + 1), dtype=np.int64)
         np.add.at(edges, (at, (fixes.firsts - base) // every), 1)
         np.add.at(edges, (at, (fixes.lasts - base) // every + 1), -1)
-        inside = np.cumsum(edges, axis=1) > 0
-        place = np.searchsorted(keys, windows.groups).clip(max=len(keys) - 1)
-        changed: Array = (keys[place] == windows.groups) & inside[
-            place, (windows.starts - base) // every
-        ]
+        inside = np.cumsum(edges, axis=1) > 0  # and beyond the last, where none is
+        key = np.searchsorted(keys, windows.groups).clip(max=len(keys) - 1)
+        place = (windows.starts - base) // every
+        changed: Array = (keys[key] == windows.groups) & (place >= 0) & (place < width)
+        changed &= inside[key, place.clip(0, width)]
         return changed
 
     def _count(
