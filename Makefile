@@ -22,7 +22,7 @@ PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels)
 # The stages of `test` run in the order they are written, whatever -j says.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo tour test lint unit plain bench java clean
+.PHONY: help demo tour test lint unit plain bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
@@ -63,6 +63,9 @@ plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that che
 
 bench: $(STAMPS)/bench ## speed against other libraries (ARGS=--quick for small sizes)
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-spark: $(STAMPS)/bench java ## Spark streaming and batch against Spark's own window()
+	@$(BIN)/python -m benchmarks.spark $(ARGS) 2> "$(STAMPS)/bench-spark.log"
 
 java: ## whether Java is there for Spark
 	@major=$(JAVA_MAJOR); \

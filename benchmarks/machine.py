@@ -10,7 +10,7 @@ from pathlib import Path
 
 __all__ = ["describe"]
 
-_PACKAGES = ("sash", "numpy", "numba", "pyarrow", "pandas", "polars", "bottleneck")
+_PACKAGES = ("sash", "numpy", "numba", "pyarrow", "pandas", "polars", "bottleneck", "pyspark")
 
 
 def describe() -> dict[str, str]:
