@@ -30,6 +30,7 @@ from .nodes import (
     copy_entry,
     entries,
     fix_own,
+    fix_inner,
     fix_own_here,
     free_node,
     has,
@@ -204,8 +205,7 @@ def refill(m: Memory, n: int) -> int:
 
 def settle(m: Memory, n: int) -> None:
     """Repair all aggregates, after a change that ended at n."""
-    fix_own_here(m, n)
-    carry(m, n)
+    carry(m, n, fix_own_here(m, n))
 
 
 def settle_apart(m: Memory, n: int) -> None:
@@ -213,24 +213,20 @@ def settle_apart(m: Memory, n: int) -> None:
     settle(m, n)
 
 
-def carry(m: Memory, n: int) -> None:
-    """Repair the aggregates that depend on a node's own one."""
+def carry(m: Memory, n: int, place: int) -> None:
+    """Repair the aggregates that depend on a node's own one, which was just computed, and of which
+    the parent has a copy at a place, or none if that is negative."""
+    inside = place >= 0
+    while place >= 0:
+        n = parent(m, n)
+        place = fix_inner(m, n, place)
     if FINGERS:
-        inside = False
-        while parent(m, n) != 0 and not (has(m, n, ON_LEFT) or has(m, n, ON_RIGHT)):
-            n = parent(m, n)
-            fix_own_here(m, n)
-            inside = True
         if parent(m, n) == 0 and (inside or has(m, n, LEAF)):
             return  # in the root ends only what is not on a spine
         if not has(m, n, ON_RIGHT):
             spread_left(m, n)
         if not has(m, n, ON_LEFT):
             spread_right(m, n)
-    else:
-        while parent(m, n) != 0:
-            n = parent(m, n)
-            fix_own(m, n)
 
 
 def spread_left(m: Memory, n: int) -> None:

@@ -103,14 +103,14 @@ def bulk_evict(m: Memory, t: int) -> None:
     if above == root and get(m, ROOT) != root:
         above = 0  # the root gave its last entry to the path, and is gone
     n = get(m, LEFT)
-    fix_own(m, n)
+    place = fix_own(m, n)
     while parent(m, n) != above:
         n = parent(m, n)
-        fix_own(m, n)
+        place = fix_own(m, n)
     if above != 0:
         settle_apart(m, refill(m, above))
     else:
-        carry(m, n)
+        carry(m, n, place)
     put(m, BUSY, 0)
 
 

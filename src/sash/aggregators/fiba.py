@@ -148,13 +148,13 @@ def evict_inner(m: Memory, n: int, i: int) -> None:
     copy_entry(m, n, i, leaf, j)
     close_entries(m, leaf, j, 1)
     top = refill(m, leaf)
-    fix_own(m, top)
+    place = fix_own(m, top)
     reached = level(m, top)
     while reached < height and parent(m, top) != 0:  # up to the entry that was replaced
         top = parent(m, top)
-        fix_own(m, top)
+        place = fix_own(m, top)
         reached += 1
-    carry(m, top)
+    carry(m, top, place)
 
 
 def level(m: Memory, n: int) -> int:

@@ -16,6 +16,7 @@ from ..kernels.program import Kernel, specialise
 from ..kernels.slots import BUSY, CAPACITY, HEADER
 from ..operators.contract import Operator, same
 from .nodes import (
+    BARE,
     COUNT,
     DROPPED,
     FEW,
@@ -385,7 +386,7 @@ class _Check:
     ) -> Any:
         """Check a node and all below; returns the aggregate of all below."""
         w, core = self.w, self.core
-        flags, count = core.peek_word(n + 1) & ~FEW, w._count_of(n)
+        flags, count = core.peek_word(n + 1) & BARE & ~FEW, w._count_of(n)
         leaf, root = bool(flags & LEAF), depth == 0
         fingers = bool(w._fingers)
         self.live.add(n)

@@ -28,6 +28,7 @@ __all__ = [
     "output_f",
     "output_i",
     "register",
+    "short",
     "some",
     "store_f",
     "store_h",
@@ -45,6 +46,11 @@ _starts: list[int] = []
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """What a compiled kernel would be compiled by."""
     return function
+
+
+def short(i: int) -> int:
+    """A loop's index."""
+    return i
 
 
 def some(value: Any) -> Any:

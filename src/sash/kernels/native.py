@@ -28,6 +28,7 @@ __all__ = [
     "output_byte",
     "output_f",
     "output_i",
+    "short",
     "some",
     "store_f",
     "store_h",
@@ -100,6 +101,18 @@ def move_bytes(typing, to, start, count):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), emit
+
+
+@intrinsic
+def short(typing, i):
+    """A loop's index, as it is, in a loop of few turns: the compiler does not see through it, and
+    so neither unrolls the loop nor makes vectors of its values, which costs more than it saves."""
+
+    def emit(context, builder, signature, args):
+        same = ir.FunctionType(_I64, [_I64])
+        return builder.asm(same, "", "=r,0", args, side_effect=False)
+
+    return types.int64(types.int64), emit
 
 
 @intrinsic

@@ -48,7 +48,7 @@ _WORDS = {
     "put": "{0}.header[{1}] = {2}",
     "combine": "{0}.slots[{1}] = combine({0}.slots[{2}], {0}.slots[{3}])",
     "fold": "{0}.slots[{1}] = _fold({0}.slots, {2}, {3})",
-    "weave": "{0}.slots[{1}] = _weave({0}.slots, {2}, {3}, {4})",
+    "weave": "{0}.slots[{1}] = _weave({0}.slots, {2}, {3}, {4}, {5}, {6})",
     "accumulate": "_accumulate({0}.slots, {1}, {2}, {3}, {4})",
     "inverse": "{0}.slots[{1}] = inverse({0}.slots[{2}], {0}.slots[{3}])",
     "copy": "{0}.slots[{1}] = {0}.slots[{2}]",
@@ -101,11 +101,13 @@ def _folds(combine: Callable[[Any, Any], Any]) -> dict[str, Callable[..., Any]]:
             found = combine(found, slots[i])
         return found
 
-    def weave(slots: list[Any], between: int, first: int, count: int) -> Any:
-        found = slots[first]
+    def weave(
+        slots: list[Any], between: int, first: int, count: int, head: int, tail: int
+    ) -> Any:
+        found = combine(slots[between], slots[first]) if head else slots[first]
         for i in range(1, count):
             found = combine(combine(found, slots[between + i]), slots[first + i])
-        return found
+        return combine(found, slots[between + count]) if tail else found
 
     def accumulate(slots: list[Any], ring: int, mask: int, first: int, last: int) -> None:
         found = slots[ring + (last & mask)]

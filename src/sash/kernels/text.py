@@ -228,52 +228,82 @@ def _folds(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
             "    copy(m, dst, first)\n"
             "    for i in range(1, count):\n"
             f"        combine(m, dst, dst, first + {words} * i)",
-            "def weave(m, dst, between, first, count):\n"
-            "    copy(m, dst, first)\n"
+            "def weave(m, dst, between, first, count, head, tail, at):\n"
+            "    if head != 0:\n"
+            "        combine(m, dst, between, first)\n"
+            "    else:\n"
+            "        copy(m, dst, first)\n"
             "    for i in range(1, count):\n"
             f"        combine(m, dst, dst, between + {words} * i)\n"
-            f"        combine(m, dst, dst, first + {words} * i)",
+            f"        combine(m, dst, dst, first + {words} * i)\n"
+            "    if tail != 0:\n"
+            f"        combine(m, dst, dst, between + {words} * count)",
         ]
     fold = ["def fold(m, dst, first, count):", "    d = slot(m, dst)", "    b = slot(m, first)"]
-    weave = ["def weave(m, dst, between, first, count):", "    d = slot(m, dst)"]
-    weave += ["    a = slot(m, between)", "    b = slot(m, first)"]
+    weave = ["def weave(m, dst, between, first, count, head, tail, at):"]
+    weave += ["    d = slot(m, dst)", "    a = slot(m, between)", "    b = slot(m, first)"]
     for n, leaf in enumerate(layout.leaves):
-        fold += _two_chains(n, leaf, names[n, "combine"], 8 * words, woven=False)
-        weave += _two_chains(n, leaf, names[n, "combine"], 8 * words, woven=True)
+        chain = _Chain(n, leaf, names[n, "combine"], 8 * words)
+        fold += chain.fold()
+        weave += chain.weave()
     return ["\n".join(fold), "\n".join(weave)]
 
 
-def _two_chains(n: int, leaf: Leaf, combine: str, stride: int, *, woven: bool) -> list[str]:
-    """Combine slots at b, or of a and b in turn, into the slot at d."""
-    x, y = f"x{n}", f"y{n}"
+class _Chain:
+    """The text that combines many slots of one leaf, at a and b, into the one at d."""
 
-    def at(base: str, i: str) -> str:
-        return _load(leaf, f"{base} + {stride} * ({i})")
+    def __init__(self, n: int, leaf: Leaf, combine: str, stride: int) -> None:
+        self._n, self._leaf, self._combine, self._stride = n, leaf, combine, stride
 
-    def join(left: str, right: str) -> str:
-        return f"as_{n}({combine}({left}, {right}))"
+    def _at(self, base: str, i: str) -> str:
+        return _load(self._leaf, f"{base} + {self._stride} * ({i})")
 
-    def more(chain: str, i: str) -> str:
-        so_far = join(chain, at("a", i)) if woven else chain
-        return f"{chain} = {join(so_far, at('b', i))}"
+    def _join(self, left: str, right: str) -> str:
+        return f"as_{self._n}({self._combine}({left}, {right}))"
 
-    younger = join(at("a", "half"), at("b", "half")) if woven else f"as_{n}({at('b', 'half')})"
-    return [
-        "    half = count >> 1",
-        f"    {x} = as_{n}({at('b', '0')})",
-        "    if half < 2:",
-        "        for i in range(1, count):",
-        f"            {more(x, 'i')}",
-        "    else:",
-        f"        {y} = {younger}",
-        "        for i in range(1, half):",
-        f"            {more(x, 'i')}",
-        f"            {more(y, 'half + i')}",
-        "        if count & 1:",
-        f"            {more(y, 'count - 1')}",
-        f"        {x} = {join(x, y)}",
-        f"    put_{n}(d, {x})",
-    ]
+    def fold(self) -> list[str]:
+        n, x, y, at, join = self._n, f"x{self._n}", f"y{self._n}", self._at, self._join
+        return [
+            "    half = count >> 1",
+            f"    {x} = as_{n}({at('b', '0')})",
+            "    if half < 2:",
+            "        for j in range(1, count):",
+            "            i = short(j)",
+            f"            {x} = {join(x, at('b', 'i'))}",
+            "    else:",
+            f"        {y} = as_{n}({at('b', 'half')})",
+            "        for j in range(1, half):",
+            "            i = short(j)",
+            f"            {x} = {join(x, at('b', 'i'))}",
+            f"            {y} = {join(y, at('b', 'half + i'))}",
+            "        if count & 1:",
+            f"            {y} = {join(y, at('b', 'count - 1'))}",
+            f"        {x} = {join(x, y)}",
+            f"    put_{n}(d, {x})",
+        ]
+
+    def weave(self) -> list[str]:
+        n, x, y, z, at, join = self._n, f"x{self._n}", f"y{self._n}", f"z{self._n}", self._at, self._join
+        return [
+            f"    {z} = as_{n}({at('a', 'at')})",
+            "    if at < count:",
+            f"        {y} = as_{n}({at('b', 'at')})",
+            "        for j in range(at + 1, count):",
+            "            i = short(j)",
+            f"            {y} = {join(join(y, at('a', 'i')), at('b', 'i'))}",
+            "        if tail != 0:",
+            f"            {y} = {join(y, at('a', 'count'))}",
+            f"        {z} = {join(z, y)}",
+            "    if at > 0:",
+            f"        {x} = as_{n}({at('b', '0')})",
+            "        for j in range(1, at):",
+            "            i = short(j)",
+            f"            {x} = {join(join(x, at('a', 'i')), at('b', 'i'))}",
+            "        if head != 0:",
+            f"            {x} = {join(at('a', '0'), x)}",
+            f"        {z} = {join(x, z)}",
+            f"    put_{n}(d, {z})",
+        ]
 
 
 def _clear_leaf(leaf: Leaf, indent: str) -> list[str]:
