@@ -10,6 +10,7 @@ from typing import Any
 
 __all__ = [
     "Expressions",
+    "Plain",
     "Put",
     "Words",
     "all_names",
@@ -86,6 +87,26 @@ class Expressions(ast.NodeTransformer):
             if not isinstance(argument, ast.Name | ast.Constant) and used.count(name) != 1:
                 return node  # it would be computed more than once, or not at all
         return self.visit(Put(given).visit(deepcopy(answer)))  # type: ignore[no-any-return]
+
+
+class Plain(ast.NodeTransformer):
+    """Gives constants to a kernel's functions as plain integers: numba would compile a function
+    anew for every constant that it is called with."""
+
+    def __init__(self, trees: dict[str, ast.FunctionDef]) -> None:
+        self._trees = trees
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if called(node, self._trees) is not None:
+            node.args = [self._plain(a) for a in node.args]
+        return node
+
+    def _plain(self, argument: ast.expr) -> ast.expr:
+        fixed = not any(not name.id.isupper() for name in all_names(argument))
+        if not fixed or any(isinstance(n, ast.Call) for n in ast.walk(argument)):
+            return argument
+        return ast.Call(ast.Name("int", ast.Load()), [argument], [])
 
 
 class Words(ast.NodeTransformer):

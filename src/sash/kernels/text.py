@@ -18,7 +18,7 @@ from typing import Any
 
 from ..operators.contract import Operator
 from .layout import Answer, Layout, Leaf
-from .rewrite import Expressions, Words, syntax_of
+from .rewrite import Expressions, Plain, Words, syntax_of
 from .slots import HEADER
 
 __all__ = ["constants", "kernel_text", "words_text"]
@@ -123,6 +123,7 @@ def kernel_text(
         Expressions(tree, trees).visit(tree)
     out = []
     for name, tree in trees.items():
+        Plain(trees).visit(tree)
         Words(_WORDS).visit(tree)
         out.append(marks.get(name, "@inner") + "\n" + ast.unparse(tree))
     return "\n\n".join(out) + "\n"
