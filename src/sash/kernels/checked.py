@@ -17,7 +17,9 @@ __all__ = [
     "column_byte",
     "column_f",
     "column_i",
+    "inline",
     "inner",
+    "linked",
     "load_f",
     "load_h",
     "load_i",
@@ -46,6 +48,9 @@ _starts: list[int] = []
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """What a compiled kernel would be compiled by."""
     return function
+
+
+inline = linked = inner
 
 
 def short(i: int) -> int:

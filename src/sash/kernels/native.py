@@ -14,11 +14,15 @@ from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from .linked import inline, linked
+
 __all__ = [
     "column_byte",
     "column_f",
     "column_i",
+    "inline",
     "inner",
+    "linked",
     "load_f",
     "load_h",
     "load_i",
@@ -39,8 +43,8 @@ __all__ = [
     "view_u",
 ]
 
-# Only other compiled functions call these: without wrappers to call them from Python and C, a
-# kernel compiles in two thirds of the time.
+# Only other compiled functions call an operator's: they need no wrappers for Python and C.  They may
+# raise errors with values in them, though, for which numba must know them, so they are not `linked`.
 inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 _I64, _I8, _F64 = ir.IntType(64), ir.IntType(8), ir.DoubleType()

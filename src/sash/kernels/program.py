@@ -122,7 +122,6 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
     text = _constants_and_code(kernel, layout, names)
     given = {n: getattr(checked, n) for n in checked.__all__} | {
         "entry": checked.inner,
-        "inline": checked.inner,
         "np": np,
     }
     given |= {names[key]: function for key, function in functions.items()}
@@ -164,7 +163,6 @@ from sash.kernels.freeze import thaw
 from sash.kernels.native import *
 
 entry = njit(cache=True)
-inline = njit(forceinline=True)
 '''
 
 
@@ -183,7 +181,6 @@ def _compiled_here(
     names = {key: f"{key[1]}_{key[0]}" for key in functions}
     given = {n: getattr(native, n) for n in native.__all__} | {
         "entry": njit,
-        "inline": njit(forceinline=True),
         "np": np,
     }
     given |= {names[key]: f for key, f in compiled.items()}

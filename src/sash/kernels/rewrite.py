@@ -93,18 +93,17 @@ class Plain(ast.NodeTransformer):
     """Gives constants to a kernel's functions as plain integers: numba would compile a function
     anew for every constant that it is called with."""
 
-    def __init__(self, trees: dict[str, ast.FunctionDef]) -> None:
-        self._trees = trees
+    def __init__(self, functions: set[str]) -> None:
+        self._functions = functions
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if called(node, self._trees) is not None:
+        if isinstance(node.func, ast.Name) and node.func.id in self._functions:
             node.args = [self._plain(a) for a in node.args]
         return node
 
     def _plain(self, argument: ast.expr) -> ast.expr:
-        fixed = not any(not name.id.isupper() for name in all_names(argument))
-        if not fixed or any(isinstance(n, ast.Call) for n in ast.walk(argument)):
+        if not all(name.isupper() for name in names_in(argument)):
             return argument
         return ast.Call(ast.Name("int", ast.Load()), [argument], [])
 

@@ -110,23 +110,43 @@ def words_text(
     out.append(_clear(layout))
     out.append(_lift(layout, names))
     out.append(_lower(layout, names))
-    return "\n\n".join(f"@inner\n{text}" for text in out) + "\n"
+    return "\n\n".join(f"@linked\n{text}" for text in out) + "\n"
 
 
 def kernel_text(
     functions: Iterable[Callable[..., Any]], entries: Iterable[str], inline: Iterable[str] = ()
 ) -> str:
-    """The kernel's own functions, as they stand in their file."""
-    marks = dict.fromkeys(inline, "@inline") | dict.fromkeys(entries, "@entry")
+    """The kernel's own functions, as they stand in their file.  Those that both Python and others
+    of them call have two names, so that one is compiled for Python only if Python calls it."""
     trees = {f.__name__: syntax_of(f) for f in functions}
     for tree in trees.values():
         Expressions(tree, trees).visit(tree)
+    within = _rename_calls(trees, set(entries))
     out = []
     for name, tree in trees.items():
-        Plain(trees).visit(tree)
+        Plain(trees.keys() | set(within.values())).visit(tree)
         Words(_WORDS).visit(tree)
-        out.append(marks.get(name, "@inner") + "\n" + ast.unparse(tree))
+        mark = "@inline" if name in inline else "@linked"
+        if name in within:
+            given = ", ".join(a.arg for a in tree.args.args)
+            tree.name = within[name]
+            out.append(f"@entry\ndef {name}({given}):\n    return {tree.name}({given})")
+        elif name in entries:
+            mark = "@entry"
+        out.append(f"{mark}\n{ast.unparse(tree)}")
     return "\n\n".join(out) + "\n"
+
+
+def _rename_calls(trees: dict[str, ast.FunctionDef], entries: set[str]) -> dict[str, str]:
+    """Give the entries that a kernel's functions call another name there; returns these names."""
+    names = {}
+    for tree in trees.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                name = node.func.id
+                if name in entries:
+                    names[name] = node.func.id = f"{name}_within"
+    return names
 
 
 def constants(functions: Iterable[Callable[..., Any]], **fixed: int) -> str:
