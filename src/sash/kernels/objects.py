@@ -48,6 +48,7 @@ _WORDS = {
     "put": "{0}.header[{1}] = {2}",
     "combine": "{0}.slots[{1}] = combine({0}.slots[{2}], {0}.slots[{3}])",
     "fold": "{0}.slots[{1}] = _fold({0}.slots, {2}, {3})",
+    "splice": "{0}.slots[{1}] = _splice({0}.slots, {2}, {3}, {4}, {5})",
     "weave": "{0}.slots[{1}] = _weave({0}.slots, {2}, {3}, {4}, {5}, {6})",
     "accumulate": "_accumulate({0}.slots, {1}, {2}, {3}, {4})",
     "inverse": "{0}.slots[{1}] = inverse({0}.slots[{2}], {0}.slots[{3}])",
@@ -101,6 +102,14 @@ def _folds(combine: Callable[[Any, Any], Any]) -> dict[str, Callable[..., Any]]:
             found = combine(found, slots[i])
         return found
 
+    def splice(slots: list[Any], first: int, count: int, at: int, new: int) -> Any:
+        found = slots[new]
+        if at > 0:
+            found = combine(fold(slots, first, at), found)
+        for i in range(first + at, first + count):
+            found = combine(found, slots[i])
+        return found
+
     def weave(
         slots: list[Any], between: int, first: int, count: int, head: int, tail: int
     ) -> Any:
@@ -115,7 +124,7 @@ def _folds(combine: Callable[[Any, Any], Any]) -> dict[str, Callable[..., Any]]:
             at = ring + (p & mask)
             found = slots[at] = combine(slots[at], found)
 
-    return {"_fold": fold, "_weave": weave, "_accumulate": accumulate}
+    return {"_fold": fold, "_splice": splice, "_weave": weave, "_accumulate": accumulate}
 
 
 def _lift(operator: Operator) -> Callable[[Any, int], Any]:

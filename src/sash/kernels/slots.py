@@ -55,6 +55,11 @@ def fold(m: Memory, dst: int, first: int, count: int) -> None:
     _declared()
 
 
+def splice(m: Memory, dst: int, first: int, count: int, at: int, new: int) -> None:
+    """The same with slot[new] before the one that is `at` places after `first`."""
+    _declared()
+
+
 def weave(
     m: Memory, dst: int, between: int, first: int, count: int, head: int, tail: int, at: int
 ) -> None:

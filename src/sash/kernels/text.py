@@ -249,6 +249,14 @@ def _folds(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
             "    copy(m, dst, first)\n"
             "    for i in range(1, count):\n"
             f"        combine(m, dst, dst, first + {words} * i)",
+            "def splice(m, dst, first, count, at, new):\n"
+            "    if at > 0:\n"
+            "        fold(m, dst, first, at)\n"
+            "        combine(m, dst, dst, new)\n"
+            "    else:\n"
+            "        copy(m, dst, new)\n"
+            "    for i in range(at, count):\n"
+            f"        combine(m, dst, dst, first + {words} * i)",
             "def weave(m, dst, between, first, count, head, tail, at):\n"
             "    if head != 0:\n"
             "        combine(m, dst, between, first)\n"
@@ -261,13 +269,16 @@ def _folds(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
             f"        combine(m, dst, dst, between + {words} * count)",
         ]
     fold = ["def fold(m, dst, first, count):", "    d = slot(m, dst)", "    b = slot(m, first)"]
+    splice = ["def splice(m, dst, first, count, at, new):", "    d = slot(m, dst)"]
+    splice += ["    b = slot(m, first)", "    c = slot(m, new)"]
     weave = ["def weave(m, dst, between, first, count, head, tail, at):"]
     weave += ["    d = slot(m, dst)", "    a = slot(m, between)", "    b = slot(m, first)"]
     for n, leaf in enumerate(layout.leaves):
         chain = _Chain(n, leaf, names[n, "combine"], 8 * words)
         fold += chain.fold()
-        weave += chain.weave()
-    return ["\n".join(fold), "\n".join(weave)]
+        splice += chain.around(woven=False)
+        weave += chain.around(woven=True)
+    return ["\n".join(fold), "\n".join(splice), "\n".join(weave)]
 
 
 class _Chain:
@@ -303,25 +314,33 @@ class _Chain:
             f"    put_{n}(d, {x})",
         ]
 
-    def weave(self) -> list[str]:
-        n, x, y, z, at, join = self._n, f"x{self._n}", f"y{self._n}", f"z{self._n}", self._at, self._join
+    def around(self, *, woven: bool) -> list[str]:
+        """Two chains, of what is before and after the one in the middle; that comes last, because
+        it was computed just now, and the chains need not wait for it."""
+        n, x, y, z = self._n, f"x{self._n}", f"y{self._n}", f"z{self._n}"
+        at, join = self._at, self._join
+
+        def more(chain: str) -> str:
+            so_far = join(chain, at("a", "i")) if woven else chain
+            return f"            {chain} = {join(so_far, at('b', 'i'))}"
+
+        head = ["        if head != 0:", f"            {x} = {join(at('a', '0'), x)}"]
+        tail = ["        if tail != 0:", f"            {y} = {join(y, at('a', 'count'))}"]
         return [
-            f"    {z} = as_{n}({at('a', 'at')})",
+            f"    {z} = as_{n}({at('a', 'at') if woven else at('c', '0')})",
             "    if at < count:",
             f"        {y} = as_{n}({at('b', 'at')})",
             "        for j in range(at + 1, count):",
             "            i = short(j)",
-            f"            {y} = {join(join(y, at('a', 'i')), at('b', 'i'))}",
-            "        if tail != 0:",
-            f"            {y} = {join(y, at('a', 'count'))}",
+            more(y),
+            *(tail if woven else []),
             f"        {z} = {join(z, y)}",
             "    if at > 0:",
             f"        {x} = as_{n}({at('b', '0')})",
             "        for j in range(1, at):",
             "            i = short(j)",
-            f"            {x} = {join(join(x, at('a', 'i')), at('b', 'i'))}",
-            "        if head != 0:",
-            f"            {x} = {join(at('a', '0'), x)}",
+            more(x),
+            *(head if woven else []),
             f"        {z} = {join(x, z)}",
             f"    put_{n}(d, {z})",
         ]
