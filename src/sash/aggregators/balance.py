@@ -7,7 +7,7 @@ while they are off the spines, and from the spine node where that ends down to t
 
 from __future__ import annotations
 
-from ..kernels.slots import Memory, combine, copy, drop, get, put
+from ..kernels.slots import Memory, combine, copy, drop, get, put, word
 from .nodes import (
     ENTRIES,
     FINGERS,
@@ -214,18 +214,22 @@ def settle_apart(m: Memory, n: int) -> None:
 
 
 def carry(m: Memory, n: int, place: int) -> None:
-    """Repair the aggregates that depend on a node's own one, which was just computed, and of which
-    the parent has a copy at a place, or none if that is negative."""
+    """Repair the aggregates that depend on a node's own one, which was just computed and handed up
+    to a place in the parent, if that is not negative.  Where one stays what it was, as the largest
+    of many mostly does, those above it do as well."""
     inside = place >= 0
     while place >= 0:
         n = parent(m, n)
         place = fix_inner(m, n, place)
     if FINGERS:
-        if parent(m, n) == 0 and (inside or has(m, n, LEAF)):
-            return  # in the root ends only what is not on a spine
-        if not has(m, n, ON_RIGHT):
+        spines = word(m, n + 1) & (ON_LEFT | ON_RIGHT)
+        if parent(m, n) == 0:
+            if inside or has(m, n, LEAF):
+                return  # in the root ends only what is not on a spine
+            spines = ON_LEFT | ON_RIGHT
+        if spines & ON_LEFT:
             spread_left(m, n)
-        if not has(m, n, ON_LEFT):
+        if spines & ON_RIGHT:
             spread_right(m, n)
 
 

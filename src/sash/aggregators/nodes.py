@@ -21,6 +21,7 @@ from ..kernels.slots import (
     HEADER,
     WIDTH,
     Memory,
+    alike,
     clear,
     combine,
     copy,
@@ -282,7 +283,7 @@ def close_entries(m: Memory, n: int, i: int, k: int) -> None:
 
 def fix_own(m: Memory, n: int) -> int:
     """Compute a node's own aggregate from its entries and from what is below its children.  Returns
-    which child of its parent it is, if the parent has a copy of the aggregate, and else -1."""
+    which child of its parent it is, if that has a copy of the aggregate and it changed; else -1."""
     return fix_own_here(m, n)
 
 
@@ -324,11 +325,14 @@ def fix_inner(m: Memory, n: int, at: int) -> int:
 
 
 def hand_up(m: Memory, n: int) -> int:
-    """Give a node's parent a copy of its own aggregate, unless it is on a spine."""
+    """Give a node's parent a copy of its own aggregate, unless it is on a spine or the parent has
+    the very same."""
     p = parent(m, n)
     if p == 0 or has(m, n, ON_LEFT | ON_RIGHT):
         return -1
     i = place_of(m, p, n)
+    if alike(m, below_at(m, p, i), own_at(m, n)):
+        return -1
     copy(m, below_at(m, p, i), own_at(m, n))
     return i
 

@@ -53,6 +53,7 @@ _WORDS = {
     "accumulate": "_accumulate({0}.slots, {1}, {2}, {3}, {4})",
     "inverse": "{0}.slots[{1}] = inverse({0}.slots[{2}], {0}.slots[{3}])",
     "copy": "{0}.slots[{1}] = {0}.slots[{2}]",
+    "alike": "{0}.slots[{1}] is {0}.slots[{2}]",
     "clear": "{0}.slots[{1}] = _identity",
     "drop": "{0}.slots[{1}] = _identity",
     "lift": "{0}.slots[{1}] = lift({2}, {3})",

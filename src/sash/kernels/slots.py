@@ -85,6 +85,11 @@ def copy(m: Memory, dst: int, src: int) -> None:
     _declared()
 
 
+def alike(m: Memory, a: int, b: int) -> bool:
+    """Whether two slots hold the very same; partials that are equal may still not be alike."""
+    _declared()
+
+
 def clear(m: Memory, dst: int) -> None:
     """slot[dst] = identity."""
     _declared()

@@ -89,6 +89,7 @@ def words_text(
         "def drop(m, dst): pass",
         "def copy(m, dst, src):\n    copy_words(slot(m, dst), slot(m, src))",
         _copy_words(layout),
+        _alike(layout),
     ]
     for role in ("combine", "inverse"):
         if role == "combine" or layout.operator.inverse is not None:
@@ -190,6 +191,13 @@ def _copy_words(layout: Layout) -> str:
     return head + (
         f"for j in range({layout.words}):\n        store_i(d + 8 * j, load_i(s + 8 * j))"
     )
+
+
+def _alike(layout: Layout) -> str:
+    lines = ["def alike(m, a, b):", "    p = slot(m, a)", "    q = slot(m, b)"]
+    lines += [f"    for j in range({layout.words}):"]
+    lines += ["        if load_i(p + 8 * j) != load_i(q + 8 * j):", "            return False"]
+    return "\n".join([*lines, "    return True"])
 
 
 def _two_into_one(layout: Layout, names: dict[tuple[int, str], str], role: str) -> str:
