@@ -240,7 +240,8 @@ class TreeWindow:
 
     def __len__(self) -> int:
         core = self._core
-        core.run.reclaim_all(core.m)
+        if core.get(DROPPED):
+            core.run.reclaim_all(core.m)
         return core.get(COUNT)
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:

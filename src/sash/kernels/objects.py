@@ -22,7 +22,7 @@ from types import CodeType
 from typing import Any
 
 from ..operators.contract import Operator
-from .rewrite import Expressions, Words, all_names, called, locals_of, names_in, syntax_of
+from .rewrite import Expressions, Words, all_names, called, copied, locals_of, names_in, syntax_of
 from .slots import HEADER
 
 __all__ = ["ObjectMemory", "bind"]
@@ -180,7 +180,7 @@ def _join_last(caller: ast.FunctionDef, trees: dict[str, ast.FunctionDef]) -> No
         return
     if (names_in(function) - locals_of(function)) & locals_of(caller):
         return
-    function = deepcopy(function)
+    function = copied(function)
     stored = {n.id for n in all_names(function) if not isinstance(n.ctx, ast.Load)}
     given = dict(zip((a.arg for a in function.args.args), call.args, strict=True))
     new = {n: f"{function.name}_{n}" for n in stored | given.keys()}
