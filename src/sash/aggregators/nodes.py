@@ -23,7 +23,6 @@ from ..kernels.slots import (
     Memory,
     alike,
     clear,
-    combine,
     copy,
     drop,
     fold,

@@ -161,9 +161,6 @@ class TreeWindow:
         """Add many values at once; times in any order, equal ones combined in the order given."""
         table, at = read(values, len(self._given.skips)), as_times(times)
         check_count(at, table)
-        if (at[1:] < at[:-1]).any():
-            order = np.argsort(at, kind="stable")
-            at, table = at[order], table.take(order)
         self._tie(table)
         core = self._core
         kept, columns = core.take(table)
@@ -171,6 +168,11 @@ class TreeWindow:
         row = 0
         try:
             while row < table.rows:
+                if row > 0 and at[row] < at[row - 1]:  # what is left is not sorted
+                    order = row + np.argsort(at[row:], kind="stable")
+                    at, table, row = at[order], table.take(order), 0
+                    kept, columns = core.take(table)
+                    held, handle = core.integers(at)
                 if self._short():
                     self._grow()
                 row = core.run.bulk_insert(core.m, handle, columns, row, table.rows)

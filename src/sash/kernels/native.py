@@ -43,8 +43,8 @@ __all__ = [
     "view_u",
 ]
 
-# Only other compiled functions call an operator's: they need no wrappers for Python and C.  They may
-# raise errors with values in them, though, for which numba must know them, so they are not `linked`.
+# Only other compiled functions call an operator's: they need no wrappers for Python and C.  But
+# they may raise errors with values in them, for which numba has to know them: no `linked` ones.
 inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 _I64, _I8, _F64 = ir.IntType(64), ir.IntType(8), ir.DoubleType()

@@ -111,9 +111,7 @@ def _folds(combine: Callable[[Any, Any], Any]) -> dict[str, Callable[..., Any]]:
             found = combine(found, slots[i])
         return found
 
-    def weave(
-        slots: list[Any], between: int, first: int, count: int, head: int, tail: int
-    ) -> Any:
+    def weave(slots: list[Any], between: int, first: int, count: int, head: int, tail: int) -> Any:
         found = combine(slots[between], slots[first]) if head else slots[first]
         for i in range(1, count):
             found = combine(combine(found, slots[between + i]), slots[first + i])
