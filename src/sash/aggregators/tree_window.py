@@ -36,7 +36,7 @@ from .nodes import (
     TOP,
     VISITS,
 )
-from .snapshot import as_told, check_told, describe, open_bytes, seal
+from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 from .timed import LEAST, as_span, as_time, as_times, check_count, check_operator, keep
 
 __all__ = ["TreeWindow"]
@@ -74,7 +74,7 @@ _INLINE = (
 )
 
 
-class TreeWindow:
+class TreeWindow(Copyable):
     """A window of times in a B-tree.
 
     `min_arity` is the least number of children of an inner node (the most is twice that).  It is

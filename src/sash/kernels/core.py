@@ -121,6 +121,13 @@ class BufferCore(Core):
             checked.register(array)
         return array
 
+    def __copy__(self) -> BufferCore:
+        """The same with a memory of its own."""
+        made = BufferCore(self.kernel, self.program, self.get(CAPACITY))
+        made.run = self.run
+        made.buffer[:] = self.buffer
+        return made
+
     def _identity_words(self) -> Array:
         """The identity as it lies in a slot."""
         made = np.zeros(self.layout.words, dtype=np.int64)
@@ -306,6 +313,14 @@ class ObjectCore(Core):
         self.m = ObjectMemory(self.slots(capacity), self.operator.identity, link=self.kernel.link)
         self.header = self.m.header
         self.header[CAPACITY] = capacity
+
+    def __copy__(self) -> ObjectCore:
+        """The same with a memory of its own."""
+        made = ObjectCore(self.kernel, self.program, self.get(CAPACITY))
+        made.run = self.run
+        for mine, its in zip(made.m.lists(), self.m.lists(), strict=True):
+            mine[:] = its
+        return made
 
     def resize(self, capacity: int, blocks: list[tuple[int, int, int]]) -> None:
         """A new memory of another capacity, with these runs of slots copied."""

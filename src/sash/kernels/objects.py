@@ -40,6 +40,10 @@ class ObjectMemory:
         self.slots = [identity] * slots
         self.links = [0] * slots if link else []
 
+    def lists(self) -> tuple[list[Any], ...]:
+        """All that it holds."""
+        return self.header, self.slots, self.links
+
 
 #: What each word becomes; `combine`, `inverse`, `lift` and `lower` are then the operator's, and
 #: `_identity` is its identity.
