@@ -19,7 +19,8 @@ from sash import operators as ops
 from sash.aggregators import Cbix
 from sash.aggregators.cbix import TREE_END, best_checkpoints
 from sash.kernels.program import jit_enabled
-from sash.testing import agrees, counting
+from sash.testing import DISORDERS, agrees, arrivals, counting
+from sash.testing.schedules import value_source
 
 SUM = ops.sum.over(int)
 OPERATORS = [SUM, ops.sum, ops.max, ops.count, ops.count_min(4, 2)]
@@ -100,6 +101,22 @@ def test_any_steps(op: sash.Operator, n: int, k: int) -> None:
             else:
                 pair.advance(now - 5)
             pair.check()
+
+
+def test_any_operator(ready: sash.Operator) -> None:
+    if not ready.commutative:
+        with pytest.raises(TypeError, match="commut"):
+            Cbix(ready, 9)
+        return
+    draw = value_source(ready)
+    for seed, disorder in enumerate(DISORDERS):
+        source = random.Random(seed)
+        pair = Pair(ready, 40, 6)
+        for time in arrivals(disorder, 40, seed=seed):
+            pair.insert(time % 1_000_000, draw(source))  # the block that comes first, near
+            pair.check()
+        pair.advance(55)
+        pair.check()
 
 
 @given(

@@ -58,6 +58,8 @@ def test_bad_use_is_a_clear_error() -> None:
     tree = FlatFat(ops.max, [1, 2, 3])
     with pytest.raises(IndexError, match="location 3 is not one of 0 … 2"):
         tree.prefix(3)
+    with pytest.raises(TypeError, match=r"a location is a whole number, not 1\.5"):
+        tree.prefix(1.5)  # type: ignore[arg-type]
     with pytest.raises(IndexError, match="location -1"):
         tree.update([-1], [7])
     with pytest.raises(ValueError, match="2 locations were given for 1 values"):

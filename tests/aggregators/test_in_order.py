@@ -255,6 +255,8 @@ def test_bad_use_is_a_clear_error(aggregator: type[InOrder]) -> None:
         aggregator(SUM).slide(np.array([1.5]), 2)
     with pytest.raises(TypeError, match=r"\.to_numpy\(\)"):
         window.slide({1, 2}, 2)
+    with pytest.raises(TypeError, match=r"give them as integers of a unit"):
+        window.slide(np.array([1, 2], dtype="m8[s]"), 2)
     assert len(window) == 0
 
 

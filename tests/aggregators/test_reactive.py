@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import random
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ import sash
 from sash import operators as ops
 from sash.aggregators import Reactive
 from sash.aggregators.flat_fat import TREE
-from sash.testing import agrees, counting
+from sash.testing import agrees, counting, timed_replay, timed_schedule, timed_windows
 
 SUM = ops.sum.over(int)
 OPERATORS = [ops.collect, SUM, ops.sum, ops.together(ops.first, ops.count_min(4, 2)).over(int)]
@@ -103,6 +104,31 @@ def test_any_steps(op: sash.Operator, seed: int) -> None:
     pair = Pair(op)
     for grows in (0.8, 0.45, 0.2, 0.7, 0.1):
         steps(pair, source, 60, grows)
+
+
+def in_order(kind: str, op: sash.Operator, seed: int) -> list[Any]:
+    """A schedule of a kind, with the times that are inserted in order; evictions stay anywhere."""
+    schedule = timed_schedule(kind, op, size=20, seed=seed)
+    inserted = [s[1] if s[0] == "bulk_insert" else [s[1]] for s in schedule if "insert" in s[0]]
+    times = iter(sorted(t for many in inserted for t in many))
+    made: list[Any] = []
+    for step in schedule:
+        if step[0] == "insert":
+            made.append(("insert", next(times), step[2]))
+        elif step[0] == "bulk_insert":
+            made.append(("bulk_insert", [next(times) for _ in step[1]], step[2]))
+        else:
+            made.append(step)
+    return made
+
+
+def test_any_operator(ready: sash.Operator) -> None:
+    for seed, kind in enumerate(("in order", "in order", "duplicates", "at a distance")):
+        schedule = in_order(kind, ready, seed)
+        window = Reactive(ready)
+        answers = timed_replay(window, schedule, after=window._check)
+        for held, got in zip(timed_windows(schedule), answers, strict=True):
+            assert agrees(ready, held, got), f"{got!r} is not the answer over {held!r}"
 
 
 @pytest.mark.parametrize("op", [ops.collect, SUM], ids=repr)

@@ -32,10 +32,11 @@ TREES: list[type[TreeWindow]] = [Fiba, BTree]
 
 SUM = ops.sum.over(int)
 
-TYPED = [ops.max.over(float), SUM, ops.count_min(8, 2).over(int)]
+#: A scalar, a tuple, a vector, two columns, and all of these together.
+TYPED = [ops.max.over(float), SUM, ops.count_min(8, 2).over(int), ops.m4.over(int, float)]
+TYPED += [ops.together(ops.mean, ops.first, ops.bloom(64)).over(float)]
 if not jit_enabled():
-    TYPED += [ops.last.over(float), ops.m4.over(int, float)]
-    TYPED += [ops.together(ops.mean, ops.first, ops.bloom(64)).over(float)]
+    TYPED += [ops.last.over(float), ops.min.over(int), ops.variance.over(float)]
 
 
 def judge(window: TreeWindow, op: sash.Operator, steps: list[Any], every: int = 1) -> None:

@@ -12,7 +12,22 @@ from sash import operators as ops
 from sash.kernels.columns import read
 from sash.kernels.core import make_core
 from sash.kernels.program import Kernel
-from sash.kernels.slots import CAPACITY, Columns, Memory, Outputs, accumulate, get, lift, lower
+from sash.kernels.slots import (
+    CAPACITY,
+    HEADER,
+    WIDTH,
+    Columns,
+    Memory,
+    Outputs,
+    accumulate,
+    alike,
+    fold,
+    get,
+    lift,
+    lower,
+    splice,
+    weave,
+)
 
 RING = 1
 
@@ -67,3 +82,94 @@ def test_accumulate_aggregates_from_each_position_to_the_last(
     lowered = operator.python_lower()
     wanted = [lowered(operator.fold(values[i:])) for i in range(count)]
     assert [np.asarray(g).tolist() for g in got] == [np.asarray(w).tolist() for w in wanted]
+
+
+def joined(
+    m: Memory, columns: Columns, outputs: Outputs, count: int, at: int, head: int, tail: int
+) -> int:
+    answer = HEADER + WIDTH
+    first = HEADER + 2 * WIDTH
+    between = HEADER + 12 * WIDTH
+    for i in range(count):
+        lift(m, first + WIDTH * i, columns, i)
+    for i in range(count + 1):
+        lift(m, between + WIDTH * i, columns, count + i)
+    fold(m, answer, first, count)
+    lower(m, answer, outputs, 0)
+    splice(m, answer, first, count, at, between)
+    lower(m, answer, outputs, 1)
+    weave(m, answer, between, first, count, head, tail, at)
+    lower(m, answer, outputs, 2)
+    found = 0
+    if alike(m, first, first):
+        found += 1
+    if alike(m, first, between):
+        found += 2
+    return found
+
+
+JOINED = Kernel("joined", (joined,), ("joined",), own=True)
+
+
+def _digits(out: Any, a: Any, b: Any) -> None:
+    out[0] = a[0] * b[1] + b[0]
+    out[1] = a[1] * b[1]
+
+
+def _digit(out: Any, x: Any) -> None:
+    out[0] = x
+    out[1] = 10
+
+
+DIGITS = sash.operator(
+    identity=(0, 1),
+    lift=lambda x: (x, 10),
+    combine=lambda a, b: (a[0] * b[1] + b[0], a[1] * b[1]),
+    lower=lambda a: a[0],
+    name="digits",
+)
+DIGITS_IN_A_VECTOR = sash.operator(
+    identity=np.array([0, 1]),
+    lift=_digit,
+    combine=_digits,
+    lower=lambda a: a[0],
+    name="digits in a vector",
+)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        DIGITS,
+        DIGITS.over(int),
+        DIGITS_IN_A_VECTOR.over(int),
+        ops.together(DIGITS, DIGITS_IN_A_VECTOR).over(int),
+        ops.together(DIGITS, ops.sum).over(int),
+    ],
+    ids=lambda o: f"{o.name}-{'typed' if o.types else 'untyped'}",
+)
+def test_words_that_combine_many_keep_the_order(operator: Any) -> None:
+    core = make_core(JOINED, operator, HEADER)
+    core.resize(HEADER + 30 * core.width, [])
+    lowered = operator.python_lower()
+
+    def wanted(values: list[int]) -> Any:
+        return lowered(operator.fold(values))
+
+    for count in range(1, 8):
+        firsts = list(range(1, count + 1))
+        betweens = [(count + i) % 8 + 2 for i in range(count + 1)]
+        kept, columns = core.take(read([*firsts, *betweens], 1))
+        out, outputs = core.outputs(3)
+        for head, tail in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            for at in range(1 - head, count + tail):
+                found = core.run.joined(core.m, columns, outputs, count, at, head, tail)
+                woven = [x for pair in zip(betweens, firsts, strict=False) for x in pair]
+                woven = [*woven, betweens[-1]][1 - head : 2 * count + tail]
+                assert core.give(out, "list") == [
+                    wanted(firsts),
+                    wanted([*firsts[:at], betweens[0], *firsts[at:]]),
+                    wanted(woven),
+                ]
+                assert found == 1
+        del kept

@@ -7,7 +7,7 @@ while they are off the spines, and from the spine node where that ends down to t
 
 from __future__ import annotations
 
-from ..kernels.slots import Memory, combine, copy, drop, get, put
+from ..kernels.slots import Memory, combine, copy, drop, get, put, word
 from .nodes import (
     ENTRIES,
     FINGERS,
@@ -29,6 +29,7 @@ from .nodes import (
     copy_entries,
     copy_entry,
     entries,
+    fix_inner,
     fix_own,
     fix_own_here,
     free_node,
@@ -204,8 +205,7 @@ def refill(m: Memory, n: int) -> int:
 
 def settle(m: Memory, n: int) -> None:
     """Repair all aggregates, after a change that ended at n."""
-    fix_own_here(m, n)
-    carry(m, n)
+    carry(m, n, fix_own_here(m, n))
 
 
 def settle_apart(m: Memory, n: int) -> None:
@@ -213,24 +213,24 @@ def settle_apart(m: Memory, n: int) -> None:
     settle(m, n)
 
 
-def carry(m: Memory, n: int) -> None:
-    """Repair the aggregates that depend on a node's own one."""
+def carry(m: Memory, n: int, place: int) -> None:
+    """Repair the aggregates that depend on a node's own one, which was just computed and handed up
+    to a place in the parent, if that is not negative.  Where one stays what it was, as the largest
+    of many mostly does, those above it do as well."""
+    inside = place >= 0
+    while place >= 0:
+        n = parent(m, n)
+        place = fix_inner(m, n, place)
     if FINGERS:
-        inside = False
-        while parent(m, n) != 0 and not (has(m, n, ON_LEFT) or has(m, n, ON_RIGHT)):
-            n = parent(m, n)
-            fix_own_here(m, n)
-            inside = True
-        if parent(m, n) == 0 and (inside or has(m, n, LEAF)):
-            return  # in the root ends only what is not on a spine
-        if not has(m, n, ON_RIGHT):
+        spines = word(m, n + 1) & (ON_LEFT | ON_RIGHT)
+        if parent(m, n) == 0:
+            if inside or has(m, n, LEAF):
+                return  # in the root ends only what is not on a spine
+            spines = ON_LEFT | ON_RIGHT
+        if spines & ON_LEFT:
             spread_left(m, n)
-        if not has(m, n, ON_LEFT):
+        if spines & ON_RIGHT:
             spread_right(m, n)
-    else:
-        while parent(m, n) != 0:
-            n = parent(m, n)
-            fix_own(m, n)
 
 
 def spread_left(m: Memory, n: int) -> None:

@@ -49,6 +49,7 @@ from .nodes import (
     place_of,
     room,
     seek,
+    set_entries,
     set_time,
     take_node,
     time_of,
@@ -103,14 +104,14 @@ def bulk_evict(m: Memory, t: int) -> None:
     if above == root and get(m, ROOT) != root:
         above = 0  # the root gave its last entry to the path, and is gone
     n = get(m, LEFT)
-    fix_own(m, n)
+    place = fix_own(m, n)
     while parent(m, n) != above:
         n = parent(m, n)
-        fix_own(m, n)
+        place = fix_own(m, n)
     if above != 0:
         settle_apart(m, refill(m, above))
     else:
-        carry(m, n)
+        carry(m, n, place)
     put(m, BUSY, 0)
 
 
@@ -137,15 +138,19 @@ def fill_down(m: Memory, n: int) -> None:
 
 
 def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) -> int:
-    """Insert rows whose times do not fall.  Returns the row where memory ran short.
+    """Insert rows for as long as their times do not fall.  Returns the row where they do, or where
+    memory ran short.
 
     Rows that belong into one leaf, or into what it is split into, are put there after one search.
     No aggregate is repaired before the end, and then each one once.
     """
     new = new_slot(m)
     row = first
+    before = item(times, first)
     while row < rows and room(m):
         t = item(times, row)
+        if t < before:
+            break
         n = seek(m, t)
         i = first_not_before(m, n, t)
         soil(m, n)
@@ -161,21 +166,26 @@ def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) 
         border = 0
         while row < rows:
             t = item(times, row)
-            if (bounded and t >= limit) or (parted and t == border):
+            if t < before or (bounded and t >= limit) or (parted and t == border):
                 break
+            before = t
             while i < entries(m, n) and time_of(m, n, i) < t:
                 i += 1
             same = i < entries(m, n) and time_of(m, n, i) == t
             if not same and not has(m, n, LEAF):
                 break
-            lift(m, new, columns, row)
+            last_of_all = i == entries(m, n)
+            lift(m, value_at(m, n, i) if last_of_all else new, columns, row)
             row += 1
             if same:
                 combine(m, value_at(m, n, i), value_at(m, n, i), new)
                 continue
-            open_entry(m, n, i)
+            if last_of_all:
+                set_entries(m, n, i + 1)
+            else:
+                open_entry(m, n, i)
+                copy(m, value_at(m, n, i), new)
             set_time(m, n, i, t)
-            copy(m, value_at(m, n, i), new)
             put(m, COUNT, get(m, COUNT) + 1)
             if entries(m, n) >= ENTRIES:
                 r = split_up(m, n)

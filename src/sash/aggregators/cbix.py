@@ -49,7 +49,7 @@ from ..kernels.slots import (
 )
 from ..operators.contract import Operator, same
 from .flat_fat import build, check_tree, climb
-from .snapshot import as_told, check_told, describe, open_bytes, seal
+from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 from .timed import as_span, as_time, as_times, check_count, check_operator
 
 __all__ = ["Cbix"]
@@ -206,7 +206,7 @@ def slide(
             lower(m, query(m), outputs, row)
 
 
-class Cbix:
+class Cbix(Copyable):
     """A window over the last `partitions` spans of time, each `size` long, for values in any order.
 
     Span number q goes from `offset + q·size` up to, and not including, the next.  A value younger

@@ -29,14 +29,16 @@ from ..kernels.slots import (
     clear,
     combine,
     copy,
+    drop,
     fold,
     get,
     item,
     lift,
     lower,
     put,
+    splice,
 )
-from .balance import BALANCE, carry, grow, refill, settle, settle_apart
+from .balance import BALANCE, carry, grow, refill, settle_apart
 from .bulk import BULK
 from .nodes import (
     COUNT,
@@ -54,11 +56,13 @@ from .nodes import (
     below_at,
     child,
     close_entries,
+    copy_entries,
     copy_entry,
     entries,
     first_after,
     first_not_before,
     fix_own,
+    hand_up,
     has,
     new_slot,
     open_entry,
@@ -109,16 +113,27 @@ def insert(m: Memory, t: int, columns: Columns, row: int) -> None:
     put(m, BUSY, 1)
     n = seek(m, t)
     i = first_not_before(m, n, t)
-    if i < entries(m, n) and time_of(m, n, i) == t:
+    count = entries(m, n)
+    if i < count and time_of(m, n, i) == t:
         combine(m, value_at(m, n, i), value_at(m, n, i), new)
+        settle_apart(m, n)
     else:
+        put(m, COUNT, get(m, COUNT) + 1)
+        full = count + 1 >= ENTRIES
+        if not full:  # before the others move: it need not wait for that
+            put(m, VISITS, get(m, VISITS) + 1)
+            own = own_at(m, n)
+            if i == count and i > 0:
+                combine(m, own, own, new)
+            else:
+                splice(m, own, value_at(m, n, 0), count, i, new)
         open_entry(m, n, i)
         set_time(m, n, i, t)
         copy(m, value_at(m, n, i), new)
-        put(m, COUNT, get(m, COUNT) + 1)
-        if entries(m, n) >= ENTRIES:
-            n = grow(m, n)
-    settle(m, n)
+        if full:
+            settle_apart(m, grow(m, n))
+        else:
+            carry(m, n, hand_up(m, n))
     put(m, BUSY, 0)
 
 
@@ -148,13 +163,13 @@ def evict_inner(m: Memory, n: int, i: int) -> None:
     copy_entry(m, n, i, leaf, j)
     close_entries(m, leaf, j, 1)
     top = refill(m, leaf)
-    fix_own(m, top)
+    place = fix_own(m, top)
     reached = level(m, top)
     while reached < height and parent(m, top) != 0:  # up to the entry that was replaced
         top = parent(m, top)
-        fix_own(m, top)
+        place = fix_own(m, top)
         reached += 1
-    carry(m, top)
+    carry(m, top, place)
 
 
 def level(m: Memory, n: int) -> int:
@@ -189,9 +204,12 @@ def evict_oldest(m: Memory) -> None:
     put(m, VISITS, get(m, VISITS) + 1)
     put(m, BUSY, 1)
     put(m, COUNT, get(m, COUNT) - 1)
-    close_entries(m, n, 0, 1)
     own = own_at(m, n)
-    fold(m, own, value_at(m, n, 0), count - 1)
+    fold(m, own, value_at(m, n, 1), count - 1)  # before they move: it need not wait for that
+    # as many as there is room for: a move of constant size is a few instructions
+    copy_entries(m, n, 0, n, 1, ENTRIES - 1)
+    drop(m, value_at(m, n, count - 1))
+    set_entries(m, n, count - 1)
     if p == get(m, ROOT):
         copy(m, agg_at(m, n), own)
     else:

@@ -38,7 +38,7 @@ from ..kernels.slots import (
     set_item,
 )
 from ..operators.contract import Operator, same
-from .snapshot import as_told, check_told, describe, open_bytes, seal
+from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 
 __all__ = ["FlatFat"]
 
@@ -152,7 +152,7 @@ def ask_between(m: Memory, outputs: Outputs, first: int, last: int) -> None:
     lower(m, between(m, first, last), outputs, 0)
 
 
-class FlatFat:
+class FlatFat(Copyable):
     """A fixed number of locations, with the aggregate of any run of them.
 
     Locations count from 0; both ends of a range are in.  The number of locations is rounded up
@@ -250,6 +250,8 @@ class FlatFat:
         del kept, where
 
     def _known(self, location: int) -> int:
+        if not isinstance(location, int | np.integer):
+            raise TypeError(f"a location is a whole number, not {location!r}")
         if not 0 <= location < self._count:
             raise IndexError(f"location {location} is not one of 0 … {self._count - 1}")
         return location

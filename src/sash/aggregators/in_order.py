@@ -15,7 +15,7 @@ from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.program import Kernel
 from ..kernels.slots import BUSY, CAPACITY, END, START, Columns, Memory, Outputs, get, item, lower
 from ..operators.contract import Operator
-from .snapshot import as_told, check_told, describe, open_bytes, seal
+from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 
 __all__ = ["InOrder", "kernel"]
 
@@ -90,7 +90,7 @@ def kernel(name: str, *functions: Any, entries: tuple[str, ...] = (), **shape: A
     )
 
 
-class InOrder:
+class InOrder(Copyable):
     """A first-in, first-out window.
 
     An operator tied to types (`operator.over(float)`) runs compiled.  One that is not takes

@@ -21,8 +21,8 @@ from ..kernels.slots import (
     HEADER,
     WIDTH,
     Memory,
+    alike,
     clear,
-    combine,
     copy,
     drop,
     fold,
@@ -49,6 +49,9 @@ FINGERS = 1
 #: Flags of a node, beside the number of its entries.
 LEAF, ON_LEFT, ON_RIGHT, DIRTY = 1 << 16, 1 << 17, 1 << 18, 1 << 19
 FEW = (1 << 16) - 1
+#: Beyond the flags: which child the last search went down to, so that coming back needs none.
+HINT = 32
+BARE = (1 << 32) - 1
 
 #: How many slots stand before the first node: the spare one, and those named below.
 SLOTS = 4
@@ -154,10 +157,12 @@ def room(m: Memory) -> bool:
 
 
 def place_of(m: Memory, p: int, n: int) -> int:
-    """Which child of p is n."""
-    i = 0
-    while child(m, p, i) != n:
-        i += 1
+    """Which child of p is n: mostly the one that the last search went to."""
+    i = word(m, p + 1) >> HINT
+    if i > entries(m, p) or child(m, p, i) != n:
+        i = 0
+        while child(m, p, i) != n:
+            i += 1
     return i
 
 
@@ -275,33 +280,60 @@ def close_entries(m: Memory, n: int, i: int, k: int) -> None:
     set_entries(m, n, count - k)
 
 
-def fix_own(m: Memory, n: int) -> None:
-    """Compute a node's own aggregate from its entries and from what is below its children."""
-    fix_own_here(m, n)
+def fix_own(m: Memory, n: int) -> int:
+    """Compute a node's own aggregate from its entries and from what is below its children.  Returns
+    which child of its parent it is, if that has a copy of the aggregate and it changed; else -1."""
+    return fix_own_here(m, n)
 
 
-def fix_own_here(m: Memory, n: int) -> None:
+def fix_own_here(m: Memory, n: int) -> int:
     """The same, compiled into its callers: for what every round goes through."""
+    if not has(m, n, LEAF):
+        return fix_inner(m, n, -1)
     put(m, VISITS, get(m, VISITS) + 1)
-    own = own_at(m, n)
-    count = entries(m, n)
-    flags = word(m, n + 1)
-    p = parent(m, n)
-    if flags & LEAF:
-        if count > 0:
-            fold(m, own, value_at(m, n, 0), count)
-        else:
-            clear(m, own)
+    if entries(m, n) > 0:
+        fold(m, own_at(m, n), value_at(m, n, 0), entries(m, n))
     else:
-        weave(m, own, below_at(m, n, 0), value_at(m, n, 0), count)
-        if FINGERS != 0 and p == 0:
-            return
-        if not flags & ON_LEFT:
-            combine(m, own, below_at(m, n, 0), own)
-        if not flags & ON_RIGHT:
-            combine(m, own, own, below_at(m, n, count))
-    if p != 0 and not flags & (ON_LEFT | ON_RIGHT):
-        copy(m, below_at(m, p, place_of(m, p, n)), own)
+        clear(m, own_at(m, n))
+    return hand_up(m, n)
+
+
+def fix_inner(m: Memory, n: int, at: int) -> int:
+    """The same for an inner node of which the child at a place has changed."""
+    put(m, VISITS, get(m, VISITS) + 1)
+    flags = word(m, n + 1)
+    count = flags & FEW
+    own = own_at(m, n)
+    outside = ON_LEFT | ON_RIGHT if FINGERS != 0 and parent(m, n) == 0 else flags
+    if at < 0:
+        at = (count + (outside & ON_LEFT != 0)) >> 1
+    if count == 1 and outside & (ON_LEFT | ON_RIGHT) == ON_LEFT | ON_RIGHT:
+        copy(m, own, value_at(m, n, 0))
+    else:
+        weave(
+            m,
+            own,
+            below_at(m, n, 0),
+            value_at(m, n, 0),
+            count,
+            outside & ON_LEFT == 0,
+            outside & ON_RIGHT == 0,
+            at,
+        )
+    return hand_up(m, n)
+
+
+def hand_up(m: Memory, n: int) -> int:
+    """Give a node's parent a copy of its own aggregate, unless it is on a spine or the parent has
+    the very same."""
+    p = parent(m, n)
+    if p == 0 or has(m, n, ON_LEFT | ON_RIGHT):
+        return -1
+    i = place_of(m, p, n)
+    if alike(m, below_at(m, p, i), own_at(m, n)):
+        return -1
+    copy(m, below_at(m, p, i), own_at(m, n))
+    return i
 
 
 def up_right(m: Memory, t: int) -> int:
@@ -346,6 +378,7 @@ def seek(m: Memory, t: int) -> int:
         i = first_not_before(m, n, t)
         if i < entries(m, n) and time_of(m, n, i) == t:
             return n
+        set_word(m, n + 1, (word(m, n + 1) & BARE) | (i << HINT))
         n = child(m, n, i)
 
 
@@ -387,6 +420,8 @@ NODES = (
     close_entries,
     fix_own,
     fix_own_here,
+    fix_inner,
+    hand_up,
     up_right,
     up_left,
     seek,

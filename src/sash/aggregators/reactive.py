@@ -51,7 +51,7 @@ from ..kernels.slots import (
 from ..operators.contract import Operator, same
 from .flat_fat import between, prefix, suffix
 from .in_order import SMALLEST
-from .snapshot import as_told, check_told, describe, open_bytes, seal
+from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 from .timed import LEAST, MANY, as_time, as_times, check_operator, check_rows, keep, late
 
 __all__ = ["Reactive"]
@@ -280,7 +280,7 @@ def slide(
     return rows
 
 
-class Reactive:
+class Reactive(Copyable):
     """A window that takes values in order of time and lets go of any time.
 
     A time is an integer, a datetime or a numpy datetime64.  A value of the youngest time is

@@ -1,19 +1,34 @@
-"""Windows as bytes: what they hold, a version, a checksum, and no pickles."""
+"""Windows copied, and as bytes: what they hold, a version, a checksum, and no pickles."""
 
 from __future__ import annotations
 
+import copy
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from ..kernels.core import BufferCore, ObjectCore
 from ..operators.contract import Operator
 
-__all__ = ["as_told", "check_told", "describe", "open_bytes", "seal"]
+__all__ = ["Copyable", "as_told", "check_told", "describe", "open_bytes", "seal"]
 
 _MAGIC = b"sash"
 _VERSION = 1
+
+
+class Copyable:
+    """A window that can be copied.  The copy has a memory of its own; partials, which are never
+    changed, and the operator are the same."""
+
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        for name, value in vars(self).items():
+            vars(made)[name] = value if isinstance(value, Operator) else copy.copy(value)
+        return made
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.__copy__()
 
 
 def describe(window: Any, core: BufferCore | ObjectCore) -> tuple[str, str, str, str]:

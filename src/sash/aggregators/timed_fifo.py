@@ -20,7 +20,7 @@ from ..kernels.core import make_core
 from ..kernels.slots import BUSY, CAPACITY, END, START
 from ..operators.contract import Operator
 from .in_order import SMALLEST, InOrder
-from .snapshot import open_bytes, seal
+from .snapshot import Copyable, open_bytes, seal
 from .timed import LEAST, MANY, as_time, as_times, check_rows, keep, late
 
 __all__ = ["Timed"]
@@ -40,6 +40,11 @@ class Queue:
         self._array = np.empty(SMALLEST, dtype=np.int64)
         self._cells = memoryview(self._array)  # type: ignore[arg-type]
         self._start = self._end = 0
+
+    def __copy__(self) -> Queue:
+        made = Queue()
+        made.extend(self.times())
+        return made
 
     def __len__(self) -> int:
         return self._end - self._start
@@ -88,7 +93,7 @@ class Queue:
         self._start, self._end = 0, len(times)
 
 
-class Timed:
+class Timed(Copyable):
     """An in-order aggregator with times.
 
     A time is an integer, a datetime or a numpy datetime64.  Values of one time stay elements of

@@ -16,6 +16,7 @@ from ..kernels.program import Kernel, specialise
 from ..kernels.slots import BUSY, CAPACITY, HEADER
 from ..operators.contract import Operator, same
 from .nodes import (
+    BARE,
     COUNT,
     DROPPED,
     FEW,
@@ -35,7 +36,7 @@ from .nodes import (
     TOP,
     VISITS,
 )
-from .snapshot import as_told, check_told, describe, open_bytes, seal
+from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 from .timed import LEAST, as_span, as_time, as_times, check_count, check_operator, keep
 
 __all__ = ["TreeWindow"]
@@ -73,7 +74,7 @@ _INLINE = (
 )
 
 
-class TreeWindow:
+class TreeWindow(Copyable):
     """A window of times in a B-tree.
 
     `min_arity` is the least number of children of an inner node (the most is twice that).  It is
@@ -160,9 +161,6 @@ class TreeWindow:
         """Add many values at once; times in any order, equal ones combined in the order given."""
         table, at = read(values, len(self._given.skips)), as_times(times)
         check_count(at, table)
-        if (at[1:] < at[:-1]).any():
-            order = np.argsort(at, kind="stable")
-            at, table = at[order], table.take(order)
         self._tie(table)
         core = self._core
         kept, columns = core.take(table)
@@ -170,6 +168,11 @@ class TreeWindow:
         row = 0
         try:
             while row < table.rows:
+                if row > 0 and at[row] < at[row - 1]:  # what is left is not sorted
+                    order = row + np.argsort(at[row:], kind="stable")
+                    at, table, row = at[order], table.take(order), 0
+                    kept, columns = core.take(table)
+                    held, handle = core.integers(at)
                 if self._short():
                     self._grow()
                 row = core.run.bulk_insert(core.m, handle, columns, row, table.rows)
@@ -239,7 +242,8 @@ class TreeWindow:
 
     def __len__(self) -> int:
         core = self._core
-        core.run.reclaim_all(core.m)
+        if core.get(DROPPED):
+            core.run.reclaim_all(core.m)
         return core.get(COUNT)
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
@@ -385,7 +389,7 @@ class _Check:
     ) -> Any:
         """Check a node and all below; returns the aggregate of all below."""
         w, core = self.w, self.core
-        flags, count = core.peek_word(n + 1) & ~FEW, w._count_of(n)
+        flags, count = core.peek_word(n + 1) & BARE & ~FEW, w._count_of(n)
         leaf, root = bool(flags & LEAF), depth == 0
         fingers = bool(w._fingers)
         self.live.add(n)

@@ -17,7 +17,9 @@ __all__ = [
     "column_byte",
     "column_f",
     "column_i",
+    "inline",
     "inner",
+    "linked",
     "load_f",
     "load_h",
     "load_i",
@@ -28,6 +30,7 @@ __all__ = [
     "output_f",
     "output_i",
     "register",
+    "short",
     "some",
     "store_f",
     "store_h",
@@ -45,6 +48,14 @@ _starts: list[int] = []
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """What a compiled kernel would be compiled by."""
     return function
+
+
+inline = linked = inner
+
+
+def short(i: int) -> int:
+    """A loop's index."""
+    return i
 
 
 def some(value: Any) -> Any:

@@ -138,6 +138,11 @@ def _column_from_numpy(values: Array) -> Column:
             valid = np.ascontiguousarray(~empty & (True if valid is None else valid.astype(bool)))
             valid = valid.view(np.uint8)
         return Column("timestamp", micros, valid)
+    if kind == "m":
+        raise TypeError(
+            "values cannot be lengths of time (timedelta64); give them as integers of a unit: "
+            "values.astype('m8[us]').astype('int64')"
+        )
     if kind in "iufb":
         type_ = {"i": "int64", "u": "int64", "f": "float64", "b": "bool"}[kind]
         return Column(type_, np.ascontiguousarray(values, dtype=_DTYPES[type_]), valid)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CannotFreeze", "Frozen"]
+__all__ = ["CannotFreeze", "Frozen", "feed", "thaw"]
 
 
 #: Modules whose content does not change: of others, compiled code would hold on to what a name in
@@ -72,7 +72,7 @@ class Frozen:
             except ValueError as error:
                 raise CannotFreeze(f"{role} uses {key}, which has no value yet") from error
         defaults = self._value(function.__defaults__, "defaults")
-        _feed(self._digest, code)
+        feed(self._digest, code)
         self._digest.update(repr((name, sorted(used.items()), cells, defaults)).encode())
         globals_ = "{" + ", ".join(f"{k!r}: {v}" for k, v in sorted(used.items())) + "}"
         self.lines.append(
@@ -138,7 +138,7 @@ def _global_names(code: CodeType) -> set[str]:
     return names
 
 
-def _feed(digest: Any, code: CodeType) -> None:
+def feed(digest: Any, code: CodeType) -> None:
     """What a code object does, without where it was written."""
     digest.update(code.co_code)
     digest.update(
@@ -147,7 +147,7 @@ def _feed(digest: Any, code: CodeType) -> None:
     digest.update(repr((code.co_argcount, code.co_kwonlyargcount, code.co_flags)).encode())
     for const in code.co_consts:
         if isinstance(const, CodeType):
-            _feed(digest, const)
+            feed(digest, const)
         elif isinstance(const, frozenset):
             digest.update(repr(sorted(const, key=repr)).encode())
         else:

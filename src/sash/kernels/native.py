@@ -14,11 +14,15 @@ from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from .linked import inline, linked
+
 __all__ = [
     "column_byte",
     "column_f",
     "column_i",
+    "inline",
     "inner",
+    "linked",
     "load_f",
     "load_h",
     "load_i",
@@ -28,6 +32,7 @@ __all__ = [
     "output_byte",
     "output_f",
     "output_i",
+    "short",
     "some",
     "store_f",
     "store_h",
@@ -38,8 +43,8 @@ __all__ = [
     "view_u",
 ]
 
-# Only other compiled functions call these: without wrappers to call them from Python and C, a
-# kernel compiles in two thirds of the time.
+# Only other compiled functions call an operator's: they need no wrappers for Python and C.  But
+# they may raise errors with values in them, for which numba has to know them: no `linked` ones.
 inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 _I64, _I8, _F64 = ir.IntType(64), ir.IntType(8), ir.DoubleType()
@@ -100,6 +105,18 @@ def move_bytes(typing, to, start, count):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), emit
+
+
+@intrinsic
+def short(typing, i):
+    """A loop's index, as it is, in a loop of few turns: the compiler does not see through it, and
+    so neither unrolls the loop nor makes vectors of its values, which costs more than it saves."""
+
+    def emit(context, builder, signature, args):
+        same = ir.FunctionType(_I64, [_I64])
+        return builder.asm(same, "", "=r,0", args, side_effect=False)
+
+    return types.int64(types.int64), emit
 
 
 @intrinsic

@@ -22,7 +22,7 @@ from types import CodeType
 from typing import Any
 
 from ..operators.contract import Operator
-from .rewrite import Expressions, Words, all_names, called, locals_of, names_in, syntax_of
+from .rewrite import Expressions, Words, all_names, called, copied, locals_of, names_in, syntax_of
 from .slots import HEADER
 
 __all__ = ["ObjectMemory", "bind"]
@@ -40,6 +40,10 @@ class ObjectMemory:
         self.slots = [identity] * slots
         self.links = [0] * slots if link else []
 
+    def lists(self) -> tuple[list[Any], ...]:
+        """All that it holds."""
+        return self.header, self.slots, self.links
+
 
 #: What each word becomes; `combine`, `inverse`, `lift` and `lower` are then the operator's, and
 #: `_identity` is its identity.
@@ -48,10 +52,12 @@ _WORDS = {
     "put": "{0}.header[{1}] = {2}",
     "combine": "{0}.slots[{1}] = combine({0}.slots[{2}], {0}.slots[{3}])",
     "fold": "{0}.slots[{1}] = _fold({0}.slots, {2}, {3})",
-    "weave": "{0}.slots[{1}] = _weave({0}.slots, {2}, {3}, {4})",
+    "splice": "{0}.slots[{1}] = _splice({0}.slots, {2}, {3}, {4}, {5})",
+    "weave": "{0}.slots[{1}] = _weave({0}.slots, {2}, {3}, {4}, {5}, {6})",
     "accumulate": "_accumulate({0}.slots, {1}, {2}, {3}, {4})",
     "inverse": "{0}.slots[{1}] = inverse({0}.slots[{2}], {0}.slots[{3}])",
     "copy": "{0}.slots[{1}] = {0}.slots[{2}]",
+    "alike": "{0}.slots[{1}] is {0}.slots[{2}]",
     "clear": "{0}.slots[{1}] = _identity",
     "drop": "{0}.slots[{1}] = _identity",
     "lift": "{0}.slots[{1}] = lift({2}, {3})",
@@ -106,11 +112,19 @@ def _folds(
             found = combine(found, slots[i])
         return found
 
-    def weave(slots: list[Any], between: int, first: int, count: int) -> Any:
-        found = slots[first]
+    def splice(slots: list[Any], first: int, count: int, at: int, new: int) -> Any:
+        found = slots[new]
+        if at > 0:
+            found = combine(fold(slots, first, at), found)
+        for i in range(first + at, first + count):
+            found = combine(found, slots[i])
+        return found
+
+    def weave(slots: list[Any], between: int, first: int, count: int, head: int, tail: int) -> Any:
+        found = combine(slots[between], slots[first]) if head else slots[first]
         for i in range(1, count):
             found = combine(combine(found, slots[between + i]), slots[first + i])
-        return found
+        return combine(found, slots[between + count]) if tail else found
 
     def accumulate(slots: list[Any], ring: int, mask: int, first: int, last: int) -> None:
         found = slots[ring + (last & mask)]
@@ -124,7 +138,13 @@ def _folds(
             found = combine(found, lift(columns, i))
         return found
 
-    return {"_fold": fold, "_weave": weave, "_accumulate": accumulate, "_fold_rows": fold_rows}
+    return {
+        "_fold": fold,
+        "_splice": splice,
+        "_weave": weave,
+        "_accumulate": accumulate,
+        "_fold_rows": fold_rows,
+    }
 
 
 def _lift(operator: Operator) -> Callable[[Any, int], Any]:
@@ -179,7 +199,7 @@ def _join_last(caller: ast.FunctionDef, trees: dict[str, ast.FunctionDef]) -> No
         return
     if (names_in(function) - locals_of(function)) & locals_of(caller):
         return
-    function = deepcopy(function)
+    function = copied(function)
     stored = {n.id for n in all_names(function) if not isinstance(n.ctx, ast.Load)}
     given = dict(zip((a.arg for a in function.args.args), call.args, strict=True))
     new = {n: f"{function.name}_{n}" for n in stored | given.keys()}

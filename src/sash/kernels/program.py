@@ -14,7 +14,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -23,7 +23,7 @@ import numpy as np
 from ..operators.contract import Operator
 from . import cache as kept
 from . import objects
-from .freeze import CannotFreeze, Frozen, thaw
+from .freeze import CannotFreeze, Frozen, feed, thaw
 from .layout import (
     Answer,
     Layout,
@@ -129,7 +129,6 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
     text = _constants_and_code(kernel, layout, names)
     given = {n: getattr(checked, n) for n in checked.__all__} | {
         "entry": checked.inner,
-        "inline": checked.inner,
         "np": np,
     }
     given |= {names[key]: function for key, function in functions.items()}
@@ -146,11 +145,15 @@ def _compiled(kernel: Kernel, operator: Operator) -> Program:
     except CannotFreeze:
         return _compiled_here(kernel, operator, functions)
     layout = _layout(operator, frozen, names)
-    code = _constants_and_code(kernel, layout, names)
-    digest = hashlib.sha256((frozen.digest() + code + _native_text()).encode()).hexdigest()[:24]
+    # Of what the text is made of: to write it takes a quarter of the time to load a kernel.
+    told = (frozen.digest(), _words(kernel, layout, names), _kernel_digest(kernel), _generator())
+    digest = hashlib.sha256("\n".join(told).encode()).hexdigest()[:24]
     name = f"{kernel.name}_{digest}"
-    head = _HEAD.format(kernel=kernel.name, operator=operator.name)
-    text = partial("\n".join, [head, *frozen.lines, "", code])
+
+    def text() -> str:
+        head = _HEAD.format(kernel=kernel.name, operator=operator.name)
+        return "\n".join([head, *frozen.lines, "", _constants_and_code(kernel, layout, names)])
+
     module = kept.load(name, text)
     if module is None:
         text_here = text().replace("njit(cache=True)", "njit")
@@ -171,7 +174,6 @@ from sash.kernels.freeze import thaw
 from sash.kernels.native import *
 
 entry = njit(cache=True)
-inline = njit(forceinline=True)
 '''
 
 
@@ -190,7 +192,6 @@ def _compiled_here(
     names = {key: f"{key[1]}_{key[0]}" for key in functions}
     given = {n: getattr(native, n) for n in native.__all__} | {
         "entry": njit,
-        "inline": njit(forceinline=True),
         "np": np,
     }
     given |= {names[key]: f for key, f in compiled.items()}
@@ -238,11 +239,22 @@ def _identity_text(operator: Operator) -> str:
 
 
 @cache
-def _native_text() -> str:
-    """The source of the loads and stores that compiled kernels hold copies of."""
-    from . import native
+def _generator() -> str:
+    """The sources that decide what becomes of a kernel and an operator."""
+    from . import native, rewrite, text
 
-    return inspect.getsource(native)
+    return "\n".join(inspect.getsource(module) for module in (native, rewrite, text))
+
+
+@cache
+def _kernel_digest(kernel: Kernel) -> str:
+    """A name for what a kernel's functions do."""
+    told = (kernel.entries, kernel.inline, kernel.constants, constants(kernel.functions))
+    digest = hashlib.sha256(repr(told).encode())
+    for function in kernel.functions:
+        digest.update(function.__name__.encode())
+        feed(digest, function.__code__)
+    return digest.hexdigest()
 
 
 def _functions(operator: Operator) -> dict[tuple[int, str], Any]:
@@ -257,11 +269,15 @@ def _functions(operator: Operator) -> dict[tuple[int, str], Any]:
     return {key: function for key, function in made.items() if function is not None}
 
 
+def _words(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    return words_text(layout, names, link=kernel.link, own=kernel.own)
+
+
 def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
     return "\n\n".join(
         [
             constants(kernel.functions, **{"WIDTH": layout.words, **dict(kernel.constants)}),
-            words_text(layout, names, link=kernel.link, own=kernel.own),
+            _words(kernel, layout, names),
             kernel_text(kernel.functions, kernel.entries, kernel.inline),
         ]
     )

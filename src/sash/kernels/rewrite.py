@@ -5,23 +5,32 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
-from copy import deepcopy
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 __all__ = [
     "Expressions",
+    "Plain",
     "Put",
     "Words",
     "all_names",
     "called",
+    "copied",
     "locals_of",
     "names_in",
     "syntax_of",
 ]
 
+T = TypeVar("T")
+
 
 def syntax_of(function: Callable[..., Any]) -> ast.FunctionDef:
     """A function without annotations, docstring and decorators."""
+    return copied(_syntax_of(function))
+
+
+@cache
+def _syntax_of(function: Callable[..., Any]) -> ast.FunctionDef:
     tree = ast.parse(inspect.getsource(function)).body[0]
     assert isinstance(tree, ast.FunctionDef)
     tree.decorator_list, tree.returns = [], None
@@ -30,6 +39,18 @@ def syntax_of(function: Callable[..., Any]) -> ast.FunctionDef:
     if ast.get_docstring(tree) is not None and len(tree.body) > 1:
         del tree.body[0]
     return tree
+
+
+def copied(tree: T) -> T:
+    """A copy of a tree, without where it was in its file: deepcopy takes ten times as long."""
+    if isinstance(tree, list):
+        return [copied(each) for each in tree]  # type: ignore[return-value]
+    if not isinstance(tree, ast.AST):
+        return tree
+    made = type(tree)(**{name: copied(value) for name, value in ast.iter_fields(tree)})
+    if isinstance(made, ast.stmt):
+        made.lineno = 0  # unparse asks for it
+    return made
 
 
 def all_names(tree: ast.AST) -> list[ast.Name]:
@@ -62,7 +83,7 @@ class Put(ast.NodeTransformer):
         self._given = given
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return deepcopy(self._given[node.id]) if node.id in self._given else node
+        return copied(self._given[node.id]) if node.id in self._given else node
 
 
 class Expressions(ast.NodeTransformer):
@@ -85,7 +106,26 @@ class Expressions(ast.NodeTransformer):
         for name, argument in given.items():
             if not isinstance(argument, ast.Name | ast.Constant) and used.count(name) != 1:
                 return node  # it would be computed more than once, or not at all
-        return self.visit(Put(given).visit(deepcopy(answer)))  # type: ignore[no-any-return]
+        return self.visit(Put(given).visit(copied(answer)))  # type: ignore[no-any-return]
+
+
+class Plain(ast.NodeTransformer):
+    """Gives constants to a kernel's functions as plain integers: numba would compile a function
+    anew for every constant that it is called with."""
+
+    def __init__(self, functions: set[str]) -> None:
+        self._functions = functions
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in self._functions:
+            node.args = [self._plain(a) for a in node.args]
+        return node
+
+    def _plain(self, argument: ast.expr) -> ast.expr:
+        if not all(name.isupper() for name in names_in(argument)):
+            return argument
+        return ast.Call(ast.Name("int", ast.Load()), [argument], [])
 
 
 class Words(ast.NodeTransformer):

@@ -56,9 +56,17 @@ def fold(m: Memory, dst: int, first: int, count: int) -> None:
     _declared()
 
 
-def weave(m: Memory, dst: int, between: int, first: int, count: int) -> None:
-    """The same with the slots from `between + 1` on, each before the one of `first` with the same
-    number: first[0], between[1], first[1], between[2], first[2], …"""
+def splice(m: Memory, dst: int, first: int, count: int, at: int, new: int) -> None:
+    """The same with slot[new] before the one that is `at` places after `first`."""
+    _declared()
+
+
+def weave(
+    m: Memory, dst: int, between: int, first: int, count: int, head: int, tail: int, at: int
+) -> None:
+    """slot[dst] = between[0], first[0], between[1], first[1], …, first[count - 1], between[count],
+    combined; without the first of them if head is 0, and without the last if tail is.  between[at]
+    is one that is there, and may have changed just now."""
     _declared()
 
 
@@ -75,6 +83,11 @@ def inverse(m: Memory, dst: int, total: int, old: int) -> None:
 
 def copy(m: Memory, dst: int, src: int) -> None:
     """slot[dst] = slot[src]."""
+    _declared()
+
+
+def alike(m: Memory, a: int, b: int) -> bool:
+    """Whether two slots hold the very same; partials that are equal may still not be alike."""
     _declared()
 
 

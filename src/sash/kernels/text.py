@@ -18,7 +18,7 @@ from typing import Any
 
 from ..operators.contract import Operator
 from .layout import Answer, Layout, Leaf, lowerings
-from .rewrite import Expressions, Words, syntax_of
+from .rewrite import Expressions, Plain, Words, syntax_of
 from .slots import HEADER
 
 __all__ = ["constants", "kernel_text", "words_text"]
@@ -92,6 +92,7 @@ def words_text(
         f"def load(m, dst, p, i):\n    copy_words(slot(m, dst), p + {8 * layout.words} * i)",
         f"def store(m, src, p, i):\n    copy_words(p + {8 * layout.words} * i, slot(m, src))",
         _copy_words(layout),
+        _alike(layout),
     ]
     for role in ("combine", "inverse"):
         if role == "combine" or layout.operator.inverse is not None:
@@ -113,22 +114,43 @@ def words_text(
     out.append(_clear(layout))
     out += _lift(layout, names)
     out.append(_lower(layout, names))
-    return "\n\n".join(f"@inner\n{text}" for text in out) + "\n"
+    return "\n\n".join(f"@linked\n{text}" for text in out) + "\n"
 
 
 def kernel_text(
     functions: Iterable[Callable[..., Any]], entries: Iterable[str], inline: Iterable[str] = ()
 ) -> str:
-    """The kernel's own functions, as they stand in their file."""
-    marks = dict.fromkeys(inline, "@inline") | dict.fromkeys(entries, "@entry")
+    """The kernel's own functions, as they stand in their file.  Those that both Python and others
+    of them call have two names, so that one is compiled for Python only if Python calls it."""
     trees = {f.__name__: syntax_of(f) for f in functions}
     for tree in trees.values():
         Expressions(tree, trees).visit(tree)
+    within = _rename_calls(trees, set(entries))
     out = []
     for name, tree in trees.items():
+        Plain(trees.keys() | set(within.values())).visit(tree)
         Words(_WORDS).visit(tree)
-        out.append(marks.get(name, "@inner") + "\n" + ast.unparse(tree))
+        mark = "@inline" if name in inline else "@linked"
+        if name in within:
+            given = ", ".join(a.arg for a in tree.args.args)
+            tree.name = within[name]
+            out.append(f"@entry\ndef {name}({given}):\n    return {tree.name}({given})")
+        elif name in entries:
+            mark = "@entry"
+        out.append(f"{mark}\n{ast.unparse(tree)}")
     return "\n\n".join(out) + "\n"
+
+
+def _rename_calls(trees: dict[str, ast.FunctionDef], entries: set[str]) -> dict[str, str]:
+    """Give the entries that a kernel's functions call another name there; returns these names."""
+    names = {}
+    for tree in trees.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                name = node.func.id
+                if name in entries:
+                    names[name] = node.func.id = f"{name}_within"
+    return names
 
 
 def constants(functions: Iterable[Callable[..., Any]], **fixed: int) -> str:
@@ -172,6 +194,13 @@ def _copy_words(layout: Layout) -> str:
     return head + (
         f"for j in range({layout.words}):\n        store_i(d + 8 * j, load_i(s + 8 * j))"
     )
+
+
+def _alike(layout: Layout) -> str:
+    lines = ["def alike(m, a, b):", "    p = slot(m, a)", "    q = slot(m, b)"]
+    lines += [f"    for j in range({layout.words}):"]
+    lines += ["        if load_i(p + 8 * j) != load_i(q + 8 * j):", "            return False"]
+    return "\n".join([*lines, "    return True"])
 
 
 def _two_into_one(layout: Layout, names: dict[tuple[int, str], str], role: str) -> str:
@@ -231,52 +260,101 @@ def _folds(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
             "    copy(m, dst, first)\n"
             "    for i in range(1, count):\n"
             f"        combine(m, dst, dst, first + {words} * i)",
-            "def weave(m, dst, between, first, count):\n"
-            "    copy(m, dst, first)\n"
+            "def splice(m, dst, first, count, at, new):\n"
+            "    if at > 0:\n"
+            "        fold(m, dst, first, at)\n"
+            "        combine(m, dst, dst, new)\n"
+            "    else:\n"
+            "        copy(m, dst, new)\n"
+            "    for i in range(at, count):\n"
+            f"        combine(m, dst, dst, first + {words} * i)",
+            "def weave(m, dst, between, first, count, head, tail, at):\n"
+            "    if head != 0:\n"
+            "        combine(m, dst, between, first)\n"
+            "    else:\n"
+            "        copy(m, dst, first)\n"
             "    for i in range(1, count):\n"
             f"        combine(m, dst, dst, between + {words} * i)\n"
-            f"        combine(m, dst, dst, first + {words} * i)",
+            f"        combine(m, dst, dst, first + {words} * i)\n"
+            "    if tail != 0:\n"
+            f"        combine(m, dst, dst, between + {words} * count)",
         ]
     fold = ["def fold(m, dst, first, count):", "    d = slot(m, dst)", "    b = slot(m, first)"]
-    weave = ["def weave(m, dst, between, first, count):", "    d = slot(m, dst)"]
-    weave += ["    a = slot(m, between)", "    b = slot(m, first)"]
+    splice = ["def splice(m, dst, first, count, at, new):", "    d = slot(m, dst)"]
+    splice += ["    b = slot(m, first)", "    c = slot(m, new)"]
+    weave = ["def weave(m, dst, between, first, count, head, tail, at):"]
+    weave += ["    d = slot(m, dst)", "    a = slot(m, between)", "    b = slot(m, first)"]
     for n, leaf in enumerate(layout.leaves):
-        fold += _two_chains(n, leaf, names[n, "combine"], 8 * words, woven=False)
-        weave += _two_chains(n, leaf, names[n, "combine"], 8 * words, woven=True)
-    return ["\n".join(fold), "\n".join(weave)]
+        chain = _Chain(n, leaf, names[n, "combine"], 8 * words)
+        fold += chain.fold()
+        splice += chain.around(woven=False)
+        weave += chain.around(woven=True)
+    return ["\n".join(fold), "\n".join(splice), "\n".join(weave)]
 
 
-def _two_chains(n: int, leaf: Leaf, combine: str, stride: int, *, woven: bool) -> list[str]:
-    """Combine slots at b, or of a and b in turn, into the slot at d."""
-    x, y = f"x{n}", f"y{n}"
+class _Chain:
+    """The text that combines many slots of one leaf, at a and b, into the one at d."""
 
-    def at(base: str, i: str) -> str:
-        return _load(leaf, f"{base} + {stride} * ({i})")
+    def __init__(self, n: int, leaf: Leaf, combine: str, stride: int) -> None:
+        self._n, self._leaf, self._combine, self._stride = n, leaf, combine, stride
 
-    def join(left: str, right: str) -> str:
-        return f"as_{n}({combine}({left}, {right}))"
+    def _at(self, base: str, i: str) -> str:
+        return _load(self._leaf, f"{base} + {self._stride} * ({i})")
 
-    def more(chain: str, i: str) -> str:
-        so_far = join(chain, at("a", i)) if woven else chain
-        return f"{chain} = {join(so_far, at('b', i))}"
+    def _join(self, left: str, right: str) -> str:
+        return f"as_{self._n}({self._combine}({left}, {right}))"
 
-    younger = join(at("a", "half"), at("b", "half")) if woven else f"as_{n}({at('b', 'half')})"
-    return [
-        "    half = count >> 1",
-        f"    {x} = as_{n}({at('b', '0')})",
-        "    if half < 2:",
-        "        for i in range(1, count):",
-        f"            {more(x, 'i')}",
-        "    else:",
-        f"        {y} = {younger}",
-        "        for i in range(1, half):",
-        f"            {more(x, 'i')}",
-        f"            {more(y, 'half + i')}",
-        "        if count & 1:",
-        f"            {more(y, 'count - 1')}",
-        f"        {x} = {join(x, y)}",
-        f"    put_{n}(d, {x})",
-    ]
+    def fold(self) -> list[str]:
+        n, x, y, at, join = self._n, f"x{self._n}", f"y{self._n}", self._at, self._join
+        return [
+            "    half = count >> 1",
+            f"    {x} = as_{n}({at('b', '0')})",
+            "    if half < 2:",
+            "        for j in range(1, count):",
+            "            i = short(j)",
+            f"            {x} = {join(x, at('b', 'i'))}",
+            "    else:",
+            f"        {y} = as_{n}({at('b', 'half')})",
+            "        for j in range(1, half):",
+            "            i = short(j)",
+            f"            {x} = {join(x, at('b', 'i'))}",
+            f"            {y} = {join(y, at('b', 'half + i'))}",
+            "        if count & 1:",
+            f"            {y} = {join(y, at('b', 'count - 1'))}",
+            f"        {x} = {join(x, y)}",
+            f"    put_{n}(d, {x})",
+        ]
+
+    def around(self, *, woven: bool) -> list[str]:
+        """Two chains, of what is before and after the one in the middle; that comes last, because
+        it was computed just now, and the chains need not wait for it."""
+        n, x, y, z = self._n, f"x{self._n}", f"y{self._n}", f"z{self._n}"
+        at, join = self._at, self._join
+
+        def more(chain: str) -> str:
+            so_far = join(chain, at("a", "i")) if woven else chain
+            return f"            {chain} = {join(so_far, at('b', 'i'))}"
+
+        head = ["        if head != 0:", f"            {x} = {join(at('a', '0'), x)}"]
+        tail = ["        if tail != 0:", f"            {y} = {join(y, at('a', 'count'))}"]
+        return [
+            f"    {z} = as_{n}({at('a', 'at') if woven else at('c', '0')})",
+            "    if at < count:",
+            f"        {y} = as_{n}({at('b', 'at')})",
+            "        for j in range(at + 1, count):",
+            "            i = short(j)",
+            more(y),
+            *(tail if woven else []),
+            f"        {z} = {join(z, y)}",
+            "    if at > 0:",
+            f"        {x} = as_{n}({at('b', '0')})",
+            "        for j in range(1, at):",
+            "            i = short(j)",
+            more(x),
+            *(head if woven else []),
+            f"        {z} = {join(x, z)}",
+            f"    put_{n}(d, {z})",
+        ]
 
 
 def _clear_leaf(leaf: Leaf, indent: str) -> list[str]:
