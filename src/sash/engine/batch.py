@@ -28,7 +28,7 @@ def run(query: Query, table: Any) -> Any:
     given = as_arrow(table, None if query.where is not None else query.columns)
     plan = make_plan(query, given.schema)
     if query.where is not None:
-        given = given.filter(query.where)
+        given = filtered(given, query.where)
     given = given.select(list(query.columns))
     keys, rows, times, bounds = _in_order(query, given)
     try:
@@ -37,6 +37,14 @@ def run(query: Query, table: Any) -> Any:
         raise OverflowError(_told(plan, keys, error)) from None
     del given, rows, times, bounds  # results need the room
     return as_given(results(plan, keys, windows), table)
+
+
+def filtered(table: pa.Table, where: Any) -> pa.Table:
+    """The rows that satisfy a condition; where it is null, a row does not."""
+    try:
+        return table.filter(where)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"where, {where}, cannot be used on this table: {error}") from None
 
 
 def _in_order(query: Query, table: pa.Table) -> tuple[list[pa.Array], Array | None, Array, Array]:

@@ -42,6 +42,9 @@ def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
         return _codes_of_structs(column)
     if pa.types.is_nested(column.type):
         return _codes_of_lists(column)
+    if pa.types.is_float16(column.type):  # Arrow cannot sort it
+        codes, found = _codes(column.cast(pa.float32()))
+        return codes, found.cast(column.type)
     if pa.types.is_floating(column.type):
         column = _one_zero(column)
     encoded = column.dictionary_encode(null_encoding="encode")
