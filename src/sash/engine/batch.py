@@ -17,7 +17,7 @@ from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from .keys import by_group, key_codes
 from .passes import NoAnswer, Pass, Windows
-from .tables import as_arrow, as_given, check_times, one_array, times_of
+from .tables import as_arrow, as_given, check_times, one_array, time_text, times_of
 
 __all__ = ["results", "run"]
 
@@ -68,7 +68,8 @@ def _told(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     query = plan.query
     whose = ", ".join(f"{n} = {k[error.group]}" for n, k in zip(query.by, keys, strict=True))
     edges = as_time(np.array([error.start, error.start + query.window.size]), plan.time_type)
-    return f"{error} in the window from {edges[0]} to {edges[1]}{whose and ' of ' + whose}"
+    span = f"from {time_text(edges[0])} to {time_text(edges[1])}"
+    return f"{error} in the window {span}{whose and ' of ' + whose}"
 
 
 def in_time(times: Array, query: Query, table: pa.Table) -> Array | None:
