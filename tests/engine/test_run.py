@@ -30,6 +30,7 @@ TYPED = {
     "who": sash.arg_max("x", "n"),
     "last": sash.last("i"),
 }
+COMMON = {"n": sash.count(), "max": sash.max("x")}
 ORDER = {"all": sash.collect("n")}
 
 NUMBERS = {
@@ -146,7 +147,7 @@ def test_changes_of_one_lone_event_are_one_row() -> None:
     # 1 hour every second: it is in 3,600 windows, all alike
     table = {"t": [5_000_000, 90_000_000_000], "x": [1.0, 1.0]}
     window = sash.sliding("1 hour", "1 second")
-    q = sash.Query(time="t", window=window, select={"m": sash.max("x")}, emit="changes")
+    q = sash.Query(time="t", window=window, select=COMMON, emit="changes")
     found = q.run(table)
     assert found["window_start"].to_pylist() == [-3_594_000_000, 86_401_000_000]
     assert not differences(q, answers(q, table), found)
@@ -169,7 +170,7 @@ def test_ties_are_in_the_order_of_a_column(tie: str) -> None:
 
 def test_rows_that_do_not_satisfy_where_are_no_events() -> None:
     events = stream("disorder")
-    select = {"n": sash.count(), "max": sash.max("x")}
+    select = COMMON
     found = check(events, where=pc.field("i") > 0, by=["k"], select=select)  # null is not above 0
     assert 0 < sum(found["n"].to_pylist()) < 5 * events.num_rows
     nothing = check(events, where=pc.field("i") > 2**50, by=["k"], select=select)
@@ -244,15 +245,10 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("shape", OWN)
-def test_operators_of_the_users_own(shape: str) -> None:
-    select = {"v": sash.aggregate(OWN[shape], "i")}
-    check(stream("disorder"), by=["k"], select=select, window=WINDOWS[2])
-
-
-def test_operators_of_the_users_own_beside_ready_ones() -> None:
-    select = {name: sash.aggregate(op, "i") for name, op in OWN.items()} | TYPED | ORDER
-    check(stream("gaps"), by=["k"], select=select)
+@pytest.mark.parametrize("kind", ["disorder", "gaps"])
+def test_operators_of_the_users_own(kind: str) -> None:
+    select = {name: sash.aggregate(op, "i") for name, op in OWN.items()}
+    check(stream(kind), by=["k"], select=select | ORDER, window=WINDOWS[2])
 
 
 @pytest.mark.filterwarnings("ignore::sash.InterpretedWarning")
