@@ -17,7 +17,7 @@ from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from .keys import by_group, key_codes
 from .passes import NoAnswer, Pass, Windows
-from .tables import as_arrow, as_given, check_times, one_array, times_of
+from .tables import as_arrow, as_given, check_times, one_array, time_text, times_of
 
 __all__ = ["compute", "results", "run"]
 
@@ -34,13 +34,21 @@ def compute(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Windows]:
     """The keys in a table, and the windows of each."""
     query = plan.query
     if query.where is not None:
-        table = table.filter(query.where)
+        table = filtered(table, query.where)
     table = table.select([f.name for f in plan.schema])
     keys, rows, times, bounds = _in_order(plan, table)
     try:
         return keys, _windows(plan, table, rows, times, bounds)
     except NoAnswer as error:
         raise OverflowError(_told(plan, keys, error)) from None
+
+
+def filtered(table: pa.Table, where: Any) -> pa.Table:
+    """The rows that satisfy a condition; where it is null, a row does not."""
+    try:
+        return table.filter(where)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"where, {where}, cannot be used on this table: {error}") from None
 
 
 def _in_order(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Array | None, Array, Array]:
@@ -65,7 +73,8 @@ def _told(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     query = plan.query
     whose = ", ".join(f"{n} = {k[error.group]}" for n, k in zip(query.by, keys, strict=False))
     edges = as_time(np.array([error.start, error.start + query.window.size]), plan.time_type)
-    return f"{error} in the window from {edges[0]} to {edges[1]}{whose and ' of ' + whose}"
+    span = f"from {time_text(edges[0])} to {time_text(edges[1])}"
+    return f"{error} in the window {span}{whose and ' of ' + whose}"
 
 
 def in_time(times: Array, query: Query, table: pa.Table) -> Array | None:

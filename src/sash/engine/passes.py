@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..kernels.columns import Array, Table, answers_from_columns, read
+from ..kernels.columns import Array, Table, answers_from_columns, read, to_micros
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.layout import Answer
 from ..kernels.slots import CAPACITY
@@ -249,9 +249,12 @@ def _as(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
 
 
 def _from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> pa.Array:
-    """Answers that are Python values."""
+    """Answers that are Python values; times among them are in microseconds."""
+    if wanted is not None:
+        made = pa.array([_shaped(x, wanted) for x in items], type=_in_micros(wanted))
+        return _as(made, wanted)
     first = next((x for x in items if x is not None), None)
-    if wanted is None and fields and isinstance(first, tuple):
+    if fields and isinstance(first, tuple):
         columns = [
             _from_objects([None if x is None else x[i] for x in items], None, ())
             for i in range(len(first))
@@ -260,4 +263,28 @@ def _from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> 
         return pa.StructArray.from_arrays(columns, names=list(fields), mask=mask)
     if isinstance(first, np.ndarray):
         items = [None if x is None else x.tolist() for x in items]
-    return pa.array(items, type=wanted, from_pandas=False)
+    return pa.array(items, from_pandas=False)
+
+
+def _shaped(value: Any, wanted: pa.DataType) -> Any:
+    """A value as Arrow takes it for a type."""
+    if value is None:
+        return None
+    if isinstance(value, np.datetime64):
+        return to_micros(value)
+    if pa.types.is_struct(wanted) and isinstance(value, tuple):
+        return {f.name: _shaped(x, f.type) for f, x in zip(wanted, value, strict=True)}
+    if pa.types.is_list(wanted) and isinstance(value, tuple | list):
+        return [_shaped(x, wanted.value_type) for x in value]
+    return value
+
+
+def _in_micros(wanted: pa.DataType) -> pa.DataType:
+    """A type with all times in microseconds."""
+    if pa.types.is_timestamp(wanted):
+        return pa.timestamp("us", wanted.tz)
+    if pa.types.is_struct(wanted):
+        return pa.struct([f.with_type(_in_micros(f.type)) for f in wanted])
+    if pa.types.is_list(wanted):
+        return pa.list_(_in_micros(wanted.value_type))
+    return wanted

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..windows.sliding import LATEST
@@ -22,6 +23,7 @@ __all__ = [
     "flat",
     "one_array",
     "tie_numbers",
+    "time_text",
     "times_of",
 ]
 
@@ -48,18 +50,27 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
         table = pa.table(table)
     if columns is not None and all(table.column_names.count(c) == 1 for c in columns):
         table = table.select(list(columns))
-    return table.cast(pa.schema([_plain(field) for field in table.schema]))
+    return pa.table([_plain(c) for c in table.columns], names=table.column_names)
 
 
-def _plain(field: pa.Field) -> pa.Field:
-    """Views and run-length encoded values as what they stand for."""
-    if pa.types.is_string_view(field.type):
-        return field.with_type(pa.large_string())
-    if pa.types.is_binary_view(field.type):
-        return field.with_type(pa.large_binary())
-    if pa.types.is_run_end_encoded(field.type):
-        return field.with_type(field.type.value_type)
-    return field
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Views and runs of values as what they stand for."""
+    kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(column))
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return column.cast(_WITHOUT_VIEWS[kind])
+    if pa.types.is_dictionary(kind) and kind.value_type in _WITHOUT_VIEWS:
+        values = _WITHOUT_VIEWS[kind.value_type]
+        chunks = [
+            pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(values))
+            for c in column.chunks
+        ]
+        return pa.chunked_array(chunks, pa.dictionary(kind.index_type, values))
+    return column
+
+
+_WITHOUT_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
@@ -128,13 +139,21 @@ def tie_numbers(column: pa.Array) -> Array:
     return np.where(np.asarray(column.is_valid()), numbers, 2**63 - 1)
 
 
+def time_text(time: pa.Scalar) -> str:
+    """A time as a person would write it, as far as there are dates."""
+    try:
+        return str(time)
+    except (OverflowError, ValueError):
+        return f"{time.value} {time.type.unit} from 1970"
+
+
 def check_times(name: str, column: pa.Array, bad: Array) -> None:
     """Refuse a table with times that cannot be used, before any work."""
     if not bad.any():
         return
     row = int(np.flatnonzero(bad)[0])
-    found = column[row].as_py() if not pa.types.is_timestamp(column.type) else str(column[row])
-    what = "is null" if not column[row].is_valid else f"is {found}, out of range"
+    found = column[row]
+    what = f"is {time_text(found)}, out of range" if found.is_valid else "is null"
     raise ValueError(
         f"row {row}: its time, in column {name!r}, {what} ({int(bad.sum())} such row(s)); leave "
         f"out such rows first"

@@ -405,7 +405,7 @@ def _lift(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
     out = []
     lift = ["def lift(m, dst, columns, i):", "d = slot(m, dst)", *table, *row]
     for n, leaf in enumerate(layout.leaves):
-        cells = ", ".join(f"n{c}, x{c}" for c in leaf.columns)
+        cells = _cells(leaf)
         to = f"{_load(leaf, 'd')}, " if leaf.vector else ""
         out.append(_lift_leaf(n, leaf, names[n, "lift"], cells))
         if leaf.vector:
@@ -418,10 +418,7 @@ def _lift(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
         fold += ["lift(m, dst, columns, first)", "for i in range(first + 1, last):"]
         fold += ["    lift(m, new, columns, i)", "    combine(m, dst, dst, new)"]
     else:
-        leaves = [
-            (n, ", ".join(f"n{c}, x{c}" for c in leaf.columns))
-            for n, leaf in enumerate(layout.leaves)
-        ]
+        leaves = [(n, _cells(leaf)) for n, leaf in enumerate(layout.leaves)]
         fold += ["d = slot(m, dst)", "i = first", *table, *row]
         fold += [f"p{n} = row_{n}({cells})" for n, cells in leaves]
         fold += ["for i in range(first + 1, last):", *(f"    {line}" for line in row)]
@@ -429,6 +426,11 @@ def _lift(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
             fold.append(f"    p{n} = as_{n}({names[n, 'combine']}(p{n}, row_{n}({cells})))")
         fold += [f"put_{n}(d, p{n})" for n, _ in leaves]
     return [*out, "\n    ".join(lift), "\n    ".join(fold)]
+
+
+def _cells(leaf: Leaf) -> str:
+    """What a leaf reads of a row."""
+    return ", ".join(f"n{c}, x{c}" for c in dict.fromkeys(leaf.columns))
 
 
 def _lift_leaf(n: int, leaf: Leaf, lift: str, cells: str) -> str:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from ..operators.contract import Operator, Part, _join
 from .aggregates import Aggregate
 from .query import Query
+from .types import column_type, result_type, value_type
 
 __all__ = ["Group", "Plan", "column_type", "make_plan"]
 
@@ -67,11 +68,13 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
     types: dict[str, pa.DataType | None] = {}
     for name, chosen in query.select.items():
         read = _reads(chosen, query.time)
-        given = [fields[c].type for c in read]
+        given = [value_type(fields[c].type) for c in read]
         try:
             tied = chosen.operator.over(*map(column_type, given))
         except TypeError as error:
-            raise TypeError(f"{name} = {chosen}: {error}") from None
+            have = ", ".join(f"{c!r} has {t}" for c, t in zip(read, given, strict=True))
+            hint = "; cast decimals to numbers first" if "decimal" in have else ""
+            raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
         compiled = tied.compile and tied.shape != "object"
         (typed if compiled else objects).append((name, chosen))
         types[name] = result_type(chosen, given)
@@ -88,7 +91,7 @@ def _group(
     query: Query, chosen: Sequence[tuple[str, Aggregate]], fields: dict[str, pa.Field]
 ) -> Group:
     columns = tuple(dict.fromkeys(c for _, a in chosen for c in _reads(a, query.time)))
-    types = tuple(column_type(fields[c].type) for c in columns)
+    types = tuple(column_type(value_type(fields[c].type)) for c in columns)
     parts = []
     for _, a in chosen:
         reads = tuple(columns.index(c) for c in _reads(a, query.time))
@@ -144,55 +147,3 @@ def _check_time(name: str, given: pa.DataType) -> None:
         f"the time column {name!r} has type {given}; it must hold timestamps, or whole numbers of "
         "microseconds since 1970"
     )
-
-
-def column_type(given: pa.DataType) -> str:
-    """What operators call the type of an Arrow column."""
-    if pa.types.is_boolean(given):
-        return "bool"
-    if pa.types.is_integer(given):
-        return "int64"
-    if pa.types.is_floating(given):
-        return "float64"
-    if pa.types.is_timestamp(given):
-        return "timestamp"
-    return "object"
-
-
-#: Whose answers are values of a column: the first they read, or the second.
-_LIKE = {"max": 0, "min": 0, "first": 0, "last": 0, "nth_youngest": 0}
-_LIKE |= {"arg_max": 1, "arg_min": 1, "concat": 0}
-_LISTS = ("collect", "collect_distinct", "first_n", "last_n")
-_COUNTS = ("count", "count_distinct", "max_count", "min_count")
-_FLOATS = [
-    "mean",
-    "geometric_mean",
-    "product",
-    "stddev",
-    "variance",
-    "population_stddev",
-    "population_variance",
-    "hll",
-]
-
-
-def result_type(chosen: Aggregate, given: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The Arrow type of an aggregate's answers, or None if only the answers tell."""
-    if chosen.returns is not None:
-        return chosen.returns
-    name = chosen.operator.name
-    if name in _LIKE:
-        return given[_LIKE[name]]
-    if name in _LISTS:
-        return pa.list_(given[0])
-    if name in _COUNTS:
-        return pa.int64()
-    if name in _FLOATS:
-        return pa.float64()
-    if name in ("sum", "sum_of_squares", "span"):
-        kind = column_type(given[0])
-        if kind == "float64":
-            return pa.float64()
-        if kind in ("int64", "bool"):
-            return pa.int64()
-    return None
