@@ -34,6 +34,7 @@ RULES = {
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
+    "kernels/linked.py": Rule(("numba",)),
     "kernels/native.py": Rule(("numba", "llvmlite")),
     "aggregators/": Rule(("sash.kernels", "sash.operators", "numpy")),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
