@@ -56,6 +56,7 @@ _WORDS = {
     "drop": "{0}.slots[{1}] = _identity",
     "lift": "{0}.slots[{1}] = lift({2}, {3})",
     "lower": "{2}[{3}] = lower({0}.slots[{1}])",
+    "holds": "_holds({0}.slots[{1}], {0}.slots[{2}])",
     "link": "{0}.links[{1}]",
     "set_link": "{0}.links[{1}] = {2}",
     "word": "{0}.slots[{1}]",
@@ -83,6 +84,8 @@ def bind(
     }
     if operator.invertible:
         names["inverse"] = operator.python_inverse()
+    if operator.rule:
+        names["_holds"] = _holds(operator)
     names |= constants
     for function in functions:
         for key, value in function.__globals__.items():
@@ -122,6 +125,13 @@ def _lift(operator: Operator) -> Callable[[Any, int], Any]:
     if len(operator.skips) == 1:
         return lambda columns, row: lift(columns[0][row])
     return lambda columns, row: lift(tuple(c[row] for c in columns))
+
+
+def _holds(operator: Operator) -> Callable[[Any, Any], bool]:
+    """The operator's rule on partials."""
+    rule, lower = operator.rule, operator.parts[-1].operator.python_lower()
+    assert rule is not None
+    return lambda total, old: bool(rule(lower(total[-1]), lower(old[-1])))
 
 
 @cache

@@ -24,7 +24,16 @@ from ..operators.contract import Operator
 from . import cache as kept
 from . import objects
 from .freeze import CannotFreeze, Frozen, thaw
-from .layout import Answer, Layout, Leaf, Refused, layout_by_numba, layout_by_trial, leaf_operators
+from .layout import (
+    RULE,
+    Answer,
+    Layout,
+    Leaf,
+    Refused,
+    layout_by_numba,
+    layout_by_trial,
+    leaf_operators,
+)
 from .text import constants, kernel_text, words_text
 
 __all__ = ["InterpretedWarning", "Kernel", "Program", "specialise"]
@@ -41,8 +50,9 @@ class Kernel:
     """An algorithm as plain functions over the words of `slots`.
 
     `entries` are the functions called from Python.  A memory has `scratch` slots first, then
-    `each` slots for every element there is room for; `link` adds an integer to each slot.  With
-    `own`, the kernel lays out its memory itself, and capacity is the number of words.
+    `each` slots for every element there is room for; `link` adds an integer to each slot, and
+    `beside` adds one slot, and one for each binary digit of the capacity.  With `own`, the kernel
+    lays out its memory itself, and capacity is the number of words.
     `constants` replace the values of named integers in the functions' files; functions named in
     `inline` are compiled into each of their callers, whatever the compiler thinks of it.
     """
@@ -52,6 +62,7 @@ class Kernel:
     entries: tuple[str, ...]
     scratch: int = 0
     each: int = 1
+    beside: bool = False
     link: bool = False
     own: bool = False
     inline: tuple[str, ...] = ()
@@ -235,19 +246,23 @@ def _native_text() -> str:
 
 
 def _functions(operator: Operator) -> dict[tuple[int, str], Any]:
-    """Each leaf operator's functions, by the leaf's number and the role."""
-    return {
+    """Each leaf operator's functions, by the leaf's number and the role, and the rule."""
+    made = {
         (n, role): getattr(op, role)
         for n, (op, _) in enumerate(leaf_operators(operator))
         for role in _ROLES
         if getattr(op, role) is not None
     }
+    return made | ({RULE: operator.rule} if operator.rule else {})
 
 
 def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
     return "\n\n".join(
         [
-            constants(kernel.functions, **{"WIDTH": layout.words, **dict(kernel.constants)}),
+            constants(
+                kernel.functions,
+                **{"WIDTH": layout.words, "OBJECTS": 0, **dict(kernel.constants)},
+            ),
             words_text(layout, names, link=kernel.link, own=kernel.own),
             kernel_text(kernel.functions, kernel.entries, kernel.inline),
         ]

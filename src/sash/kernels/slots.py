@@ -29,6 +29,9 @@ BUSY = HEADER - 1
 #: in words, and a partial takes this many: as many as it needs in a buffer, one in a list.
 WIDTH = 1
 
+#: Whether slots hold Python objects, which must be let go of: 0 in a buffer.
+OBJECTS = 1
+
 
 def _declared() -> NoReturn:
     raise RuntimeError("this word has a meaning only inside a specialised kernel")
@@ -94,6 +97,12 @@ def lift(m: Memory, dst: int, columns: Columns, row: int) -> None:
 
 def lower(m: Memory, src: int, outputs: Outputs, row: int) -> None:
     """One row of the output = the answer of slot[src]."""
+    _declared()
+
+
+def holds(m: Memory, total: int, old: int) -> bool:
+    """Whether the operator's rule holds: of all that is in the window, slot[total], at least the
+    oldest part, slot[old], must go."""
     _declared()
 
 

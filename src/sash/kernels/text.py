@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..operators.contract import Operator
-from .layout import Answer, Layout, Leaf
+from .layout import RULE, Answer, Layout, Leaf, leaf_operators
 from .rewrite import Expressions, Words, syntax_of
 from .slots import HEADER
 
@@ -109,7 +109,9 @@ def words_text(
         out.append(_accumulate(layout, names))
     out.append(_clear(layout))
     out.append(_lift(layout, names))
-    out.append(_lower(layout, names))
+    out.append(_lower(layout.shown, names))
+    if layout.operator.rule:
+        out.append(_holds(layout, names))
     return "\n\n".join(f"@inner\n{text}" for text in out) + "\n"
 
 
@@ -353,16 +355,31 @@ def _lift_calls(leaf: Leaf, lift: str, n: int, args: list[str], indent: str) -> 
     ]
 
 
+def _lowered(n: int, leaf: Leaf, names: dict[tuple[int, str], str], base: str) -> str:
+    """An expression for the answer of the leaf in the slot at `base`."""
+    partial = _load(leaf, base)
+    if leaf.operator.lower:
+        return f"{names[n, 'lower']}({partial})"
+    return f"{partial}.copy()" if leaf.vector else partial
+
+
+def _holds(layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    """The rule on the answers of the last part of two slots."""
+    hidden = layout.operator.parts[-1].operator
+    leaves = list(enumerate(layout.leaves))[-len(leaf_operators(hidden)) :]
+    total, old = (
+        _nest(hidden, [_lowered(n, leaf, names, base) for n, leaf in leaves]) for base in "ab"
+    )
+    return (
+        "def holds(m, total, old):\n    a = slot(m, total)\n    b = slot(m, old)\n"
+        f"    return bool({names[RULE]}({total}, {old}))"
+    )
+
+
 def _lower(layout: Layout, names: dict[tuple[int, str], str]) -> str:
     """Answers into output columns, or into a list where their types are not known."""
     lines = ["def lower(m, src, outputs, i):", "    a = slot(m, src)"]
-    calls = []
-    for n, leaf in enumerate(layout.leaves):
-        partial = _load(leaf, "a")
-        if leaf.operator.lower:
-            calls.append(f"{names[n, 'lower']}({partial})")
-        else:
-            calls.append(f"{partial}.copy()" if leaf.vector else partial)
+    calls = [_lowered(n, leaf, names, "a") for n, leaf in enumerate(layout.leaves)]
     if not layout.answers:
         lines.append(f"    outputs[i] = {_nest(layout.operator, calls)}")
         return "\n".join(lines)

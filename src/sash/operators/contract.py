@@ -74,6 +74,18 @@ class Operator:
     returns: tuple[str, ...] = ()
     typed: Callable[[tuple[str, ...]], Operator | None] | None = None
     parts: tuple[Part, ...] = ()
+    rule: Callable[[Any, Any], bool] | None = None
+
+    @property
+    def shown(self) -> Operator:
+        """What is answered: all of it, but under a `rule` only the first of two parts.  The other
+        one's answers are what the rule, a window slide policy, looks at.
+
+        >>> from sash.operators import max
+        >>> max.shown
+        <operator max>
+        """
+        return self.parts[0].operator if self.rule else self
 
     @property
     def shape(self) -> str:
@@ -142,7 +154,7 @@ class Operator:
                 dataclasses.replace(p, operator=p.operator.over(*(names[c] for c in p.columns)))
                 for p in self.parts
             )
-            return _join(parts, len(self.skips), name=self.name, types=names)
+            return _join(parts, len(self.skips), name=self.name, types=names, rule=self.rule)
         made = self.typed(names) if self.typed else None
         return dataclasses.replace(
             made or self,
@@ -166,7 +178,7 @@ class Operator:
             parts = tuple(
                 dataclasses.replace(p, operator=p.operator.ignore_nulls()) for p in self.parts
             )
-            return _join(parts, len(self.skips), name=self.name, types=self.types)
+            return _join(parts, len(self.skips), name=self.name, types=self.types, rule=self.rule)
         return dataclasses.replace(self, skips=(True,) * len(self.skips))
 
     def fold(self, values: Sequence[Any]) -> Any:
@@ -353,9 +365,15 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _join(
-    parts: tuple[Part, ...], columns: int, *, name: str, types: tuple[str, ...] = ()
+    parts: tuple[Part, ...],
+    columns: int,
+    *,
+    name: str,
+    types: tuple[str, ...] = (),
+    rule: Callable[[Any, Any], bool] | None = None,
 ) -> Operator:
-    """Several operators as one; a partial is the tuple of theirs."""
+    """Several operators as one; a partial is the tuple of theirs.  With a rule there are two, and
+    the answer is the first one's."""
     ops = [p.operator for p in parts]
     lifts = [
         (o.python_lift(), p.columns if len(p.columns) != 1 else p.columns[0])
@@ -376,6 +394,9 @@ def _join(
     def lower(a: Any) -> Any:
         return tuple(f(x) for f, x in zip(lowers, a, strict=True))
 
+    def lower_first(a: Any) -> Any:
+        return lowers[0](a[0])
+
     def equal(a: Any, b: Any) -> bool:
         return all(f(x, y) for f, x, y in zip(equals, a, b, strict=True))
 
@@ -392,15 +413,16 @@ def _join(
         identity=tuple(o.identity for o in ops),
         lift=lift,
         combine=combine,
-        lower=lower,
+        lower=lower_first if rule else lower,
         inverse=inverse,
         commutative=all(o.commutative for o in ops),
         equal=equal,
         skips=(False,) * columns,
-        fields=_names(ops),
+        fields=ops[0].fields if rule else _names(ops),
         compile=all(o.compile for o in ops),
         types=types,
         parts=parts,
+        rule=rule,
     )
 
 
