@@ -26,21 +26,24 @@ class Rule:
 
 
 _LIBRARY = ("sash.operators", "sash.windows", "sash.slicing", "sash.kernels", "sash.aggregators")
-_LIBRARY += ("sash.stores", "sash.query", "sash.engine")
+_LIBRARY += ("sash.stores", "sash.query", "sash.engine", "sash.policies")
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
     "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.testing")),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
+    "policies/": Rule(("sash.operators", "numpy")),
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
     "kernels/native.py": Rule(("numba", "llvmlite")),
-    "aggregators/": Rule(("sash.kernels", "sash.operators", "numpy")),
+    "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
     "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
-    "testing/": Rule(("sash.operators", "sash.aggregators", "numpy"), inside=("hypothesis",)),
+    "testing/": Rule(
+        ("sash.operators", "sash.policies", "sash.aggregators", "numpy"), inside=("hypothesis",)
+    ),
 }
 
 

@@ -3,6 +3,8 @@
     sash.operators      what is computed: sum, max, arg_max, quantiles, …
     sash.operator(…)    an operator of your own, from plain Python functions
     sash.aggregators    data structures that keep a window and answer over it
+    sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
+                        ready ones
     sash.testing        laws, an oracle and schedules, to test operators with
 
 >>> import numpy as np
@@ -17,8 +19,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import operators
+from . import operators, policies
 from .operators import Operator, operator
+from .policies import Policy, policy
 
 if TYPE_CHECKING:
     from . import aggregators, testing
@@ -29,10 +32,13 @@ __version__ = "0.1.0"
 __all__ = [
     "InterpretedWarning",
     "Operator",
+    "Policy",
     "__version__",
     "aggregators",
     "operator",
     "operators",
+    "policies",
+    "policy",
     "testing",
 ]
 
