@@ -3,6 +3,7 @@
 One file for each algorithm, under its paper's name.
 """
 
+from .amta import Amta
 from .b_int import BInt
 from .b_tree import BTree
 from .cbix import Cbix
@@ -13,6 +14,7 @@ from .flat_fat import FlatFat
 from .flat_fat_fifo import FlatFatFifo
 from .flat_fit import FlatFit
 from .in_order import InOrder
+from .log_mta import LogMta
 from .reactive import Reactive
 from .recalc import Recalc
 from .subtract_on_evict import SubtractOnEvict
@@ -21,6 +23,7 @@ from .two_stacks import TwoStacks
 from .two_stacks_lite import TwoStacksLite
 
 __all__ = [
+    "Amta",
     "BInt",
     "BTree",
     "Cbix",
@@ -31,6 +34,7 @@ __all__ = [
     "FlatFatFifo",
     "FlatFit",
     "InOrder",
+    "LogMta",
     "Reactive",
     "Recalc",
     "SubtractOnEvict",

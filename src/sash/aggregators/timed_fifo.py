@@ -165,14 +165,11 @@ class Timed:
     def bulk_evict(self, time: Any) -> None:
         """Drop all times up to and including this one."""
         fifo, queue = self._fifo, self._queue
-        core = fifo._core
         leave = int(np.searchsorted(queue.times(), as_time(time), side="right"))
-        kept, none = core.integers(np.zeros(0, dtype=np.int64))
-        left = len(queue) - leave
-        core.run.slide_by(core.m, core.cell, core.answer, 0, 0, none, none, left, 0)
-        del kept
-        queue.drop(leave)
-        fifo._shrink()
+        try:
+            fifo._leave(leave)
+        finally:
+            queue.drop(len(queue) - len(fifo))
 
     def oldest(self) -> int | None:
         """The oldest time, None if there is none."""
