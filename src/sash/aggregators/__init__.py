@@ -7,6 +7,7 @@ from .amta import Amta
 from .b_int import BInt
 from .b_tree import BTree
 from .cbix import Cbix
+from .choose import Choice, choose
 from .daba import Daba
 from .daba_lite import DabaLite
 from .fiba import Fiba
@@ -27,6 +28,7 @@ __all__ = [
     "BInt",
     "BTree",
     "Cbix",
+    "Choice",
     "Daba",
     "DabaLite",
     "Fiba",
@@ -41,4 +43,5 @@ __all__ = [
     "Timed",
     "TwoStacks",
     "TwoStacksLite",
+    "choose",
 ]

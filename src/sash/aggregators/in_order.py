@@ -22,6 +22,9 @@ from .snapshot import as_told, check_told, describe, open_bytes, seal
 __all__ = ["InOrder", "kernel"]
 
 SMALLEST = 8  # the least capacity
+#: When more than so many values leave at once, and so many words of memory are behind them, it is
+#: given back later: pages to unmap and values to move would take longer than the eviction.
+FEW, MUCH = 64, 1 << 14
 
 
 def insert(m: Memory, columns: Columns, row: int) -> None:

@@ -25,7 +25,7 @@ from ..kernels.slots import (
 )
 from ..operators.contract import Operator, same
 from ..policies import Policy, guard
-from .in_order import SMALLEST, InOrder, check_size, evict, insert, kernel, query
+from .in_order import FEW, MUCH, SMALLEST, InOrder, check_size, evict, insert, kernel, query
 from .levels import LONGER, PREFIX, RING, SWEPT, beside, level_blocks, look, sweep, tail
 
 __all__ = ["LevelWindow", "kernels"]
@@ -165,19 +165,20 @@ class LevelWindow(InOrder):
     def insert(self, value: Any) -> None:
         """Add a value at the young end; None is null, a tuple has a value for each column."""
         if self._owes:
-            self._shrink()
+            self._settle()
         super().insert(value)
 
     def evict(self) -> None:
         """Drop the oldest value."""
         if self._owes:
-            self._shrink()
+            self._settle()
         super().evict()
 
     def bulk_evict(self, count: int) -> None:
         """Drop the `count` oldest values at once.
 
-        Memory that is no longer needed is given back by the next call that changes the window.
+        Much memory that is not needed any more is given back by the next `insert`, `evict` or
+        `slide`, so that this call need not wait for it.
         """
         if isinstance(count, bool) or not isinstance(count, int):
             raise TypeError(f"bulk_evict takes a number of values, not {count!r}")
@@ -262,13 +263,21 @@ class LevelWindow(InOrder):
             raise
         finally:
             self._note()
+        if count <= FEW:
+            self._settle()
 
     def _note(self) -> None:
-        """Note whether memory must be given back.  That may move many values and unmap many pages,
-        so it is not done while a bulk eviction is waited for."""
-        header = self._core.header
-        capacity = header[CAPACITY]
-        self._owes = 4 * (header[END] - header[START]) < capacity > SMALLEST
+        """Note whether memory must be given back, and do so if it is little."""
+        core = self._core
+        capacity = core.header[CAPACITY]
+        self._owes = 4 * (core.header[END] - core.header[START]) < capacity > SMALLEST
+        if capacity * core.width <= MUCH:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Give back the memory that is owed."""
+        if self._owes:
+            self._shrink()
 
     def _shrink(self) -> None:
         super()._shrink()

@@ -45,7 +45,7 @@ def at_most(n: int) -> Policy:
     return Policy(lambda total, old: total - old >= n, count, (0,), f"at_most({n})")
 
 
-# A span of time: (whether there is a time, the youngest)
+# A span of time: (whether there is a time, the greatest)
 
 
 def _micros(time: Any) -> Any:
@@ -58,7 +58,7 @@ def _micros(time: Any) -> Any:
 
 
 def _later(a: Any, b: Any) -> Any:
-    return b if b[0] else a
+    return b if b[0] and (a[0] == 0 or b[1] > a[1]) else a
 
 
 def _typed_time(types: tuple[str, ...]) -> Operator | None:
