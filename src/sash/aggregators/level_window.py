@@ -49,16 +49,24 @@ def held(m: Memory, level: int, index: int) -> int:
 
 
 def enforce(m: Memory) -> None:
-    """Evict the longest prefix for which the rule holds: about log2 n values one by one, then as
-    many as a descent in the tree finds."""
+    """Evict what the rule wants to go until it wants nothing more: of several policies one may
+    evict what another has kept the rest for."""
+    more = True
+    while more:
+        more = enforce_once(m)
+
+
+def enforce_once(m: Memory) -> bool:
+    """Evict the longest prefix for which the rule holds, if there is one: about log2 n values one
+    by one, then as many as a descent in the tree finds."""
     start = get(m, START)
     end = get(m, END)
     if start == end:
-        return
+        return False
     total = whole(m)
     head = look(m, 0, start)
     if not holds(m, total, head):
-        return
+        return False
     copy(m, PREFIX, head)
     old = PREFIX
     new = LONGER
@@ -76,6 +84,7 @@ def enforce(m: Memory) -> None:
     leave(m, at - get(m, START))
     drop(m, PREFIX)
     drop(m, LONGER)
+    return True
 
 
 def descend(m: Memory, total: int, old: int, new: int, at: int) -> int:
@@ -129,6 +138,7 @@ def kernels(name: str, *functions: Any, singly: int = 1) -> tuple[Kernel, Kernel
         f"{name}_under",
         *own,
         descend,
+        enforce_once,
         enforce,
         slide_under,
         entries=("leave", "enforce", "slide_under"),
@@ -187,7 +197,7 @@ class LevelWindow(InOrder):
         self._leave(count)
 
     def enforce(self, policy: Policy | None = None) -> None:
-        """Drop the longest run of the oldest values for which the policy holds.
+        """Drop the longest run of oldest values for which the policy holds, until there is none.
 
         The policy is the one that the window was made with: its own aggregates are kept from the
         first value on.  An empty window takes another.

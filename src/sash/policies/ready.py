@@ -1,7 +1,7 @@
 """Ready policies: by count, time, sum, maximum, longest run, and by limits in the stream itself.
 
-Each has a small operator of its own.  A null is no value, time or limit: it counts in `at_most`,
-and for the others it leaves with what is before it.
+Each has a small operator of its own.  A null counts in `at_most`, adds nothing to a sum, and is no
+limit; without a time, as a maximum or in a run it is never what others are kept for.
 """
 
 from __future__ import annotations
@@ -101,11 +101,15 @@ def at_most_span(span: Any, column: int | None = None) -> Policy:
 # A sum: (how many, the sum, the youngest value)
 
 
+def _sum_lift(x: Any) -> Any:
+    return (1, 0, 0) if x is None else (1, x, x)
+
+
 def _sum_later(a: Any, b: Any) -> Any:
     return (a[0] + b[0], a[1] + b[1], b[2] if b[0] else a[2])
 
 
-_sum_and_last = Operator("sum_and_last", (0, 0, 0), lambda x: (1, x, x), _sum_later)
+_sum_and_last = Operator("sum_and_last", (0, 0, 0), _sum_lift, _sum_later, skips=(False,))
 
 
 def at_most_sum(limit: float, column: int | None = None) -> Policy:
