@@ -20,19 +20,20 @@ __all__ = ["bulk_eviction"]
 FULL, QUICK = 1 << 22, 1 << 18
 CAP, QUICK_CAP = 1 << 20, 1 << 16
 NAIVE_ROWS = 50
+ROUNDS = 500_000
 DIMENSIONS = (1, 2, 5, 10, 20, 50)
 MAX = operators.max.over(float)
 
 
-def bulk_eviction(x: Any, *, quick: bool) -> list[Workload]:
-    """All of them, over the values `x`."""
+def bulk_eviction(rows: int, *, quick: bool) -> list[Workload]:
+    """All of them, the paper's Table 2 over this many readings."""
     n = QUICK if quick else FULL
     sizes = (1 << 10, 1 << 14) if quick else (1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22)
     return [
-        *(_steady(x, which, sizes) for which in ("count", "max")),
-        *(_flat(x, which, sizes) for which in ("count", "max")),
+        *(_steady(which, sizes) for which in ("count", "max")),
+        *(_flat(which, sizes) for which in ("count", "max")),
         _bulk_evict(n),
-        _table_2(len(x), QUICK_CAP if quick else CAP),
+        _table_2(rows, QUICK_CAP if quick else CAP),
         _dimensions(),
     ]
 
@@ -41,56 +42,83 @@ def _in_words(size: int) -> str:
     return f"{size:,}" if size < 1 << 18 else f"2^{size.bit_length() - 1}"
 
 
-def _slide(kind: type, operator: Any, x: Any, size: int, **told: Any) -> Contender:
-    return Contender(
-        run=lambda: kind(operator).slide(x, size),
-        first=lambda: kind(operator).slide(x[:16], 4),
-        kernel=f"{kind.__name__} of {operator.name}",
-        **told,
-    )
+class Full:
+    """A full window, filled when it is first asked for, and rounds on it."""
+
+    def __init__(self, kind: type, which: str, size: int) -> None:
+        self._make: Callable[[], Any] = lambda: kind(getattr(operators, which))
+        self._size = size
+        self._window: Any = None
+
+    def run(self, rounds: int) -> Any:
+        if self._window is None:
+            self._window = self._make()
+            self._window.slide(values(16), 4)
+            for _ in range(0, self._size, 1 << 20):
+                self._window.slide(values(min(self._size, 1 << 20)), self._size)
+        return self._window.slide(values(rounds), self._size)
+
+    def release(self) -> None:
+        self._window = None
+
+    def contender(self, **told: Any) -> Contender:
+        return Contender(run=lambda: self.run(ROUNDS), **told)
 
 
-def _steady(x: Any, which: str, sizes: tuple[int, ...]) -> Workload:
+def _steady(which: str, sizes: tuple[int, ...]) -> Workload:
     """Windows of constant size: Amta against DabaLite, and LogMta for information."""
-    operator = getattr(operators, which)
-    ours, peers = {}, {}
-    for size in sizes:
-        peer = f"DabaLite, {_in_words(size)}"
-        bounds = (Bound(2.5, peer, or_equal=True),)
-        ours[f"Amta, {_in_words(size)}"] = _slide(Amta, operator, x, size, bounds=bounds, peer=peer)
-        ours[f"LogMta, {_in_words(size)}"] = _slide(LogMta, operator, x, size, peer=peer)
-        peers[peer] = _slide(DabaLite, operator, x, size)
+    kinds = (Amta, LogMta, DabaLite)
+    held = {(kind, size): Full(kind, which, size) for size in sizes for kind in kinds}
+
+    def told(kind: type, size: int) -> str:
+        return f"{kind.__name__}, {_in_words(size)}"
+
+    ours = {}
+    for (kind, size), full in held.items():
+        peer = told(DabaLite, size)
+        bounds = (Bound(2.5, peer, or_equal=True),) if kind is Amta else ()
+        if kind is not DabaLite:
+            ours[told(kind, size)] = full.contender(bounds=bounds, peer=peer)
     return Workload(
         name=f"amta-{which}",
-        title=f"{which} of {len(x):,} float64, windows of constant size",
-        units=len(x),
+        title=f"{which} of float64, a round on full windows",
+        unit="round",
+        units=ROUNDS,
         ours=ours,
-        peers=peers,
+        peers={told(DabaLite, size): held[DabaLite, size].contender() for size in sizes},
+        release=_release(*held.values()),
     )
 
 
-def _flat(x: Any, which: str, sizes: tuple[int, ...]) -> Workload:
+def _flat(which: str, sizes: tuple[int, ...]) -> Workload:
     """The largest window against the smallest."""
-    operator, small, large = getattr(operators, which), sizes[0], sizes[-1]
-    told = {kind: f"{kind.__name__}, {_in_words(small)}" for kind in (Amta, LogMta)}
+    small, large = sizes[0], sizes[-1]
+    held = {
+        (kind, size): Full(kind, which, size) for size in (small, large) for kind in (Amta, LogMta)
+    }
+    peers = {kind: f"{kind.__name__}, {_in_words(small)}" for kind in (Amta, LogMta)}
+    bounds = {Amta: (Bound(1.3, peers[Amta], or_equal=True),)}
     return Workload(
         name=f"amta-flat-{which}",
-        title=f"{which} of {len(x):,} float64, window {_in_words(large)} against "
+        title=f"{which} of float64, a round on a window of {_in_words(large)} against one of "
         f"{_in_words(small)}",
-        units=len(x),
+        unit="round",
+        units=ROUNDS,
         ours={
-            kind.__name__: _slide(
-                kind,
-                operator,
-                x,
-                large,
-                bounds=(Bound(1.3, peer, or_equal=True),) if kind is Amta else (),
-                peer=peer,
-            )
-            for kind, peer in told.items()
+            kind.__name__: held[kind, large].contender(bounds=bounds.get(kind, ()), peer=peer)
+            for kind, peer in peers.items()
         },
-        peers={peer: _slide(kind, operator, x, small) for kind, peer in told.items()},
+        peers={peer: held[kind, small].contender() for kind, peer in peers.items()},
+        release=_release(*held.values()),
     )
+
+
+def _release(*held: Full) -> Callable[[], None]:
+    def release() -> None:
+        for full in held:
+            full.release()
+
+    return release
 
 
 @cache
@@ -248,7 +276,6 @@ def _table_2(rows: int, cap: int) -> Workload:
         columns=tuple(cases),
         ours={
             "Amta": Contender(run=under(Amta)),
-            "LogMta": Contender(run=under(LogMta)),
             "DabaLite, the cap only": Contender(run=lambda: each(capped)),
             f"naive, the cap only, {NAIVE_ROWS} readings": Contender(run=naive),
         },

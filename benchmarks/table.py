@@ -75,7 +75,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         _round(),
         _import(),
         _second_process(),
-        *bulk_eviction(x, quick=quick),
+        *bulk_eviction(rows, quick=quick),
         *out_of_order(x, quick=quick),
         *citi_bike(),
     ]
