@@ -14,6 +14,7 @@ import polars as pl
 import sash
 from sash import aggregators, operators
 
+from .bulk_eviction import bulk_eviction
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
 from .queries import queries
@@ -75,6 +76,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         _round(),
         _import(),
         _second_process(),
+        *bulk_eviction(rows, quick=quick),
         *out_of_order(x, quick=quick),
         *queries(rows, quick=quick),
         *citi_bike(),

@@ -26,27 +26,36 @@ class Rule:
 
 
 _LIBRARY = ("sash.operators", "sash.windows", "sash.slicing", "sash.kernels", "sash.aggregators")
-_LIBRARY += ("sash.stores", "sash.query", "sash.engine")
+_LIBRARY += ("sash.stores", "sash.query", "sash.engine", "sash.policies")
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
     "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.testing")),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
+    "policies/": Rule(("sash.operators", "numpy")),
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
     "kernels/linked.py": Rule(("numba",)),
     "kernels/native.py": Rule(("numba", "llvmlite")),
-    "aggregators/": Rule(("sash.kernels", "sash.operators", "numpy")),
+    "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(("sash.operators", "sash.windows"), inside=("sash.engine", "pyarrow")),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
+    "query/types.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "engine/": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("polars",)),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
     "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
     "testing/": Rule(
-        ("sash.operators", "sash.windows", "sash.query", "sash.aggregators", "numpy"),
+        (
+            "sash.operators",
+            "sash.policies",
+            "sash.windows",
+            "sash.query",
+            "sash.aggregators",
+            "numpy",
+        ),
         inside=("hypothesis", "pyarrow"),
     ),
 }

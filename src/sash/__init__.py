@@ -4,6 +4,8 @@
     sash.operator(…)    an operator of your own, from plain Python functions
     sash.Query(…)       aggregates over columns, for sliding windows and keys; q.run(table)
     sash.aggregators    data structures that keep a window and answer over it
+    sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
+                        ready ones
     sash.testing        laws, an oracle and schedules, to test operators with
 
 >>> import numpy as np
@@ -18,8 +20,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import operators, query
+from . import operators, policies, query
 from .operators import Operator, operator
+from .policies import Policy, policy
 from .query import Aggregate, Query, aggregate
 from .windows import sliding, tumbling
 
@@ -33,12 +36,15 @@ __all__ = [
     "Aggregate",
     "InterpretedWarning",
     "Operator",
+    "Policy",
     "Query",
     "__version__",
     "aggregate",
     "aggregators",
     "operator",
     "operators",
+    "policies",
+    "policy",
     "sliding",
     "testing",
     "tumbling",

@@ -9,6 +9,7 @@ import pytest
 
 from sash import operators as ops
 from sash.aggregators import (
+    Amta,
     BInt,
     Daba,
     DabaLite,
@@ -16,11 +17,14 @@ from sash.aggregators import (
     FlatFatFifo,
     FlatFit,
     InOrder,
+    LogMta,
     Recalc,
     SubtractOnEvict,
     TwoStacks,
     TwoStacksLite,
 )
+from sash.aggregators.level_window import LevelWindow
+from sash.policies import at_most, policy
 from sash.testing import Counted, counting
 
 
@@ -206,6 +210,140 @@ def test_b_int_is_within_2_log_n_a_look_up(log: int) -> None:
         assert counted.combines <= 4 * n, "an insert takes one combine on average"
 
 
+@pytest.mark.parametrize("n", [5, 64, 1000, 2**14])
+def test_amta_is_constant_on_average(n: int) -> None:
+    """Steady, growing and shrinking: the result pair and the stack are computed anew so rarely that
+    it does not show."""
+    window, counted = filled(Amta, n)
+    window.query()
+    counted.reset()
+    rounds(window, 4 * n)
+    few = 3 * math.log2(n) / n * 8  # for computing the pair anew, some times in n rounds
+    assert counted.combines <= (4 + few) * 4 * n
+    for step, bound in ((window.insert, 3), (lambda _: window.evict(), 2)):
+        counted.reset()
+        for i in range(n):
+            step(i)
+            window.query()
+        assert counted.combines <= (bound + few) * n
+    window, counted = filled(Amta, 0)
+    for i in range(n):
+        window.insert(i)
+    assert counted.combines <= 2 * n, "without a question, nothing is computed for one"
+
+
+@pytest.mark.parametrize("log", [3, 6, 10, 13])
+def test_amta_is_logarithmic_in_the_worst_case(log: int) -> None:
+    n = 2**log
+    most = {"insert": 0, "evict": 0, "query": 0}
+    for schedule in schedules_around(n):
+        window, counted = filled(Amta, n)
+        for what, calls in worst(window, counted, schedule).items():
+            most[what] = max(most[what], calls)
+    # the window grows to 3 n
+    assert most["insert"] <= log + 3
+    assert most["evict"] <= log + 2
+    assert most["query"] <= 3 * (log + 2)
+
+
+def test_amta_keeps_an_answer_and_computes_once_for_an_insertion_and_an_eviction() -> None:
+    for n in (10, 23, 100):
+        window, counted = filled(Amta, n)
+        for i in range(4 * n):
+            window.query()
+            counted.reset()
+            window.query()
+            assert counted.combines == 0
+            window.insert(i)
+            window.evict()
+            counted.reset()
+            window.query()
+            # at most one computation of the pair and the stack, and the answer
+            assert counted.combines <= 3 * math.log2(n) + 4
+
+
+@pytest.mark.parametrize("log", [2, 5, 10, 16])
+@pytest.mark.parametrize("aggregator", [LogMta, Amta])
+def test_bulk_eviction_is_logarithmic_for_every_number(
+    aggregator: type[LevelWindow], log: int
+) -> None:
+    n = 2**log
+    if log < 10:
+        counts = list(range(1, n))
+    else:
+        near = {c + d for k in range(log) for c in (1 << k, n - (1 << k)) for d in (-1, 0, 1)}
+        counts = sorted(c for c in near | set(random.Random(log).sample(range(n), 20)) if 0 < c < n)
+    counted = counted_sum()
+    window = aggregator(counted.operator)
+    for start in (0, 1, n // 2 - 1):  # trees look different from there
+        while len(window):
+            window.bulk_evict(len(window))
+        for _ in range(start):
+            window.insert(0)
+            window.evict()
+        for i in range(n):
+            window.insert(i)
+        for before in (True, False):
+            for count in counts if log < 16 else counts[:: 1 + (start > 0) * 3]:
+                slots, header = list(window._core.m.slots), list(window._core.m.header)
+                if before:
+                    window.query()
+                counted.reset()
+                window.bulk_evict(count)
+                window.query()
+                assert counted.combines <= 3 * log + 4, f"{count} of {n}"
+                if len(window._core.m.slots) == len(slots):
+                    window._core.m.slots[:], window._core.m.header[:] = slots, header
+                else:  # it was made smaller
+                    window._core.resize(2**log, [])
+                    window._core.m.slots[:], window._core.m.header[:] = slots, header
+
+
+@pytest.mark.parametrize("log", [3, 6, 10])
+def test_log_mta_is_within_log_n(log: int) -> None:
+    n = 2**log
+    for size in (n, n - 1, n // 2 + 1):
+        window, counted = filled(LogMta, size)
+        most = worst(window, counted, ["evict", "insert", "query"] * (2 * n))
+        assert most["insert"] <= log + 3
+        assert most["evict"] <= log + 1
+        assert most["query"] <= 1
+
+
+@pytest.mark.parametrize("n", [64, 1024, 2**12])
+def test_a_policy_finds_what_must_go_in_log_n(n: int) -> None:
+    """What leaves is found by looking at few nodes, however many leave."""
+    for left in (1, 2, n // 3, n // 2, n - 20, n - 2):
+        seen: list[int] = []
+
+        def rule(total: int, old: int, left: int = left, seen: list[int] = seen) -> bool:
+            seen.append(old)
+            return total - old >= left
+
+        counted = counted_sum()
+        for aggregator in (LogMta, Amta):
+            window = aggregator(counted.operator, policy=policy(rule, over=ops.count))
+            for i in range(n):
+                window.insert(i)
+            seen.clear()
+            counted.reset()
+            window.enforce()
+            window.query()
+            assert len(window) == left
+            log = math.log2(n)
+            assert len(seen) <= 4 * log + 4
+            assert counted.combines <= 12 * log + 12
+
+
+def test_a_policy_that_lets_one_go_a_round_takes_constant_time() -> None:
+    counted = counted_sum()
+    window = Amta(counted.operator, policy=at_most(1000))
+    window.slide(list(range(2000)))
+    counted.reset()
+    window.slide(list(range(10_000)))
+    assert counted.combines <= 7 * 10_000
+
+
 @pytest.mark.parametrize(
     ("aggregator", "each", "scratch"),
     [
@@ -218,6 +356,8 @@ def test_b_int_is_within_2_log_n_a_look_up(log: int) -> None:
         (FlatFatFifo, 2, 2),
         (BInt, 2, 1),
         (FlatFit, 1, 2),
+        (LogMta, 2, 4 + 12),
+        (Amta, 2, 4 + 12),
     ],
 )
 def test_space(aggregator: type[InOrder], each: int, scratch: int) -> None:

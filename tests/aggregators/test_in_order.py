@@ -16,12 +16,14 @@ from hypothesis import given, settings
 import sash
 from sash import operators as ops
 from sash.aggregators import (
+    Amta,
     BInt,
     Daba,
     DabaLite,
     FlatFatFifo,
     FlatFit,
     InOrder,
+    LogMta,
     Recalc,
     SubtractOnEvict,
     TwoStacks,
@@ -40,6 +42,8 @@ AGGREGATORS: list[type[InOrder]] = [
     FlatFatFifo,
     BInt,
     FlatFit,
+    LogMta,
+    Amta,
 ]
 
 ANY_VALUE = [

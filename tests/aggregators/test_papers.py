@@ -7,8 +7,10 @@ import math
 import pytest
 
 from sash import operators as ops
-from sash.aggregators import FlatFatFifo, FlatFit, Recalc, TwoStacks
+from sash.aggregators import Amta, FlatFatFifo, FlatFit, LogMta, Recalc, TwoStacks
 from sash.aggregators.flat_fat import TREE
+from sash.aggregators.level_window import LevelWindow
+from sash.policies import at_most_sum, policy
 from sash.testing import counting
 
 # FlatFIT, Figure 7: MAX over the last 5 (Q1) and the last 2 (Q2) of this stream, in a window
@@ -133,3 +135,112 @@ def test_reactive_aggregator_figure_5_with_an_inverted_buffer() -> None:
     assert window._core.peek(TREE + 1) == "9732", "the root has the array's order"
     assert window.query() == "7329"
     window._check()
+
+
+# The Monoid Tree Aggregator.  The text of its figures is lost but for what the prose says of them.
+
+
+def plain_sum() -> ops.Operator:
+    return ops.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a + b)
+
+
+def test_log_mta_figure_1() -> None:
+    """The sum of 1, 2, 1, 2, 1, 2 as a list of queues, leaves first."""
+    window = LogMta(plain_sum())
+    for x in (1, 2, 1, 2, 1, 2):
+        window.insert(x)
+    assert window.levels() == [[1, 2, 1, 2, 1, 2], [3, 3, 3], [6, 3]]
+    assert window.query() == 9
+    window.evict()  # the first element of a level may be gone
+    assert window.levels() == [[2, 1, 2, 1, 2], [2, 3, 3], [5, 3]]
+    assert window.query() == 8
+
+
+def test_log_mta_figure_2() -> None:
+    """Times, of which the window may span less than 4.  When 8 comes, the first valid element of
+    each of three levels is found to be out, and only the newest is left."""
+    asked: list[int] = []
+
+    def rule(total: int, old: int) -> bool:
+        asked.append(old)
+        return total - old >= 4
+
+    times = ops.operator(identity=-1, lift=lambda t: t, combine=max)
+    window = LogMta(times, policy=policy(rule, over=times))
+    for t in (1, 1, 2, 3, 3, 4, 4):
+        window.insert(t)
+        window.enforce()
+    assert len(window) == 7
+    assert [node[0] for node in window.levels()[-1]] == [3, 4]
+    window.insert(8)
+    assert [[node[0] for node in level] for level in window.levels()[1:]] == [[1, 3, 4, 8], [3, 8]]
+    asked.clear()
+    window.enforce()
+    assert (window.levels(), window.query()) == ([[(8, 8)]], 8)
+    assert [old for old in asked if 8 - old >= 4][-1] == 4
+
+
+def test_amta_figure_4() -> None:
+    """The sum of 1, 2, 1, 2, 1, 2: the last pair has no parent yet."""
+    window = Amta(plain_sum())
+    for x in (1, 2, 1, 2, 1, 2):
+        window.insert(x)
+    assert window.results() == (6, 3)
+    assert window.stack() == [5, 3]
+    assert window.query() == 9
+    window.insert(1)
+    assert window.results() == (6, 4)
+    window = Amta(plain_sum())
+    for x in (1, 2, 1, 2, 1, 2):
+        window.insert(x)
+    window.evict()  # the stack's top is popped onto the front
+    assert window.results() == (5, 3)
+    assert window.stack() == [3]
+
+
+def test_amta_figure_5() -> None:
+    """1, 3, 2, 1, 2, 1, 1, 0, 3, 1: evicting four empties the first tree."""
+    window = Amta(plain_sum())
+    for x in (1, 3, 2, 1, 2, 1, 1, 0, 3, 1):
+        window.insert(x)
+    seen = [(window.query(), window.results(), window.stack())]
+    for _ in range(4):
+        window.evict()
+        window._check()
+        seen.append((window.query(), window.results(), window.stack()))
+    assert [answer for answer, _, _ in seen] == [15, 14, 11, 9, 8]
+    assert seen[0] == (15, (7, 8), [6, 3])
+    assert seen[1] == (14, (6, 8), [3])
+    assert seen[2] == (11, (3, 8), [1])  # ⟨2, 1⟩ is the new head, and 1 what is left without its 2
+    assert seen[3] == (9, (1, 8), [])
+    assert seen[4] == (8, (4, 4), [2, 1])  # the second tree is the first now: both are computed
+
+
+@pytest.mark.parametrize("kind", [LogMta, Amta])
+def test_mta_section_3_2(kind: type[LevelWindow]) -> None:
+    """The maximum of the youngest values that add up to at most 10."""
+    window = kind(ops.together(ops.max, ops.collect), policy=at_most_sum(10))
+    for x in (2, 2, 3, 3):
+        window.insert(x)
+        window.enforce()
+    assert window.query() == (3, [2, 2, 3, 3])
+    window.insert(4)
+    window.enforce()
+    assert window.query() == (4, [3, 3, 4])
+    window._check()
+
+
+def test_mta_listings_2_and_3() -> None:
+    """The experiments' monoid and policy, with the window's size in the stream."""
+    counts = ops.operator(
+        identity=(0, 0),
+        lift=lambda size: (1, size),
+        combine=lambda a, b: (a[0] + b[0], b[1] if b[0] else a[1]),
+    )
+    listing_3 = policy(lambda total, old: total[0] - old[0] >= total[1], over=counts)
+    window = Amta(counts, policy=listing_3)
+    for size, held in ((3, 1), (3, 2), (3, 3), (3, 3), (5, 4), (5, 5), (1, 1), (2, 2)):
+        window.insert(size)
+        window.enforce()
+        window._check()
+        assert window.query() == (held, size)

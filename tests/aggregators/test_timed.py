@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 import sash
 from sash import operators as ops
 from sash.aggregators import (
+    Amta,
     BInt,
     Daba,
     DabaLite,
     FlatFatFifo,
     FlatFit,
     InOrder,
+    LogMta,
     Recalc,
     SubtractOnEvict,
     Timed,
@@ -34,10 +36,12 @@ from sash.testing import agrees
 
 SUM = ops.sum.over(int)
 ALL: list[type[InOrder]] = [
-    *(Recalc, TwoStacks, TwoStacksLite, Daba, DabaLite, FlatFatFifo, BInt, FlatFit),
+    *(Recalc, TwoStacks, TwoStacksLite, Daba, DabaLite, FlatFatFifo, BInt, FlatFit, LogMta, Amta),
 ]
-#: Compiled, two speak for all: the adapter's own loop is the same in each.
-TYPED: list[type[InOrder]] = [DabaLite, FlatFatFifo] if jit_enabled() else [*ALL, SubtractOnEvict]
+#: Compiled, some speak for all: the adapter's own loop is the same in each.
+TYPED: list[type[InOrder]] = (
+    [DabaLite, FlatFatFifo, Amta] if jit_enabled() else [*ALL, SubtractOnEvict]
+)
 PAIRS = [(kind, ops.collect) for kind in ALL] + [(kind, SUM) for kind in TYPED]
 
 

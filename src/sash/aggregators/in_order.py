@@ -10,6 +10,8 @@ from __future__ import annotations
 from operator import index
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from ..kernels.columns import read
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.program import Kernel
@@ -20,6 +22,9 @@ from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 __all__ = ["InOrder", "kernel"]
 
 SMALLEST = 8  # the least capacity
+#: When more than so many values leave at once, and so many words of memory are behind them, it is
+#: given back later: pages to unmap and values to move would take longer than the eviction.
+FEW, MUCH = 64, 1 << 14
 
 
 def insert(m: Memory, columns: Columns, row: int) -> None:
@@ -99,6 +104,7 @@ class InOrder(Copyable):
     """
 
     _kernel: ClassVar[Kernel]
+    _owes = False  # whether memory must still be given back
 
     def __init__(self, operator: Operator) -> None:
         if not isinstance(operator, Operator):
@@ -184,6 +190,19 @@ class InOrder(Copyable):
         self._shrink()
         return core.give(out, table.kind)
 
+    def _leave(self, count: int) -> None:
+        """Evict so many in one call."""
+        core = self._core
+        kept, none = core.integers(np.zeros(0, dtype=np.int64))
+        left = len(self) - count
+        try:
+            core.run.slide_by(core.m, core.cell, core.answer, 0, 0, none, none, left, 0)
+        except BaseException:
+            core.give_up_if_unsound()
+            raise
+        del kept
+        self._shrink()
+
     def _resize(self, capacity: int) -> None:
         """Move to a memory of another capacity."""
         core = self._core
@@ -211,7 +230,9 @@ class InOrder(Copyable):
         assert capacity >= SMALLEST
         assert capacity & (capacity - 1) == 0, f"capacity {capacity} is no power of two"
         assert 0 <= core.get(START) <= core.get(END) <= core.get(START) + capacity
-        assert capacity == SMALLEST or 4 * len(self) >= capacity // 2, "memory was not given back"
+        assert capacity == SMALLEST or 4 * len(self) >= capacity // 2 or self._owes, (
+            "memory was not given back"
+        )
 
     def to_bytes(self) -> bytes:
         """The whole window as bytes, with a version and a checksum."""

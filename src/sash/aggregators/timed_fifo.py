@@ -19,7 +19,8 @@ from ..kernels.columns import Array, Table, read
 from ..kernels.core import make_core
 from ..kernels.slots import BUSY, CAPACITY, END, START
 from ..operators.contract import Operator
-from .in_order import SMALLEST, InOrder
+from .in_order import FEW, MUCH, SMALLEST, InOrder
+from .level_window import LevelWindow
 from .snapshot import Copyable, open_bytes, seal
 from .timed import LEAST, MANY, as_time, as_times, check_rows, keep, late
 
@@ -40,6 +41,7 @@ class Queue:
         self._array = np.empty(SMALLEST, dtype=np.int64)
         self._cells = memoryview(self._array)  # type: ignore[arg-type]
         self._start = self._end = 0
+        self._full = SMALLEST  # where the end must not be when a time is added
 
     def __copy__(self) -> Queue:
         made = Queue()
@@ -61,14 +63,14 @@ class Queue:
 
     def append(self, time: int) -> None:
         """Add one time."""
-        if self._end == len(self._array):
+        if self._end >= self._full:
             self._move(len(self) + 1)
         self._cells[self._end] = time
         self._end += 1
 
     def extend(self, times: Array) -> None:
         """Add times."""
-        if self._end + len(times) > len(self._array):
+        if self._end + len(times) > self._full:
             self._move(len(self) + len(times))
         self._array[self._end : self._end + len(times)] = times
         self._end += len(times)
@@ -78,10 +80,13 @@ class Queue:
         self._end -= n
 
     def drop(self, n: int) -> None:
-        """Drop the n oldest."""
+        """Drop the n oldest.  Much memory is given back when the next is added, not now."""
         self._start += n
         if 4 * len(self) < len(self._array) > SMALLEST:
-            self._move(len(self))
+            if n > FEW and len(self._array) > MUCH:
+                self._full = 0
+            else:
+                self._move(len(self))
 
     def _move(self, room: int) -> None:
         """Move to the front of an array in which at most half of this room is in use, so that
@@ -91,10 +96,11 @@ class Queue:
         self._array[: len(times)] = times
         self._cells = memoryview(self._array)  # type: ignore[arg-type]
         self._start, self._end = 0, len(times)
+        self._full = len(self._array)
 
 
 class Timed(Copyable):
-    """An in-order aggregator with times.
+    """An in-order aggregator with times; `Timed(Amta(…))` evicts any number of them in O(log n).
 
     A time is an integer, a datetime or a numpy datetime64.  Values of one time stay elements of
     their own; they leave together.  Values must come in order of time, and times leave
@@ -117,6 +123,11 @@ class Timed(Copyable):
             raise TypeError(
                 f"Timed gives times to an in-order aggregator, such as DabaLite(operator), and "
                 f"not to {fifo!r}"
+            )
+        if isinstance(fifo, LevelWindow) and fifo.policy is not None:
+            raise ValueError(
+                f"times and {fifo.policy!r} would both say what leaves; use the window without "
+                "Timed, with times in a column of their own and sash.policies.at_most_span"
             )
         if len(fifo):
             raise ValueError(f"{fifo!r} holds values without times: give an empty one")
@@ -170,14 +181,11 @@ class Timed(Copyable):
     def bulk_evict(self, time: Any) -> None:
         """Drop all times up to and including this one."""
         fifo, queue = self._fifo, self._queue
-        core = fifo._core
         leave = int(np.searchsorted(queue.times(), as_time(time), side="right"))
-        kept, none = core.integers(np.zeros(0, dtype=np.int64))
-        left = len(queue) - leave
-        core.run.slide_by(core.m, core.cell, core.answer, 0, 0, none, none, left, 0)
-        del kept
-        queue.drop(leave)
-        fifo._shrink()
+        try:
+            fifo._leave(leave)
+        finally:
+            queue.drop(len(queue) - len(fifo))
 
     def oldest(self) -> int | None:
         """The oldest time, None if there is none."""
@@ -252,7 +260,9 @@ class Timed(Copyable):
         assert len(times) == len(self._fifo), "not as many times as values"
         assert (times[:-1] <= times[1:]).all(), "times are not in order"
         room = len(self._queue._array)
-        assert room <= max(4 * len(times), SMALLEST), "memory was not given back"
+        assert room <= max(4 * len(times), SMALLEST) or not self._queue._full, (
+            "memory was not given back"
+        )
 
     def to_bytes(self) -> bytes:
         """The whole window as bytes, with a version and a checksum."""

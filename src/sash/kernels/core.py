@@ -65,7 +65,8 @@ class Core:
         """How many slots a memory with this capacity has."""
         if self.kernel.own:
             return capacity
-        return self.kernel.scratch + self.kernel.each * capacity
+        beside = capacity.bit_length() + 1 if self.kernel.beside else 0
+        return self.kernel.scratch + self.kernel.each * capacity + beside
 
     def ring_blocks(self, old: int, new: int) -> list[tuple[int, int, int]]:
         """Which runs of slots (to, from, how many) move when a ring of elements changes its
@@ -111,7 +112,7 @@ class BufferCore(Core):
             self.read = _reader(self.layout.answer, list(self._out))
         else:
             self.answer = [None]
-            self.read = lambda: _with_times(self.operator, self.answer[0])
+            self.read = lambda: _with_times(self.operator.shown, self.answer[0])
 
     def _keep(self, array: Array) -> Array:
         """An array that kernels may touch."""
@@ -238,7 +239,7 @@ class BufferCore(Core):
     def give(self, kept: Any, kind: str) -> Any:
         """The answers of a run, as the kind that went in."""
         if not self.layout.answers:
-            rows = [_with_times(self.operator, x) for x in kept]
+            rows = [_with_times(self.operator.shown, x) for x in kept]
             return answers_from_list(rows, kind, self.operator.fields)
         return answers_from_columns(self.layout.answer, list(kept[0]), kind)
 

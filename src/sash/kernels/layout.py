@@ -15,9 +15,11 @@ import numpy as np
 
 from ..operators.contract import Operator
 
-__all__ = ["Answer", "Layout", "Leaf", "Refused", "layout_by_numba", "layout_by_trial"]
+__all__ = ["RULE", "Answer", "Layout", "Leaf", "Refused", "layout_by_numba", "layout_by_trial"]
 
 _SAMPLES = {"int64": 1, "timestamp": 1, "float64": 1.5, "bool": True}
+#: The key of an operator's rule among its functions, which are by (leaf, role).
+RULE = (0, "rule")
 _WIDTH = {"b": 0, "i": 1, "u": 1, "f": 2}
 
 
@@ -69,7 +71,16 @@ class Layout:
     @property
     def answer(self) -> Answer:
         """The shape of the whole operator's answer."""
-        return _nested(self.operator, list(self.answers))
+        return _nested(self.shown.operator, list(self.shown.answers))
+
+    @property
+    def shown(self) -> Layout:
+        """The part of it that is answered: what only a rule looks at is not."""
+        shown = self.operator.shown
+        if shown is self.operator:
+            return self
+        n = len(leaf_operators(shown))
+        return Layout(shown, self.leaves[:n], self.answers[: len(lowerings(shown))])
 
     @property
     def words(self) -> int:
@@ -141,6 +152,7 @@ def layout_by_numba(operator: Operator, compiled: dict[tuple[int, str], Any]) ->
     }
     leaves: list[Leaf] = []
     partials: list[Any] = []
+    lowers: list[Any] = []
     offset = 0
     for n, (op, columns) in enumerate(leaf_operators(operator)):
         rows = [[column[operator.types[c]] for c in columns]]
@@ -179,7 +191,21 @@ def layout_by_numba(operator: Operator, compiled: dict[tuple[int, str], Any]) ->
     for k, (op, n) in enumerate(lowerings(operator)):
         lowered = _infer(compiled, k, "lower", (partials[n],), op) if op.lower else partials[n]
         answers.append(_answer(op, lowered, leaves[n]))
+        lowers.append(lowered)
+    if operator.rule:
+        hidden = operator.parts[-1].operator
+        looks_at = _lowered_type(hidden, lowers[-len(lowerings(hidden)) :])
+        _infer(compiled, *RULE, (looks_at,) * 2, operator)
     return Layout(operator, tuple(leaves), tuple(answers))
+
+
+def _lowered_type(operator: Operator, lowers: list[Any]) -> Any:
+    """The numba type of an operator's answer, from those of its leaves."""
+    from numba import types
+
+    if not operator.parts:
+        return types.unliteral(lowers.pop(0))
+    return types.Tuple([_lowered_type(p.operator, lowers) for p in operator.parts])
 
 
 def _nested(operator: Operator, answers: list[Answer]) -> Answer:

@@ -65,6 +65,7 @@ _WORDS = {
     "lower": "{2}[{3}] = lower({0}.slots[{1}])",
     "load": "{0}.slots[{1}] = {2}[{3}]",
     "store": "{2}[{3}] = {0}.slots[{1}]",
+    "holds": "_holds({0}.slots[{1}], {0}.slots[{2}])",
     "link": "{0}.links[{1}]",
     "set_link": "{0}.links[{1}] = {2}",
     "word": "{0}.slots[{1}]",
@@ -92,6 +93,8 @@ def bind(
     }
     if operator.invertible:
         names["inverse"] = operator.python_inverse()
+    if operator.rule:
+        names["_holds"] = _holds(operator)
     names |= constants
     for function in functions:
         for key, value in function.__globals__.items():
@@ -153,6 +156,13 @@ def _lift(operator: Operator) -> Callable[[Any, int], Any]:
     if len(operator.skips) == 1:
         return lambda columns, row: lift(columns[0][row])
     return lambda columns, row: lift(tuple(c[row] for c in columns))
+
+
+def _holds(operator: Operator) -> Callable[[Any, Any], bool]:
+    """The operator's rule on partials."""
+    rule, lower = operator.rule, operator.parts[-1].operator.python_lower()
+    assert rule is not None
+    return lambda total, old: bool(rule(lower(total[-1]), lower(old[-1])))
 
 
 @cache

@@ -25,6 +25,7 @@ from . import cache as kept
 from . import objects
 from .freeze import CannotFreeze, Frozen, feed, thaw
 from .layout import (
+    RULE,
     Answer,
     Layout,
     Leaf,
@@ -48,8 +49,9 @@ class Kernel:
     """An algorithm as plain functions over the words of `slots`.
 
     `entries` are the functions called from Python.  A memory has `scratch` slots first, then
-    `each` slots for every element there is room for; `link` adds an integer to each slot.  With
-    `own`, the kernel lays out its memory itself, and capacity is the number of words.
+    `each` slots for every element there is room for; `link` adds an integer to each slot, and
+    `beside` adds one slot, and one for each binary digit of the capacity.  With `own`, the kernel
+    lays out its memory itself, and capacity is the number of words.
     `constants` replace the values of named integers in the functions' files; functions named in
     `inline` are compiled into each of their callers, whatever the compiler thinks of it.
     """
@@ -59,6 +61,7 @@ class Kernel:
     entries: tuple[str, ...]
     scratch: int = 0
     each: int = 1
+    beside: bool = False
     link: bool = False
     own: bool = False
     inline: tuple[str, ...] = ()
@@ -258,14 +261,15 @@ def _kernel_digest(kernel: Kernel) -> str:
 
 
 def _functions(operator: Operator) -> dict[tuple[int, str], Any]:
-    """Each leaf operator's functions, by the leaf's number and the role, and `lower` by the
-    answer's."""
+    """Each leaf operator's functions, by the leaf's number and the role, `lower` by the
+    answer's, and the rule."""
     made = {
         (n, role): getattr(op, role)
         for n, (op, _) in enumerate(leaf_operators(operator))
         for role in ("lift", "combine", "inverse")
     }
     made |= {(k, "lower"): op.lower for k, (op, _) in enumerate(lowerings(operator))}
+    made |= {RULE: operator.rule}
     return {key: function for key, function in made.items() if function is not None}
 
 
@@ -276,7 +280,10 @@ def _words(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) ->
 def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
     return "\n\n".join(
         [
-            constants(kernel.functions, **{"WIDTH": layout.words, **dict(kernel.constants)}),
+            constants(
+                kernel.functions,
+                **{"WIDTH": layout.words, "OBJECTS": 0, **dict(kernel.constants)},
+            ),
             _words(kernel, layout, names),
             kernel_text(kernel.functions, kernel.entries, kernel.inline),
         ]

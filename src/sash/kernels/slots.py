@@ -30,6 +30,9 @@ BUSY = HEADER - 1
 #: in words, and a partial takes this many: as many as it needs in a buffer, one in a list.
 WIDTH = 1
 
+#: Whether slots hold Python objects, which must be let go of: 0 in a buffer.
+OBJECTS = 1
+
 
 def _declared() -> NoReturn:
     raise RuntimeError("this word has a meaning only inside a specialised kernel")
@@ -124,6 +127,12 @@ def load(m: Memory, dst: int, partials: Partials, row: int) -> None:
 
 def store(m: Memory, src: int, partials: Partials, row: int) -> None:
     """A partial in an array of them = slot[src]."""
+    _declared()
+
+
+def holds(m: Memory, total: int, old: int) -> bool:
+    """Whether the operator's rule holds: of all that is in the window, slot[total], at least the
+    oldest part, slot[old], must go."""
     _declared()
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..operators.contract import Operator
-from .layout import Answer, Layout, Leaf, lowerings
+from .layout import RULE, Answer, Layout, Leaf, lowerings
 from .rewrite import Expressions, Plain, Words, syntax_of
 from .slots import HEADER
 
@@ -113,7 +113,9 @@ def words_text(
         out.append(_accumulate(layout, names))
     out.append(_clear(layout))
     out += _lift(layout, names)
-    out.append(_lower(layout, names))
+    out.append(_lower(layout.shown, names))
+    if layout.operator.rule:
+        out.append(_holds(layout, names))
     return "\n\n".join(f"@linked\n{text}" for text in out) + "\n"
 
 
@@ -473,22 +475,40 @@ def _identity(n: int, leaf: Leaf) -> str:
     return f"as_{n}(({', '.join(fields)},))"
 
 
+def _lowered(layout: Layout, names: dict[tuple[int, str], str], base: str) -> list[str]:
+    """Expressions for the answers of the slot at `base`."""
+    made = []
+    for k, (op, n) in enumerate(lowerings(layout.operator)):
+        leaf = layout.leaves[n]
+        partial = _load(leaf, base)
+        if op.lower:
+            made.append(f"{names[k, 'lower']}({partial})")
+        else:
+            made.append(f"{partial}.copy()" if leaf.vector else partial)
+    return made
+
+
+def _holds(layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    """The rule on the answers of the last part of two slots."""
+    hidden = layout.operator.parts[-1].operator
+    last = len(lowerings(hidden))
+    total, old = (_nest(hidden, _lowered(layout, names, base)[-last:]) for base in "ab")
+    return (
+        "def holds(m, total, old):\n    a = slot(m, total)\n    b = slot(m, old)\n"
+        f"    return bool({names[RULE]}({total}, {old}))"
+    )
+
+
 def _lower(layout: Layout, names: dict[tuple[int, str], str]) -> str:
     """Answers into output columns, or into a list where their types are not known."""
     lines = ["def lower(m, src, outputs, i):", "    a = slot(m, src)"]
-    calls = []
-    lowered = [(op, layout.leaves[n]) for op, n in lowerings(layout.operator)]
-    for k, (op, leaf) in enumerate(lowered):
-        partial = _load(leaf, "a")
-        if op.lower:
-            calls.append(f"{names[k, 'lower']}({partial})")
-        else:
-            calls.append(f"{partial}.copy()" if leaf.vector else partial)
+    calls = _lowered(layout, names, "a")
     if not layout.answers:
         lines.append(f"    outputs[i] = {_nest(layout.operator, calls)}")
         return "\n".join(lines)
     at = 0
-    for k, ((_, leaf), answer) in enumerate(zip(lowered, layout.answers, strict=True)):
+    lowered = [layout.leaves[n] for _, n in lowerings(layout.operator)]
+    for k, (leaf, answer) in enumerate(zip(lowered, layout.answers, strict=True)):
         if answer.type.startswith("vector"):
             lines += [
                 f"    o = load_table(outputs + {16 * at}) + {8 * leaf.vector} * i",

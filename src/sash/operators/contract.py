@@ -82,6 +82,18 @@ class Operator:
     typed: Callable[[tuple[str, ...]], Operator | None] | None = None
     parts: tuple[Part, ...] = ()
     serves: tuple[tuple[Callable[..., Any], Callable[[Any], Any]], ...] = ()
+    rule: Callable[[Any, Any], bool] | None = None
+
+    @property
+    def shown(self) -> Operator:
+        """What is answered: all of it, but under a `rule` only the first of two parts.  The other
+        one's answers are what the rule, a window slide policy, looks at.
+
+        >>> from sash.operators import max
+        >>> max.shown
+        <operator max>
+        """
+        return self.parts[0].operator if self.rule else self
 
     @property
     def shape(self) -> str:
@@ -150,7 +162,7 @@ class Operator:
                 dataclasses.replace(p, operator=p.operator.over(*(names[c] for c in p.columns)))
                 for p in self.parts
             )
-            return _join(parts, len(self.skips), name=self.name, types=names)
+            return _join(parts, len(self.skips), name=self.name, types=names, rule=self.rule)
         made = self.typed(names) if self.typed else None
         return dataclasses.replace(
             made or self,
@@ -174,7 +186,7 @@ class Operator:
             parts = tuple(
                 dataclasses.replace(p, operator=p.operator.ignore_nulls()) for p in self.parts
             )
-            return _join(parts, len(self.skips), name=self.name, types=self.types)
+            return _join(parts, len(self.skips), name=self.name, types=self.types, rule=self.rule)
         return dataclasses.replace(self, skips=(True,) * len(self.skips))
 
     def fold(self, values: Sequence[Any]) -> Any:
@@ -365,9 +377,15 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _join(
-    parts: tuple[Part, ...], columns: int, *, name: str, types: tuple[str, ...] = ()
+    parts: tuple[Part, ...],
+    columns: int,
+    *,
+    name: str,
+    types: tuple[str, ...] = (),
+    rule: Callable[[Any, Any], bool] | None = None,
 ) -> Operator:
-    """Several operators as one; a partial is the tuple of theirs, but for shared ones."""
+    """Several operators as one; a partial is the tuple of theirs, but for shared ones.  With a rule
+    there are two, and the answer is the first one's."""
     numbers = [i for i, p in enumerate(parts) if p.shares is None]
     ops = [parts[i].operator for i in numbers]
     lifts = [
@@ -392,6 +410,9 @@ def _join(
     def lower(a: Any) -> Any:
         return tuple(f(a[i]) for f, i in lowers)
 
+    def lower_first(a: Any) -> Any:
+        return lowers[0][0](a[0])
+
     def equal(a: Any, b: Any) -> bool:
         return all(f(x, y) for f, x, y in zip(equals, a, b, strict=True))
 
@@ -408,15 +429,16 @@ def _join(
         identity=tuple(o.identity for o in ops),
         lift=lift,
         combine=combine,
-        lower=lower,
+        lower=lower_first if rule else lower,
         inverse=inverse,
         commutative=all(o.commutative for o in ops),
         equal=equal,
         skips=(False,) * columns,
-        fields=_names([p.operator for p in parts]),
+        fields=ops[0].fields if rule else _names([p.operator for p in parts]),
         compile=all(o.compile for o in ops),
         types=types,
         parts=parts,
+        rule=rule,
     )
 
 

@@ -2,6 +2,7 @@
 
     laws(operator)             checks what an operator declares, by hypothesis
     answer(operator, values)   the answer straight from the definition; `agrees` judges one
+    monotone(policy)           looks for windows in which a policy is not monotone
     counting(operator)         a copy that counts its calls
     schedule(kind)             operations on a window, with `windows` and `replay` to judge by;
                                `schedules()` is a hypothesis strategy of them
@@ -15,6 +16,7 @@ hypothesis, of the extra `test`, is imported only when it is first needed.
 from .counting import Counted, counting
 from .disorder import DISORDERS, arrivals, timed_replay, timed_schedule, timed_windows
 from .laws import LawError, laws, values_of
+from .monotone import monotone
 from .oracle import agrees, answer
 from .schedules import KINDS, Step, draw_value, replay, schedule, schedules, windows
 
@@ -30,6 +32,7 @@ __all__ = [
     "counting",
     "draw_value",
     "laws",
+    "monotone",
     "replay",
     "schedule",
     "schedules",

@@ -1,0 +1,329 @@
+"""The Python side of aggregators that keep their window in `levels`: bulk eviction and policies."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any, ClassVar, Self
+
+from ..kernels.columns import read
+from ..kernels.core import make_core
+from ..kernels.program import Kernel
+from ..kernels.slots import (
+    BUSY,
+    CAPACITY,
+    END,
+    START,
+    Columns,
+    Memory,
+    Outputs,
+    combine,
+    copy,
+    drop,
+    get,
+    holds,
+    lower,
+)
+from ..operators.contract import Operator, same
+from ..policies import Policy, guard
+from .in_order import FEW, MUCH, SMALLEST, InOrder, check_size, evict, insert, kernel, query
+from .levels import LONGER, PREFIX, RING, SWEPT, beside, level_blocks, look, sweep, tail
+
+__all__ = ["LevelWindow", "kernels"]
+
+SINGLY = 1  # whether the first values that a policy wants to go are evicted one by one
+
+
+def whole(m: Memory) -> int:
+    """The slot with the aggregate of the whole window, which stays there while values are evicted
+    (declared here, made by each algorithm)."""
+    return 0
+
+
+def leave(m: Memory, count: int) -> None:
+    """Evict so many at once (declared here, made by each algorithm)."""
+
+
+def held(m: Memory, level: int, index: int) -> int:
+    """The slot of a node that is whole, or -1 (declared here, made by each algorithm)."""
+    return 0
+
+
+def enforce(m: Memory) -> None:
+    """Evict what the rule wants to go until it wants nothing more: of several policies one may
+    evict what another has kept the rest for."""
+    more = True
+    while more:
+        more = enforce_once(m)
+
+
+def enforce_once(m: Memory) -> bool:
+    """Evict the longest prefix for which the rule holds, if there is one: about log2 n values one
+    by one, then as many as a descent in the tree finds."""
+    start = get(m, START)
+    end = get(m, END)
+    if start == end:
+        return False
+    total = whole(m)
+    head = look(m, 0, start)
+    if not holds(m, total, head):
+        return False
+    copy(m, PREFIX, head)
+    old = PREFIX
+    new = LONGER
+    at = start + 1  # up to here all must go
+    more = True
+    while SINGLY and more and at < end and 1 << (at - start) <= end - start:
+        evict(m)
+        combine(m, new, old, look(m, 0, at))
+        more = holds(m, total, new)
+        if more:
+            old, new = new, old
+            at += 1
+    if more and at < end:
+        at = descend(m, total, old, new, at)
+    leave(m, at - get(m, START))
+    drop(m, PREFIX)
+    drop(m, LONGER)
+    return True
+
+
+def descend(m: Memory, total: int, old: int, new: int, at: int) -> int:
+    """Where the longest prefix ends for which the rule holds, from a position up to which it does,
+    with the aggregate in `old`: up through larger and larger nodes while it holds with them, then
+    down."""
+    end = get(m, END)
+    level = 0
+    rising = True
+    while level >= 0:
+        node = -1
+        if at < end:
+            node = held(m, level, at >> level)
+        more = False
+        if node >= 0:
+            combine(m, new, old, node)
+            more = holds(m, total, new)
+        if more:
+            old, new = new, old
+            at += 1 << level
+            if rising and (at >> level) & 1 == 0:
+                level += 1
+        else:
+            rising = False
+            level -= 1
+    return at
+
+
+def slide_under(
+    m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int, size: int
+) -> int:
+    """For each row: make room, insert, enforce, answer.  Returns the row for which there was no
+    room."""
+    for row in range(first, rows):
+        while get(m, END) - get(m, START) >= size:
+            evict(m)
+        if get(m, END) - get(m, START) == get(m, CAPACITY):
+            return row
+        insert(m, columns, row)
+        enforce(m)
+        lower(m, query(m), outputs, row)
+    return rows
+
+
+def kernels(name: str, *functions: Any, singly: int = 1) -> tuple[Kernel, Kernel]:
+    """An algorithm's kernel, and the same for operators with a rule."""
+    shape = {"scratch": RING, "each": 2, "beside": True}
+    own = (look, tail, beside, sweep, *functions)
+    plain = kernel(name, *own, entries=("leave",), **shape)
+    ruled = kernel(
+        f"{name}_under",
+        *own,
+        descend,
+        enforce_once,
+        enforce,
+        slide_under,
+        entries=("leave", "enforce", "slide_under"),
+        constants=(("SINGLY", singly),),
+        **shape,
+    )
+    return plain, ruled
+
+
+class LevelWindow(InOrder):
+    """An in-order window that evicts any number of values at once, and what a policy says."""
+
+    _kernels: ClassVar[tuple[Kernel, Kernel]]
+
+    def __init__(self, operator: Operator, policy: Policy | None = None) -> None:
+        made = guard(operator, policy) if isinstance(operator, Operator) else operator
+        self._policy = policy
+        super().__init__(made)
+
+    @property
+    def _kernel(self) -> Kernel:  # type: ignore[override]
+        return self._kernels[self._given.rule is not None]
+
+    @property
+    def operator(self) -> Operator:
+        """The operator, tied to types if it is; not the policy's."""
+        return self._core.operator.shown
+
+    @property
+    def policy(self) -> Policy | None:
+        """The window slide policy, if there is one."""
+        return self._policy
+
+    def insert(self, value: Any) -> None:
+        """Add a value at the young end; None is null, a tuple has a value for each column."""
+        if self._owes:
+            self._settle()
+        super().insert(value)
+
+    def evict(self) -> None:
+        """Drop the oldest value."""
+        if self._owes:
+            self._settle()
+        super().evict()
+
+    def bulk_evict(self, count: int) -> None:
+        """Drop the `count` oldest values at once.
+
+        Much memory that is not needed any more is given back by the next `insert`, `evict` or
+        `slide`, so that this call need not wait for it.
+        """
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise TypeError(f"bulk_evict takes a number of values, not {count!r}")
+        if not 0 <= count <= len(self):
+            raise IndexError(f"{count} values cannot leave a window that holds {len(self)}")
+        self._leave(count)
+
+    def enforce(self, policy: Policy | None = None) -> None:
+        """Drop the longest run of oldest values for which the policy holds, until there is none.
+
+        The policy is the one that the window was made with: its own aggregates are kept from the
+        first value on.  An empty window takes another.
+        """
+        if policy is not None and policy is not self._policy:
+            self._take(policy)
+        if self._policy is None:
+            raise TypeError(
+                f"{type(self).__name__} has no policy to enforce; make it with "
+                f"{type(self).__name__}(operator, policy=…)"
+            )
+        core = self._core
+        try:
+            core.run.enforce(core.m)
+        except BaseException:
+            core.give_up_if_unsound()
+            raise
+        finally:
+            self._note()
+
+    def slide(self, values: Any, size: int | None = None) -> Any:
+        """Insert each value in turn, with at most `size` in the window, enforce the policy if there
+        is one, and answer after each.  Without a policy there must be a size.
+
+        `values` is a numpy array, an Arrow array or a list (for several columns a tuple of
+        them); answers come back in the same kind.
+        """
+        if self._policy is None:
+            if size is None:
+                raise TypeError("slide needs a size, or a window with a policy")
+            return super().slide(values, size)
+        most = check_size(size) if size is not None else 1 << 62
+        table = read(values, len(self._given.skips))
+        if not len(self) and not self._given.types and "object" not in table.types:
+            self._core = make_core(self._kernel, self._given.over(*table.types), SMALLEST)
+        core = self._core
+        kept, columns = core.take(table)
+        out, outputs = core.outputs(table.rows)
+        before, row = core.get(END), 0
+        try:
+            while row < table.rows:
+                row = core.run.slide_under(core.m, columns, outputs, row, table.rows, most)
+                if row < table.rows:
+                    self._resize(2 * core.get(CAPACITY))
+        except BaseException as error:
+            core.give_up_if_unsound()
+            if not isinstance(error, OverflowError) or core.get(BUSY):
+                raise
+            row = core.get(END) - before - 1
+            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
+        del kept
+        self._shrink()
+        return core.give(out, table.kind)
+
+    def _take(self, policy: Policy) -> None:
+        """Take a policy, if there are no values yet."""
+        given = self._given.shown
+        if len(self):
+            raise ValueError(
+                f"this window holds values whose aggregates for {policy!r} were not kept; make it "
+                f"with {type(self).__name__}({given.name}, policy=…)"
+            )
+        self._given = guard(given, policy)
+        self._core = make_core(self._kernel, self._given, SMALLEST)
+        self._policy = policy
+
+    def _leave(self, count: int) -> None:
+        core = self._core
+        try:
+            core.run.leave(core.m, count)
+        except BaseException:
+            core.give_up_if_unsound()
+            raise
+        finally:
+            self._note()
+        if count <= FEW:
+            self._settle()
+
+    def _note(self) -> None:
+        """Note whether memory must be given back, and do so if it is little."""
+        core = self._core
+        capacity = core.header[CAPACITY]
+        self._owes = 4 * (core.header[END] - core.header[START]) < capacity > SMALLEST
+        if capacity * core.width <= MUCH:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Give back the memory that is owed."""
+        if self._owes:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        super()._shrink()
+        self._owes = False
+
+    def _resize(self, capacity: int) -> None:
+        core = self._core
+        blocks = level_blocks(core.get(START), core.get(END), core.get(CAPACITY), capacity)
+        core.resize(capacity, blocks)
+        core.header[SWEPT] = core.get(START)  # what had left was left behind
+
+    @classmethod
+    def from_bytes(cls, data: bytes, operator: Operator, policy: Policy | None = None) -> Self:
+        """The window again, from what `to_bytes` gave and the same operator and policy."""
+        made = super().from_bytes(data, guard(operator, policy))
+        made._policy = policy
+        made._note()
+        return made
+
+    # For `_check`
+
+    def _node(self, level: int, index: int) -> Any:
+        """A node of a level."""
+        capacity = self._core.get(CAPACITY)
+        wide = capacity >> level
+        return self._core.peek(RING + 2 * capacity - 2 * wide + (index & (wide - 1)))
+
+    def _join(self, *partials: Any) -> Any:
+        """Partials combined."""
+        return reduce(self._core.operator.python_combine(), partials)
+
+    def _fold(self, start: int, end: int) -> Any:
+        """The elements from one position to another combined."""
+        return self._join(
+            self._core.operator.identity, *(self._node(0, i) for i in range(start, end))
+        )
+
+    def _equal(self, one: Any, other: Any) -> bool:
+        return (self._core.operator.equal or same)(one, other)

@@ -1,0 +1,27 @@
+"""Window slide policies: what leaves a window, in terms of what is aggregated.
+
+Windows that can evict in bulk, `LogMta` and `Amta`, take a policy and enforce it.
+"""
+
+from .contract import Policy, any_of, guard, policy
+from .ready import (
+    at_most,
+    at_most_span,
+    at_most_sum,
+    limited_by,
+    since_longest_run,
+    since_maximum,
+)
+
+__all__ = [
+    "Policy",
+    "any_of",
+    "at_most",
+    "at_most_span",
+    "at_most_sum",
+    "guard",
+    "limited_by",
+    "policy",
+    "since_longest_run",
+    "since_maximum",
+]

@@ -1,0 +1,171 @@
+"""What a window slide policy is: a rule about what leaves, in terms of what is aggregated.
+
+A policy looks at two answers of an operator of its own: `total`, over the whole window, and `old`,
+over some of the oldest values.  It says whether at least these must go.  For example the values
+that add up to at most 10, by an operator that knows the sum and the youngest value of a span:
+
+    total = (sum 14, youngest 4)    of 2 2 3 3 4
+    old = (sum 4, youngest 2)       of 2 2
+    14 - 4 + 2 > 10                 even the second 2 is one too many
+
+A policy must be monotone: if it holds for some of the oldest values, it holds for fewer of them.
+`sash.testing.monotone` looks for a counterexample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..operators.contract import Operator, Part, _join
+from ..operators.together import together
+
+__all__ = ["Policy", "any_of", "guard", "policy"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy:
+    """A window slide policy; made by `sash.policy(…)`, or ready in `sash.policies`.
+
+    >>> from sash.policies import at_most
+    >>> at_most(3).rule(5, 1), at_most(3).rule(5, 3)
+    (True, False)
+    """
+
+    rule: Callable[[Any, Any], bool]
+    over: Operator
+    columns: tuple[int, ...] | None = None
+    name: str = "policy"
+    types: tuple[str, ...] = ()  # of its columns, where the window's operator does not say them
+
+    def __repr__(self) -> str:
+        return f"<{self.name} over {self.over.name}>"
+
+
+def policy(
+    rule: Callable[[Any, Any], bool],
+    *,
+    over: Operator,
+    columns: int | Sequence[int] | None = None,
+    name: str = "policy",
+) -> Policy:
+    """Make a window slide policy from a plain Python function.
+
+    `rule(total, old)` says whether at least the oldest values, whose answer by the operator `over`
+    is `old`, must leave a window whose answer is `total`.  `columns` are the columns of the
+    window's values that `over` reads: without them, the same as the window's operator.
+
+    >>> import sash
+    >>> from sash.aggregators import Amta
+    >>> three = sash.policy(lambda total, old: total - old >= 3, over=sash.operators.count)
+    >>> window = Amta(sash.operators.concat, policy=three)
+    >>> for letter in "abcde":
+    ...     window.insert(letter)
+    >>> window.enforce()
+    >>> window.query()
+    'cde'
+    """
+    if not callable(rule):
+        raise TypeError(f"a policy is a function of total and old, not {rule!r}")
+    if not isinstance(over, Operator):
+        raise TypeError(f"over is the operator whose answers the policy looks at, not {over!r}")
+    reads = _columns(columns)
+    if reads is not None and (len(reads) != len(over.skips) or any(c < 0 for c in reads)):
+        raise TypeError(f"{over.name} reads {len(over.skips)} column(s), not {list(reads)}")
+    return Policy(rule, over, reads, name)
+
+
+def any_of(*policies: Policy) -> Policy:
+    """Several policies at once: what any of them wants to go, goes.
+
+    >>> from sash.aggregators import Amta
+    >>> from sash.operators import concat, max
+    >>> from sash.policies import any_of, at_most, since_maximum
+    >>> window = Amta(max, policy=any_of(at_most(3), since_maximum()))
+    >>> window.slide([5, 9, 2, 1, 4, 3])
+    [5, 9, 9, 9, 4, 4]
+    >>> len(window)
+    2
+    """
+    if not policies:
+        raise TypeError("any_of needs at least one policy")
+    for each in policies:
+        if not isinstance(each, Policy):
+            raise TypeError(f"any_of takes policies, not {each!r}")
+    made = policies[0]
+    for other in policies[1:]:
+        made = _either(made, other)
+    return made
+
+
+def _either(one: Policy, other: Policy) -> Policy:
+    """Two policies as one; each keeps an operator of its own."""
+    f, g = one.rule, other.rule
+
+    def either(total: Any, old: Any) -> bool:
+        return bool(f(total[0], old[0]) or g(total[1], old[1]))
+
+    over = together(one.over, other.over, columns=[_reads(one), _reads(other)])
+    # What reads the same columns as the window, wherever these are, reads as many of them.
+    same = one.columns is None and other.columns is None
+    columns = tuple(range(len(over.skips)))
+    known = _types(one) | _types(other)
+    return Policy(
+        either,
+        over,
+        None if same else columns,
+        f"any_of({one.name}, {other.name})",
+        tuple(known.get(c, "") for c in columns),
+    )
+
+
+def guard(operator: Operator, rules: Policy | None) -> Operator:
+    """An operator with a policy's own beside it, whose answer is the operator's."""
+    if rules is None:
+        return operator
+    if not isinstance(rules, Policy):
+        raise TypeError(
+            f"a policy is made by sash.policy(…) or taken from sash.policies, and is not {rules!r}"
+        )
+    made: MutableMapping[Policy, Operator]
+    made = operator.__dict__.setdefault("_guarded", WeakKeyDictionary())
+    found = made.get(rules)
+    if found is None:  # kept as long as the policy, because specialised kernels are kept with it
+        found = made[rules] = _guard(operator, rules)
+    return found
+
+
+def _guard(operator: Operator, rules: Policy) -> Operator:
+    width = len(operator.skips)
+    if rules.columns is None and len(rules.over.skips) != width:
+        raise TypeError(
+            f"{rules!r} reads {len(rules.over.skips)} column(s) and {operator!r} {width}; say "
+            "which ones the policy reads with columns=…"
+        )
+    reads = _reads(rules)
+    columns = max(width, 1 + max(reads))
+    parts = (Part(operator, tuple(range(width))), Part(rules.over, reads))
+    name = f"{operator.name} under {rules.name}"
+    made = _join(parts, columns, name=name, rule=rules.rule)
+    known = _types(rules) | dict(enumerate(operator.types))
+    types = [known.get(c, "") for c in range(columns)]
+    # Tied if the operator is, and the types of all columns are known; else the values say them.
+    return made.over(*types) if operator.types and all(types) else made
+
+
+def _types(rules: Policy) -> dict[int, str]:
+    """The types of columns that a policy tells."""
+    types = rules.over.types or rules.types
+    return {c: t for c, t in zip(_reads(rules), types) if t}
+
+
+def _reads(rules: Policy) -> tuple[int, ...]:
+    return tuple(range(len(rules.over.skips))) if rules.columns is None else rules.columns
+
+
+def _columns(given: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    return (given,) if isinstance(given, int) else tuple(given)
