@@ -23,7 +23,15 @@ from ..kernels.slots import (
     put,
     set_item,
 )
-from .balance import BALANCE, grow, refill, settle, settle_apart
+from .balance import (
+    BALANCE,
+    grow,
+    merge,
+    move_older,
+    settle,
+    settle_apart,
+    shrink_root,
+)
 from .fiba import between
 from .nodes import (
     COUNT,
@@ -42,6 +50,7 @@ from .nodes import (
     entries,
     first_after,
     first_not_before,
+    fix_own,
     free_node,
     has,
     new_slot,
@@ -147,7 +156,7 @@ def drop_oldest(m: Memory) -> None:
     put(m, COUNT, get(m, COUNT) - 1)
     close_entries(m, n, 0, 1)
     if p == 0 or count < ENTRIES // 2:
-        settle_apart(m, refill(m, n))
+        settle_apart(m, refill_left(m, n))
     else:
         own = own_at(m, n)
         fold(m, own, value_at(m, n, 0), count - 1)
@@ -156,6 +165,24 @@ def drop_oldest(m: Memory) -> None:
         else:
             combine(m, agg_at(m, n), own, agg_at(m, p))
     put(m, BUSY, 0)
+
+
+def refill_left(m: Memory, n: int) -> int:
+    """`refill` for the left spine, where a node has no older sibling."""
+    least = ENTRIES // 2 - 1
+    while entries(m, n) < least and parent(m, n) != 0:
+        p = parent(m, n)
+        other = child(m, p, 1)
+        if entries(m, n) + 1 + entries(m, other) < ENTRIES:
+            n = merge(m, p, 0)
+            if entries(m, p) == 0 and parent(m, p) == 0:
+                return shrink_root(m)
+        else:
+            move_older(m, p, 0, (entries(m, other) - entries(m, n)) >> 1)
+            fix_own(m, other)
+        fix_own(m, n)
+        n = p
+    return n
 
 
 def oldest(m: Memory) -> int:
@@ -251,6 +278,7 @@ FOREST = (
     put_away,
     enter,
     drop_oldest,
+    refill_left,
     oldest,
     next_time,
     reach,

@@ -27,7 +27,7 @@ from ..aggregators.forest import (
     reach,
     take_out,
 )
-from ..aggregators.nodes import COUNT, new_slot, part_slot, room
+from ..aggregators.nodes import new_slot, part_slot, room
 from ..kernels.program import Kernel
 from ..kernels.slots import (
     Columns,
@@ -168,132 +168,9 @@ def begin(
     return 1
 
 
-def give(
-    m: Memory,
-    c: Any,
-    w: int,
-    key: int,
-    mark: int,
-    outputs: Outputs,
-    keys: Any,
-    windows: Any,
-    again: Any,
-) -> None:
-    """A row with a window's answer.  It is counted first: should the answer raise, all goes on
-    after it."""
-    row = item(c, MADE)
-    set_item(c, MADE, row + 1)
-    set_item(c, AT, row)
-    set_item(keys, row, key)
-    set_item(windows, row, w)
-    set_item(again, row, mark)
-    lower(m, reach(m, w, w + get(m, SIZE) - 1), outputs, row)
-
-
-def give_up_to(
-    m: Memory,
-    c: Any,
-    records: Any,
-    key: int,
-    limit: int,
-    outputs: Outputs,
-    keys: Any,
-    windows: Any,
-    again: Any,
-) -> int:
-    """Give the windows that end by the limit and hold something; 0 if rows run short."""
-    every = get(m, EVERY)
-    size = get(m, SIZE)
-    live = item(c, LIVE)
-    w = item(c, WINDOW)
-    while w + size <= limit:
-        if live:
-            found = next_time(m, w)
-        else:
-            found = oldest(m)
-            while found < w:
-                drop_oldest(m)
-                found = oldest(m)
-        if found >= w + size:
-            w = first_start(m, min(found, limit))
-            continue
-        if item(c, MADE) == item(c, ROWS):
-            set_item(c, WINDOW, w)
-            return 0
-        mark = 0
-        here = w
-        w += every
-        if item(c, CHANGES):
-            at = RECORD * key + COVERED
-            mark = 1 if here - every > item(records, at) else 0
-            # the next that loses its oldest slice, or that holds one more
-            more = first_start(m, next_time(m, here + size))
-            w = max(w, min(last_start(m, found) + every, more))
-            set_item(records, at, w - every)
-        set_item(c, WINDOW, w)
-        give(m, c, here, key, mark, outputs, keys, windows, again)
-    set_item(c, WINDOW, w)
-    return 1
-
-
-def visit(
-    m: Memory,
-    c: Any,
-    records: Any,
-    key: int,
-    n: int,
-    starts: Any,
-    partials: Partials,
-    outputs: Outputs,
-    keys: Any,
-    windows: Any,
-    again: Any,
-) -> int:
-    """One key's slices and windows; 0 if memory or rows run short."""
-    limit = item(c, LIMIT)
-    at = RECORD * key
-    while item(c, SLICE) < n:
-        i = item(c, SLICE)
-        start = item(starts, i)
-        upto = min(start, limit)
-        if item(c, WINDOW) + get(m, SIZE) <= upto and not give_up_to(
-            m, c, records, key, upto, outputs, keys, windows, again
-        ):
-            return 0
-        if not room(m):
-            return 0
-        first = max(item(c, FRESH), first_start(m, start))
-        if first < item(c, WINDOW):
-            set_item(c, WINDOW, first)
-            if item(c, CHANGES):
-                covered = min(item(records, at + COVERED), first - get(m, EVERY))
-                set_item(records, at + COVERED, covered)
-        load(m, new_slot(m), partials, i)
-        enter(m, start)
-        set_item(c, SLICE, i + 1)
-    if not give_up_to(m, c, records, key, limit, outputs, keys, windows, again):
-        return 0
-    while item(c, AGAIN) < item(c, AGAIN_END):
-        row = item(c, AGAIN)
-        w = item(windows, row)
-        set_item(c, AGAIN, row + 1)
-        set_item(c, AT, row)
-        lower(m, reach(m, w, w + get(m, SIZE) - 1), outputs, row)
-    if item(c, EARLY) == 1:
-        w = first_start(m, limit)
-        if next_time(m, w) < w + get(m, SIZE):
-            if item(c, MADE) == item(c, ROWS):
-                return 0
-            set_item(c, EARLY, 2)  # not again, should the answer raise
-            give(m, c, w, key, 2, outputs, keys, windows, again)
-    return 1
-
-
 def finish(m: Memory, c: Any, records: Any, key: int, gone: Any) -> None:
-    """Evict what no later window needs, note when to come back, and put the key's tree away."""
+    """Note when to come back to a key, and put its tree away."""
     at = RECORD * key
-    while oldest(m) < item(c, KEEP):
-        drop_oldest(m)
     w = item(c, WINDOW)
     found = oldest(m)
     expires = found
@@ -316,6 +193,20 @@ def finish(m: Memory, c: Any, records: Any, key: int, gone: Any) -> None:
         set_item(c, EARLY, 1)
 
 
+def skips(m: Memory, c: Any, records: Any, key: int, found: int) -> int:
+    """Of a window that is given, where only changes are: whether the one before it was empty.  What
+    comes next is the window that loses its oldest slice, or that holds one more."""
+    every = get(m, EVERY)
+    w = item(c, WINDOW)
+    at = RECORD * key + COVERED
+    mark = 1 if w - 2 * every > item(records, at) else 0
+    more = first_start(m, next_time(m, w - every + get(m, SIZE)))
+    w = max(w, min(last_start(m, found) + every, more))
+    set_item(records, at, w - every)
+    set_item(c, WINDOW, w)
+    return mark
+
+
 def step(
     m: Memory,
     c: Any,
@@ -332,31 +223,98 @@ def step(
     gone: Any,
 ) -> int:
     """All keys to visit, in order; key v has the slices from bounds[v] to bounds[v + 1].  Returns
-    whether it is done; if not, memory or rows ran short."""
+    whether it is done; if not, memory or rows ran short.
+
+    It is one loop in which a key's next window, slice or row is dealt with, since each function
+    that is compiled into others makes all of them longer to compile.
+    """
     size = get(m, SIZE)
+    every = get(m, EVERY)
+    limit = item(c, LIMIT)
+    live = item(c, LIVE)
+    changes = item(c, CHANGES)
     while item(c, VISIT) < count:
         v = item(c, VISIT)
         key = item(visits, v)
-        i = item(bounds, v)
         n = item(bounds, v + 1)
         at = RECORD * key
         if item(c, BEGUN) == 0:
+            i = item(bounds, v)
             if (
                 i == n
                 and item(c, EARLY) == 0
-                and item(records, at + NEXT) + size > item(c, LIMIT)
+                and item(records, at + NEXT) + size > limit
                 and item(records, at + EXPIRES) >= item(c, KEEP)
             ):
                 set_item(c, VISIT, v + 1)
                 continue
             if not begin(m, c, records, key, starts, i, n, keys, windows, again):
                 return 0
-        if not visit(
-            m, c, records, key, n, starts, partials, outputs, keys, windows, again
-        ):
-            return 0
-        finish(m, c, records, key, gone)
-        set_item(c, VISIT, v + 1)
+        i = item(c, SLICE)
+        w = item(c, WINDOW)
+        edge = item(c, KEEP)
+        upto = limit
+        if i < n:
+            upto = min(limit, item(starts, i))
+            edge = -UNBOUNDED
+        due = w + size <= upto
+        if due:
+            edge = -UNBOUNDED if live else w
+        elif i == n and (item(c, AGAIN) < item(c, AGAIN_END) or item(c, EARLY) == 1):
+            edge = -UNBOUNDED
+        while oldest(m) < edge:
+            drop_oldest(m)
+        row = -1  # where the window w is answered, if it is
+        mark = 0
+        if due:
+            found = next_time(m, w) if live else oldest(m)
+            if found >= w + size:
+                set_item(c, WINDOW, first_start(m, min(found, upto)))
+                continue
+            if item(c, MADE) == item(c, ROWS):
+                return 0
+            row = item(c, MADE)
+            set_item(c, WINDOW, w + every)
+            if changes:
+                mark = skips(m, c, records, key, found)
+        elif i < n:
+            if not room(m):
+                return 0
+            first = max(item(c, FRESH), first_start(m, item(starts, i)))
+            if first < w:
+                set_item(c, WINDOW, first)
+                if changes:
+                    covered = min(item(records, at + COVERED), first - every)
+                    set_item(records, at + COVERED, covered)
+            load(m, new_slot(m), partials, i)
+            enter(m, item(starts, i))
+            set_item(c, SLICE, i + 1)
+            continue
+        elif item(c, AGAIN) < item(c, AGAIN_END):
+            row = item(c, AGAIN)
+            set_item(c, AGAIN, row + 1)
+            w = item(windows, row)
+            mark = item(again, row)
+        elif item(c, EARLY) == 1:
+            if item(c, MADE) == item(c, ROWS):
+                return 0
+            set_item(c, EARLY, 2)
+            w = first_start(m, limit)
+            if next_time(m, w) >= w + size:
+                continue
+            row = item(c, MADE)
+            mark = 2
+        if row < 0:
+            finish(m, c, records, key, gone)
+            set_item(c, VISIT, v + 1)
+            continue
+        # all is noted before the answer: should it raise, the rest goes on after it
+        set_item(c, MADE, max(item(c, MADE), row + 1))
+        set_item(c, AT, row)
+        set_item(keys, row, key)
+        set_item(windows, row, w)
+        set_item(again, row, mark)
+        lower(m, reach(m, w, w + size - 1), outputs, row)
     return 1
 
 
@@ -372,16 +330,13 @@ _FUNCTIONS = (
     cut,
     given_again,
     begin,
-    give,
-    give_up_to,
-    visit,
     finish,
+    skips,
     step,
     ask,
 )
 
-#: What every event goes through.
-_INLINE = ("close_entries", "enter", "drop_oldest", "reach", "gather")
+_INLINE = ("close_entries",)
 
 
 def closing_kernel(arity: int) -> Kernel:

@@ -218,6 +218,10 @@ class Forest:
             values = {n: pc.if_else(pa.array(there), v, None) for n, v in values.items()}
         return values
 
+    def no_values(self) -> dict[str, pa.Array]:
+        """Answers by name without any row."""
+        return self._values(_Out(self._core, 0), 0, {})
+
     def ask(self, number: int | None, lo: int, hi: int) -> dict[str, Any]:
         """The answers over a range of a key's times, both ends in; None stands for a key that is
         not there."""

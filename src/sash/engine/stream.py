@@ -390,9 +390,9 @@ class Stream:
         """A result without rows."""
         if self._plan is None:
             return pa.table({})
-        plan, none = self._plan, np.zeros(0, dtype=np.int64)
-        values = {n: pa.array([], type=pa.null() if t is None else t) for n, t in plan.types.items()}
-        made = results(plan, self._keys.columns, Windows(none, none, none, values))
+        none = np.zeros(0, dtype=np.int64)
+        values = {n: v for f in self._forests for n, v in f.no_values().items()}
+        made = results(self._plan, self._keys.columns, Windows(none, none, none, values))
         return made.append_column("revision", pa.array(none)) if self._mode == "live" else made
 
     def _check(self) -> None:
