@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +13,10 @@ import pyarrow.compute as pc
 
 from ..aggregators.forest import RECORD, UNBOUNDED
 from ..aggregators.nodes import COUNT, LEFT, RIGHT, ROOT, SLOTS, TOP
+from ..aggregators.snapshot import describe
 from ..aggregators.tree_window import TreeWindow, _arity_for, _Check
 from ..kernels.columns import Array, Table, answers_from_columns, read
-from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
 from ..kernels.slots import BUSY, CAPACITY, HEADER
 from ..query.plan import Group
 from ..windows import Sliding
@@ -82,7 +85,9 @@ class Forest:
         first = HEADER + SLOTS * core.width
         core.resize(first + 2 * self._reserve, [])
         core.header[TOP] = first
-        for name, value in zip(FIELDS, (window.size, window.every, window.offset, window.rest), strict=True):
+        for name, value in zip(
+            FIELDS, (window.size, window.every, window.offset, window.rest), strict=True
+        ):
             core.header[FIELDS[name]] = value
         self._call, self._at_call = core.integers(np.zeros(CALL, dtype=np.int64))
         self._records, self._at_records = core.integers(np.zeros(0, dtype=np.int64))
@@ -107,7 +112,14 @@ class Forest:
         ends, at_ends = core.integers(np.empty(count + 1, dtype=np.int64))
         partials, at_partials = self._empty_partials(len(rows))
         core.run.cut(
-            core.m, handle, *(h for _, h in kept), count, int(self.whole), at_starts, at_partials, at_ends
+            core.m,
+            handle,
+            *(h for _, h in kept),
+            count,
+            int(self.whole),
+            at_starts,
+            at_partials,
+            at_ends,
         )
         del kept, held
         return Slices(starts, partials, np.asarray(ends, dtype=np.int64))
@@ -208,9 +220,7 @@ class Forest:
                 rows[row] = empty
             values = {
                 name: _from_objects([r[i] for r in rows], self._types[name], part.operator.fields)
-                for i, (name, part) in enumerate(
-                    zip(names, self.group.operator.parts, strict=True)
-                )
+                for i, (name, part) in enumerate(zip(names, self.group.operator.parts, strict=True))
             }
         if failed:
             there = np.ones(made, dtype=bool)
@@ -246,24 +256,69 @@ class Forest:
         """How many bytes the slices take, with the nodes that are free."""
         return 8 * (int(self._core.get(TOP)) + len(self._records))
 
+    def describe(self) -> list[str]:
+        """Which operator, types, partials and arity this is."""
+        return [*describe(self, self._core), str(self._entries // 2)]
+
+    def dump(self) -> list[bytes]:
+        """Records and memory as bytes; objects as the operator encodes them."""
+        core = self._core
+        records = np.asarray(self._records, dtype="<i8")
+        if isinstance(core, BufferCore):
+            return [records.tobytes(), core.buffer[: core.get(TOP)].tobytes()]
+        encode, parts = encoder(core.operator), []
+        for number, tree in self._trees():
+            for t, partial in tree:
+                raw = encode(partial)
+                parts.append(struct.pack("<qqQ", number, t, len(raw)) + raw)
+        return [records.tobytes(), b"".join(parts)]
+
+    def restore(self, records: bytes, memory: bytes) -> None:
+        """Have again what `dump` gave."""
+        core = self._core
+        told = np.frombuffer(records, dtype="<i8").copy()
+        if isinstance(core, BufferCore):
+            words = np.frombuffer(memory, dtype="<i8")
+            core.resize(len(words) + 2 * self._reserve, [])
+            core.buffer[1 : len(words)] = words[1:]
+            self._records, self._at_records = core.integers(told)
+            return
+        decode, at = decoder(core.operator), 0
+        numbers, times, partials = [], [], []
+        while at < len(memory):
+            number, t, size = struct.unpack_from("<qqQ", memory, at)
+            at += 24 + size
+            numbers.append(number)
+            times.append(t)
+            partials.append(decode(memory[at - size : at]))
+        self.make_room(len(told) // RECORD)
+        visits, many = np.unique(np.array(numbers, dtype=np.int64), return_counts=True)
+        bounds = np.append(0, np.cumsum(many))
+        nothing = [-UNBOUNDED, -UNBOUNDED, -UNBOUNDED, -UNBOUNDED, 0, 0, 0]
+        self.step(nothing, visits, Slices(times, partials, bounds))
+        for i in range(NEXT, len(told), RECORD):
+            self._records[i : i + RECORD - NEXT] = told[i : i + RECORD - NEXT].tolist()
+
+    def _trees(self) -> Iterator[tuple[int, Iterator[tuple[int, Any]]]]:
+        """Each key's number, and the times and partials in its tree, which is put at hand."""
+        tree, header = _Tree(self), self._core.header
+        for number in range(len(self._records) // RECORD):
+            root, left, right, count = self._records[RECORD * number : RECORD * number + 4]
+            if root:
+                header[ROOT], header[LEFT], header[RIGHT], header[COUNT] = root, left, right, count
+                yield number, tree._partials()
+
     def _check(self) -> None:
         """Raise AssertionError if a tree is not sound, or a node is lost."""
-        tree = _Tree(self)
-        check = _Check(tree)
-        records = np.asarray(self._records, dtype=np.int64).reshape(-1, RECORD)
-        for root, left, right, count, following, *_ in records.tolist():
-            if not root:
-                assert count == 0, "a tree that is gone has a count"
-                continue
-            for field, value in ((ROOT, root), (LEFT, left), (RIGHT, right), (COUNT, count)):
-                self._core.header[field] = value
+        check = _Check(_Tree(self))
+        get = self._core.get
+        for _, entries in self._trees():
             check.depths.clear()
-            check.node(root, -(2**63) - 1, 2**63, left=True, right=True, depth=0, above=None)
-            held = [t for t, _ in tree._partials()]
+            check.node(get(ROOT), -(2**63) - 1, 2**63, left=True, right=True)
+            held = [t for t, _ in entries]
             assert held == sorted(set(held)), "times are out of order"
-            assert len(held) == count > 0, "the count is wrong"
-            assert check.fingers == [left, right], "a finger points elsewhere"
-            assert following > -UNBOUNDED
+            assert len(held) == get(COUNT) > 0, "the count is wrong"
+            assert check.fingers == [get(LEFT), get(RIGHT)], "a finger points elsewhere"
         check.free_lists()
 
 

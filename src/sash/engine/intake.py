@@ -19,9 +19,7 @@ _ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticEr
 Reasons = dict[int, str]
 
 
-def given_table(
-    given: Any, time: str, known: pa.Schema | None
-) -> tuple[pa.Table, Reasons]:
+def given_table(given: Any, time: str, known: pa.Schema | None) -> tuple[pa.Table, Reasons]:
     """A table, one event, or several, as Arrow; events have the known types where there are any,
     and those that do not fit are told, by row, with null for what they had."""
     if isinstance(given, Mapping):
@@ -45,7 +43,8 @@ def given_table(
 
 def _from_events(events: list[Any], known: pa.Schema | None) -> tuple[pa.Table, Reasons]:
     names = dict.fromkeys(name for event in events for name in event)
-    columns, reasons = {}, {}
+    columns: dict[str, pa.Array] = {}
+    reasons: Reasons = {}
     if known is not None:
         names = dict.fromkeys(known.names) | names
     for name in names:
@@ -76,7 +75,8 @@ def _typed(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, 
 
 def conform(table: pa.Table, schema: pa.Schema) -> tuple[pa.Table, Reasons]:
     """The columns of a schema, in its types; rows with values that do not fit are told."""
-    columns, reasons = [], {}
+    columns: list[Any] = []
+    reasons: Reasons = {}
     for field in schema:
         at = table.schema.get_all_field_indices(field.name)
         if len(at) != 1:

@@ -96,5 +96,7 @@ class LateRows:
         self._parts, self.count = [rows] if rows.num_rows else [], count
 
 
-def _more(reason: pa.Array, missed: pa.Array, first: pa.Array, last: pa.Array) -> dict[str, pa.Array]:
+def _more(
+    reason: pa.Array, missed: pa.Array, first: pa.Array, last: pa.Array
+) -> dict[str, pa.Array]:
     return {"reason": reason, "missed": missed, "missed_first": first, "missed_last": last}

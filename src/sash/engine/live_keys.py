@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from .intake import flat
 from .keys import key_codes
 
 __all__ = ["LiveKeys"]
@@ -46,17 +47,12 @@ class LiveKeys:
     def add(self, columns: list[pa.Array], count: int) -> Array:
         """The number of each of these keys, which differ; those that are not there come in."""
         names = _names(columns, count)
-        made = np.empty(count, dtype=np.int64)
         numbers = self._numbers
-        new = []
-        for i, name in enumerate(names):
-            number = numbers.get(name)
-            if number is None:
-                number = numbers[name] = len(self._names)
-                self._names.append(name)
-                new.append(i)
-            made[i] = number
+        new = [i for i, name in enumerate(names) if name not in numbers]
         if new:
+            for i in new:
+                numbers[names[i]] = len(self._names)
+                self._names.append(names[i])
             at = pa.array(new)
             self.columns = [
                 pa.concat_arrays([c, n.take(at)])
@@ -64,7 +60,7 @@ class LiveKeys:
             ]
             self._there = np.append(self._there, np.ones(len(new), dtype=bool))
             self._order = None
-        return made
+        return np.array([numbers[name] for name in names], dtype=np.int64)
 
     def in_order(self) -> Array:
         """The numbers in the order of their keys."""
@@ -111,6 +107,19 @@ class LiveKeys:
         self._there = np.ones(len(kept), dtype=bool)
         return kept
 
+    def table(self) -> pa.Table:
+        """All keys, with those whose numbers are free."""
+        names = [str(i) for i in range(len(self.columns))]
+        return pa.table([pa.array(self._there), *self.columns], names=["there", *names])
+
+    def restore(self, table: pa.Table) -> None:
+        """Have the keys again, from what `table` gave."""
+        self._there = np.array(table.column(0))
+        self.columns = [flat(table.column(i)) for i in range(1, table.num_columns)]
+        self._names = _names(self.columns, len(self._there))
+        self._numbers = {self._names[i]: i for i in np.flatnonzero(self._there).tolist()}
+        self._order = None
+
 
 def _names(columns: list[pa.Array], count: int) -> list[Any]:
     """Each key as something that a dict can have."""
@@ -121,18 +130,16 @@ def _names(columns: list[pa.Array], count: int) -> list[Any]:
     return list(zip(*map(_items, columns), strict=True))
 
 
-_SIMPLE = (pa.types.is_integer, pa.types.is_temporal)
-
-
 def _items(column: pa.Array) -> list[Any]:
-    """Values that are equal if and only if the keys are."""
+    """Values that are equal if and only if the keys are, as Python has them fastest."""
     t = column.type
-    if any(is_so(t) for is_so in _SIMPLE) and not pa.types.is_interval(t):
-        bits = 32 if t.bit_width == 32 else 64
-        plain = column if pa.types.is_integer(t) else column.view(pa.int32() if bits == 32 else pa.int64())
-        if not column.null_count:
-            return plain.to_numpy().tolist()  # type: ignore[no-any-return]
-        return plain.to_pylist()  # type: ignore[no-any-return]
+    if pa.types.is_integer(t) or pa.types.is_temporal(t):
+        try:
+            plain = column if pa.types.is_integer(t) else column.view(f"int{t.bit_width}")
+        except pa.ArrowException:  # an interval
+            return [repr(x) for x in column.to_pylist()]
+        made: list[Any] = plain.to_pylist() if plain.null_count else plain.to_numpy().tolist()
+        return made
     if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_boolean(t):
         return column.to_numpy(zero_copy_only=False).tolist()  # type: ignore[no-any-return]
     if pa.types.is_floating(t):

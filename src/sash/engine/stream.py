@@ -8,6 +8,7 @@ lateness, and moves after each batch.  A window is closed when its end is not af
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -372,6 +373,14 @@ class Stream:
         first = given[0]
         if not len(first.keys):
             return None
+        failed = {row: why for g in given for row, why in g.failed.items()}
+        if failed:
+            warnings.warn(
+                f"{len(failed)} window(s) have no answer, and nulls instead: "
+                f"{', '.join(sorted(set(failed.values())))}",
+                RuntimeWarning,
+                stacklevel=5,
+            )
         values = {name: v for g in given for name, v in g.values.items()}
         windows = Windows(first.keys, first.starts, first.marks, values)
         if self._changes is not None:

@@ -118,7 +118,9 @@ def words_text(
 
 @cache
 def kernel_text(
-    functions: tuple[Callable[..., Any], ...], entries: tuple[str, ...], inline: tuple[str, ...] = ()
+    functions: tuple[Callable[..., Any], ...],
+    entries: tuple[str, ...],
+    inline: tuple[str, ...] = (),
 ) -> str:
     """The kernel's own functions, as they stand in their file; kept, as a large kernel takes 0.2 s
     to rewrite, and its next operator needs the same text."""
