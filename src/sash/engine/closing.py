@@ -108,8 +108,8 @@ def cut(
 def given_again(
     m: Memory, c: Any, starts: Any, i: int, n: int, key: int, row: int, keys: Any, windows: Any
 ) -> int:
-    """Of the windows given before and still open, those that hold one of the slices from i to n: how
-    many they are; from `row` on they are noted, unless that is less than 0."""
+    """Of the windows given before and still open, those that hold one of the slices from i to n:
+    how many they are; from `row` on they are noted, unless that is less than 0."""
     w = item(c, OPEN)
     fresh = item(c, FRESH)
     found = 0
@@ -139,8 +139,8 @@ def begin(
     windows: Any,
     again: Any,
 ) -> int:
-    """Have a key's tree at hand, and reserve rows for the windows that its slices change; 0 if there
-    are not enough."""
+    """Have a key's tree at hand, and reserve rows for the windows that its slices change; 0 if
+    there are not enough."""
     row = item(c, MADE)
     many = 0
     if item(c, LIVE) and i < n:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -79,7 +81,11 @@ class LateRows:
     def table(self) -> pa.Table:
         """All rows that are here."""
         if len(self._parts) > 1:
-            self._parts = [pa.concat_tables(self._parts, promote_options="permissive")]
+            try:
+                made = pa.concat_tables(self._parts, promote_options="permissive")
+            except (pa.ArrowTypeError, pa.ArrowInvalid):  # columns of one name, and two types
+                made = pa.concat_tables(_alike(self._parts), promote_options="permissive")
+            self._parts = [made]
         if self._parts:
             return self._parts[0]
         none = pa.array([], pa.int64())
@@ -94,6 +100,21 @@ class LateRows:
     def restore(self, rows: pa.Table, count: int) -> None:
         """Have these rows again."""
         self._parts, self.count = [rows] if rows.num_rows else [], count
+
+
+def _alike(parts: list[pa.Table]) -> list[pa.Table]:
+    """Tables with columns as text where they have different types."""
+    types: dict[str, set[Any]] = {}
+    for field in (f for part in parts for f in part.schema):
+        types.setdefault(field.name, set()).add(field.type)
+    made = []
+    for part in parts:
+        for i, name in enumerate(part.column_names):
+            if len(types[name]) > 1:
+                items = [None if x is None else str(x) for x in part.column(i).to_pylist()]
+                part = part.set_column(i, name, pa.array(items, pa.string()))
+        made.append(part)
+    return made
 
 
 def _more(

@@ -93,7 +93,7 @@ class LiveKeys:
     def compact(self) -> Array | None:
         """Number the keys anew if half of the numbers are of keys that left; the old number of each
         new one."""
-        if self.most < 64 or 2 * len(self) > self.most:
+        if self.most < 16 or 2 * len(self) > self.most:
             return None
         kept = np.flatnonzero(self._there)
         at = pa.array(kept)

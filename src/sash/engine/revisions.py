@@ -68,7 +68,7 @@ class Changes:
         rows = np.flatnonzero(again)
         before = [place[k] for k in old.groups[rows].tolist()]
         order = np.insert(len(old.groups) + np.arange(len(groups)), before, rows)
-        old.fresh[:] = BEFORE
+        old.fresh = np.full(len(old.groups), BEFORE)
         both = only_changes(take(joined(old, windows), order))
         return take(both, np.flatnonzero(both.fresh != BEFORE))
 

@@ -146,8 +146,8 @@ class Stream:
         return self._answer(self._insert(table, reasons))
 
     def advance(self, watermark: Any) -> Any:
-        """Close all windows that end by a time, though no event says that it has come; a time before
-        the watermark changes nothing.
+        """Close all windows that end by a time, though no event says that it has come; a time
+        before the watermark changes nothing.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
