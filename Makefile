@@ -17,7 +17,7 @@ GET_PYTHON := apt-get install python3 python3-venv, brew install python, or make
 # outside this folder.
 TEST_ENV = SASH_CACHE_DIR="$(abspath $(VENV))/sash-kernels"
 PYTEST = $(TEST_ENV) $(BIN)/python -m pytest
-PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels)
+PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels tests/engine)
 
 # The stages of `test` run in the order they are written, whatever -j says.
 .NOTPARALLEL:
@@ -51,7 +51,7 @@ unit: $(STAMPS)/test ## the tests and doctests (ARGS="-k daba" for some; WORKERS
 plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that checks its bounds
 	@echo "==> pytest with the JIT off"
 	@if [ -z "$(PLAIN_TESTS)" ]; then \
-		echo "no tests/aggregators and no tests/kernels here: nothing to run"; \
+		echo "no tests of kernels here: nothing to run"; \
 	else \
 		SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal $(PLAIN_TESTS) $(ARGS); \
 	fi

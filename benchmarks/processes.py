@@ -8,7 +8,7 @@ import sys
 import tempfile
 from functools import cache
 
-__all__ = ["first_slide", "first_timed_slide", "import_sash"]
+__all__ = ["first_slide", "first_timed_slide", "import_sash", "peak_of_run"]
 
 _IMPORT = """
 import time
@@ -54,6 +54,24 @@ print(time.perf_counter() - start)
 """
 
 
+_PEAK_OF_RUN = """
+import resource, sys
+from benchmarks.queries import make_table, query
+rows, keys, ratio = map(int, sys.argv[1:])
+peak = lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+q = query(ratio)
+q.run(make_table(100, 2))
+table = make_table(rows, keys)
+try:  # let go of the peak of making it
+    open("/proc/self/clear_refs", "w").write("5")
+except OSError:
+    pass
+before = peak()
+result = q.run(table)
+print(peak() - before)
+"""
+
+
 def import_sash() -> float:
     """Seconds for `import sash`, with all it imports."""
     return _run(_IMPORT)
@@ -75,6 +93,11 @@ def first_timed_slide() -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         anew, *later = (_run(_FIRST_TIMED_SLIDE, cache_dir=folder) for _ in range(4))
         return anew, min(later)
+
+
+def peak_of_run(rows: int, keys: int, ratio: int) -> float:
+    """By how many bytes a query over a table raises the most that a process has held."""
+    return _run(_PEAK_OF_RUN, str(rows), str(keys), str(ratio))
 
 
 @cache

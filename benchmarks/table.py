@@ -16,6 +16,7 @@ from sash import aggregators, operators
 
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
+from .queries import queries
 from .streams import citi_bike
 from .workload import Bound, Contender, Workload
 
@@ -75,6 +76,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         _import(),
         _second_process(),
         *out_of_order(x, quick=quick),
+        *queries(rows, quick=quick),
         *citi_bike(),
     ]
 

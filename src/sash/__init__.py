@@ -2,6 +2,7 @@
 
     sash.operators      what is computed: sum, max, arg_max, quantiles, …
     sash.operator(…)    an operator of your own, from plain Python functions
+    sash.Query(…)       aggregates over columns, for sliding windows and keys; q.run(table)
     sash.aggregators    data structures that keep a window and answer over it
     sash.testing        laws, an oracle and schedules, to test operators with
 

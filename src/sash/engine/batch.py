@@ -16,48 +16,88 @@ from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from .keys import by_group, key_codes
-from .passes import Pass, Windows
-from .tables import as_arrow, as_given, check_times, times_of
+from .passes import NoAnswer, Pass, Windows
+from .tables import as_arrow, as_given, check_times, one_array, time_text, times_of
 
 __all__ = ["results", "run"]
 
 
 def run(query: Query, table: Any) -> Any:
     """The results over a whole table, as the same kind of table."""
-    given = as_arrow(table)
+    # a condition may read any column
+    given = as_arrow(table, None if query.where is not None else query.columns)
     plan = make_plan(query, given.schema)
     if query.where is not None:
-        given = given.filter(query.where)
+        given = filtered(given, query.where)
     given = given.select(list(query.columns))
-    column = _flat(given.column(query.time))
+    keys, rows, times, bounds = _in_order(query, given)
+    try:
+        windows = _windows(plan, given, rows, times, bounds)
+    except NoAnswer as error:
+        raise OverflowError(_told(plan, keys, error)) from None
+    del given, rows, times, bounds  # results need the room
+    return as_given(results(plan, keys, windows), table)
+
+
+def filtered(table: pa.Table, where: Any) -> pa.Table:
+    """The rows that satisfy a condition; where it is null, a row does not."""
+    try:
+        return table.filter(where)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"where, {where}, cannot be used on this table: {error}") from None
+
+
+def _in_order(query: Query, table: pa.Table) -> tuple[list[pa.Array], Array | None, Array, Array]:
+    """The keys; the rows in order of key and time, None if they are; their times; and where each
+    key's rows begin."""
+    column = one_array(table.column(query.time))
     times, bad = times_of(column)
     check_times(query.time, column, bad)
-    del column, bad
-    codes, keys = key_codes([_flat(given.column(c)) for c in query.by], given.num_rows)
+    codes, keys = key_codes([one_array(table.column(c)) for c in query.by], table.num_rows)
     groups = len(keys[0]) if keys else 1
-    rows, bounds = by_group(codes, groups, in_time(times, query, given))
-    del codes
-    return as_given(results(plan, keys, _windows(plan, given, rows, times[rows], bounds)), table)
+    order = in_time(times, query, table)
+    if order is None and (codes[1:] >= codes[:-1]).all():
+        bounds = np.searchsorted(codes, np.arange(groups + 1))
+        return keys, None, times, bounds
+    rows, bounds = by_group(codes, groups, order)
+    return keys, rows, times[rows], bounds
 
 
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    made = column.combine_chunks()
-    if isinstance(made, pa.ChunkedArray):
-        made = made.chunk(0) if made.num_chunks else pa.array([], type=made.type)
-    return made.dictionary_decode() if pa.types.is_dictionary(made.type) else made
+def _told(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
+    """What to say of an answer that does not exist: whose it is."""
+    query = plan.query
+    whose = ", ".join(f"{n} = {k[error.group]}" for n, k in zip(query.by, keys, strict=True))
+    edges = as_time(np.array([error.start, error.start + query.window.size]), plan.time_type)
+    span = f"from {time_text(edges[0])} to {time_text(edges[1])}"
+    return f"{error} in the window {span}{whose and ' of ' + whose}"
 
 
 def in_time(times: Array, query: Query, table: pa.Table) -> Array | None:
     """The rows in order of time, ties by the tie column or as they come; None if they are."""
     if query.tie is not None:
-        ranks = np.asarray(pc.rank(table.column(query.tie), tiebreaker="dense"), dtype=np.int64)
-        return np.lexsort((ranks, times))
+        return np.lexsort((tie_ranks(query.tie, table.column(query.tie)), times))
     if (times[1:] >= times[:-1]).all():
         return None
     return np.argsort(times, kind="stable")
 
 
-def _windows(plan: Plan, table: pa.Table, rows: Array, times: Array, bounds: Array) -> Windows:
+def tie_ranks(name: str, column: pa.ChunkedArray) -> Array:
+    """The places of values in order, nulls last."""
+    values = one_array(column)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    try:
+        return np.asarray(pc.rank(values, tiebreaker="dense"), dtype=np.int64)
+    except pa.ArrowNotImplementedError:
+        raise TypeError(
+            f"the tie column {name!r} has type {values.type}, which has no order; give one of "
+            "numbers, times or text"
+        ) from None
+
+
+def _windows(
+    plan: Plan, table: pa.Table, rows: Array | None, times: Array, bounds: Array
+) -> Windows:
     """The windows of all groups; each operator gives the same ones."""
     query = plan.query
     changes = query.emit == "changes"
@@ -77,12 +117,13 @@ def only_changes(windows: Windows) -> Windows:
     """The windows whose values differ from those of the window before."""
     keep = windows.fresh.astype(bool)
     keep[:1] = True
-    keep[1:] |= windows.groups[1:] != windows.groups[:-1]
+    keep[windows.ends[windows.ends < len(keep)]] = True  # the first of each group
     for values in windows.values.values():
         keep[1:] |= _differ(values)
     at = pa.array(np.flatnonzero(keep))
+    kept_before = np.concatenate([[0], np.cumsum(keep)])
     return Windows(
-        windows.groups[keep],
+        kept_before[windows.ends],
         windows.starts[keep],
         windows.fresh[keep],
         {name: values.take(at) for name, values in windows.values.items()},
@@ -106,8 +147,7 @@ def _differ(values: pa.Array) -> Array:
 def results(plan: Plan, keys: list[pa.Array], windows: Windows) -> pa.Table:
     """Windows as a table: keys, the window's start and end, values."""
     query = plan.query
-    groups = pa.array(windows.groups)
-    columns = [k.take(groups) for k in keys]
+    columns = [k.take(pa.array(windows.groups)) for k in keys]
     names = list(query.by)
     for name, edge in (("window_start", 0), ("window_end", query.window.size)):
         names.append(name)

@@ -32,18 +32,22 @@ def key_codes(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]
 
 
 def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
-    """One column's codes and its distinct values, in order, null first."""
-    values = column
-    if pa.types.is_floating(values.type):
-        # one NaN and one zero
-        plain = values.to_numpy(zero_copy_only=False) + 0.0
-        plain = np.where(np.isnan(plain), np.nan, plain).astype(plain.dtype)
-        valid = values.is_valid()
-        values = pa.array(plain, mask=np.asarray(pc.invert(valid))).cast(column.type)
-    try:
-        encoded = values.dictionary_encode(null_encoding="encode")
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        return _codes_of_objects(values)
+    """One column's codes and its distinct values, in order, null first and NaN last."""
+    if pa.types.is_dictionary(column.type):
+        # its values may be there more than once, or not occur at all, which does no harm
+        values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
+        ranks, found = _codes(values)
+        return ranks[np.asarray(column.indices.fill_null(len(values) - 1))], found
+    if pa.types.is_struct(column.type):
+        return _codes_of_structs(column)
+    if pa.types.is_nested(column.type):
+        return _codes_of_lists(column)
+    if pa.types.is_float16(column.type):  # Arrow cannot sort it
+        codes, found = _codes(column.cast(pa.float32()))
+        return codes, found.cast(column.type)
+    if pa.types.is_floating(column.type):
+        column = _one_zero(column)
+    encoded = column.dictionary_encode(null_encoding="encode")
     found = encoded.dictionary
     order = np.asarray(pc.array_sort_indices(found), dtype=np.int64)
     # Arrow has nulls last, after NaN
@@ -54,19 +58,39 @@ def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
     return rank[np.asarray(encoded.indices)], found.take(pa.array(order))
 
 
-def _codes_of_objects(values: pa.Array) -> tuple[Array, pa.Array]:
-    """For types Arrow does not put in a dictionary: structs, lists."""
-    items = values.to_pylist()
-    seen: dict[str, int] = {}
-    kept: list[Any] = []
-    for x in items:
-        if repr(x) not in seen:
-            seen[repr(x)] = len(kept)
-            kept.append(x)
-    order = sorted(range(len(kept)), key=lambda i: (kept[i] is not None, repr(kept[i])))
-    rank = {repr(kept[i]): at for at, i in enumerate(order)}
-    codes = np.array([rank[repr(x)] for x in items], dtype=np.int64)
-    return codes, pa.array([kept[i] for i in order], type=values.type)
+def _one_zero(column: pa.Array) -> pa.Array:
+    """Floats with one NaN and one zero."""
+    plain = column.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
+    plain[np.isnan(plain)] = np.nan
+    return pa.array(plain, mask=np.asarray(column.is_null())).cast(column.type)
+
+
+def _codes_of_structs(column: pa.Array) -> tuple[Array, pa.Array]:
+    """A struct is a key of several columns, and null comes before them all."""
+    codes, (there, *fields) = key_codes([column.is_valid(), *column.flatten()], len(column))
+    names = [field.name for field in column.type]
+    return codes, pa.StructArray.from_arrays(fields, names=names, mask=pc.invert(there))
+
+
+def _codes_of_lists(column: pa.Array) -> tuple[Array, pa.Array]:
+    """For types that Arrow does not put in order."""
+    items = column.to_pylist()
+    keys = [_ordered(x) for x in items]
+    seen = dict(zip(keys, items, strict=True))
+    rank = {key: i for i, key in enumerate(sorted(seen))}
+    codes = np.array([rank[key] for key in keys], dtype=np.int64)
+    return codes, pa.array([seen[key] for key in rank], type=column.type)
+
+
+def _ordered(item: Any) -> Any:
+    """What a value of a list is compared by."""
+    if item is None:
+        return (0,)
+    if isinstance(item, list | tuple):
+        return (1, *(_ordered(x) for x in item))
+    if isinstance(item, dict):
+        return (1, *(_ordered(x) for x in item.values()))
+    return (2,) if item != item else (1, item)
 
 
 def by_group(codes: Array, groups: int, order: Array | None) -> tuple[Array, Array]:

@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..kernels.columns import Array, Table, answers_from_columns, read
+from ..kernels.columns import Array, Table, answers_from_columns, read, to_micros
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..slicing.slices import EVERY, OFFSET, REST, SIZE
 from ..windows import Sliding
-from .sweep import CHANGES, SWEEP
+from .sweep import CHANGES, GROUP, NEXT, SWEEP
+from .tables import one_array
 
-__all__ = ["Pass", "Windows"]
+__all__ = ["NoAnswer", "Pass", "Windows"]
+
+
+class NoAnswer(OverflowError):
+    """A window's answer does not exist: which group's, and where the window starts."""
+
+    def __init__(self, reason: str, group: int, start: int) -> None:
+        super().__init__(reason)
+        self.group = group
+        self.start = start
 
 
 @dataclass
 class Windows:
-    """Windows that were given: the group and start of each, whether the window before it
-    was empty, and its answers by name."""
+    """Windows that were given, group by group: where those of each group end, the start of each
+    window, whether the one before it was empty (where only changes are wanted), and its answers by
+    name."""
 
-    groups: Array
+    ends: Array
     starts: Array
     fresh: Array
     values: dict[str, pa.Array]
+
+    @property
+    def groups(self) -> Array:
+        """The group of each window."""
+        return np.repeat(np.arange(len(self.ends), dtype=np.int32), np.diff(self.ends, prepend=0))
 
 
 class Pass:
@@ -58,29 +75,29 @@ class Pass:
 
     def columns(self, table: pa.Table) -> Table:
         """The columns this group reads."""
-        arrays = tuple(_one_array(table.column(c)) for c in self.group.columns)
+        arrays = tuple(_values_of(table.column(c)) for c in self.group.columns)
         return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
 
     def windows_of_events(
-        self, columns: Table, rows: Array, times: Array, bounds: Array
+        self, columns: Table, rows: Array | None, times: Array, bounds: Array
     ) -> Windows:
-        """The windows of groups of events, which are in order of time."""
+        """The windows of groups of events, which are in order of time; `rows` says where in the
+        columns each is, None that they are in that order as well."""
         most = int(np.diff(bounds).max(initial=0))
         self._reserve(min(most, 2 * (self.window.size // self.window.every) + 4))
         core = self._core
         count = len(bounds) - 1
-        kept_rows, at_rows = core.integers(rows)
         kept_times, at_times = core.integers(times)
         kept_bounds, at_bounds = core.integers(bounds)
         wanted = core.run.count_windows(core.m, at_times, at_bounds, count)
         if self.changes:
-            wanted = min(wanted, 2 * len(rows) + count)
-        kept, handle = core.take(columns)
-        out = _Out(core, wanted)
-        made = core.run.windows_of_events(
-            core.m, handle, at_rows, at_times, at_bounds, count, *out.handles
+            wanted = min(wanted, 2 * len(times) + count)
+        kept, handle = core.take(columns if rows is None else columns.take(rows))
+        out = _Out(core, wanted, count, changes=self.changes)
+        made = self._answered(
+            core.run.windows_of_events, handle, at_times, at_bounds, count, *out.handles
         )
-        del kept, kept_rows, kept_times, kept_bounds
+        del kept, kept_times, kept_bounds
         return self._windows(out, made)
 
     def windows_of_slices(
@@ -95,27 +112,27 @@ class Pass:
         wanted = int(((last - first) // self.window.every + 1).clip(0).sum())
         if self.changes:
             wanted = min(wanted, 2 * len(slices) + count)
-        out = _Out(core, wanted)
-        made = core.run.windows_of_slices(core.m, at, *(h for _, h in kept), count, *out.handles)
+        out = _Out(core, wanted, count, changes=self.changes)
+        made = self._answered(
+            core.run.windows_of_slices, at, *(h for _, h in kept), count, *out.handles
+        )
         del held, kept
         return self._windows(out, made)
 
     def slices_of_events(
-        self, columns: Table, rows: Array, times: Array, bounds: Array
+        self, columns: Table, rows: Array | None, times: Array, bounds: Array
     ) -> tuple[Array, Array, Any]:
         """The slices of groups of events: the group and start of each, and its partial."""
         core = self._core
-        kept_rows, at_rows = core.integers(rows)
         kept_times, at_times = core.integers(times)
         kept_bounds, at_bounds = core.integers(bounds)
-        kept, handle = core.take(columns)
-        groups, at_groups = _empty(core, len(rows))
-        starts, at_starts = _empty(core, len(rows))
-        partials, at_partials = _empty_partials(core, len(rows))
+        kept, handle = core.take(columns if rows is None else columns.take(rows))
+        groups, at_groups = _empty(core, len(times))
+        starts, at_starts = _empty(core, len(times))
+        partials, at_partials = _empty_partials(core, len(times))
         made = core.run.slices_of_events(
             core.m,
             handle,
-            at_rows,
             at_times,
             at_bounds,
             len(bounds) - 1,
@@ -123,12 +140,20 @@ class Pass:
             at_starts,
             at_partials,
         )
-        del kept, kept_rows, kept_times, kept_bounds
+        del kept, kept_times, kept_bounds
         return np.asarray(groups[:made]), np.asarray(starts[:made]), partials[:made]
+
+    def _answered(self, function: Callable[..., int], *given: Any) -> int:
+        """How many windows a function of the kernel gave."""
+        try:
+            return function(self._core.m, *given)
+        except OverflowError as error:
+            header = self._core.header
+            raise NoAnswer(str(error), header[GROUP], header[NEXT]) from error
 
     def _windows(self, out: _Out, made: int) -> Windows:
         return Windows(
-            np.asarray(out.groups[:made], dtype=np.int64),
+            np.asarray(out.ends, dtype=np.int64),
             np.asarray(out.starts[:made], dtype=np.int64),
             np.asarray(out.fresh[:made], dtype=np.int64),
             self._values(out, made),
@@ -157,12 +182,14 @@ class Pass:
 class _Out:
     """Where a kernel writes windows."""
 
-    def __init__(self, core: BufferCore | ObjectCore, rows: int) -> None:
+    def __init__(
+        self, core: BufferCore | ObjectCore, rows: int, groups: int, *, changes: bool
+    ) -> None:
         self.kept, at = core.outputs(rows)
-        self.groups, at_groups = _empty(core, rows)
+        self.ends, at_ends = _empty(core, groups)
         self.starts, at_starts = _empty(core, rows)
-        self.fresh, at_fresh = _empty(core, rows)
-        self.handles = (at, at_groups, at_starts, at_fresh)
+        self.fresh, at_fresh = _empty(core, rows if changes else 0)
+        self.handles = (at, at_ends, at_starts, at_fresh)
 
 
 def _empty(core: BufferCore | ObjectCore, rows: int) -> tuple[Any, Any]:
@@ -184,13 +211,9 @@ def _partials_handle(core: BufferCore | ObjectCore, partials: Any) -> tuple[Any,
     return core.integers(partials.reshape(-1))
 
 
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    made = column.combine_chunks()
-    if isinstance(made, pa.ChunkedArray):  # Arrow gives one chunk as it is
-        made = made.chunk(0) if made.num_chunks else pa.array([], type=made.type)
-    if pa.types.is_dictionary(made.type):
-        made = made.dictionary_decode()
-    return made
+def _values_of(column: pa.ChunkedArray) -> pa.Array:
+    made = one_array(column)
+    return made.dictionary_decode() if pa.types.is_dictionary(made.type) else made
 
 
 def _as(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
@@ -198,9 +221,12 @@ def _as(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
 
 
 def _from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> pa.Array:
-    """Answers that are Python values."""
+    """Answers that are Python values; times among them are in microseconds."""
+    if wanted is not None:
+        made = pa.array([_shaped(x, wanted) for x in items], type=_in_micros(wanted))
+        return _as(made, wanted)
     first = next((x for x in items if x is not None), None)
-    if wanted is None and fields and isinstance(first, tuple):
+    if fields and isinstance(first, tuple):
         columns = [
             _from_objects([None if x is None else x[i] for x in items], None, ())
             for i in range(len(first))
@@ -209,4 +235,28 @@ def _from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> 
         return pa.StructArray.from_arrays(columns, names=list(fields), mask=mask)
     if isinstance(first, np.ndarray):
         items = [None if x is None else x.tolist() for x in items]
-    return pa.array(items, type=wanted, from_pandas=False)
+    return pa.array(items, from_pandas=False)
+
+
+def _shaped(value: Any, wanted: pa.DataType) -> Any:
+    """A value as Arrow takes it for a type."""
+    if value is None:
+        return None
+    if isinstance(value, np.datetime64):
+        return to_micros(value)
+    if pa.types.is_struct(wanted) and isinstance(value, tuple):
+        return {f.name: _shaped(x, f.type) for f, x in zip(wanted, value, strict=True)}
+    if pa.types.is_list(wanted) and isinstance(value, tuple | list):
+        return [_shaped(x, wanted.value_type) for x in value]
+    return value
+
+
+def _in_micros(wanted: pa.DataType) -> pa.DataType:
+    """A type with all times in microseconds."""
+    if pa.types.is_timestamp(wanted):
+        return pa.timestamp("us", wanted.tz)
+    if pa.types.is_struct(wanted):
+        return pa.struct([f.with_type(_in_micros(f.type)) for f in wanted])
+    if pa.types.is_list(wanted):
+        return pa.list_(_in_micros(wanted.value_type))
+    return wanted

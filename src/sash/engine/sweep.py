@@ -42,21 +42,21 @@ from ..slicing.slices import (
     first_start,
     gather,
     last_start,
-    slice_end,
-    slice_start,
+    slice_of,
 )
 
-__all__ = ["CHANGES", "LAST", "SWEEP", "UNBOUNDED"]
+__all__ = ["CHANGES", "GROUP", "LAST", "NEXT", "SWEEP", "UNBOUNDED"]
 
 #: Header fields: the next window to give; the last that is known to hold something; whether only
-#: windows whose content differs from the one before are wanted; the last window wanted.
-NEXT, COVERED, CHANGES, LAST = 8, 9, 10, 11
+#: windows whose content differs from the one before are wanted; the last window wanted; the group.
+NEXT, COVERED, CHANGES, LAST, GROUP = 8, 9, 10, 11, 12
 NEW, RING = 2, 3  # slots: a row on its way into a slice, the slices
 UNBOUNDED = 2**62  # after all times
 
 
-def begin(m: Memory) -> None:
+def begin(m: Memory, group: int) -> None:
     """An empty queue."""
+    put(m, GROUP, group)
     put(m, START, get(m, END))
     put(m, MID, get(m, END))
     clear(m, BACK)
@@ -74,8 +74,8 @@ def enter(m: Memory, start: int) -> None:
     at = place(m)
     set_link(m, at, start)
     combine(m, BACK, BACK, at)
-    if get(m, START) == get(m, END):
-        put(m, NEXT, max(get(m, NEXT), first_start(m, start)))
+    if get(m, NEXT) + get(m, SIZE) <= start:  # then nothing is held
+        put(m, NEXT, first_start(m, start))
     put(m, END, get(m, END) + 1)
 
 
@@ -83,8 +83,6 @@ def fire(
     m: Memory,
     limit: int,
     outputs: Outputs,
-    group: int,
-    groups: Any,
     starts: Any,
     fresh: Any,
     row: int,
@@ -102,9 +100,9 @@ def fire(
         if get(m, START) == get(m, END):
             break
         lower(m, query(m), outputs, row)
-        set_item(groups, row, group)
         set_item(starts, row, w)
-        set_item(fresh, row, 1 if w - every > get(m, COVERED) else 0)
+        if get(m, CHANGES):
+            set_item(fresh, row, 1 if w - every > get(m, COVERED) else 0)
         row += 1
         w += every
         if get(m, CHANGES):
@@ -120,29 +118,29 @@ def fire(
 def windows_of_events(
     m: Memory,
     columns: Columns,
-    rows: Any,
     times: Any,
     bounds: Any,
     count: int,
     outputs: Outputs,
-    groups: Any,
+    ends: Any,
     starts: Any,
     fresh: Any,
 ) -> int:
     """The windows of `count` groups; group g has the rows from bounds[g] to bounds[g + 1], in order
-    of time.  Returns how many there are."""
+    of time, and its windows end before ends[g].  Returns how many there are."""
     made = 0
     put(m, LAST, UNBOUNDED)
     for g in range(count):
-        begin(m)
+        begin(m, g)
         i = item(bounds, g)
         n = item(bounds, g + 1)
         while i < n:
-            start = slice_start(m, item(times, i))
-            made = fire(m, start, outputs, g, groups, starts, fresh, made)
-            i = gather(m, place(m), NEW, columns, rows, times, i, n, slice_end(m, start))
+            start, end = slice_of(m, item(times, i))
+            made = fire(m, start, outputs, starts, fresh, made)
+            i = gather(m, place(m), NEW, columns, times, i, n, end)
             enter(m, start)
-        made = fire(m, UNBOUNDED, outputs, g, groups, starts, fresh, made)
+        made = fire(m, UNBOUNDED, outputs, starts, fresh, made)
+        set_item(ends, g, made)
     return made
 
 
@@ -155,7 +153,7 @@ def windows_of_slices(
     last: Any,
     count: int,
     outputs: Outputs,
-    groups: Any,
+    ends: Any,
     starts: Any,
     fresh: Any,
 ) -> int:
@@ -164,16 +162,17 @@ def windows_of_slices(
     none of these windows starts or ends within it."""
     made = 0
     for g in range(count):
-        begin(m)
+        begin(m, g)
         put(m, NEXT, item(first, g))
         put(m, COVERED, item(first, g) - get(m, EVERY))
         put(m, LAST, item(last, g))
         for i in range(item(bounds, g), item(bounds, g + 1)):
             start = item(slices, i)
-            made = fire(m, start, outputs, g, groups, starts, fresh, made)
+            made = fire(m, start, outputs, starts, fresh, made)
             load(m, place(m), partials, i)
             enter(m, start)
-        made = fire(m, UNBOUNDED, outputs, g, groups, starts, fresh, made)
+        made = fire(m, UNBOUNDED, outputs, starts, fresh, made)
+        set_item(ends, g, made)
     return made
 
 
@@ -185,8 +184,7 @@ def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
         edge = -UNBOUNDED
         for i in range(item(bounds, g), item(bounds, g + 1)):
             if item(times, i) >= edge:
-                start = slice_start(m, item(times, i))
-                edge = slice_end(m, start)
+                start, edge = slice_of(m, item(times, i))
                 last = last_start(m, start)
                 first = max(first_start(m, start), before + get(m, EVERY))
                 found += max(0, (last - first) // get(m, EVERY) + 1)
@@ -197,7 +195,6 @@ def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
 def slices_of_events(
     m: Memory,
     columns: Columns,
-    rows: Any,
     times: Any,
     bounds: Any,
     count: int,
@@ -211,8 +208,8 @@ def slices_of_events(
         i = item(bounds, g)
         n = item(bounds, g + 1)
         while i < n:
-            start = slice_start(m, item(times, i))
-            i = gather(m, RING, NEW, columns, rows, times, i, n, slice_end(m, start))
+            start, end = slice_of(m, item(times, i))
+            i = gather(m, RING, NEW, columns, times, i, n, end)
             store(m, RING, partials, made)
             set_item(groups, made, g)
             set_item(starts, made, start)
@@ -220,7 +217,7 @@ def slices_of_events(
     return made
 
 
-#: The kernel; its memory is filled by `Sweep` in `engine.passes`.
+#: The kernel; its memory is filled by `Pass` in `engine.passes`.
 SWEEP = Kernel(
     "sweep",
     (

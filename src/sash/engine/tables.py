@@ -6,48 +6,70 @@ interface: pandas, Polars, DuckDB, Arrow itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..windows.sliding import LATEST
 
-__all__ = ["as_arrow", "as_given", "check_times", "times_of"]
+__all__ = ["as_arrow", "as_given", "check_times", "one_array", "time_text", "times_of"]
 
 
-def as_arrow(table: Any, columns: list[str] | None = None) -> pa.Table:
-    """A table as Arrow."""
+def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    """A table as Arrow, with no more than these columns if they are given."""
     kind = type(table).__module__.split(".")[0]
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif kind == "pandas" and type(table).__name__ == "DataFrame":
-        kept = table if columns is None else table[[c for c in columns if c in table.columns]]
-        table = pa.Table.from_pandas(kept, preserve_index=False)  # NaN becomes null
+        # one that is missing is for the plan to tell, of all that are there
+        some = columns is not None and set(columns) <= set(table.columns)
+        table = pa.Table.from_pandas(
+            table[list(columns or ())] if some else table, preserve_index=False
+        )
     elif not isinstance(table, pa.Table):
-        if isinstance(table, dict) or hasattr(table, "__arrow_c_stream__"):
-            table = pa.table(table)
-        elif hasattr(table, "collect") and kind == "polars":
-            table = pa.table(table.collect())
-        else:
+        if hasattr(table, "collect") and kind == "polars":
+            table = table.collect()
+        if not isinstance(table, dict) and not hasattr(table, "__arrow_c_stream__"):
             raise TypeError(
                 "a table is a pandas or Polars DataFrame, an Arrow table, or anything with "
                 f"__arrow_c_stream__, not {type(table).__name__}"
             )
-    return table.cast(_plain(table.schema))
+        table = pa.table(table)
+    if columns is not None and all(table.column_names.count(c) == 1 for c in columns):
+        table = table.select(list(columns))
+    return pa.table([_plain(c) for c in table.columns], names=table.column_names)
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Views as what they are views of."""
-    plain = []
-    for field in schema:
-        if pa.types.is_string_view(field.type):
-            field = field.with_type(pa.large_string())
-        elif pa.types.is_binary_view(field.type):
-            field = field.with_type(pa.large_binary())
-        plain.append(field)
-    return pa.schema(plain)
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Views and runs of values as what they stand for."""
+    kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(column))
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return column.cast(_WITHOUT_VIEWS[kind])
+    if pa.types.is_dictionary(kind) and kind.value_type in _WITHOUT_VIEWS:
+        values = _WITHOUT_VIEWS[kind.value_type]
+        chunks = [
+            pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(values))
+            for c in column.chunks
+        ]
+        return pa.chunked_array(chunks, pa.dictionary(kind.index_type, values))
+    return column
+
+
+_WITHOUT_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    if column.num_chunks == 1:
+        return column.chunk(0)  # combining would copy it
+    made = column.combine_chunks()
+    return made if isinstance(made, pa.Array) else pa.array([], type=made.type)
 
 
 def as_given(result: pa.Table, like: Any) -> Any:
@@ -68,7 +90,8 @@ def times_of(column: pa.Array) -> tuple[Array, Array]:
     given, scale = column.type, 1
     if pa.types.is_timestamp(given):
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": -1_000}[given.unit]
-    plain = column.cast(pa.int64()).fill_null(LATEST).to_numpy(zero_copy_only=False)
+    ticks = column.cast(pa.int64())
+    plain = (ticks.fill_null(LATEST) if ticks.null_count else ticks).to_numpy()
     if scale < 0:
         plain = np.floor_divide(plain, -scale)
         if column.null_count:
@@ -81,13 +104,21 @@ def times_of(column: pa.Array) -> tuple[Array, Array]:
     return np.ascontiguousarray(plain, dtype=np.int64), bad
 
 
+def time_text(time: pa.Scalar) -> str:
+    """A time as a person would write it, as far as there are dates."""
+    try:
+        return str(time)
+    except (OverflowError, ValueError):
+        return f"{time.value} {time.type.unit} from 1970"
+
+
 def check_times(name: str, column: pa.Array, bad: Array) -> None:
     """Refuse a table with times that cannot be used, before any work."""
     if not bad.any():
         return
     row = int(np.flatnonzero(bad)[0])
-    found = column[row].as_py() if not pa.types.is_timestamp(column.type) else str(column[row])
-    what = "is null" if not column[row].is_valid else f"is {found}, out of range"
+    found = column[row]
+    what = f"is {time_text(found)}, out of range" if found.is_valid else "is null"
     raise ValueError(
         f"row {row}: its time, in column {name!r}, {what} ({int(bad.sum())} such row(s)); leave "
         f"out such rows first"

@@ -166,22 +166,32 @@ def _column_from_arrow(values: pa.Array) -> Column:
         valid = valid.view(np.uint8)
     t = values.type
     if pa.types.is_timestamp(t):
-        plain = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        plain = _filled(values.cast(pa.int64()), 0)
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(t.unit)
         if scale and len(plain) and int(np.abs(plain).max()) > (2**63 - 1) // scale:
             raise OverflowError("a time does not fit int64 microseconds")
-        micros = np.floor_divide(plain, 1000) if scale is None else plain * scale
+        micros = plain
+        if scale != 1:
+            micros = np.floor_divide(plain, 1000) if scale is None else plain * scale
         return Column("timestamp", np.ascontiguousarray(micros, dtype=np.int64), valid)
     if pa.types.is_boolean(t):
-        plain = values.fill_null(False).to_numpy(zero_copy_only=False)
+        plain = _filled(values, False)
         return Column("bool", np.ascontiguousarray(plain, dtype=np.uint8), valid)
     if pa.types.is_integer(t):
-        plain = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        plain = _filled(values.cast(pa.int64()), 0)
         return Column("int64", np.ascontiguousarray(plain, dtype=np.int64), valid)
     if pa.types.is_floating(t):
-        plain = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        plain = _filled(values.cast(pa.float64()), 0.0)
         return Column("float64", np.ascontiguousarray(plain, dtype=np.float64), valid)
     return Column("object", values.to_pylist())
+
+
+def _filled(values: pa.Array, null: Any) -> Array:
+    """The data as they lie in memory, with something in the places of nulls."""
+    made: Array = (values.fill_null(null) if values.null_count else values).to_numpy(
+        zero_copy_only=False
+    )
+    return made
 
 
 def _column_from_list(items: list[Any], wanted: str) -> Column:
@@ -254,7 +264,7 @@ def answers_from_columns(
         if data.ndim == 2:
             flat_values = pa.array(data.reshape(-1))
             return pa.FixedSizeListArray.from_arrays(flat_values, data.shape[1])
-        return pa.array(data, mask=None if present is None else ~present)
+        return _arrow_array(data, present)
     if kind == "numpy":
         if present is None:
             return data
@@ -267,6 +277,15 @@ def answers_from_columns(
     if present is not None:
         items = [v if ok else None for v, ok in zip(items, present.tolist(), strict=True)]
     return items
+
+
+def _arrow_array(data: Array, present: Array | None) -> pa.Array:
+    """An Arrow array of the data as they lie in memory, if their type allows it."""
+    if present is None or data.dtype == bool:
+        return pa.array(data, mask=None if present is None else ~present)
+    bits = pa.py_buffer(np.packbits(present, bitorder="little"))
+    kind = pa.from_numpy_dtype(data.dtype)
+    return pa.Array.from_buffers(kind, len(data), [bits, pa.py_buffer(data)])
 
 
 def answers_from_list(items: list[Any], kind: str, fields: Sequence[str] = ()) -> Any:

@@ -465,7 +465,7 @@ def _with_times(operator: Operator, answer: Any) -> Any:
 def encoder(operator: Operator) -> Any:
     """A function from a partial to bytes, or an error for objects that cannot leave."""
     if operator.parts:
-        encoders = [encoder(p.operator) for p in operator.parts]
+        encoders = [encoder(p.operator) for p in operator.parts if p.shares is None]
 
         def encode_parts(value: Any) -> bytes:
             parts = [f(x) for f, x in zip(encoders, value, strict=True)]
@@ -488,7 +488,7 @@ def encoder(operator: Operator) -> Any:
 def decoder(operator: Operator) -> Any:
     """The other way round."""
     if operator.parts:
-        decoders = [decoder(p.operator) for p in operator.parts]
+        decoders = [decoder(p.operator) for p in operator.parts if p.shares is None]
 
         def decode_parts(data: bytes) -> Any:
             at, parts = 0, []
@@ -534,4 +534,4 @@ def _unpack(words: Array, kinds: str) -> tuple[Any, ...]:
 def _nest(operator: Operator, parts: list[Any]) -> Any:
     if not operator.parts:
         return parts.pop(0)
-    return tuple(_nest(p.operator, parts) for p in operator.parts)
+    return tuple(_nest(p.operator, parts) for p in operator.parts if p.shares is None)

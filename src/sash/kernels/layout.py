@@ -64,7 +64,7 @@ class Layout:
 
     operator: Operator
     leaves: tuple[Leaf, ...]
-    answers: tuple[Answer, ...]  # one a leaf; none if numba was not asked
+    answers: tuple[Answer, ...]  # one for each of `lowerings`; none if numba was not asked
 
     @property
     def answer(self) -> Answer:
@@ -83,14 +83,31 @@ class Layout:
 def leaf_operators(
     operator: Operator, columns: Sequence[int] | None = None
 ) -> list[tuple[Operator, tuple[int, ...]]]:
-    """The operators with functions of their own, and the input columns each reads."""
+    """The operators with partials of their own, and the input columns each reads."""
     reads = tuple(range(len(operator.skips)) if columns is None else columns)
     if not operator.parts:
         return [(operator, reads)]
     return [
         leaf
         for part in operator.parts
+        if part.shares is None
         for leaf in leaf_operators(part.operator, [reads[c] for c in part.columns])
+    ]
+
+
+def lowerings(operator: Operator, first: int = 0) -> list[tuple[Operator, int]]:
+    """The operators that have answers, in order, and the number of the leaf that each lowers."""
+    if not operator.parts:
+        return [(operator, first)]
+    starts = {}  # each part's first leaf
+    for i, part in enumerate(operator.parts):
+        if part.shares is None:
+            starts[i] = first
+            first += len(leaf_operators(part.operator))
+    return [
+        found
+        for i, part in enumerate(operator.parts)
+        for found in lowerings(part.operator, starts[i if part.shares is None else part.shares])
     ]
 
 
@@ -112,7 +129,8 @@ def layout_by_trial(operator: Operator) -> Layout:
 
 
 def layout_by_numba(operator: Operator, compiled: dict[tuple[int, str], Any]) -> Layout:
-    """The layout as numba infers it from compiled functions, keyed by (leaf, role)."""
+    """The layout as numba infers it from compiled functions, keyed by (leaf, role), or by
+    (answer, lower)."""
     from numba import types
 
     column = {
@@ -122,7 +140,7 @@ def layout_by_numba(operator: Operator, compiled: dict[tuple[int, str], Any]) ->
         "bool": types.boolean,
     }
     leaves: list[Leaf] = []
-    answers: list[Answer] = []
+    partials: list[Any] = []
     offset = 0
     for n, (op, columns) in enumerate(leaf_operators(operator)):
         rows = [[column[operator.types[c]] for c in columns]]
@@ -156,13 +174,16 @@ def layout_by_numba(operator: Operator, compiled: dict[tuple[int, str], Any]) ->
             leaf = Leaf(op, columns, kinds, 0, offset)
         leaves.append(leaf)
         offset += leaf.words
-        lowered = _infer(compiled, n, "lower", (partial,), op) if op.lower else partial
-        answers.append(_answer(op, lowered, leaf))
+        partials.append(partial)
+    answers = []
+    for k, (op, n) in enumerate(lowerings(operator)):
+        lowered = _infer(compiled, k, "lower", (partials[n],), op) if op.lower else partials[n]
+        answers.append(_answer(op, lowered, leaves[n]))
     return Layout(operator, tuple(leaves), tuple(answers))
 
 
 def _nested(operator: Operator, answers: list[Answer]) -> Answer:
-    """Put the leaves' answers, in order, into the shape of the whole operator's."""
+    """Put the answers, in order, into the shape of the whole operator's."""
     if not operator.parts:
         return answers.pop(0)
     return Answer(

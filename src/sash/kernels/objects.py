@@ -55,6 +55,7 @@ _WORDS = {
     "clear": "{0}.slots[{1}] = _identity",
     "drop": "{0}.slots[{1}] = _identity",
     "lift": "{0}.slots[{1}] = lift({2}, {3})",
+    "fold_rows": "{0}.slots[{1}] = _fold_rows({3}, {4}, {5})",
     "lower": "{2}[{3}] = lower({0}.slots[{1}])",
     "load": "{0}.slots[{1}] = {2}[{3}]",
     "store": "{2}[{3}] = {0}.slots[{1}]",
@@ -79,7 +80,7 @@ def bind(
     names: dict[str, Any] = {
         "combine": operator.python_combine(),
         "_identity": operator.identity,
-        **_folds(operator.python_combine()),
+        **_folds(operator.python_combine(), _lift(operator)),
         "lift": operator.lift if one else _lift(operator),
         "lower": operator.python_lower(),
     }
@@ -94,8 +95,10 @@ def bind(
     return names
 
 
-def _folds(combine: Callable[[Any, Any], Any]) -> dict[str, Callable[..., Any]]:
-    """The words that combine many slots."""
+def _folds(
+    combine: Callable[[Any, Any], Any], lift: Callable[[Any, int], Any]
+) -> dict[str, Callable[..., Any]]:
+    """The words that combine many slots or rows."""
 
     def fold(slots: list[Any], first: int, count: int) -> Any:
         found = slots[first]
@@ -115,7 +118,13 @@ def _folds(combine: Callable[[Any, Any], Any]) -> dict[str, Callable[..., Any]]:
             at = ring + (p & mask)
             found = slots[at] = combine(slots[at], found)
 
-    return {"_fold": fold, "_weave": weave, "_accumulate": accumulate}
+    def fold_rows(columns: Any, first: int, last: int) -> Any:
+        found = lift(columns, first)
+        for i in range(first + 1, last):
+            found = combine(found, lift(columns, i))
+        return found
+
+    return {"_fold": fold, "_weave": weave, "_accumulate": accumulate, "_fold_rows": fold_rows}
 
 
 def _lift(operator: Operator) -> Callable[[Any, int], Any]:

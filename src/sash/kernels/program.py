@@ -24,12 +24,19 @@ from ..operators.contract import Operator
 from . import cache as kept
 from . import objects
 from .freeze import CannotFreeze, Frozen, thaw
-from .layout import Answer, Layout, Leaf, Refused, layout_by_numba, layout_by_trial, leaf_operators
+from .layout import (
+    Answer,
+    Layout,
+    Leaf,
+    Refused,
+    layout_by_numba,
+    layout_by_trial,
+    leaf_operators,
+    lowerings,
+)
 from .text import constants, kernel_text, words_text
 
 __all__ = ["InterpretedWarning", "Kernel", "Program", "specialise"]
-
-_ROLES = ("lift", "combine", "lower", "inverse")
 
 
 class InterpretedWarning(UserWarning):
@@ -197,8 +204,12 @@ def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str
     if "_layout" in operator.__dict__:
         known: Layout = operator.__dict__["_layout"]
         return known
-    leaves = leaf_operators(operator)
-    told = repr([(_identity_text(o), o.skips, o.returns, o.fields, c) for o, c in leaves])
+    told = repr(
+        [
+            [(_identity_text(o), o.skips, c) for o, c in leaf_operators(operator)],
+            [(o.returns, o.fields, n) for o, n in lowerings(operator)],
+        ]
+    )
     key = hashlib.sha256(f"{frozen.digest()} {operator.types} {told}".encode()).hexdigest()[:24]
     name = f"operator_{key}"
     facts = kept.read_facts(name)
@@ -235,13 +246,15 @@ def _native_text() -> str:
 
 
 def _functions(operator: Operator) -> dict[tuple[int, str], Any]:
-    """Each leaf operator's functions, by the leaf's number and the role."""
-    return {
+    """Each leaf operator's functions, by the leaf's number and the role, and `lower` by the
+    answer's."""
+    made = {
         (n, role): getattr(op, role)
         for n, (op, _) in enumerate(leaf_operators(operator))
-        for role in _ROLES
-        if getattr(op, role) is not None
+        for role in ("lift", "combine", "inverse")
     }
+    made |= {(k, "lower"): op.lower for k, (op, _) in enumerate(lowerings(operator))}
+    return {key: function for key, function in made.items() if function is not None}
 
 
 def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
@@ -258,7 +271,7 @@ def _to_facts(layout: Layout) -> Any:
     def told(answer: Answer) -> Any:
         return [answer.type, answer.nullable, [[n, told(a)] for n, a in answer.fields]]
 
-    return [[leaf.kinds, told(a)] for leaf, a in zip(layout.leaves, layout.answers, strict=True)]
+    return [[leaf.kinds for leaf in layout.leaves], [told(a) for a in layout.answers]]
 
 
 def _from_facts(operator: Operator, facts: Any) -> Layout:
@@ -267,8 +280,8 @@ def _from_facts(operator: Operator, facts: Any) -> Layout:
 
     leaves: list[Leaf] = []
     offset = 0
-    for (op, columns), (kinds, _) in zip(leaf_operators(operator), facts, strict=True):
+    for (op, columns), kinds in zip(leaf_operators(operator), facts[0], strict=True):
         vector = len(op.identity) if op.shape == "vector" else 0
         leaves.append(Leaf(op, columns, kinds, vector, offset))
         offset += leaves[-1].words
-    return Layout(operator, tuple(leaves), tuple(made(a) for _, a in facts))
+    return Layout(operator, tuple(leaves), tuple(map(made, facts[1])))

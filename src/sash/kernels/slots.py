@@ -93,6 +93,12 @@ def lift(m: Memory, dst: int, columns: Columns, row: int) -> None:
     _declared()
 
 
+def fold_rows(m: Memory, dst: int, new: int, columns: Columns, first: int, last: int) -> None:
+    """slot[dst] = the rows from `first` up to `last`, at least one, lifted and combined; slot[new]
+    may be used on the way."""
+    _declared()
+
+
 def lower(m: Memory, src: int, outputs: Outputs, row: int) -> None:
     """One row of the output = the answer of slot[src]."""
     _declared()

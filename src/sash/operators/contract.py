@@ -37,10 +37,15 @@ TYPES = ("int64", "float64", "bool", "timestamp", "object")
 
 @dataclass(frozen=True)
 class Part:
-    """One operator of several that run `together`, and the columns it reads."""
+    """One operator of several that run `together`, and the columns it reads.
+
+    With `shares`, it has no partial of its own, but lowers that of the part with this number, whose
+    lift and combine are its own as well.
+    """
 
     operator: Operator
     columns: tuple[int, ...]
+    shares: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +55,8 @@ class Operator:
     Made by `sash.operator(...)`, or ready in `sash.operators`.  `skips` has one entry for
     each input column: whether a null there skips the row (else the null reaches `lift` as
     None).  `types` are the columns' types once the operator is tied to them by `over`.
+    `serves` has, for the lift of each other operator whose answers can be told from these partials
+    as well, the lower that does so.
 
     >>> from sash.operators import mean
     >>> p = mean.combine(mean.lift(4.0), mean.lift(7.0))
@@ -74,6 +81,7 @@ class Operator:
     returns: tuple[str, ...] = ()
     typed: Callable[[tuple[str, ...]], Operator | None] | None = None
     parts: tuple[Part, ...] = ()
+    serves: tuple[tuple[Callable[..., Any], Callable[[Any], Any]], ...] = ()
 
     @property
     def shape(self) -> str:
@@ -355,14 +363,18 @@ def same(a: Any, b: Any) -> bool:
 def _join(
     parts: tuple[Part, ...], columns: int, *, name: str, types: tuple[str, ...] = ()
 ) -> Operator:
-    """Several operators as one; a partial is the tuple of theirs."""
-    ops = [p.operator for p in parts]
+    """Several operators as one; a partial is the tuple of theirs, but for shared ones."""
+    numbers = [i for i, p in enumerate(parts) if p.shares is None]
+    ops = [parts[i].operator for i in numbers]
     lifts = [
-        (o.python_lift(), p.columns if len(p.columns) != 1 else p.columns[0])
-        for o, p in zip(ops, parts, strict=True)
+        (parts[i].operator.python_lift(), c if len(c) != 1 else c[0])
+        for i, c in ((i, parts[i].columns) for i in numbers)
     ]
     combines = [o.python_combine() for o in ops]
-    lowers = [o.python_lower() for o in ops]
+    lowers = [
+        (p.operator.python_lower(), numbers.index(i if p.shares is None else p.shares))
+        for i, p in enumerate(parts)
+    ]
     equals = [o.equal or same for o in ops]
 
     def lift(*row: Any) -> Any:
@@ -374,7 +386,7 @@ def _join(
         return tuple(f(x, y) for f, x, y in zip(combines, a, b, strict=True))
 
     def lower(a: Any) -> Any:
-        return tuple(f(x) for f, x in zip(lowers, a, strict=True))
+        return tuple(f(a[i]) for f, i in lowers)
 
     def equal(a: Any, b: Any) -> bool:
         return all(f(x, y) for f, x, y in zip(equals, a, b, strict=True))
@@ -397,7 +409,7 @@ def _join(
         commutative=all(o.commutative for o in ops),
         equal=equal,
         skips=(False,) * columns,
-        fields=_names(ops),
+        fields=_names([p.operator for p in parts]),
         compile=all(o.compile for o in ops),
         types=types,
         parts=parts,

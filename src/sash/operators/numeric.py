@@ -171,12 +171,31 @@ def _pair_mean(a: Any) -> Any:
     return a[1] / a[0] if a[0] else None
 
 
+def _pair_sum(a: Any) -> Any:
+    return a[1] + 0.0 if a[0] else None  # one zero, as a sum has it
+
+
+def _how_many(a: Any) -> int:
+    return a[0]  # type: ignore[no-any-return]
+
+
+#: Partials that begin with how many values there are tell `count` as well.
+_COUNTS = ((_one, _how_many),)
+
+
 def _sum(types: tuple[str, ...]) -> Operator:
     _numbers("sum", types)
     if types[0] == "float64":
         return Operator("sum", -0.0, _float_lift, _add, _float_sum, commutative=True, equal=close)
     return Operator(
-        "sum", (0, 0, 0), _int_lift, _int_add, _int_sum, _int_subtract, commutative=True
+        "sum",
+        (0, 0, 0),
+        _int_lift,
+        _int_add,
+        _int_sum,
+        _int_subtract,
+        commutative=True,
+        serves=_COUNTS,
     )
 
 
@@ -195,11 +214,16 @@ def _mean(types: tuple[str, ...]) -> Operator:
     _numbers("mean", types)
     if types[0] == "float64":
         return Operator(
-            "mean", (0, 0.0), _float_pair, _pair_add, _pair_mean, commutative=True, equal=close
+            "mean",
+            (0, 0.0),
+            _float_pair,
+            _pair_add,
+            _pair_mean,
+            commutative=True,
+            equal=close,
+            serves=(*_COUNTS, (_float_lift, _pair_sum)),
         )
-    return Operator(
-        "mean", (0, 0, 0), _int_lift, _int_add, _int_mean, _int_subtract, commutative=True
-    )
+    return dataclasses.replace(_sum(types), name="mean", lower=_int_mean)
 
 
 #: The sum; of integers exact.
@@ -312,7 +336,14 @@ def _population_stddev(a: Any) -> float | None:
 def _of_moments(name: str, lower: Callable[[Any], Any]) -> Operator:
     return _for_numbers(
         Operator(
-            name, (0, 0.0, 0.0), _moments, _merge_moments, lower, commutative=True, equal=close
+            name,
+            (0, 0.0, 0.0),
+            _moments,
+            _merge_moments,
+            lower,
+            commutative=True,
+            equal=close,
+            serves=_COUNTS,
         )
     )
 

@@ -8,15 +8,18 @@ partial share it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 import pyarrow as pa
 
 from ..operators.contract import Operator, Part, _join
 from .aggregates import Aggregate
 from .query import Query
+from .types import column_type, result_type, value_type
 
 __all__ = ["Group", "Plan", "column_type", "make_plan"]
 
@@ -64,11 +67,13 @@ def make_plan(query: Query, schema: pa.Schema) -> Plan:
     types: dict[str, pa.DataType | None] = {}
     for name, chosen in query.select.items():
         read = _reads(chosen, query.time)
-        given = [fields[c].type for c in read]
+        given = [value_type(fields[c].type) for c in read]
         try:
             tied = chosen.operator.over(*map(column_type, given))
         except TypeError as error:
-            raise TypeError(f"{name} = {chosen}: {error}") from None
+            have = ", ".join(f"{c!r} has {t}" for c, t in zip(read, given, strict=True))
+            hint = "; cast decimals to numbers first" if "decimal" in have else ""
+            raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
         compiled = tied.compile and tied.shape != "object"
         (typed if compiled else objects).append((name, chosen))
         types[name] = result_type(chosen, given)
@@ -85,12 +90,53 @@ def _group(
     query: Query, chosen: Sequence[tuple[str, Aggregate]], fields: dict[str, pa.Field]
 ) -> Group:
     columns = tuple(dict.fromkeys(c for _, a in chosen for c in _reads(a, query.time)))
-    parts = tuple(
-        Part(a.operator, tuple(columns.index(c) for c in _reads(a, query.time))) for _, a in chosen
-    )
-    joined = _join(parts, len(columns), name=", ".join(name for name, _ in chosen))
-    types = [column_type(fields[c].type) for c in columns]
-    return Group(tuple(name for name, _ in chosen), columns, joined.over(*types))
+    types = tuple(column_type(value_type(fields[c].type)) for c in columns)
+    parts = []
+    for _, a in chosen:
+        reads = tuple(columns.index(c) for c in _reads(a, query.time))
+        parts.append(Part(a.operator.over(*(types[c] for c in reads)), reads))
+    names = tuple(name for name, _ in chosen)
+    return Group(names, columns, _joined(shared(parts), names, types))
+
+
+@lru_cache(maxsize=256)
+def _joined(parts: tuple[Part, ...], names: tuple[str, ...], types: tuple[str, ...]) -> Operator:
+    """Parts as one operator: the same for the same parts, because kernels are kept with it."""
+    return _join(parts, len(types), name=", ".join(names), types=types)
+
+
+@lru_cache(maxsize=256)
+def _served(server: Operator, name: str, lower: Callable[[Any], Any]) -> Operator:
+    """What another operator's partial tells."""
+    return dataclasses.replace(server, name=name, lower=lower)
+
+
+def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Parts of tied operators, with those that can be told from another's partial sharing it.
+
+    Operators over the same columns share if they lift and combine alike (sum and mean of integers,
+    all that is told from moments), or if one serves the other (mean of floats serves sum).
+    """
+    alike: dict[Any, list[int]] = {}
+    for i, part in enumerate(parts):
+        op = part.operator
+        made_by = (op.lift, op.combine, repr(op.identity), op.skips)
+        alike.setdefault((part.columns, made_by), []).append(i)
+    made = list(parts)
+    for (columns, made_by), members in alike.items():
+        owner = members[0]
+        for (others, _), (server, *_) in alike.items():
+            lower = dict(parts[server].operator.serves).get(made_by[0])
+            if lower and others == columns and parts[server].operator.skips == made_by[-1]:
+                owner = server
+                for i in members:
+                    told = _served(parts[server].operator, parts[i].operator.name, lower)
+                    made[i] = dataclasses.replace(parts[i], operator=told)
+                break
+        for i in members:
+            if i != owner:
+                made[i] = dataclasses.replace(made[i], shares=owner)
+    return tuple(made)
 
 
 def _check_time(name: str, given: pa.DataType) -> None:
@@ -100,55 +146,3 @@ def _check_time(name: str, given: pa.DataType) -> None:
         f"the time column {name!r} has type {given}; it must hold timestamps, or whole numbers of "
         "microseconds since 1970"
     )
-
-
-def column_type(given: pa.DataType) -> str:
-    """What operators call the type of an Arrow column."""
-    if pa.types.is_boolean(given):
-        return "bool"
-    if pa.types.is_integer(given):
-        return "int64"
-    if pa.types.is_floating(given):
-        return "float64"
-    if pa.types.is_timestamp(given):
-        return "timestamp"
-    return "object"
-
-
-#: Whose answers are values of a column: the first they read, or the second.
-_LIKE = {"max": 0, "min": 0, "first": 0, "last": 0, "nth_youngest": 0}
-_LIKE |= {"arg_max": 1, "arg_min": 1, "concat": 0}
-_LISTS = ("collect", "collect_distinct", "first_n", "last_n")
-_COUNTS = ("count", "count_distinct", "max_count", "min_count")
-_FLOATS = [
-    "mean",
-    "geometric_mean",
-    "product",
-    "stddev",
-    "variance",
-    "population_stddev",
-    "population_variance",
-    "hll",
-]
-
-
-def result_type(chosen: Aggregate, given: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The Arrow type of an aggregate's answers, or None if only the answers tell."""
-    if chosen.returns is not None:
-        return chosen.returns
-    name = chosen.operator.name
-    if name in _LIKE:
-        return given[_LIKE[name]]
-    if name in _LISTS:
-        return pa.list_(given[0])
-    if name in _COUNTS:
-        return pa.int64()
-    if name in _FLOATS:
-        return pa.float64()
-    if name in ("sum", "sum_of_squares", "span"):
-        kind = column_type(given[0])
-        if kind == "float64":
-            return pa.float64()
-        if kind in ("int64", "bool"):
-            return pa.int64()
-    return None

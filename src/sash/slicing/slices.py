@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.slots import Columns, Memory, combine, get, item, lift
+from ..kernels.slots import Columns, Memory, fold_rows, get, item
 
 __all__ = ["EVERY", "OFFSET", "REST", "SIZE", "SLICES", "SPECIFICATION"]
 
@@ -37,34 +37,26 @@ def first_start(m: Memory, t: int) -> int:
     return last - (last + get(m, SIZE) - t - 1) // every * every
 
 
-def slice_start(m: Memory, t: int) -> int:
-    """The last edge up to a time."""
+def slice_of(m: Memory, t: int) -> tuple[int, int]:
+    """The slice that a time is in: the last edge up to it, and the first after it."""
     into = (t - get(m, OFFSET)) % get(m, EVERY)
-    if into >= get(m, REST):
-        return t - into + get(m, REST)
-    return t - into
-
-
-def slice_end(m: Memory, start: int) -> int:
-    """The first edge after a slice's start."""
-    into = (start - get(m, OFFSET)) % get(m, EVERY)
-    if into < get(m, REST):
-        return start - into + get(m, REST)
-    return start - into + get(m, EVERY)
+    start = t - into
+    rest = get(m, REST)
+    if into < rest:
+        return start, start + rest
+    return start + rest, start + get(m, EVERY)
 
 
 def gather(
-    m: Memory, dst: int, new: int, columns: Columns, rows: Any, times: Any, i: int, n: int, end: int
+    m: Memory, dst: int, new: int, columns: Columns, times: Any, i: int, n: int, end: int
 ) -> int:
     """slot[dst] = all rows from i on whose times are before the end; the first that is not, at most
-    n.  `rows` says where in the columns a row is."""
-    lift(m, dst, columns, item(rows, i))
-    i += 1
-    while i < n and item(times, i) < end:
-        lift(m, new, columns, item(rows, i))
-        combine(m, dst, dst, new)
-        i += 1
-    return i
+    n."""
+    j = i + 1
+    while j < n and item(times, j) < end:
+        j += 1
+    fold_rows(m, dst, new, columns, i, j)
+    return j
 
 
-SLICES = (last_start, first_start, slice_start, slice_end, gather)
+SLICES = (last_start, first_start, slice_of, gather)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..query import Query
@@ -156,6 +157,8 @@ def _plain(value: Any, fields: Sequence[str] = ()) -> Any:
     """An answer as a table would give it back: structs by name, arrays and tuples as lists."""
     if fields and isinstance(value, tuple):
         return {name: _plain(x) for name, x in zip(fields, value, strict=True)}
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, tuple | list):
@@ -309,6 +312,8 @@ def _place(query: Query, row: Row) -> Any:
 def _equal(a: Any, b: Any, slack: float = 0.0) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(_equal(a[n], b[n], slack) for n in a)
+    if isinstance(a, list) and isinstance(b, dict):
+        b = list(b.values())  # a tuple, as a struct
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(_equal(x, y, slack) for x, y in zip(a, b))
     if a is None or b is None:

@@ -36,12 +36,11 @@ class Sliding:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("size", "every"):
-            given = getattr(self, name)
+        for name, given in (("size", self.size), ("slide", self.every)):
             if not 0 < given <= LATEST:
                 raise ValueError(
-                    f"a window's {name} is longer than nothing (and than 70,000 years no more), "
-                    f"not {duration_text(given)}"
+                    f"a window's {name} must be more than 0 seconds and at most 70,000 years, not "
+                    f"{duration_text(given)}"
                 )
         if self.every > self.size:
             raise ValueError(

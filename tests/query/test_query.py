@@ -1,0 +1,78 @@
+"""What a query refuses when it is made, and how it says so."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+import sash
+
+WINDOW = sash.tumbling("1 minute")
+
+
+def make(**given: Any) -> sash.Query:
+    return sash.Query(**{"time": "t", "window": WINDOW, "select": {"n": sash.count()}} | given)
+
+
+def test_a_query_is_frozen_and_knows_its_columns() -> None:
+    q = make(
+        by="k",
+        tie="o",
+        select={"m": sash.max("x"), "who": sash.arg_max("x", "t")},
+        where=pc.field("z") > 0,
+    )
+    assert q.by == ("k",)
+    assert q.columns == ("t", "k", "o", "x")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        q.time = "other"  # type: ignore[misc]
+
+
+def test_a_query_keeps_its_own_select() -> None:
+    select = {"n": sash.count()}
+    q = make(select=select)
+    select["m"] = sash.max("x")
+    assert list(q.select) == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"time": 3}, TypeError, "time is the name of a column, not 3"),
+        ({"window": "1 minute"}, TypeError, r"window is one of sash.sliding\(…\) and sash.tumb"),
+        ({"by": ["k", 1]}, TypeError, "by has the names of columns, not 1"),
+        ({"by": ["n"]}, ValueError, "'n' would be in the result twice; choose another name"),
+        ({"by": ["k", "k"]}, ValueError, "'k' would be in the result twice"),
+        ({"by": ["window"]}, ValueError, "a result has 'window' of its own; choose another name"),
+        ({"select": {"revision": sash.count()}}, ValueError, "a result has 'revision' of its own"),
+        ({"select": {}}, TypeError, r"select has a name and an aggregate for each column of the"),
+        ({"select": {1: sash.count()}}, TypeError, "select has text for names, not 1"),
+        (
+            {"select": {"m": sash.operators.max}},
+            TypeError,
+            r"select has <operator max> for 'm', which is no aggregate; give one such as sash.max",
+        ),
+        ({"emit": "some"}, ValueError, "emit is 'all' or 'changes', not 'some'"),
+        ({"tie": 1}, TypeError, "tie is the name of a column, not 1"),
+        ({"where": "x > 0"}, TypeError, r"where is an Arrow expression such as pyarrow.compute."),
+    ],
+)
+def test_refuses(given: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make(**given)
+
+
+def test_aggregates_say_what_they_are_and_refuse_what_they_cannot_read() -> None:
+    assert repr(sash.arg_max("x", "who")) == "arg_max('x', 'who')"
+    assert repr(sash.first_n("x", n=3)) == "first_n(3)('x')"
+    assert sash.first("x", ignore_nulls=True).operator.skips == (True,)
+    with pytest.raises(TypeError, match="max reads 1 column, and was given none"):
+        sash.max()
+    with pytest.raises(TypeError, match="arg_max reads 2 columns, and was given x"):
+        sash.arg_max("x")
+    with pytest.raises(TypeError, match="max reads columns by name, and was given 3"):
+        sash.max(3)
+    with pytest.raises(TypeError, match="an aggregate needs an operator, not 'max'"):
+        sash.aggregate("max", "x")  # type: ignore[arg-type]
