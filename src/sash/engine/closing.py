@@ -48,8 +48,7 @@ from ..slicing.slices import (
     first_start,
     gather,
     last_start,
-    slice_end,
-    slice_start,
+    slice_of,
 )
 
 __all__ = ["CALL", "FIELDS", "NEXT", "closing_kernel"]
@@ -75,7 +74,6 @@ CALL = 18
 def cut(
     m: Memory,
     columns: Columns,
-    rows: Any,
     times: Any,
     bounds: Any,
     count: int,
@@ -95,9 +93,8 @@ def cut(
             start = item(times, i)
             end = start + 1
             if whole:
-                start = slice_start(m, start)
-                end = slice_end(m, start)
-            i = gather(m, new_slot(m), part_slot(m), columns, rows, times, i, n, end)
+                start, end = slice_of(m, start)
+            i = gather(m, new_slot(m), part_slot(m), columns, times, i, n, end)
             store(m, new_slot(m), partials, made)
             set_item(starts, made, start)
             made += 1

@@ -35,7 +35,7 @@ from .closing import (
     WANTED,
     closing_kernel,
 )
-from .passes import _as, _from_objects, _one_array
+from .passes import _as, _from_objects, _values_of
 
 __all__ = ["Forest", "Given", "Slices"]
 
@@ -100,17 +100,18 @@ class Forest:
 
     def columns(self, table: pa.Table) -> Table:
         """The columns this group reads."""
-        arrays = tuple(_one_array(table.column(c)) for c in self.group.columns)
+        arrays = tuple(_values_of(table.column(c)) for c in self.group.columns)
         return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
 
-    def cut(self, columns: Table, rows: Array, times: Array, bounds: Array) -> Slices:
-        """The slices of groups of events, which are in order of time; changes nothing."""
+    def cut(self, columns: Table, rows: Array | None, times: Array, bounds: Array) -> Slices:
+        """The slices of groups of events, which are in order of time; `rows` says where in the
+        columns they are, None that they are in that order as well.  Changes nothing."""
         core, count = self._core, len(bounds) - 1
-        kept = [core.integers(a) for a in (rows, times, bounds)]
-        held, handle = core.take(columns)
-        starts, at_starts = core.integers(np.empty(len(rows), dtype=np.int64))
+        kept = [core.integers(a) for a in (times, bounds)]
+        held, handle = core.take(columns if rows is None else columns.take(rows))
+        starts, at_starts = core.integers(np.empty(len(times), dtype=np.int64))
         ends, at_ends = core.integers(np.empty(count + 1, dtype=np.int64))
-        partials, at_partials = self._empty_partials(len(rows))
+        partials, at_partials = self._empty_partials(len(times))
         core.run.cut(
             core.m,
             handle,

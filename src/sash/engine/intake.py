@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from .tables import as_arrow
 
-__all__ = ["bad_rows", "conform", "flat", "given_table"]
+__all__ = ["bad_rows", "conform", "given_table"]
 
 _ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError)
 Reasons = dict[int, str]
@@ -122,11 +122,3 @@ def bad_rows(use: Callable[[pa.Table], Any], table: pa.Table) -> Reasons:
     if table.num_rows:
         search(0, table.num_rows)
     return found
-
-
-def flat(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array of plain values."""
-    made = column.combine_chunks()
-    if isinstance(made, pa.ChunkedArray):
-        made = made.chunk(0) if made.num_chunks else pa.array([], type=made.type)
-    return made.dictionary_decode() if pa.types.is_dictionary(made.type) else made

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from .intake import flat
 from .keys import key_codes
+from .tables import one_array
 
 __all__ = ["LiveKeys"]
 
@@ -115,7 +115,7 @@ class LiveKeys:
     def restore(self, table: pa.Table) -> None:
         """Have the keys again, from what `table` gave."""
         self._there = np.array(table.column(0))
-        self.columns = [flat(table.column(i)) for i in range(1, table.num_columns)]
+        self.columns = [one_array(table.column(i)) for i in range(1, table.num_columns)]
         self._names = _names(self.columns, len(self._there))
         self._numbers = {self._names[i]: i for i in np.flatnonzero(self._there).tolist()}
         self._order = None

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from .batch import only_changes
-from .passes import Windows
+from .batch import _differ
 
-__all__ = ["Changes", "Revisions"]
+__all__ = ["Changes", "Revisions", "Rows"]
 
 #: Marks of rows: given before, early; and, here only, the row before a key's first one.
 AGAIN, EARLY, BEFORE = 1, 2, 3
+
+
+@dataclass
+class Rows:
+    """Windows that were given: the key's number and the start of each, its mark, and its answers
+    by name."""
+
+    keys: Array
+    starts: Array
+    marks: Array
+    values: dict[str, pa.Array]
 
 
 class Revisions:
@@ -51,45 +63,50 @@ class Changes:
     """The last window of each key, with which the next one is compared."""
 
     def __init__(self) -> None:
-        self.last: Windows | None = None
+        self.last: Rows | None = None
 
-    def only(self, windows: Windows) -> Windows:
-        """The windows whose values differ from those of the window before."""
-        groups = windows.groups
-        firsts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
-        lasts = np.append(firsts[1:], len(groups)) - 1
-        old, self.last = self.last, take(windows, lasts)
-        if old is None:
-            return only_changes(windows)
-        again = np.isin(old.groups, groups)
-        self.last = joined(take(old, np.flatnonzero(~again)), self.last)
-        # before the first row of a key goes the last one that it had
-        place = dict(zip(groups[firsts].tolist(), firsts.tolist(), strict=True))
-        rows = np.flatnonzero(again)
-        before = [place[k] for k in old.groups[rows].tolist()]
-        order = np.insert(len(old.groups) + np.arange(len(groups)), before, rows)
-        old.fresh = np.full(len(old.groups), BEFORE)
-        both = only_changes(take(joined(old, windows), order))
-        return take(both, np.flatnonzero(both.fresh != BEFORE))
+    def only(self, rows: Rows) -> Rows:
+        """The rows whose values differ from those of the window before.  A row that is marked has
+        none before it."""
+        keys = rows.keys
+        firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+        lasts = np.append(firsts[1:], len(keys)) - 1
+        old, self.last = self.last, take(rows, lasts)
+        if old is not None:
+            again = np.flatnonzero(np.isin(old.keys, keys))
+            kept = take(old, np.flatnonzero(~np.isin(old.keys, keys)))
+            self.last = joined(kept, self.last)
+            # before the first row of a key goes the last one that it had
+            place = dict(zip(keys[firsts].tolist(), firsts.tolist(), strict=True))
+            before = [place[k] for k in old.keys[again].tolist()]
+            order = np.insert(len(old.keys) + np.arange(len(keys)), before, again)
+            old.marks = np.full(len(old.keys), BEFORE)
+            rows = take(joined(old, rows), order)
+            keys = rows.keys
+        keep = rows.marks.astype(bool)
+        keep[0] = True
+        keep[1:] |= keys[1:] != keys[:-1]
+        for values in rows.values.values():
+            keep[1:] |= _differ(values)
+        return take(rows, np.flatnonzero(keep & (rows.marks != BEFORE)))
 
     def remove(self, keys: Array) -> None:
         """These keys left."""
         if self.last is not None:
-            self.last = take(self.last, np.flatnonzero(~np.isin(self.last.groups, keys)))
+            self.last = take(self.last, np.flatnonzero(~np.isin(self.last.keys, keys)))
 
     def renumber(self, kept: Array) -> None:
         """Number the keys anew: old numbers by new ones, all of which are here."""
         if self.last is not None:
-            new = np.searchsorted(kept, self.last.groups)
-            self.last.groups = new
+            self.last.keys = np.searchsorted(kept, self.last.keys)
 
 
-def joined(a: Windows, b: Windows) -> Windows:
+def joined(a: Rows, b: Rows) -> Rows:
     """One after the other."""
-    return Windows(
-        np.concatenate([a.groups, b.groups]),
+    return Rows(
+        np.concatenate([a.keys, b.keys]),
         np.concatenate([a.starts, b.starts]),
-        np.concatenate([a.fresh, b.fresh]),
+        np.concatenate([a.marks, b.marks]),
         {n: _concat(a.values[n], b.values[n]) for n in b.values},
     )
 
@@ -100,12 +117,12 @@ def _concat(a: pa.Array, b: pa.Array) -> pa.Array:
     return pa.concat_arrays([a, b])
 
 
-def take(windows: Windows, rows: Array) -> Windows:
+def take(rows: Rows, some: Array) -> Rows:
     """Some of the rows."""
-    at = pa.array(rows)
-    return Windows(
-        windows.groups[rows],
-        windows.starts[rows],
-        windows.fresh[rows],
-        {n: v.take(at) for n, v in windows.values.items()},
+    at = pa.array(some)
+    return Rows(
+        rows.keys[some],
+        rows.starts[some],
+        rows.marks[some],
+        {n: v.take(at) for n, v in rows.values.items()},
     )

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
 from ..query.query import Query
-from .passes import Windows
+from .revisions import Rows
 
 if TYPE_CHECKING:
     from .stream import Stream
@@ -45,7 +45,7 @@ def to_bytes(stream: Stream) -> bytes:
         "revisions": [[w, k, r] for w, of in stream._revisions.last.items() for k, r in of.items()],
     }
     blobs = [json.dumps(head).encode()]
-    blobs.append(_ipc(stream._plan.schema.empty_table() if stream._plan else pa.table({})))
+    blobs.append(_ipc(stream._schema.empty_table() if stream._plan else pa.table({})))
     blobs.append(_ipc(stream._late.table()))
     if stream._plan is not None:
         blobs.append(_ipc(stream._keys.table()))
@@ -81,7 +81,7 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query) -> Stream:
     made._keys.restore(_table(next(blobs)))
     last = _table(next(blobs))
     if made._changes is not None and last.num_columns:
-        made._changes.last = _windows_of(last)
+        made._changes.last = _rows_of(last)
     for forest in made._forests:
         forest.restore(next(blobs), next(blobs))
     return made
@@ -128,18 +128,18 @@ def _parts(body: bytes) -> Iterator[bytes]:
         at += 8 + size
 
 
-def _table_of(windows: Windows | None) -> pa.Table:
-    if windows is None:
+def _table_of(rows: Rows | None) -> pa.Table:
+    if rows is None:
         return pa.table({})
-    columns: dict[str, Any] = {"group": windows.groups, "start": windows.starts}
-    columns["fresh"] = windows.fresh
-    return pa.table(columns | {f"value {n}": v for n, v in windows.values.items()})
+    columns: dict[str, Any] = {"key": rows.keys, "start": rows.starts}
+    columns["mark"] = rows.marks
+    return pa.table(columns | {f"value {n}": v for n, v in rows.values.items()})
 
 
-def _windows_of(table: pa.Table) -> Windows:
-    groups, starts, fresh = (np.array(table.column(i)) for i in range(3))
+def _rows_of(table: pa.Table) -> Rows:
+    keys, starts, marks = (np.array(table.column(i)) for i in range(3))
     values = {
         name.removeprefix("value "): table.column(name).combine_chunks()
         for name in table.column_names[3:]
     }
-    return Windows(groups, starts, fresh, values)
+    return Rows(keys, starts, marks, values)

@@ -18,17 +18,17 @@ from ..aggregators.forest import UNBOUNDED
 from ..kernels.columns import Array, to_micros
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..query.types import value_type
 from ..windows import duration, duration_text
 from ..windows.sliding import LATEST
-from .batch import results
+from .batch import as_time, filtered
 from .forests import Forest, Given, Slices
-from .intake import bad_rows, conform, flat, given_table
+from .intake import bad_rows, conform, given_table
 from .keys import by_group, key_codes
 from .late import LateRows
 from .live_keys import LiveKeys
-from .passes import Windows
-from .revisions import Changes, Revisions
-from .tables import as_given, times_of
+from .revisions import Changes, Revisions, Rows
+from .tables import as_given, one_array, times_of
 
 __all__ = ["Stream"]
 
@@ -133,14 +133,14 @@ class Stream:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and give the
         windows that are then due, as the same kind of table, ordered by keys, then window."""
         self._check_open()
-        known = self._plan.schema if self._plan else None
+        known = self._schema if self._plan else None
         table, reasons = given_table(batch, self._query.time, known)
         self._like = batch[:0] if type(batch).__module__[:6] in ("pandas", "polars") else None
         if self._plan is None:
             self._set_up(table.schema)
         if self._query.where is not None:
             numbered = table.append_column("row number", pa.array(range(table.num_rows)))
-            kept = numbered.filter(self._query.where)["row number"]
+            kept = filtered(numbered, self._query.where)["row number"]
             reasons = {i: reasons[r] for i, r in enumerate(kept.to_pylist()) if r in reasons}
             table = table.take(kept)
         return self._answer(self._insert(table, reasons))
@@ -258,15 +258,17 @@ class Stream:
                 "on a stream, events of one time are in the order of their arrival, and `tie` "
                 "cannot put them into another; leave it out, or select only what has no order"
             )
+        fields = [f.with_type(value_type(f.type)) for f in plan.schema]
+        self._schema = pa.schema(fields)
         self._forests = [Forest(g, query.window, plan.types) for g in plan.groups]
-        self._keys = LiveKeys([f.type for f in plan.keys])
+        self._keys = LiveKeys([self._schema.field(name).type for name in query.by])
         self._plan = plan
 
     def _insert(self, table: pa.Table, reasons: dict[int, str]) -> pa.Table | None:
         """Insert all rows that can be used, and move on."""
         assert self._plan is not None
-        given, misfits = conform(table, self._plan.schema)
-        times, unusable = times_of(flat(given.column(self._query.time)))
+        given, misfits = conform(table, self._schema)
+        times, unusable = times_of(one_array(given.column(self._query.time)))
         reasons = reasons | misfits
         if unusable.any():
             column = given.column(self._query.time)
@@ -307,7 +309,7 @@ class Stream:
 
     def _cut(self, given: pa.Table, times: Array) -> tuple[list[pa.Array], list[Slices]]:
         """The keys of a batch, in order, and each group's slices of them; changes nothing."""
-        codes, keys = key_codes([flat(given.column(c)) for c in self._query.by], len(times))
+        codes, keys = key_codes([one_array(given.column(c)) for c in self._query.by], len(times))
         order = None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, order)
         in_order = times[rows]
@@ -382,15 +384,24 @@ class Stream:
                 stacklevel=5,
             )
         values = {name: v for g in given for name, v in g.values.items()}
-        windows = Windows(first.keys, first.starts, first.marks, values)
+        rows = Rows(first.keys, first.starts, first.marks, values)
         if self._changes is not None:
-            windows = self._changes.only(windows)
-        table = results(self._plan, self._keys.columns, windows)
+            rows = self._changes.only(rows)
+        self._given += len(rows.keys)
+        return self._table(rows)
+
+    def _table(self, rows: Rows) -> pa.Table:
+        """Windows as a table: keys, the window's start and end, values, and the revision."""
+        assert self._plan is not None
+        query, at = self._query, pa.array(rows.keys)
+        columns = {n: c.take(at) for n, c in zip(query.by, self._keys.columns, strict=True)}
+        for name, edge in (("window_start", 0), ("window_end", query.window.size)):
+            columns[name] = as_time(rows.starts + edge, self._plan.time_type)
+        columns |= {name: rows.values[name] for name in query.select}
         if self._mode == "live":
-            made = self._revisions.of(first.keys, first.starts, first.marks, early=self._early)
-            table = table.append_column("revision", pa.array(made))
-        self._given += table.num_rows
-        return table
+            made = self._revisions.of(rows.keys, rows.starts, rows.marks, early=self._early)
+            columns["revision"] = pa.array(made)
+        return pa.table(columns)
 
     def _answer(self, table: pa.Table | None) -> Any:
         return as_given(self._empty() if table is None else table, self._like)
@@ -401,8 +412,7 @@ class Stream:
             return pa.table({})
         none = np.zeros(0, dtype=np.int64)
         values = {n: v for f in self._forests for n, v in f.no_values().items()}
-        made = results(self._plan, self._keys.columns, Windows(none, none, none, values))
-        return made.append_column("revision", pa.array(none)) if self._mode == "live" else made
+        return self._table(Rows(none, none, none, values))
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
