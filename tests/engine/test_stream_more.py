@@ -14,12 +14,15 @@ import pytest
 
 import sash
 from sash.engine.stream import Stream
+from sash.kernels.program import jit_enabled
 from sash.testing.queries import answers, differences, replay, rows_of
 from sash.testing.streams import WINDOWS, batches, stream
 
 from .test_stream import SELECTS, feed, joined, last_revisions, query
 
+#: Few kernels, as each takes a while to compile.
 COUNT = {"n": sash.count()}
+TOTAL = {"total": sash.sum("v")}
 
 
 def given(table: Any) -> list[tuple[Any, ...]]:
@@ -39,7 +42,7 @@ def test_cbix_figure_1_a_late_record_corrects_exactly_two_past_windows() -> None
         [5, 23)   5 … 22       given at the first event from 23 on
         [7, 25)   7 … 24       not yet
     """
-    q = sash.Query(time="t", window=sash.sliding(18, 2, offset=1), select={"total": sash.sum("v")})
+    q = sash.Query(time="t", window=sash.sliding(18, 2, offset=1), select=TOTAL)
     s = q.stream(lateness=6, mode="live")
     s.push([{"t": t, "v": t} for t in range(5, 24)])
     assert given(s.push([{"t": 19, "v": 19}, {"t": 24, "v": 24}])) == [
@@ -153,7 +156,7 @@ def test_a_snapshot_of_something_else_is_refused() -> None:
 
 
 def test_state_levels_off_and_quiet_keys_leave() -> None:
-    q = sash.Query(time="t", by=["k"], window=sash.sliding(60, 5), select={"m": sash.max("x")})
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(60, 5), select=COUNT)
     source = np.random.default_rng(1)
     s = q.stream(lateness=20)
     sizes = []
@@ -161,7 +164,7 @@ def test_state_levels_off_and_quiet_keys_leave() -> None:
         times = 10 * i + source.integers(-15, 10, 50)
         # a few keys for some batches each, and then others
         keys = [f"key {i // 10 * 5 + k}" for k in source.integers(0, 5, 50).tolist()]
-        s.push({"t": times, "k": keys, "x": source.standard_normal(50)})
+        s.push({"t": times, "k": keys})
         sizes.append(s.state_size())
     assert max(z["keys"] for z in sizes) <= 15
     for what in ("slices", "bytes"):
@@ -174,7 +177,7 @@ def test_state_levels_off_and_quiet_keys_leave() -> None:
 
 def test_a_large_batch_grows_memory_and_rows_in_the_middle() -> None:
     source = np.random.default_rng(2)
-    n = 20_000
+    n = 20_000 if jit_enabled() else 2_000
     table = pa.table(
         {
             "t": pa.array(source.integers(0, 40_000, n) * 1_000_000),
@@ -191,8 +194,7 @@ def test_a_large_batch_grows_memory_and_rows_in_the_middle() -> None:
         s._check()
         rest = s.close()
         if mode == "live":
-            assert first.num_rows > 10_000
-            assert second.num_rows > 10_000
+            assert min(first.num_rows, second.num_rows) > n // 2
         got = joined([first, second, rest]).to_pandas()
         got = got.groupby(["k", "window_start"], as_index=False).last()
         assert len(got) == run.num_rows
@@ -264,31 +266,31 @@ def test_the_kind_that_is_pushed_comes_back() -> None:
 
 
 def test_rows_that_cannot_be_used_do_not_stop_a_stream() -> None:
-    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"total": sash.sum("v")})
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=TOTAL)
     s = q.stream()
-    s.push([{"t": 1, "k": "a", "v": 1.5}])
+    s.push([{"t": 1, "k": "a", "v": 1}])
     s.push(
         [
-            {"t": None, "k": "a", "v": 1.0},
-            {"t": 2**62, "k": "a", "v": 1.0},
+            {"t": None, "k": "a", "v": 1},
+            {"t": 2**62, "k": "a", "v": 1},
             {"t": 3, "k": "a", "v": "much"},
-            {"t": 4, "k": "a", "v": 2.5, "note": "of another kind"},
-            {"t": "noon", "k": "a", "v": 2.5},
+            {"t": 4, "k": "a", "v": 3, "note": "of another kind"},
+            {"t": "noon", "k": "a", "v": 2},
         ]
     )
     assert s.late["reason"].to_pylist() == [
-        "column 'v': 'much' is no double",
+        "column 'v': 'much' is no int64",
         "column 't': 'noon' is no int64",
         "its time is null",
         "its time is out of range",
     ]
     s.push({"t": [5, 6], "k": ["a", "a"], "v": ["1.25", "x"]})
     assert s.late["reason"].to_pylist()[4:] == [
-        "column 'v': '1.25' is no double",
-        "column 'v': 'x' is no double",
+        "column 'v': '1.25' is no int64",
+        "column 'v': 'x' is no int64",
     ]
-    assert s.late["v"].to_pylist() == [None, "2.5", "1.0", "1.0", "1.25", "x"]
-    assert given(s.close()) == [("a", 0, 10, 4.0)]
+    assert s.late["v"].to_pylist() == [None, "2", "1", "1", "1.25", "x"]
+    assert given(s.close()) == [("a", 0, 10, 4)]
     assert s.counts == {"rows": 8, "counted": 2, "late": 6, "given": 1}
 
 
@@ -316,15 +318,15 @@ def test_values_that_an_operator_refuses_are_late() -> None:
         {"t": 5, "reason": "-5 is negative"},
     ]
     assert given(s.close()) == [(0, 10, [2, 3, 4], 3)]
-    big = pa.table({"t": [1, 2], "i": pa.array([7, 2**63 + 1], pa.uint64())})
-    s = sash.Query(time="t", window=sash.tumbling(10), select={"m": sash.max("i")}).stream()
+    big = pa.table({"t": [1, 2], "v": pa.array([7, 2**63 + 1], pa.uint64())})
+    s = sash.Query(time="t", window=sash.tumbling(10), select=TOTAL).stream()
     s.push(big)
     assert s.late["t"].to_pylist() == [2]
     assert given(s.close()) == [(0, 10, 7)]
 
 
 def test_an_answer_that_does_not_exist_is_null_and_the_rest_goes_on() -> None:
-    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"total": sash.sum("v")})
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=TOTAL)
     for mode in ("final", "live"):
         s = q.stream(mode=mode)
         s.push({"t": [1, 2, 3], "k": ["a", "a", "b"], "v": [2**63 - 1, 1, 5]})
@@ -388,11 +390,11 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_types_can_be_told_before_the_first_batch() -> None:
-    q = sash.Query(time="t", window=sash.tumbling(10), select={"m": sash.max("x")})
-    s = q.stream(schema=pa.schema({"t": pa.int64(), "x": pa.float64()}))
-    assert s.push([]).column_names == ["window_start", "window_end", "m"]
-    s.push({"t": 1, "x": None})
-    s.push({"t": 2, "x": 3})
-    assert given(s.close()) == [(0, 10, 3.0)]
+    q = sash.Query(time="t", window=sash.tumbling(10), select=TOTAL)
+    s = q.stream(schema=pa.schema({"t": pa.int64(), "v": pa.int64()}))
+    assert s.push([]).column_names == ["window_start", "window_end", "total"]
+    s.push({"t": 1, "v": None})
+    s.push({"t": 2, "v": 3})
+    assert given(s.close()) == [(0, 10, 3)]
     live = q.stream(mode="live", schema=s._plan.schema if s._plan else None)
-    assert last_revisions(q, feed(live, [[{"t": 2, "x": 3}]]))[0]["m"] == 3.0
+    assert last_revisions(q, feed(live, [[{"t": 2, "v": 3}]]))[0]["total"] == 3
