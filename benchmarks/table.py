@@ -17,6 +17,7 @@ from sash import aggregators, operators
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
 from .queries import queries
+from .streaming import streaming
 from .streams import citi_bike
 from .workload import Bound, Contender, Workload
 
@@ -77,6 +78,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         _second_process(),
         *out_of_order(x, quick=quick),
         *queries(rows, quick=quick),
+        *streaming(quick=quick),
         *citi_bike(),
     ]
 
