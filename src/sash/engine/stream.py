@@ -23,7 +23,7 @@ from ..windows import duration, duration_text
 from ..windows.sliding import LATEST
 from .batch import as_time, filtered
 from .forests import Forest, Given, Slices
-from .intake import bad_rows, conform, given_table
+from .intake import bad_rows, conform, given_table, in_time
 from .keys import by_group, key_codes
 from .late import LateRows
 from .live_keys import LiveKeys
@@ -310,8 +310,7 @@ class Stream:
     def _cut(self, given: pa.Table, times: Array) -> tuple[list[pa.Array], list[Slices]]:
         """The keys of a batch, in order, and each group's slices of them; changes nothing."""
         codes, keys = key_codes([one_array(given.column(c)) for c in self._query.by], len(times))
-        order = None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
-        rows, bounds = by_group(codes, len(keys[0]) if keys else 1, order)
+        rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
         in_order = times[rows]
         return keys, [f.cut(f.columns(given), rows, in_order, bounds) for f in self._forests]
 
