@@ -278,11 +278,7 @@ def step(
             if not room(m):
                 return 0
             first = max(item(c, FRESH), first_start(m, item(starts, i)))
-            if first < w:
-                set_item(c, WINDOW, first)
-                if changes:
-                    covered = min(item(records, at + COVERED), first - every)
-                    set_item(records, at + COVERED, covered)
+            set_item(c, WINDOW, min(w, first))
             load(m, new_slot(m), partials, i)
             enter(m, item(starts, i))
             set_item(c, SLICE, i + 1)
