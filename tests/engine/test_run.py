@@ -193,9 +193,20 @@ def test_tables_in_many_chunks() -> None:
     check(parts.slice(5, 50), by=["k"], select=TYPED | ORDER)
 
 
+def test_keys_in_long_runs() -> None:
+    events = stream("disorder", plain=True)
+    events = events.append_column("run", pa.array([7] * 50 + [3] * 40 + [7] * 30))
+    check(events, by=["run"], select=TYPED | ORDER)
+    check(events, by=["run", "k"], select=TYPED | ORDER)
+
+
 def test_rows_in_order_already_are_taken_as_they_are() -> None:
-    events = stream("in order").sort_by([(name, "ascending") for name in "ktn"])
-    check(events.filter(pc.is_valid(pc.field("k"))), by=["k"], select=TYPED | ORDER)
+    events = stream("disorder")
+    events = events.filter(pc.is_valid(pc.field("k")))
+    for first in ("kt", "tk", "k", "nk"):  # by key and time; by time; by key; neither
+        given = events.sort_by([(name, "ascending") for name in (*first, "n")])
+        check(given, by=["k"], select=TYPED | ORDER)
+        check(given, by=["k"], select=TYPED | ORDER, tie="n")
 
 
 # Operators of the user's own

@@ -129,6 +129,13 @@ def test_times_of_every_unit(unit: str, zone: str | None) -> None:
     assert not differences(q, answers(q, table), found)
 
 
+def test_nanoseconds_are_floored_before_1970_too() -> None:
+    times = pa.array([-1, -1000, -1001, 999], pa.timestamp("ns"))
+    q = query(window=sash.tumbling(1), by=[], select={"n": sash.count()})
+    found = rows_of(q.run({"t": times}))
+    assert [(row["window_start"], row["n"]) for row in found] == [(-2, 1), (-1, 2), (0, 1)]
+
+
 @pytest.mark.parametrize("kind", [pa.int64(), pa.int32(), pa.uint32()], ids=str)
 def test_times_that_are_integers_stay_integers(kind: pa.DataType) -> None:
     table = {"t": pa.array([0, 5, 9, 12], kind), "x": [1.0, 2.0, 3.0, 4.0]}

@@ -43,6 +43,7 @@ def words(made: Plan) -> int:
         # other columns, other nulls, other functions
         ((sash.sum("i"), sash.sum("x")), 3 + 1),
         ((sash.count(), sash.count("x"), sash.mean("x")), 1 + 2),
+        ((sash.aggregate(sash.operators.count, "x"), sash.mean("x")), 1 + 2),
         ((sash.max("x"), sash.min("x")), 2),
         ((sash.first("x"), sash.first("x", ignore_nulls=True)), 6),
         ((sash.product("x"), sash.mean("x")), 4),
@@ -123,6 +124,9 @@ def test_a_sum_has_one_zero_wherever_it_is_told_from() -> None:
         q = sash.Query(time="t", window=sash.tumbling(10), select=select)
         (found,) = q.run(table)["s"].to_pylist()
         assert np.copysign(1.0, found) == 1.0
+    (group,) = plan(s=sash.sum("x"), m=sash.mean("x")).groups
+    told = group.operator.parts[0].operator
+    assert np.copysign(1.0, told.python_lower()(told.lift(-0.0))) == 1.0
 
 
 # Types

@@ -55,12 +55,24 @@ def _in_order(query: Query, table: pa.Table) -> tuple[list[pa.Array], Array | No
     check_times(query.time, column, bad)
     codes, keys = key_codes([one_array(table.column(c)) for c in query.by], table.num_rows)
     groups = len(keys[0]) if keys else 1
-    order = in_time(times, query, table)
-    if order is None and (codes[1:] >= codes[:-1]).all():
-        bounds = np.searchsorted(codes, np.arange(groups + 1))
-        return keys, None, times, bounds
-    rows, bounds = by_group(codes, groups, order)
+    if query.tie is None:
+        rows = None
+        if (codes[1:] >= codes[:-1]).all():
+            bounds = np.searchsorted(codes, np.arange(groups + 1))
+        else:
+            rows, bounds = by_group(codes, groups, None)
+        within = times if rows is None else times[rows]
+        if _rise(within, bounds):
+            return keys, rows, within, bounds
+    rows, bounds = by_group(codes, groups, in_time(times, query, table))
     return keys, rows, times[rows], bounds
+
+
+def _rise(times: Array, bounds: Array) -> bool:
+    """Whether times are in order within each group."""
+    falls = times[1:] < times[:-1]
+    falls[bounds[(bounds > 0) & (bounds < len(times))] - 1] = False
+    return not falls.any()
 
 
 def _told(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:

@@ -47,6 +47,13 @@ def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
         return codes, found.cast(column.type)
     if pa.types.is_floating(column.type):
         column = _one_zero(column)
+    elif pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        # in runs, as in a table that is ordered by key, one of each will do
+        values = column.to_numpy()
+        heads = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+        if 1 < len(heads) < len(values) // 8:
+            codes, found = _codes(column.take(pa.array(heads)))
+            return np.repeat(codes, np.diff(heads, append=len(values))), found
     encoded = column.dictionary_encode(null_encoding="encode")
     found = encoded.dictionary
     order = np.asarray(pc.array_sort_indices(found), dtype=np.int64)

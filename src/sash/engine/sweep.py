@@ -178,16 +178,25 @@ def windows_of_slices(
 
 def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
     """How many windows of these groups hold something."""
+    every = get(m, EVERY)
+    size = get(m, SIZE)
     found = 0
     for g in range(count):
         before = -UNBOUNDED  # the last window counted
         edge = -UNBOUNDED
         for i in range(item(bounds, g), item(bounds, g + 1)):
-            if item(times, i) >= edge:
-                start, edge = slice_of(m, item(times, i))
-                last = last_start(m, start)
-                first = max(first_start(m, start), before + get(m, EVERY))
-                found += max(0, (last - first) // get(m, EVERY) + 1)
+            t = item(times, i)
+            if t >= edge:
+                start, edge = slice_of(m, t)
+                last = last_start(m, t)
+                first = before + every
+                if first + size <= start:
+                    first = first_start(m, start)
+                # a division is to be had for some of the slices only
+                if last == first:
+                    found += 1
+                elif last > first:
+                    found += (last - first) // every + 1
                 before = last
     return found
 
