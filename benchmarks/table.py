@@ -18,6 +18,7 @@ from .bulk_eviction import bulk_eviction
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
 from .queries import queries
+from .streaming import streaming
 from .streams import citi_bike
 from .workload import Bound, Contender, Workload
 
@@ -79,6 +80,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *bulk_eviction(rows, quick=quick),
         *out_of_order(x, quick=quick),
         *queries(rows, quick=quick),
+        *streaming(quick=quick),
         *citi_bike(),
     ]
 

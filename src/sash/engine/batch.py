@@ -136,11 +136,11 @@ def only_changes(windows: Windows) -> Windows:
     keep[:1] = True
     keep[windows.ends[windows.ends < len(keep)]] = True  # the first of each group
     for values in windows.values.values():
-        keep[1:] |= _differ(values)
+        keep[1:] |= differ_from_before(values)
     return windows.where(keep)
 
 
-def _differ(values: pa.Array) -> Array:
+def differ_from_before(values: pa.Array) -> Array:
     """Whether each value but the first differs from the one before; NaN is NaN."""
     if pa.types.is_nested(values.type):
         items = values.to_pylist()

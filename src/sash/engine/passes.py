@@ -19,7 +19,7 @@ from ..windows import Sliding
 from .sweep import CHANGES, GROUP, NEXT, SWEEP
 from .tables import flat
 
-__all__ = ["NoAnswer", "Pass", "Windows"]
+__all__ = ["NoAnswer", "Pass", "Windows", "as_wanted", "from_objects"]
 
 
 class NoAnswer(OverflowError):
@@ -190,12 +190,12 @@ class Pass:
             ]
             # one call a field takes its columns off the list
             return {
-                name: _as(answers_from_columns(a, columns, "arrow"), self._types[name])
+                name: as_wanted(answers_from_columns(a, columns, "arrow"), self._types[name])
                 for name, (_, a) in zip(names, core.layout.answer.fields, strict=True)
             }
         rows = out.kept[:made]
         return {
-            name: _from_objects([r[i] for r in rows], self._types[name], part.operator.fields)
+            name: from_objects([r[i] for r in rows], self._types[name], part.operator.fields)
             for i, (name, part) in enumerate(zip(names, self.group.operator.parts, strict=True))
         }
 
@@ -244,19 +244,20 @@ def arrow_type(answer: Answer) -> pa.DataType:
     return types.get(answer.type, pa.timestamp("us"))
 
 
-def _as(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
+def as_wanted(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
+    """Values in the type that is wanted, if one is."""
     return values if wanted is None or values.type == wanted else values.cast(wanted)
 
 
-def _from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> pa.Array:
+def from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> pa.Array:
     """Answers that are Python values; times among them are in microseconds."""
     if wanted is not None:
         made = pa.array([_shaped(x, wanted) for x in items], type=_in_micros(wanted))
-        return _as(made, wanted)
+        return as_wanted(made, wanted)
     first = next((x for x in items if x is not None), None)
     if fields and isinstance(first, tuple):
         columns = [
-            _from_objects([None if x is None else x[i] for x in items], None, ())
+            from_objects([None if x is None else x[i] for x in items], None, ())
             for i in range(len(first))
         ]
         mask = pa.array([x is None for x in items])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from ..operators.contract import Operator
@@ -119,11 +120,17 @@ def words_text(
     return "\n\n".join(f"@linked\n{text}" for text in out) + "\n"
 
 
+@cache
 def kernel_text(
-    functions: Iterable[Callable[..., Any]], entries: Iterable[str], inline: Iterable[str] = ()
+    functions: tuple[Callable[..., Any], ...],
+    entries: tuple[str, ...],
+    inline: tuple[str, ...] = (),
 ) -> str:
     """The kernel's own functions, as they stand in their file.  Those that both Python and others
-    of them call have two names, so that one is compiled for Python only if Python calls it."""
+    of them call have two names, so that one is compiled for Python only if Python calls it.
+
+    It is kept: a large kernel takes 0.2 s to rewrite, and its next operator needs the same text.
+    """
     trees = {f.__name__: syntax_of(f) for f in functions}
     for tree in trees.values():
         Expressions(tree, trees).visit(tree)

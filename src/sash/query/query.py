@@ -119,8 +119,10 @@ class Query:
 
         return run(self, table)
 
-    def stream(self, lateness: Any = 0, mode: str = "final", early: bool = False) -> Stream:
+    def stream(
+        self, lateness: Any = 0, mode: str = "final", early: bool = False, schema: Any = None
+    ) -> Stream:
         """The query over a stream that is fed batch by batch; see `sash.engine.stream`."""
         from ..engine.stream import Stream
 
-        return Stream(self, lateness=lateness, mode=mode, early=early)
+        return Stream(self, lateness=lateness, mode=mode, early=early, schema=schema)

@@ -1,0 +1,285 @@
+"""Many finger B-trees in one memory: a stream's slices, one tree a key.
+
+A tree is four words of the header (its root, its two fingers, its count); nodes that are free
+belong to all.  So another tree is at hand once these words are loaded from a record of its own,
+and put away once they are stored there: one compiled call goes through all keys of a batch.
+
+The words here are for `engine.closing`, whose kernel makes a forest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..kernels.slots import (
+    BUSY,
+    Memory,
+    clear,
+    combine,
+    copy,
+    fold,
+    get,
+    item,
+    put,
+    set_item,
+)
+from .balance import (
+    BALANCE,
+    grow,
+    merge,
+    move_older,
+    settle,
+    settle_apart,
+    shrink_root,
+)
+from .fiba import between
+from .nodes import (
+    COUNT,
+    ENTRIES,
+    LEAF,
+    LEFT,
+    NODES,
+    RIGHT,
+    ROOT,
+    VISITS,
+    agg_at,
+    answer_slot,
+    below_at,
+    child,
+    close_entries,
+    entries,
+    first_after,
+    first_not_before,
+    fix_own,
+    free_node,
+    has,
+    new_slot,
+    open_entry,
+    own_at,
+    parent,
+    part_slot,
+    place_of,
+    seek,
+    set_entries,
+    set_time,
+    take_node,
+    time_of,
+    up_left,
+    up_right,
+    value_at,
+)
+
+__all__ = ["FOREST", "RECORD", "UNBOUNDED"]
+
+#: Words of a tree's record; those after the first four are its owner's.
+RECORD = 8
+UNBOUNDED = 2**62  # after all times
+
+
+def take_out(m: Memory, records: Any, tree: int) -> None:
+    """Have a tree at hand; one that was never planted, or is gone, is planted."""
+    at = RECORD * tree
+    n = item(records, at)
+    if n == 0:
+        n = take_node(m, LEAF)
+        clear(m, own_at(m, n))
+        put(m, ROOT, n)
+        put(m, LEFT, n)
+        put(m, RIGHT, n)
+        put(m, COUNT, 0)
+    else:
+        put(m, ROOT, n)
+        put(m, LEFT, item(records, at + 1))
+        put(m, RIGHT, item(records, at + 2))
+        put(m, COUNT, item(records, at + 3))
+
+
+def put_away(m: Memory, records: Any, tree: int) -> None:
+    """The tree at hand into its record; an empty one is gone."""
+    at = RECORD * tree
+    if get(m, COUNT) == 0:
+        free_node(m, get(m, ROOT))
+        set_item(records, at, 0)
+    else:
+        set_item(records, at, get(m, ROOT))
+        set_item(records, at + 1, get(m, LEFT))
+        set_item(records, at + 2, get(m, RIGHT))
+    set_item(records, at + 3, get(m, COUNT))
+
+
+def enter(m: Memory, t: int) -> None:
+    """Insert the partial in the new slot at a time."""
+    new = new_slot(m)
+    put(m, BUSY, 1)
+    n = get(m, RIGHT)
+    i = entries(m, n)
+    if i == 0 or t > time_of(m, n, i - 1):  # younger than all there are
+        put(m, VISITS, get(m, VISITS) + 1)
+        set_time(m, n, i, t)
+        copy(m, value_at(m, n, i), new)
+        set_entries(m, n, i + 1)
+        put(m, COUNT, get(m, COUNT) + 1)
+        if i + 1 >= ENTRIES:
+            settle_apart(m, grow(m, n))
+        else:
+            own = own_at(m, n)
+            combine(m, own, own, new)
+            p = parent(m, n)
+            if p == get(m, ROOT):
+                copy(m, agg_at(m, n), own)
+            elif p != 0:
+                combine(m, agg_at(m, n), agg_at(m, p), own)
+        put(m, BUSY, 0)
+        return
+    n = seek(m, t)
+    i = first_not_before(m, n, t)
+    if i < entries(m, n) and time_of(m, n, i) == t:
+        combine(m, value_at(m, n, i), value_at(m, n, i), new)
+    else:
+        open_entry(m, n, i)
+        set_time(m, n, i, t)
+        copy(m, value_at(m, n, i), new)
+        put(m, COUNT, get(m, COUNT) + 1)
+        if entries(m, n) >= ENTRIES:
+            n = grow(m, n)
+    settle(m, n)
+    put(m, BUSY, 0)
+
+
+def drop_oldest(m: Memory) -> None:
+    """Take out the oldest entry."""
+    n = get(m, LEFT)
+    p = parent(m, n)
+    count = entries(m, n)
+    put(m, VISITS, get(m, VISITS) + 1)
+    put(m, BUSY, 1)
+    put(m, COUNT, get(m, COUNT) - 1)
+    close_entries(m, n, 0, 1)
+    if p == 0 or count < ENTRIES // 2:
+        settle_apart(m, refill_left(m, n))
+    else:
+        own = own_at(m, n)
+        fold(m, own, value_at(m, n, 0), count - 1)
+        if p == get(m, ROOT):
+            copy(m, agg_at(m, n), own)
+        else:
+            combine(m, agg_at(m, n), own, agg_at(m, p))
+    put(m, BUSY, 0)
+
+
+def refill_left(m: Memory, n: int) -> int:
+    """`refill` for the left spine, where a node has no older sibling."""
+    least = ENTRIES // 2 - 1
+    while entries(m, n) < least and parent(m, n) != 0:
+        p = parent(m, n)
+        other = child(m, p, 1)
+        if entries(m, n) + 1 + entries(m, other) < ENTRIES:
+            n = merge(m, p, 0)
+            if entries(m, p) == 0 and parent(m, p) == 0:
+                return shrink_root(m)
+        else:
+            move_older(m, p, 0, (entries(m, other) - entries(m, n)) >> 1)
+            fix_own(m, other)
+        fix_own(m, n)
+        n = p
+    return n
+
+
+def oldest(m: Memory) -> int:
+    """The oldest time; after all times if there is none."""
+    if get(m, COUNT) == 0:
+        return UNBOUNDED
+    return time_of(m, get(m, LEFT), 0)
+
+
+def next_time(m: Memory, t: int) -> int:
+    """The first time not before t; after all times if there is none."""
+    n = seek(m, t)
+    i = first_not_before(m, n, t)
+    while i == entries(m, n):
+        p = parent(m, n)
+        if p == 0:
+            return UNBOUNDED
+        i = place_of(m, p, n)
+        n = p
+    return time_of(m, n, i)
+
+
+def reach(m: Memory, lo: int, hi: int) -> int:
+    """The slot with the aggregate of all times from lo to hi, both in.
+
+    A range that goes across the root, as windows of a stream do, is put together from the
+    spines: what lies above the two nodes where it ends is in one aggregate on each side.  So its
+    cost goes by how far lo and hi are from the fingers, and not by the tree's height.
+    """
+    root = get(m, ROOT)
+    if (
+        has(m, root, LEAF)
+        or lo > time_of(m, root, 0)
+        or hi < time_of(m, root, entries(m, root) - 1)
+    ):
+        return between(m, lo, hi)
+    answer = answer_slot(m)
+    part = part_slot(m)
+    n = get(m, LEFT)
+    if lo <= time_of(m, n, 0):
+        combine(m, answer, agg_at(m, n), own_at(m, root))
+    else:
+        n = up_left(m, lo)
+        p = parent(m, n)
+        if p == root:
+            copy(m, answer, own_at(m, root))
+        else:
+            combine(m, answer, agg_at(m, p), own_at(m, root))
+        while True:
+            put(m, VISITS, get(m, VISITS) + 1)
+            i = first_not_before(m, n, lo)
+            count = entries(m, n)
+            if has(m, n, LEAF):
+                if i < count:
+                    fold(m, part, value_at(m, n, i), count - i)
+                    combine(m, answer, part, answer)
+                break
+            if i < count:
+                copy(m, part, value_at(m, n, i))
+                for k in range(i + 1, count):
+                    combine(m, part, part, below_at(m, n, k))
+                    combine(m, part, part, value_at(m, n, k))
+                combine(m, part, part, below_at(m, n, count))
+                combine(m, answer, part, answer)
+            n = child(m, n, i)
+    n = get(m, RIGHT)
+    if hi >= time_of(m, n, entries(m, n) - 1):
+        combine(m, answer, answer, agg_at(m, n))
+        return answer
+    n = up_right(m, hi)
+    p = parent(m, n)
+    if p != root:
+        combine(m, answer, answer, agg_at(m, p))
+    while True:
+        put(m, VISITS, get(m, VISITS) + 1)
+        i = first_after(m, n, hi)
+        if has(m, n, LEAF):
+            if i > 0:
+                fold(m, part, value_at(m, n, 0), i)
+                combine(m, answer, answer, part)
+            return answer
+        for k in range(i):
+            combine(m, answer, answer, below_at(m, n, k))
+            combine(m, answer, answer, value_at(m, n, k))
+        n = child(m, n, i)
+
+
+FOREST = (
+    *NODES,
+    *BALANCE,
+    between,
+    take_out,
+    put_away,
+    enter,
+    drop_oldest,
+    refill_left,
+    oldest,
+    next_time,
+    reach,
+)

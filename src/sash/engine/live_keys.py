@@ -1,0 +1,147 @@
+"""The keys of a stream that have something in its state, numbered as they come.
+
+A number stays with its key for as long as the key is there.  Keys that left are taken out all at
+once, when they are as many as those that are there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from .keys import key_codes
+from .tables import one_array
+
+__all__ = ["LiveKeys"]
+
+
+class LiveKeys:
+    """Keys, their numbers, and their order."""
+
+    def __init__(self, types: list[pa.DataType]) -> None:
+        self.columns = [pa.array([], type=t) for t in types]  # one entry for each number
+        self._numbers: dict[Any, int] = {}
+        self._names: list[Any] = []  # the key of each number, as the dict has it
+        self._there = np.zeros(0, dtype=bool)
+        self._order: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def most(self) -> int:
+        """More than any number in use."""
+        return len(self._names)
+
+    def number(self, key: tuple[Any, ...]) -> int | None:
+        """The number of a key, None if it is not there."""
+        if len(key) != len(self.columns):
+            raise TypeError(f"a key has {len(self.columns)} value(s), not {len(key)}: {key!r}")
+        given = [pa.array([x], type=c.type) for x, c in zip(key, self.columns, strict=True)]
+        _, columns = key_codes(given, 1)  # one NaN and one zero
+        return self._numbers.get(_names(columns, 1)[0])
+
+    def add(self, columns: list[pa.Array], count: int) -> Array:
+        """The number of each of these keys, which differ; those that are not there come in."""
+        names = _names(columns, count)
+        numbers = self._numbers
+        new = [i for i, name in enumerate(names) if name not in numbers]
+        if new:
+            for i in new:
+                numbers[names[i]] = len(self._names)
+                self._names.append(names[i])
+            at = pa.array(new)
+            self.columns = [
+                pa.concat_arrays([c, n.take(at)])
+                for c, n in zip(self.columns, columns, strict=True)
+            ]
+            self._there = np.append(self._there, np.ones(len(new), dtype=bool))
+            self._order = None
+        return np.array([numbers[name] for name in names], dtype=np.int64)
+
+    def in_order(self) -> Array:
+        """The numbers in the order of their keys."""
+        if self._order is None:
+            there = np.flatnonzero(self._there)
+            at = pa.array(there)
+            ranks, _ = key_codes([c.take(at) for c in self.columns], len(there))
+            self._order = np.empty(len(there), dtype=np.int64)
+            self._order[ranks] = there
+        return self._order
+
+    def places(self, numbers: Array) -> Array:
+        """Where in that order these numbers are."""
+        place = np.empty(self.most, dtype=np.int64)
+        order = self.in_order()
+        place[order] = np.arange(len(order))
+        return place[numbers]
+
+    def remove(self, numbers: Array) -> None:
+        """These keys are not there any more."""
+        if not len(numbers):
+            return
+        for number in numbers.tolist():
+            del self._numbers[self._names[number]]
+            self._names[number] = None
+        self._there[numbers] = False
+        if self._order is not None:
+            self._order = self._order[self._there[self._order]]
+
+    def compact(self) -> Array | None:
+        """Number the keys anew if half of the numbers are of keys that left; the old number of each
+        new one."""
+        if self.most < 16 or 2 * len(self) > self.most:
+            return None
+        kept = np.flatnonzero(self._there)
+        at = pa.array(kept)
+        self.columns = [c.take(at) for c in self.columns]
+        self._names = [self._names[i] for i in kept.tolist()]
+        self._numbers = {name: i for i, name in enumerate(self._names)}
+        if self._order is not None:
+            new = np.empty(len(self._there), dtype=np.int64)
+            new[kept] = np.arange(len(kept))
+            self._order = new[self._order]
+        self._there = np.ones(len(kept), dtype=bool)
+        return kept
+
+    def table(self) -> pa.Table:
+        """All keys, with those whose numbers are free."""
+        names = [str(i) for i in range(len(self.columns))]
+        return pa.table([pa.array(self._there), *self.columns], names=["there", *names])
+
+    def restore(self, table: pa.Table) -> None:
+        """Have the keys again, from what `table` gave."""
+        self._there = np.array(table.column(0))
+        self.columns = [one_array(table.column(i)) for i in range(1, table.num_columns)]
+        self._names = _names(self.columns, len(self._there))
+        self._numbers = {self._names[i]: i for i in np.flatnonzero(self._there).tolist()}
+        self._order = None
+
+
+def _names(columns: list[pa.Array], count: int) -> list[Any]:
+    """Each key as something that a dict can have."""
+    if not columns:
+        return [()] * count
+    if len(columns) == 1:
+        return _items(columns[0])
+    return list(zip(*map(_items, columns), strict=True))
+
+
+def _items(column: pa.Array) -> list[Any]:
+    """Values that are equal if and only if the keys are, as Python has them fastest."""
+    t = column.type
+    if pa.types.is_integer(t) or pa.types.is_temporal(t):
+        try:
+            plain = column if pa.types.is_integer(t) else column.view(f"int{t.bit_width}")
+        except pa.ArrowException:  # an interval
+            return [repr(x) for x in column.to_pylist()]
+        made: list[Any] = plain.to_pylist() if plain.null_count else plain.to_numpy().tolist()
+        return made
+    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_boolean(t):
+        return column.to_numpy(zero_copy_only=False).tolist()  # type: ignore[no-any-return]
+    if pa.types.is_floating(t):
+        return ["NaN" if x != x else x for x in column.to_pylist()]
+    return [repr(x) for x in column.to_pylist()]

@@ -1,0 +1,150 @@
+"""Streams against brute force: generated streams, cut into batches in any way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sash
+from sash.testing.queries import differences, replay, rows_of
+from sash.testing.streams import STREAMS, WINDOWS, batches, stream
+
+#: The difference between the two latest values, or the value if there is one.
+step_up = sash.operator(
+    identity=(0, 0, 0),
+    lift=lambda x: (1, 0, x),
+    combine=lambda a, b: a if b[0] == 0 else b if b[0] > 1 else (min(a[0] + 1, 2), a[2], b[2]),
+    lower=lambda a: a[2] - a[1],
+    name="step_up",
+)
+
+SELECTS: dict[str, dict[str, sash.Aggregate]] = {
+    "numbers": {
+        "n": sash.count(),
+        "total": sash.sum("i"),
+        "most": sash.max("x"),
+        "mean": sash.mean("x"),
+    },
+    "in order": {
+        "first": sash.first("x"),
+        "last": sash.last("n"),
+        "own": sash.aggregate(step_up, "n"),
+    },
+    "objects": {"all": sash.collect("s"), "who": sash.arg_max("x", "s")},
+}
+LATENESS = {"none": 0, "some": "4 seconds", "all": "400 days"}
+
+
+def query(select: str, window: sash.Sliding, **more: Any) -> sash.Query:
+    return sash.Query(time="t", by=["k"], window=window, select=SELECTS[select], **more)
+
+
+def feed(s: Any, parts: Any, *, check: bool = True) -> list[pa.Table]:
+    """What a stream gives for each batch, and for being closed."""
+    given = []
+    for part in parts:
+        given.append(s.push(part))
+        if check:
+            s._check()
+    given.append(s.close())
+    s._check()
+    assert s.state_size()["keys"] == s.state_size()["slices"] == 0
+    return given
+
+
+def joined(given: list[pa.Table]) -> pa.Table:
+    """All rows; an answer that is null in a whole table has no type there."""
+    return pa.concat_tables(given, promote_options="permissive")
+
+
+def starts_in_order(q: sash.Query, table: pa.Table) -> bool:
+    """Whether rows come by keys, null first, then window."""
+    places = [(r["k"] is not None, r["k"] or "", r["window_start"]) for r in rows_of(table)]
+    return places == sorted(places)
+
+
+def last_revisions(q: sash.Query, given: list[pa.Table]) -> list[dict[str, Any]]:
+    """The last row of each window; revisions must count from 0 on."""
+    last: dict[Any, dict[str, Any]] = {}
+    for table in given:
+        for row in rows_of(table):
+            key = (*(repr(row[k]) for k in q.by), row["window_start"])
+            before = last[key]["revision"] if key in last else -1
+            assert row["revision"] == before + 1, row
+            last[key] = row
+    return list(last.values())
+
+
+def check_late(q: sash.Query, s: Any, expected: list[Any]) -> None:
+    """The late output has exactly the rows that brute force says, and nothing is lost."""
+    found = rows_of(s.late)
+    assert len(found) == len(expected) == s.counts["late"]
+    for row, (right, missed) in zip(found, expected, strict=True):
+        assert row["n"] == right["n"]
+        assert row["missed"] == len(missed)
+        if missed:
+            assert [row["missed_first"], row["missed_last"]] == [missed[0], missed[-1]]
+    assert s.counts["rows"] == s.counts["counted"] + s.counts["late"]
+
+
+CASES = [
+    (list(SELECTS)[(i + j) % 3], kind, window, list(LATENESS)[(i + 2 * (j // 3)) % 3])
+    for i, kind in enumerate(STREAMS)
+    for j, window in enumerate(WINDOWS)
+]
+
+
+@pytest.mark.parametrize(("select", "kind", "window", "lateness"), CASES, ids=str)
+def test_final_and_live_end_with_what_brute_force_says(
+    select: str, kind: str, window: sash.Sliding, lateness: str
+) -> None:
+    q = query(select, window)
+    parts = list(batches(stream(kind, 90, seed=len(kind)), seed=len(select), most=25))
+    rows, late = replay(q, parts, LATENESS[lateness])
+
+    final = q.stream(lateness=LATENESS[lateness])
+    given = feed(final, parts)
+    assert not differences(q, rows, joined(given), ordered=False)
+    starts = [(repr(r["k"]), r["window_start"]) for t in given for r in rows_of(t)]
+    assert len(set(starts)) == len(starts), "a window was given twice"
+    for table in given:
+        assert starts_in_order(q, table)
+    check_late(q, final, late)
+
+    live = q.stream(lateness=LATENESS[lateness], mode="live")
+    given = feed(live, parts)
+    assert not differences(q, rows, last_revisions(q, given), ordered=False)
+    for table in given:
+        assert starts_in_order(q, table)
+    check_late(q, live, late)
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_only_changes(kind: str) -> None:
+    for window in WINDOWS[1:6]:
+        for select in ("numbers", "objects"):
+            q = query(select, window, emit="changes")
+            parts = list(batches(stream(kind, 80), seed=3, most=20))
+            rows, late = replay(q, parts, "4 seconds")
+            s = q.stream(lateness="4 seconds")
+            assert not differences(q, rows, joined(feed(s, parts)), ordered=False)
+            check_late(q, s, late)
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_any_cutting_ends_with_what_one_run_gives(kind: str) -> None:
+    table = stream(kind, 80, seed=4)
+    for window in WINDOWS[2:4]:
+        q = query("numbers", window)
+        run = rows_of(q.run(table))
+        for most in (1, 7, 80):
+            parts = list(batches(table, seed=most, least=1, most=most))
+            final = q.stream(lateness="400 days")
+            given = feed(final, parts, check=False)
+            assert not differences(q, run, joined(given), ordered=False)
+            live = q.stream(lateness="400 days", mode="live", early=True)
+            given = feed(live, parts, check=False)
+            assert not differences(q, run, last_revisions(q, given), ordered=False)
+            assert final.late.num_rows == live.late.num_rows == 0

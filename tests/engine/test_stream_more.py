@@ -1,0 +1,400 @@
+"""Streams: worked examples, state, snapshots, and input that is no good."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import sash
+from sash.engine.stream import Stream
+from sash.kernels.program import jit_enabled
+from sash.testing.queries import answers, differences, replay, rows_of
+from sash.testing.streams import WINDOWS, batches, stream
+
+from .test_stream import SELECTS, feed, joined, last_revisions, query
+
+#: Few kernels, as each takes a while to compile.
+COUNT = {"n": sash.count()}
+TOTAL = {"total": sash.sum("v")}
+
+
+def given(table: Any) -> list[tuple[Any, ...]]:
+    """Rows as tuples of their values."""
+    return [tuple(row.values()) for row in rows_of(table)]
+
+
+def count_query(size: int = 10, every: int = 10, **more: Any) -> sash.Query:
+    return sash.Query(time="t", window=sash.sliding(size, every), select=COUNT, **more)
+
+
+def test_cbix_figure_1_a_late_record_corrects_exactly_two_past_windows() -> None:
+    """Windows of 18 seconds every 2, at odd seconds; each record is its time and its value.  Record
+    19 comes a second time, when the windows up to second 22 have been given:
+
+        [3, 21)   3 … 20       given at the first event from 21 on
+        [5, 23)   5 … 22       given at the first event from 23 on
+        [7, 25)   7 … 24       not yet
+    """
+    q = sash.Query(time="t", window=sash.sliding(18, 2, offset=1), select=TOTAL)
+    s = q.stream(lateness=6, mode="live")
+    s.push([{"t": t, "v": t} for t in range(5, 24)])
+    assert given(s.push([{"t": 19, "v": 19}, {"t": 24, "v": 24}])) == [
+        (3, 21, sum(range(5, 21)) + 19, 1),
+        (5, 23, sum(range(5, 23)) + 19, 1),
+    ]
+    # Figure 7b: 298 at second 24
+    assert given(s.push({"t": 25, "v": 25})) == [(7, 25, 298, 0)]
+
+
+def test_live_gives_a_window_that_was_empty_for_the_first_time() -> None:
+    s = count_query(10, 5).stream(lateness=100, mode="live")
+    assert given(s.push([{"t": 2}, {"t": 41}])) == [(-5, 5, 1, 0), (0, 10, 1, 0)]
+    assert given(s.push([{"t": 3}, {"t": 22}])) == [
+        (-5, 5, 2, 1),
+        (0, 10, 2, 1),
+        (15, 25, 1, 0),
+        (20, 30, 1, 0),
+    ]
+    assert given(s.push([{"t": 4}, {"t": 16}])) == [
+        (-5, 5, 3, 2),
+        (0, 10, 3, 2),
+        (10, 20, 1, 0),
+        (15, 25, 2, 1),
+    ]
+
+
+def test_early_gives_the_window_that_ends_next() -> None:
+    s = count_query().stream(lateness=100, mode="live", early=True)
+    assert given(s.push({"t": 2})) == [(0, 10, 1, 0)]
+    assert given(s.push({"t": 4})) == [(0, 10, 2, 1)]
+    assert given(s.push({"t": 11})) == [(0, 10, 2, 2), (10, 20, 1, 0)]
+    assert given(s.push({"t": 5})) == [(0, 10, 3, 3), (10, 20, 1, 1)]
+    assert given(s.close()) == [(10, 20, 1, 2)]
+
+
+def test_a_watermark_can_be_told() -> None:
+    for mode, more in (("final", ()), ("live", (0,))):
+        s = count_query().stream(lateness=1000, mode=mode)
+        assert s.advance(5).num_rows == 0
+        assert given(s.push({"t": 12})) == []
+        assert given(s.advance(19)) == []
+        assert given(s.advance(datetime(1970, 1, 1, 0, 0, 0, 20, tzinfo=UTC))) == [
+            (10, 20, 1, *more)
+        ]
+        assert given(s.advance(3)) == []
+        assert s.watermark == s.time == 20
+        assert given(s.push({"t": 13})) == []
+        assert s.late["missed_first"].to_pylist() == [10]
+
+
+def test_an_event_counts_in_its_windows_that_are_open() -> None:
+    s = count_query(30, 10).stream()
+    s.push([{"t": 5}, {"t": 21}])
+    assert given(s.push([{"t": 4}, {"t": 40}])) == [(0, 30, 3), (10, 40, 1)]
+    assert rows_of(s.late) == [
+        {
+            "t": 4,
+            "reason": "some of its windows were closed before it came",
+            "missed": 2,
+            "missed_first": -20,
+            "missed_last": -10,
+        }
+    ]
+    assert s.counts == {"rows": 4, "counted": 3, "late": 1, "given": 4}
+    assert s.take_late().num_rows == 1
+    assert s.late.num_rows == 0
+    assert s.counts["late"] == 1
+
+
+@pytest.mark.parametrize("select", SELECTS)
+@pytest.mark.parametrize("how", ["final", "live", "changes"])
+def test_a_stream_goes_on_from_its_snapshot(select: str, how: str) -> None:
+    emit, mode = ("changes", "final") if how == "changes" else ("all", how)
+    q = query(select, WINDOWS[2], emit=emit)
+    parts = list(batches(stream("keys come and go", 120, plain=True), seed=2, most=15))
+    s = q.stream(lateness="3 seconds", mode=mode)
+    for part in parts:
+        again = Stream.restore(s.snapshot(), q)
+        again._check()
+        assert again.counts == s.counts
+        assert again.state_size()["slices"] == s.state_size()["slices"]
+        expected = s.push(part)
+        assert again.push(part).equals(expected)
+        assert again.late.equals(s.late)
+        s = Stream.restore(again.snapshot(), q) if part.num_rows % 2 else again
+    rows, _ = replay(q, parts, "3 seconds")
+    assert given(s.close()) == given(again.close())
+    assert s.counts["given"] >= len(rows)
+
+
+def test_a_snapshot_of_something_else_is_refused() -> None:
+    q = query("numbers", WINDOWS[2])
+    s = q.stream(lateness=5)
+    s.push(stream("ties", 20))
+    data = s.snapshot()
+    with pytest.raises(ValueError, match="window: sliding"):
+        Stream.restore(data, query("numbers", WINDOWS[1]))
+    with pytest.raises(ValueError, match="select: n = count"):
+        Stream.restore(data, query("in order", WINDOWS[2]))
+    with pytest.raises(ValueError, match="damaged"):
+        Stream.restore(data[:-1] + b"?", q)
+    with pytest.raises(ValueError, match="no window of sash"):
+        Stream.restore(b"what", q)
+    from sash.aggregators import Fiba
+
+    with pytest.raises(ValueError, match="hold a Fiba"):
+        Stream.restore(Fiba(sash.operators.sum.over(float)).to_bytes(), q)
+    fresh = Stream.restore(q.stream(lateness=5).snapshot(), q)
+    assert fresh.push(stream("ties", 20)).num_rows == s.counts["given"]
+
+
+def test_state_levels_off_and_quiet_keys_leave() -> None:
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(60, 5), select=COUNT)
+    source = np.random.default_rng(1)
+    s = q.stream(lateness=20)
+    sizes = []
+    for i in range(200):
+        times = 10 * i + source.integers(-15, 10, 50)
+        # a few keys for some batches each, and then others
+        keys = [f"key {i // 10 * 5 + k}" for k in source.integers(0, 5, 50).tolist()]
+        s.push({"t": times, "k": keys})
+        sizes.append(s.state_size())
+    assert max(z["keys"] for z in sizes) <= 15
+    for what in ("slices", "bytes"):
+        assert max(z[what] for z in sizes[100:]) <= 1.1 * max(z[what] for z in sizes[:100])
+    assert s._keys.most < 128
+    s._check()
+    s.close()
+    assert s.state_size()["keys"] == s.state_size()["slices"] == 0
+
+
+def test_a_large_batch_grows_memory_and_rows_in_the_middle() -> None:
+    source = np.random.default_rng(2)
+    n = 20_000 if jit_enabled() else 2_000
+    table = pa.table(
+        {
+            "t": pa.array(source.integers(0, 40_000, n) * 1_000_000),
+            "k": pa.array(source.integers(0, 3, n).astype(str)),
+            "x": pa.array(source.standard_normal(n)),
+            "i": pa.array(source.integers(-9, 9, n)),
+        }
+    )
+    q = query("numbers", sash.sliding("50 seconds", "7 seconds"))
+    run = q.run(table)
+    for mode in ("final", "live"):
+        s = q.stream(lateness="400 days", mode=mode)
+        first, second = s.push(table[: n // 2]), s.push(table[n // 2 :])
+        s._check()
+        rest = s.close()
+        if mode == "live":
+            assert min(first.num_rows, second.num_rows) > n // 2
+        got = joined([first, second, rest]).to_pandas()
+        got = got.groupby(["k", "window_start"], as_index=False).last()
+        assert len(got) == run.num_rows
+        assert (got["total"].to_numpy() == run["total"].to_numpy()).all()
+        assert np.allclose(got["mean"], run["mean"])
+
+
+def test_any_range_of_the_state() -> None:
+    rows = [
+        {"t": t, "k": k, "i": t, "x": 0.5, "s": f"{t}{k}", "n": t}
+        for t in range(0, 50, 3)
+        for k in "ab"
+    ]
+    for select in SELECTS:
+        q = query(select, sash.sliding(20, 4, offset=1))
+        s = q.stream(lateness=10)
+        s.push(rows)
+        begin = q.window.first_of(s.watermark)
+        for lo, hi in ((begin, 41), (begin, 53), (33, 37), (37, 49), (29, 29 + 20)):
+            wide = query(select, sash.tumbling(hi - lo, offset=lo))
+            held = [r for r in rows if lo <= r["t"] < hi]
+            for key in "ab":
+                expected = [r for r in answers(wide, held) if r["k"] == key]
+                found = s.query(key, lo, hi)
+                assert all(found[name] == expected[0][name] for name in q.select), (lo, hi)
+        assert s.query("nobody") == s.query("a", 10_001)
+        assert s.query("a") == s.query("a", begin)
+        with pytest.raises(ValueError, match="is evicted"):
+            s.query("a", begin - 4)
+        with pytest.raises(ValueError, match="older to a younger"):
+            s.query("a", 45, 45)
+        with pytest.raises(TypeError, match=r"a key has 1 value\(s\), not 2"):
+            s.query(("a", "b"))
+    q = query("numbers", sash.sliding(20, 4, offset=1))
+    s = q.stream()
+    with pytest.raises(ValueError, match="nothing was pushed"):
+        s.query("a")
+    s.push(rows)
+    with pytest.raises(ValueError, match="within the slice that starts at 45"):
+        s.query("a", 33, 46)
+
+
+def test_keys_of_all_kinds() -> None:
+    table = stream("disorder", 90)
+    for by in ([], ["f"], ["k", "f"], ["b", "i"], ["w"], "k"):
+        q = sash.Query(time="t", by=by, window=WINDOWS[2], select=COUNT)
+        s = q.stream(lateness="400 days")
+        got = joined(feed(s, batches(table, seed=5, most=30)))
+        assert not differences(q, answers(q, table), got, ordered=False)
+    nested = table.append_column("z", pa.array([[i % 3] for i in range(90)]))
+    q = sash.Query(time="t", by=["z"], window=WINDOWS[2], select=COUNT)
+    got = joined(feed(q.stream(lateness="400 days"), batches(nested, seed=5, most=30)))
+    assert not differences(q, answers(q, nested), got, ordered=False)
+
+
+def test_the_kind_that_is_pushed_comes_back() -> None:
+    q = count_query()
+    columns = {"t": [1, 12]}
+    for batch in (pa.table(columns), pa.record_batch(columns), columns):
+        assert isinstance(q.stream().push(batch), pa.Table)
+    s = q.stream()
+    assert list(s.push(pd.DataFrame(columns))["n"]) == [1]
+    assert isinstance(s.close(), pd.DataFrame)
+    s = q.stream()
+    assert s.push(pl.DataFrame(columns))["n"].to_list() == [1]
+    assert isinstance(s.advance(100), pl.DataFrame)
+    zoned = pa.table({"t": pa.array([1, 12], pa.timestamp("us", "Europe/Paris"))})
+    assert q.stream().push(zoned).schema.field("window_end").type == zoned["t"].type
+
+
+def test_rows_that_cannot_be_used_do_not_stop_a_stream() -> None:
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=TOTAL)
+    s = q.stream()
+    s.push([{"t": 1, "k": "a", "v": 1}])
+    s.push(
+        [
+            {"t": None, "k": "a", "v": 1},
+            {"t": 2**62, "k": "a", "v": 1},
+            {"t": 3, "k": "a", "v": "much"},
+            {"t": 4, "k": "a", "v": 3, "note": "of another kind"},
+            {"t": "noon", "k": "a", "v": 2},
+        ]
+    )
+    assert s.late["reason"].to_pylist() == [
+        "column 'v': 'much' is no int64",
+        "column 't': 'noon' is no int64",
+        "its time is null",
+        "its time is out of range",
+    ]
+    s.push({"t": [5, 6], "k": ["a", "a"], "v": ["1.25", "x"]})
+    assert s.late["reason"].to_pylist()[4:] == [
+        "column 'v': '1.25' is no int64",
+        "column 'v': 'x' is no int64",
+    ]
+    assert s.late["v"].to_pylist() == [None, "2", "1", "1", "1.25", "x"]
+    assert given(s.close()) == [("a", 0, 10, 4)]
+    assert s.counts == {"rows": 8, "counted": 2, "late": 6, "given": 1}
+
+
+def test_values_that_an_operator_refuses_are_late() -> None:
+    def positive(x: Any) -> Any:
+        if x < 0:
+            raise ValueError(f"{x} is negative")
+        return (x,)
+
+    kept = sash.operator(
+        identity=(),
+        lift=positive,
+        combine=lambda a, b: a + b,
+        lower=list,
+        compile=False,
+        name="kept",
+    )
+    q = sash.Query(
+        time="t", window=sash.tumbling(10), select={"all": sash.aggregate(kept, "v"), **COUNT}
+    )
+    s = q.stream()
+    s.push({"t": [3, 1, 2, 5, 4], "v": [3, -1, 2, -5, 4]})
+    assert s.late.select(["t", "reason"]).to_pylist() == [
+        {"t": 1, "reason": "-1 is negative"},
+        {"t": 5, "reason": "-5 is negative"},
+    ]
+    assert given(s.close()) == [(0, 10, [2, 3, 4], 3)]
+    big = pa.table({"t": [1, 2], "v": pa.array([7, 2**63 + 1], pa.uint64())})
+    s = sash.Query(time="t", window=sash.tumbling(10), select=TOTAL).stream()
+    s.push(big)
+    assert s.late["t"].to_pylist() == [2]
+    assert given(s.close()) == [(0, 10, 7)]
+
+
+def test_an_answer_that_does_not_exist_is_null_and_the_rest_goes_on() -> None:
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=TOTAL)
+    for mode in ("final", "live"):
+        s = q.stream(mode=mode)
+        s.push({"t": [1, 2, 3], "k": ["a", "a", "b"], "v": [2**63 - 1, 1, 5]})
+        with pytest.warns(RuntimeWarning, match=r"1 window\(s\) have no answer.*leaves int64"):
+            made = s.push({"t": [11, 21], "k": ["a", "a"], "v": [3, 1]})
+        assert made["total"].to_pylist() == [None, 3, 5]
+        s._check()
+        assert s.close()["total"].to_pylist() == [1]
+
+
+def test_where_leaves_rows_out_before_they_are_events() -> None:
+    q = count_query(where=pc.field("x") > 0)
+    s = q.stream()
+    s.push([{"t": 1, "x": 1}, {"t": 500, "x": -1}, {"t": None, "x": -3}, {"t": None, "x": 3}])
+    assert s.time == 1
+    assert s.counts == {"rows": 2, "counted": 1, "late": 1, "given": 0}
+    assert s.late["x"].to_pylist() == [3]
+
+
+def test_what_cannot_be_is_refused() -> None:
+    q = count_query()
+    with pytest.raises(ValueError, match="mode is 'final' or 'live'"):
+        q.stream(mode="append")
+    with pytest.raises(ValueError, match="the lateness is a length of time"):
+        q.stream(lateness="-1 second")
+    with pytest.raises(ValueError, match="early=True"):
+        q.stream(early=True)
+    with pytest.raises(ValueError, match="emit='changes' needs mode='final'"):
+        count_query(emit="changes").stream(mode="live")
+    with pytest.raises(TypeError, match=r"runs a sash\.Query"):
+        Stream("SELECT 1")  # type: ignore[arg-type]
+    s = q.stream()
+    with pytest.raises(KeyError, match="reads column 't', which is not there"):
+        s.push({"x": 1})
+    with pytest.raises(TypeError, match="an event is a dict"):
+        s.push([1, 2])
+    with pytest.raises(TypeError, match="a stream takes a table"):
+        s.push(7)
+    with pytest.raises(TypeError, match="must hold timestamps"):
+        s.push({"t": "noon"})
+    with pytest.raises(TypeError, match="nothing but nulls"):
+        sash.Query(time="t", window=sash.tumbling(10), select={"m": sash.max("x")}).stream().push(
+            {"t": 1, "x": None}
+        )
+    s.push({"t": 1})
+    with pytest.raises(KeyError, match="the batch has: x"):
+        s.push(pa.table({"x": [1]}))
+    with pytest.raises(TypeError, match="the batches before had int64"):
+        s.push(pa.table({"t": [[1]]}))
+    with pytest.raises(ValueError, match="out of range"):
+        s.advance(2**62)
+    s.close()
+    for use in (lambda: s.push({"t": 1}), lambda: s.advance(1), s.close):
+        with pytest.raises(ValueError, match="this stream is closed"):
+            use()
+    tied = sash.Query(
+        time="t", tie="x", window=sash.tumbling(10), select={"all": sash.collect("x")}
+    )
+    with pytest.raises(ValueError, match="in the order of their arrival"):
+        tied.stream().push({"t": [1], "x": [2]})
+
+
+def test_types_can_be_told_before_the_first_batch() -> None:
+    q = sash.Query(time="t", window=sash.tumbling(10), select=TOTAL)
+    s = q.stream(schema=pa.schema({"t": pa.int64(), "v": pa.int64()}))
+    assert s.push([]).column_names == ["window_start", "window_end", "total"]
+    s.push({"t": 1, "v": None})
+    s.push({"t": 2, "v": 3})
+    assert given(s.close()) == [(0, 10, 3)]
+    live = q.stream(mode="live", schema=s._plan.schema if s._plan else None)
+    assert last_revisions(q, feed(live, [[{"t": 2, "v": 3}]]))[0]["total"] == 3
