@@ -49,42 +49,29 @@ def held(m: Memory, level: int, index: int) -> int:
 
 
 def enforce(m: Memory) -> None:
-    """Evict what the rule wants to go until it wants nothing more: of several policies one may
-    evict what another has kept the rest for."""
-    more = True
+    """Evict what the rule wants to go until it wants nothing more: about log2 n values one by one,
+    then as many as a descent in the tree finds.
+
+    After each eviction the rule sees the window as it is then: of several policies, one may evict
+    what another has kept the rest for.
+    """
+    size = get(m, END) - get(m, START)
+    evicted = 0
+    more = size > 0
     while more:
-        more = enforce_once(m)
-
-
-def enforce_once(m: Memory) -> bool:
-    """Evict the longest prefix for which the rule holds, if there is one: about log2 n values one
-    by one, then as many as a descent in the tree finds."""
-    start = get(m, START)
-    end = get(m, END)
-    if start == end:
-        return False
-    total = whole(m)
-    head = look(m, 0, start)
-    if not holds(m, total, head):
-        return False
-    copy(m, PREFIX, head)
-    old = PREFIX
-    new = LONGER
-    at = start + 1  # up to here all must go
-    more = True
-    while SINGLY and more and at < end and 1 << (at - start) <= end - start:
-        evict(m)
-        combine(m, new, old, look(m, 0, at))
-        more = holds(m, total, new)
-        if more:
-            old, new = new, old
-            at += 1
-    if more and at < end:
-        at = descend(m, total, old, new, at)
-    leave(m, at - get(m, START))
-    drop(m, PREFIX)
-    drop(m, LONGER)
-    return True
+        start = get(m, START)
+        total = whole(m)
+        head = look(m, 0, start)
+        more = holds(m, total, head)
+        if more and SINGLY and 1 << evicted <= size:
+            evict(m)
+            evicted += 1
+        elif more:
+            copy(m, PREFIX, head)
+            leave(m, descend(m, total, PREFIX, LONGER, start + 1) - start)
+            drop(m, PREFIX)
+            drop(m, LONGER)
+        more = more and get(m, START) < get(m, END)
 
 
 def descend(m: Memory, total: int, old: int, new: int, at: int) -> int:
@@ -138,7 +125,6 @@ def kernels(name: str, *functions: Any, singly: int = 1) -> tuple[Kernel, Kernel
         f"{name}_under",
         *own,
         descend,
-        enforce_once,
         enforce,
         slide_under,
         entries=("leave", "enforce", "slide_under"),
@@ -197,7 +183,7 @@ class LevelWindow(InOrder):
         self._leave(count)
 
     def enforce(self, policy: Policy | None = None) -> None:
-        """Drop the longest run of oldest values for which the policy holds, until there is none.
+        """Drop the oldest values as long as the policy wants them to go.
 
         The policy is the one that the window was made with: its own aggregates are kept from the
         first value on.  An empty window takes another.
