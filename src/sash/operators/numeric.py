@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from functools import cache
 from numbers import Number
 from typing import Any
 
@@ -277,10 +278,31 @@ def _log_mean(a: Any) -> Any:
 def _for_numbers(made: Operator) -> Operator:
     """The operator, refusing columns that hold no numbers."""
 
-    def typed(types: tuple[str, ...]) -> None:
+    def typed(types: tuple[str, ...]) -> Operator | None:
         _numbers(made.name, types)
+        if "bool" not in types:
+            return None
+        return dataclasses.replace(made, lift=_from_bools(made.lift, types))
 
     return dataclasses.replace(made, typed=typed)
+
+
+@cache  # operators share a partial only if they have the same lift
+def _from_bools(lift: Callable[..., Any], types: tuple[str, ...]) -> Callable[..., Any]:
+    """A lift whose bools are integers first: numba makes no float of a bool."""
+    first, *rest = (_int if t == "bool" else _itself for t in types)
+    if not rest:
+        return lambda x: lift(first(x))
+    second = rest[0]
+    return lambda x, y: lift(first(x), second(y))
+
+
+def _int(x: Any) -> int:
+    return int(x)
+
+
+def _itself(x: Any) -> Any:
+    return x
 
 
 #: The product, a float.
