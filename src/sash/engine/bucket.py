@@ -17,6 +17,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..windows import Sliding
+from ..windows.sliding import LATEST
 from .batch import in_time, only_changes
 from .keys import by_group, key_codes
 from .passes import Pass, Windows
@@ -49,11 +50,13 @@ class Mark:
 
 @dataclass
 class Late:
-    """Rows that missed windows, or could not be used: where they are in the batch, why, and the
-    starts of the first and last window missed (the same number twice where none could be told)."""
+    """Rows that missed windows, or could not be used: where they are in the batch, why, whether
+    they are in no window at all, and the starts of the first and last window missed (the last
+    before the first where none can be told)."""
 
     rows: Array
     reasons: list[str]
+    lost: Array
     first: Array
     last: Array
 
@@ -80,7 +83,11 @@ class Outcome:
 
 
 _NONE = np.empty(0, dtype=np.int64)
-_NOT_LATE = Late(_NONE, [], _NONE, _NONE)
+_NOT_LATE = Late(_NONE, [], _NONE.astype(bool), _NONE, _NONE)
+
+_UNUSABLE = "its time is null or out of range"
+_CLOSED = "its windows were closed"
+_SOME_CLOSED = "some of its windows were closed"
 
 
 class Bucket:
@@ -136,12 +143,12 @@ class Bucket:
         visit = Visit(self.tree, tiles, mark.tops)
         if first <= last:
             asked = first - w.every if self._changes else first
-            visit.reach(asked, last)
+            reach = visit.reach(asked, last)
         visit.reach_old(before, position)
         visit.number()
         if first <= last:
             count = len(visit.keys[0]) if visit.keys else 1
-            windows = visit.windows(np.full(count, asked), np.full(count, last))
+            windows = visit.windows(reach, np.full(count, asked), np.full(count, last))
             if self._changes:
                 windows = only_changes(windows)
                 windows = windows.where(windows.starts >= first)
@@ -182,23 +189,10 @@ class Bucket:
         mark.next = min(mark.next, oldest)
         mark.kept_from = min(mark.kept_from, self.tree.positions.first(mark.next))
         visit = Visit(self.tree, tiles, mark.tops, slices)
-        if not self.live:
-            visit.number()
+        if self.live:
+            self._give(visit, mark, tiles, slices, outcome)
         else:
-            assert mark.stream_time is not None
-            last = self._last_by(mark.stream_time)
-            given = mark.given if mark.given is not None else mark.next - w.every
-            fixes = self._fixes(slices, mark.next, given)
-            first = max(mark.next, given + w.every)
-            if fixes is not None:
-                first, last = min(first, int(fixes.firsts.min())), max(last, given)
-            if first <= last:
-                visit.reach(first, last)
-                visit.number()
-                self._give(visit, mark, tiles, outcome, (given, last), fixes)
-            else:
-                visit.number()
-            mark.given = max(given, last)
+            visit.number()
         visit.save()
         mark.tops = sorted(visit.tops)
 
@@ -215,16 +209,16 @@ class Bucket:
         late_rows = np.flatnonzero(missed | bad)
         # the last window that ends by the watermark
         end = closed - (closed - w.offset) % w.every
+        lost = gone | bad
+        why = np.where(bad, _UNUSABLE, np.where(gone, _CLOSED, _SOME_CLOSED))
         late = Late(
             late_rows,
-            [
-                "its time is null or out of range" if b else "its windows were closed"
-                for b in bad[late_rows].tolist()
-            ],
+            why[late_rows].tolist(),
+            lost[late_rows],
             np.where(bad, 0, first)[late_rows],
-            np.where(bad, 0, np.minimum(last, end))[late_rows],
+            np.where(bad, -1, np.minimum(last, end))[late_rows],
         )
-        use = ~(gone | bad)
+        use = ~lost
         if not use.all():
             batch, times = batch.filter(pa.array(use)), times[use]
         rows = int(use.sum())
@@ -262,36 +256,50 @@ class Bucket:
 
     # windows out
 
-    def _fixes(self, slices: Slices, next_: int, given: int) -> Fixes | None:
-        """The windows given before that slices change."""
+    def _give(
+        self, visit: Visit, mark: Mark, tiles: Tiles, slices: Slices, outcome: Outcome
+    ) -> None:
+        """Give the windows that the stream has passed, and those given before that are changed."""
+        assert self._revisions is not None
+        assert mark.stream_time is not None
+        assert mark.next is not None
+        w = self._window
+        given = mark.given if mark.given is not None else mark.next - w.every
+        first, last = max(mark.next, given + w.every), self._last_by(mark.stream_time)
+        stretches = self._fixes(slices, mark.next, given)
+        reaches = [visit.reach(int(f.firsts.min()), int(f.lasts.max())) for f in stretches]
+        new = visit.reach(first, last) if first <= last else None
+        visit.number()
+        count = len(visit.keys[0]) if visit.keys else 1
+        for fixes, reach in zip(stretches, reaches, strict=True):
+            codes = visit.code_of(fixes.codes)
+            begin, end = np.full(count, LATEST), np.full(count, -LATEST)
+            np.minimum.at(begin, codes, fixes.firsts)
+            np.maximum.at(end, codes, fixes.lasts)
+            windows = visit.windows(reach, begin, end)
+            windows, revisions = self._revisions.number(mark, visit, tiles, windows, fixes)
+            outcome.corrections += len(revisions)
+            outcome.given.append(Given(visit.keys, windows, revisions))
+        if new is not None:
+            windows = visit.windows(new, np.full(count, first), np.full(count, last))
+            revisions = np.zeros(len(windows.starts), dtype=np.int64)
+            outcome.given.append(Given(visit.keys, windows, revisions))
+        mark.given = max(given, last)
+
+    def _fixes(self, slices: Slices, next_: int, given: int) -> list[Fixes]:
+        """The windows given before that slices change, in stretches that have more than a window
+        between them: what lies there is not read."""
         w, at = self._window, slices.starts
         last = at - (at - w.offset) % w.every
         first = last - (last + w.size - at - 1) // w.every * w.every
         first, last = np.maximum(first, next_), np.minimum(last, given)
-        wrong = first <= last
-        return Fixes(slices.codes[wrong], first[wrong], last[wrong]) if wrong.any() else None
-
-    def _give(
-        self,
-        visit: Visit,
-        mark: Mark,
-        tiles: Tiles,
-        outcome: Outcome,
-        span: tuple[int, int],
-        fixes: Fixes | None,
-    ) -> None:
-        assert self._revisions is not None
-        given, last = span
-        count = len(visit.keys[0]) if visit.keys else 1
-        begin = np.full(count, given + self._window.every)
-        if fixes is not None:
-            np.minimum.at(begin, visit.code_of(fixes.codes), fixes.firsts)
-        windows = visit.windows(begin, np.full(count, last))
-        windows, revisions, corrected = self._revisions.number(
-            mark, visit, tiles, windows, given, fixes
-        )
-        outcome.corrections += corrected
-        outcome.given.append(Given(visit.keys, windows, revisions))
+        wrong = np.flatnonzero(first <= last)
+        if not len(wrong):
+            return []
+        wrong = wrong[np.argsort(first[wrong], kind="stable")]
+        reached = np.maximum.accumulate(last[wrong])
+        cuts = np.flatnonzero(first[wrong][1:] > reached[:-1] + w.size) + 1
+        return [Fixes(slices.codes[s], first[s], last[s]) for s in np.split(wrong, cuts)]
 
     def _open(self, mark: Mark) -> int:
         """How many windows hold something and are not closed (for a key that has it all)."""

@@ -126,6 +126,8 @@ def decode_tile(
 ) -> Tile:
     """A tile again, from its bytes; `widths` are the words a partial has, 0 for objects, and
     `marks` how many there are."""
+    if len(data) < _HEAD.size:
+        raise ValueError(f"a record of the state is damaged: it has {len(data)} bytes")
     magic, version, checksum, keys, entries = _HEAD.unpack_from(data)
     if magic != _MAGIC or version != _VERSION:
         raise ValueError(f"this state is not of version {_VERSION}; it begins {data[:5]!r}")
