@@ -237,7 +237,6 @@ def test_text_vectors_structs_and_operators_of_ones_own() -> None:
         "m4": sash.m4("w", "x"),
         "different": sash.count_distinct("s"),
         "distinct": sash.collect_distinct("i"),
-        "top_s": sash.top_k("i", k=2),
         "own": sash.aggregate(alternate, "x"),
         "text": sash.aggregate(joined, "s"),
     }
@@ -410,9 +409,8 @@ def test_what_is_touched_does_not_grow_with_size_over_slide(mode: str) -> None:
     # a level of the tree comes in as the window grows: no more than that
     records = [r for r, _ in touched.values()]
     moved = [b for _, b in touched.values()]
-    assert max(records) <= 24, touched
+    assert max(records) <= 16, touched
     assert max(moved) <= 2.5 * moved[0], touched
-    assert moved[-1] <= 1.2 * moved[-2], touched
 
 
 def test_what_is_touched_is_proportional_to_what_arrives() -> None:
@@ -503,7 +501,7 @@ def test_tiles_are_the_same_after_a_round_trip() -> None:
     for tile, tree in _tiles():
         data = encode_tile(tile, tree.operators)
         again = _decode(tree, data)
-        assert again.keys == tile.keys
+        assert [str(k.to_pylist()) for k in again.keys] == [str(k.to_pylist()) for k in tile.keys]
         assert again.counts.tolist() == tile.counts.tolist()
         assert again.at.tolist() == tile.at.tolist()
         assert [m.tolist() for m in again.marks] == [m.tolist() for m in tile.marks]

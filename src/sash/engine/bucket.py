@@ -19,6 +19,7 @@ from ..query.plan import Plan
 from ..windows import Sliding
 from ..windows.sliding import LATEST
 from .batch import in_time, only_changes
+from .before import drop_closed, keep_closed, same_as_closed
 from .keys import by_group, key_codes
 from .passes import Pass, Windows
 from .revisions import Revisions
@@ -39,6 +40,7 @@ class Mark:
     given: int | None = None  # live: the last window that was given
     kept_from: int | None = None  # the first slice that is in the state
     revised: list[int] = field(default_factory=list)  # live: tiles with numbers of revisions
+    put_aside: int | None = None  # changes: the closed window whose values were put aside
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -117,7 +119,8 @@ class Bucket:
     ) -> Outcome:
         """Move the watermark to where earlier batches have brought it, give what closes by it; then
         take in a batch.  `mark` is changed in place."""
-        mark.watermark = _later(mark.watermark, watermark)
+        if watermark is not None:
+            mark.watermark = _later(mark.watermark, min(watermark, LATEST))
         tiles = Tiles(self.tree, store)
         outcome = Outcome([], _NOT_LATE, 0)
         self._close(mark, tiles, outcome)
@@ -136,24 +139,34 @@ class Bucket:
         if mark.watermark is None or mark.next is None or mark.kept_from is None:
             return
         last = self._last_by(mark.watermark)
-        if last < mark.next:
+        if last < mark.next or mark.stream_time is None:
             return
         first = mark.next if mark.given is None else max(mark.next, mark.given + w.every)
+        until = min(last, w.last_of(mark.stream_time))  # those after it hold nothing
         before, position = mark.kept_from, self._needed_after(mark, last)
         visit = Visit(self.tree, tiles, mark.tops)
-        if first <= last:
-            asked = first - w.every if self._changes else first
-            reach = visit.reach(asked, last)
+        # what the first is compared with
+        prior = self._changes and mark.put_aside != first - w.every
+        if first <= until:
+            asked = first - w.every if prior else first
+            reach = visit.reach(asked, until)
         visit.reach_old(before, position)
         visit.number()
-        if first <= last:
+        if first <= until:
             count = len(visit.keys[0]) if visit.keys else 1
-            windows = visit.windows(reach, np.full(count, asked), np.full(count, last))
+            windows = visit.windows(reach, np.full(count, asked), np.full(count, until))
             if self._changes:
                 windows = only_changes(windows)
-                windows = windows.where(windows.starts >= first)
+                keep = windows.starts >= first
+                if not prior:
+                    rows = np.flatnonzero(windows.starts == first)
+                    keep[rows] = ~same_as_closed(tiles.store, visit.keys, windows, rows)
+                windows = windows.where(keep)
             revisions = np.zeros(len(windows.starts), dtype=np.int64) if self.live else None
             outcome.given.append(Given(visit.keys, windows, revisions))
+        if mark.put_aside is not None:
+            drop_closed(tiles.store)
+            mark.put_aside = None
         visit.forget(before, position)
         visit.save()
         if self._revisions is not None:
@@ -173,7 +186,8 @@ class Bucket:
         # the window before is what the next is compared with
         needed = closed if self._changes else closed + w.every
         position = self.tree.positions.first(needed)
-        if mark.stream_time is not None and needed > w.last_of(mark.stream_time):
+        assert mark.stream_time is not None
+        if needed > w.last_of(mark.stream_time):
             position = self.tree.end_of(position)  # nothing is left: drop all
         return position
 
@@ -181,6 +195,8 @@ class Bucket:
         """Take in slices; live, give the windows that the stream has passed, and those given
         before that are changed."""
         w = self._window
+        if self._changes:
+            self._put_aside(mark, tiles, int(slices.starts.min()))
         oldest = w.first_of(int(slices.starts.min()))
         if mark.watermark is not None:  # no window that is closed
             oldest = max(oldest, self._last_by(mark.watermark) + w.every)
@@ -195,6 +211,20 @@ class Bucket:
             visit.number()
         visit.save()
         mark.tops = sorted(visit.tops)
+
+    def _put_aside(self, mark: Mark, tiles: Tiles, oldest: int) -> None:
+        """Keep the last closed window as it is, if what comes would change it."""
+        if mark.watermark is None:
+            return
+        closed = self._last_by(mark.watermark)
+        if mark.put_aside == closed or oldest >= closed + self._window.size:
+            return
+        visit = Visit(self.tree, tiles, mark.tops)
+        reach = visit.reach(closed, closed)
+        visit.number()
+        only = np.full(len(visit.keys[0]) if visit.keys else 1, closed)
+        keep_closed(tiles.store, visit.keys, visit.windows(reach, only, only))
+        mark.put_aside = closed
 
     # rows in
 

@@ -49,7 +49,7 @@ class Tiles:
 
     def __init__(self, tree: TileTree, store: Store) -> None:
         self._tree = tree
-        self._store = store
+        self.store = store
         self._tiles: dict[tuple[int, int], Tile | None] = {}
         self._changed: set[tuple[int, int]] = set()
 
@@ -57,7 +57,7 @@ class Tiles:
         """A tile, if there is one."""
         at = (level, number)
         if at not in self._tiles:
-            data = self._store.get(level, number)
+            data = self.store.get(level, number)
             self._tiles[at] = None if data is None else self._tree.decode(data, level)
         return self._tiles[at]
 
@@ -71,9 +71,9 @@ class Tiles:
         for level, number in sorted(self._changed):
             tile = self._tiles[level, number]
             if tile is None:
-                self._store.drop(level, number)
+                self.store.drop(level, number)
             else:
-                self._store.put(level, number, self._tree.encode(tile, level))
+                self.store.put(level, number, self._tree.encode(tile, level))
 
 
 @dataclass
@@ -417,12 +417,23 @@ class Visit:
     def save(self) -> None:
         """Write the tiles that changed."""
         for number, level in enumerate(self._levels):
-            for tile in sorted(level.changed):
-                self._save(number, level, tile)
+            changed = np.array(sorted(level.changed), dtype=np.int64)
+            above = level.units >> BITS
+            at = np.flatnonzero(np.isin(above, changed))
+            sort = [above, level.codes, level.units, *level.marks]
+            order = at[np.lexsort([column[at] for column in reversed(sort)])]
+            first = np.searchsorted(above[order], changed).tolist()
+            for tile, start, end in zip(changed.tolist(), first, [*first[1:], len(order)]):
+                self._save(number, tile, order[start:end])
 
-    def _save(self, number: int, level: _Level, tile: int) -> None:
-        at = level.in_order()
-        at = at[level.units[at] >> BITS == tile]
+    def _save(self, number: int, tile: int, at: Array) -> None:
+        """Write a tile that has these entries."""
+        if not len(at):
+            self._store.put(number, tile, None)
+            if number == LEVELS - 1:
+                self.tops.discard(tile)
+            return
+        level = self._levels[number]
         codes, first = np.unique(level.codes[at], return_index=True)
         counts = np.diff(np.append(first, len(at)))
         keys = [k.take(pa.array(codes)) for k in self.keys]
