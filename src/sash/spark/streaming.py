@@ -7,10 +7,12 @@ The results are new facts, so the output mode is append, also for revisions of a
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from ..engine.tables import tie_numbers
 from ..kernels.core import encoder
 from ..query.plan import Plan
 from .batch import bucket_of, quoted, result_fields
@@ -59,6 +61,8 @@ def _check(df: DataFrame, plan: Plan) -> None:
     for group in plan.groups:
         if group.operator.shape == "object":
             encoder(group.operator)  # refuses partials that cannot leave the process
+    if query.tie is not None and not all(g.operator.commutative for g in plan.groups):
+        tie_numbers(pa.array([], plan.schema.field(query.tie).type))  # refuses what has no number
 
 
 def _travelling(
@@ -127,8 +131,8 @@ def _figures() -> list[Column]:
     def figure(name: str) -> Column:
         return F.get_json_object(F.col("figures"), f"$.{name}").cast("long")
 
-    sums = ["rows_in", "rows_counted", "rows_late", "corrections", "rows_out", "open_windows"]
-    sums += ["state_records", "state_bytes"]
+    sums = ["rows_in", "rows_counted", "rows_late", "rows_partly_late", "corrections", "rows_out"]
+    sums += ["open_windows", "state_records", "state_bytes"]
     made = [F.sum(figure(name)).alias(name) for name in sums]
     made.append(F.max(figure("watermark")).alias("watermark"))
     return made
