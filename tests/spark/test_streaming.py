@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ast
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +162,7 @@ def test_live_and_its_sink(files: Stream, tmp_path: Path) -> None:
     cut = [*batches(table, seed=3, least=30, most=50), last_one(table)]
     files.write(*cut)
     order = {"all": sash.collect("s"), "who": sash.arg_max("i", "n"), "first": sash.first("x")}
-    q = query(select={**order, "times": sash.collect("w")}, tie="n")
+    q = query(select=order, tie="n")
     out = sash.spark.aggregate(files.read("30 seconds"), q, mode="live", late=True, buckets=3)
     kept, late = str(tmp_path / "kept"), str(tmp_path / "late")
     write = sash.spark.upsert(kept, late=late)
@@ -188,16 +190,18 @@ def test_live_and_its_sink(files: Stream, tmp_path: Path) -> None:
 def test_equal_to_native_with_a_stateful_operator_after_it(files: Stream) -> None:
     """The same stream through window() in append mode; then results are counted by hours."""
     table = events("disorder", 120)
-    naive = table["t"].cast(pa.int64()).cast(pa.timestamp("us"))
-    table = table.set_column(0, "t", naive)
-    end = last_one(table).set_column(0, "t", pa.array([START + 10**6 * SECOND], pa.timestamp("us")))
-    files.write(table.slice(0, 60), table.slice(60), end)
-    q = query(by=["k", "f"], select={"n": sash.count(), "top": sash.max("x")})
-    source = files.read("60 seconds")
-    assert dict(source.dtypes)["t"] == "timestamp_ntz"
+    files.write(table.slice(0, 60), table.slice(60), last_one(table))
+    keys = ["k", "f", "day", "w", "ntz", "all"]
+    q = query(by=keys, select={"n": sash.count(), "top": sash.max("x")})
+    source = (
+        files.read("60 seconds")
+        .withColumn("day", F.date_add(F.lit("2024-03-10").cast("date"), F.col("n").cast("int") % 3))
+        .withColumn("ntz", F.col("w").cast("timestamp_ntz"))
+        .withColumn("all", F.struct("w", "day", "s"))
+    )
     ours = sash.spark.aggregate(source, q, buckets=4)
     window = F.window("t", "10 seconds", "2 seconds")
-    native = source.groupBy("k", "f", window).agg(F.count("*").alias("n"), F.max("x").alias("top"))
+    native = source.groupBy(*keys, window).agg(F.count("*").alias("n"), F.max("x").alias("top"))
 
     got: dict[str, list[Any]] = {"ours": [], "native": [], "counted": []}
 
@@ -242,13 +246,12 @@ def test_a_poison_row_does_not_stop_the_stream(files: Stream) -> None:
 
 
 def test_only_changes_and_an_operator_of_ones_own(files: Stream) -> None:
-    clamped = sash.operator(
-        identity=0.0, lift=lambda x: x, combine=lambda a, b: min(a + b, 20.0), name="clamped"
-    )
+    xor = sash.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a ^ b, name="xor")
     table = events("disorder", 90, plain=True)
+    table = table.append_column("b1", table["b"].cast(pa.int64()))
     cut = [table.slice(0, 50), table.slice(50), last_one(table)]
     files.write(*cut)
-    q = query(select={"own": sash.aggregate(clamped, "x")}, emit="changes", by=[], tie="n")
+    q = query(select={"own": sash.aggregate(xor, "b1")}, emit="changes", by=[], tie="n")
     given, _ = files.run(sash.spark.aggregate(files.read("60 seconds"), q, buckets=2))
     right, _ = replay(q, cut, "60 seconds")
     right = [row for row in right if row["window_end"] < START + 9 * 10**5 * SECOND]
@@ -280,7 +283,7 @@ def test_state_of_something_else_is_refused(files: Stream) -> None:
 def test_what_is_wrong_is_said_before_a_stream_starts(files: Stream, tmp_path: Path) -> None:
     files.write(events("disorder", 10))
     df = files.read()
-    schema = df.schema
+    schema = files.spark.read.parquet(str(tmp_path / "in")).schema
     source = files.spark.readStream.schema(schema).parquet(str(tmp_path / "in"))
     with pytest.raises(ValueError, match=r"needs a watermark.*df.withWatermark\('t', '10 minutes'"):
         sash.spark.aggregate(source, query())
@@ -293,9 +296,9 @@ def test_what_is_wrong_is_said_before_a_stream_starts(files: Stream, tmp_path: P
     with pytest.raises(ValueError, match="use mode='final'"):
         sash.spark.aggregate(df, query(emit="changes"), mode="live")
     own = sash.operator(identity=(), lift=lambda s: (s,), combine=lambda a, b: a + b, name="own")
+    objects = query(select={"x": sash.aggregate(own, "s", returns=pa.list_(pa.string()))})
     with pytest.raises(TypeError, match="without encode and decode"):
-        select = {"x": sash.aggregate(own, "s", returns=pa.list_(pa.string()))}
-        sash.spark.aggregate(df, query(select=select))
+        sash.spark.aggregate(df, objects)
     with pytest.raises(ValueError, match="has no column 'late'"):
         sash.spark.split(sash.spark.aggregate(df, query()))
 
@@ -316,3 +319,59 @@ def test_nothing_of_the_jvm_is_touched() -> None:
         for node in ast.walk(ast.parse(file.read_text())):
             name = getattr(node, "attr", getattr(node, "id", ""))
             assert name not in ("_jvm", "_jdf", "_jsc", "_sc", "sparkContext", "rdd"), file
+
+
+CONNECT = """
+import sys
+import sash, sash.spark
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+spark.conf.set("spark.sql.shuffle.partitions", "2")
+spark.conf.set(
+    "spark.sql.streaming.stateStore.providerClass",
+    "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+)
+place = sys.argv[1]
+q = sash.Query(
+    time="t", by=["k"], window=sash.sliding("10 seconds", "2 seconds"), select={"n": sash.count()}
+)
+table = spark.read.parquet(place + "/in")
+rows = sash.spark.aggregate(table, q)
+assert "connect" in type(rows).__module__
+closed = rows.where("window.end < timestamp_seconds(1700900000)")
+source = spark.readStream.schema(table.schema).option("maxFilesPerTrigger", 1)
+df = source.parquet(place + "/in").withWatermark("t", "60 seconds")
+out = sash.spark.aggregate(df, q, buckets=2)
+query = (
+    out.writeStream.format("parquet").option("path", place + "/out")
+    .option("checkpointLocation", place + "/checkpoint").trigger(availableNow=True).start()
+)
+query.awaitTermination()
+got = spark.read.parquet(place + "/out").drop("event_time")
+right = {tuple(map(str, r)) for r in closed.collect()}
+assert {tuple(map(str, r)) for r in got.collect()} == right
+assert len(right) > 50
+print("the same", len(right), "rows")
+"""
+
+
+def test_on_spark_connect(files: Stream, tmp_path: Path) -> None:
+    """A server of its own, in a process of its own."""
+    for package in ("grpc", "grpc_status", "zstandard", "google.rpc"):
+        pytest.importorskip(package)
+    table = events("disorder", 80)
+    files.write(table, last_one(table))
+    (tmp_path / "connect.py").write_text(CONNECT)
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    environment.pop("PYSPARK_GATEWAY_PORT", None)
+    run = subprocess.run(
+        [sys.executable, str(tmp_path / "connect.py"), str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr[-5000:]
+    assert "the same" in run.stdout

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
+from ..query.query import Query
 from ..windows import Sliding
 from ..windows.sliding import LATEST
 from .batch import in_time, only_changes
@@ -26,7 +27,7 @@ from .revisions import Revisions
 from .tables import flat, tie_numbers, times_of
 from .tile_tree import Slices, Store, Tiles, TileTree, Visit
 
-__all__ = ["Bucket", "Fixes", "Given", "Late", "Mark", "Outcome"]
+__all__ = ["Bucket", "Fixes", "Given", "Late", "Mark", "Outcome", "check_mode"]
 
 
 @dataclass
@@ -107,11 +108,7 @@ class Bucket:
             else self.tree.passes
         )
         self._changes = plan.query.emit == "changes"
-        if self.live and self._changes:
-            raise ValueError(
-                "emit='changes' compares a window with the one before it, and in live mode both "
-                "may still change; use mode='final'"
-            )
+        check_mode(plan.query, mode)
         self._revisions = Revisions(plan) if self.live else None
 
     def process(
@@ -345,6 +342,15 @@ class Bucket:
             return None
         assert mark.next is not None
         return mark.next + self._window.size
+
+
+def check_mode(query: Query, mode: str) -> None:
+    """Refuse what a mode cannot do."""
+    if mode == "live" and query.emit == "changes":
+        raise ValueError(
+            "emit='changes' compares a window with the one before it, and in live mode both "
+            "may still change; use mode='final'"
+        )
 
 
 @dataclass

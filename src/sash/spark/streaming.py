@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from ..engine.bucket import check_mode
 from ..engine.tables import tie_numbers
 from ..kernels.core import encoder
 from ..query.plan import Plan
@@ -29,7 +30,7 @@ def aggregate_stream(
 ) -> DataFrame:
     """The results over a stream, and with `late` the rows that missed windows."""
     query, schema = plan.query, df.schema
-    _check(df, plan)
+    _check(df, plan, mode)
     columns = df.columns if query.where is not None else list(query.columns)
     rows = df.select(*[quoted(c) for c in columns], bucket_of(query, schema, buckets).alias(BUCKET))
     packed = rows.mapInArrow(
@@ -51,8 +52,9 @@ def aggregate_stream(
     return out.select(*_columns(plan, schema, result, mode=mode, late=late))
 
 
-def _check(df: DataFrame, plan: Plan) -> None:
+def _check(df: DataFrame, plan: Plan, mode: str) -> None:
     query = plan.query
+    check_mode(query, mode)
     if "spark.watermarkDelayMs" not in df.schema[query.time].metadata:
         raise ValueError(
             f"a stream needs a watermark, which says how late events may be: call "
