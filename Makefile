@@ -18,11 +18,12 @@ GET_PYTHON := apt-get install python3 python3-venv, brew install python, or make
 TEST_ENV = SASH_CACHE_DIR="$(abspath $(VENV))/sash-kernels"
 PYTEST = $(TEST_ENV) $(BIN)/python -m pytest
 PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels tests/engine)
+SPARK_TESTS = $(wildcard tests/spark tests/faults)
 
 # The stages of `test` run in the order they are written, whatever -j says.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo tour test lint unit plain bench bench-spark java clean
+.PHONY: help demo tour test test-faults lint unit plain spark bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
@@ -36,8 +37,12 @@ demo: $(STAMPS)/demo java ## a month of real flights on Spark, out of order, bes
 tour: $(STAMPS)/core ## the aggregators at work, without Spark
 	@$(BIN)/python examples/aggregators.py
 
-test: lint unit plain ## lint, then all tests, then the kernels again with the JIT off
+test: lint unit plain spark ## lint, then all tests, the kernels again with the JIT off, and Spark
 	@echo "==> all stages passed"
+
+test-faults: $(STAMPS)/test java ## drivers and executors killed in the middle of streams (minutes)
+	@echo "==> pytest, with processes that die"
+	@SASH_FAULTS=1 $(PYTEST) tests/faults $(ARGS)
 
 lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 	@echo "==> ruff check"
@@ -51,7 +56,7 @@ lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 
 unit: $(STAMPS)/test ## the tests and doctests (ARGS="-k daba" for some; WORKERS=2)
 	@echo "==> pytest, $(WORKERS) workers (the first run also compiles the kernels)"
-	@$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(ARGS)
 
 plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that checks its bounds
 	@echo "==> pytest with the JIT off"
@@ -60,6 +65,10 @@ plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that che
 	else \
 		SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal $(PLAIN_TESTS) $(ARGS); \
 	fi
+
+spark: $(STAMPS)/test java ## the tests on Spark, with one session for all
+	@echo "==> pytest on Spark"
+	@$(PYTEST) $(SPARK_TESTS) $(ARGS)
 
 bench: $(STAMPS)/bench ## speed against other libraries (ARGS=--quick for small sizes)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -16,15 +16,18 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
+from ..query.query import Query
 from ..windows import Sliding
+from ..windows.sliding import LATEST
 from .batch import in_time, only_changes
+from .before import drop_closed, keep_closed, same_as_closed
 from .keys import by_group, key_codes
 from .passes import Pass, Windows
 from .revisions import Revisions
 from .tables import flat, tie_numbers, times_of
 from .tile_tree import Slices, Store, Tiles, TileTree, Visit
 
-__all__ = ["Bucket", "Fixes", "Given", "Late", "Mark", "Outcome"]
+__all__ = ["Bucket", "Fixes", "Given", "Late", "Mark", "Outcome", "check_mode"]
 
 
 @dataclass
@@ -38,6 +41,7 @@ class Mark:
     given: int | None = None  # live: the last window that was given
     kept_from: int | None = None  # the first slice that is in the state
     revised: list[int] = field(default_factory=list)  # live: tiles with numbers of revisions
+    put_aside: int | None = None  # changes: the closed window whose values were put aside
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -49,11 +53,13 @@ class Mark:
 
 @dataclass
 class Late:
-    """Rows that missed windows, or could not be used: where they are in the batch, why, and the
-    starts of the first and last window missed (the same number twice where none could be told)."""
+    """Rows that missed windows, or could not be used: where they are in the batch, why, whether
+    they are in no window at all, and the starts of the first and last window missed (the last
+    before the first where none can be told)."""
 
     rows: Array
     reasons: list[str]
+    lost: Array
     first: Array
     last: Array
 
@@ -80,7 +86,11 @@ class Outcome:
 
 
 _NONE = np.empty(0, dtype=np.int64)
-_NOT_LATE = Late(_NONE, [], _NONE, _NONE)
+_NOT_LATE = Late(_NONE, [], _NONE.astype(bool), _NONE, _NONE)
+
+_UNUSABLE = "its time is null or out of range"
+_CLOSED = "its windows were closed"
+_SOME_CLOSED = "some of its windows were closed"
 
 
 class Bucket:
@@ -98,11 +108,7 @@ class Bucket:
             else self.tree.passes
         )
         self._changes = plan.query.emit == "changes"
-        if self.live and self._changes:
-            raise ValueError(
-                "emit='changes' compares a window with the one before it, and in live mode both "
-                "may still change; use mode='final'"
-            )
+        check_mode(plan.query, mode)
         self._revisions = Revisions(plan) if self.live else None
 
     def process(
@@ -110,7 +116,8 @@ class Bucket:
     ) -> Outcome:
         """Move the watermark to where earlier batches have brought it, give what closes by it; then
         take in a batch.  `mark` is changed in place."""
-        mark.watermark = _later(mark.watermark, watermark)
+        if watermark is not None:
+            mark.watermark = _later(mark.watermark, min(watermark, LATEST))
         tiles = Tiles(self.tree, store)
         outcome = Outcome([], _NOT_LATE, 0)
         self._close(mark, tiles, outcome)
@@ -129,24 +136,34 @@ class Bucket:
         if mark.watermark is None or mark.next is None or mark.kept_from is None:
             return
         last = self._last_by(mark.watermark)
-        if last < mark.next:
+        if last < mark.next or mark.stream_time is None:
             return
         first = mark.next if mark.given is None else max(mark.next, mark.given + w.every)
+        until = min(last, w.last_of(mark.stream_time))  # those after it hold nothing
         before, position = mark.kept_from, self._needed_after(mark, last)
         visit = Visit(self.tree, tiles, mark.tops)
-        if first <= last:
-            asked = first - w.every if self._changes else first
-            visit.reach(asked, last)
+        # what the first is compared with
+        prior = self._changes and mark.put_aside != first - w.every
+        if first <= until:
+            asked = first - w.every if prior else first
+            reach = visit.reach(asked, until)
         visit.reach_old(before, position)
         visit.number()
-        if first <= last:
+        if first <= until:
             count = len(visit.keys[0]) if visit.keys else 1
-            windows = visit.windows(np.full(count, asked), np.full(count, last))
+            windows = visit.windows(reach, np.full(count, asked), np.full(count, until))
             if self._changes:
                 windows = only_changes(windows)
-                windows = windows.where(windows.starts >= first)
+                keep = windows.starts >= first
+                if not prior:
+                    rows = np.flatnonzero(windows.starts == first)
+                    keep[rows] = ~same_as_closed(tiles.store, visit.keys, windows, rows)
+                windows = windows.where(keep)
             revisions = np.zeros(len(windows.starts), dtype=np.int64) if self.live else None
             outcome.given.append(Given(visit.keys, windows, revisions))
+        if mark.put_aside is not None:
+            drop_closed(tiles.store)
+            mark.put_aside = None
         visit.forget(before, position)
         visit.save()
         if self._revisions is not None:
@@ -166,7 +183,8 @@ class Bucket:
         # the window before is what the next is compared with
         needed = closed if self._changes else closed + w.every
         position = self.tree.positions.first(needed)
-        if mark.stream_time is not None and needed > w.last_of(mark.stream_time):
+        assert mark.stream_time is not None
+        if needed > w.last_of(mark.stream_time):
             position = self.tree.end_of(position)  # nothing is left: drop all
         return position
 
@@ -174,6 +192,8 @@ class Bucket:
         """Take in slices; live, give the windows that the stream has passed, and those given
         before that are changed."""
         w = self._window
+        if self._changes:
+            self._put_aside(mark, tiles, int(slices.starts.min()))
         oldest = w.first_of(int(slices.starts.min()))
         if mark.watermark is not None:  # no window that is closed
             oldest = max(oldest, self._last_by(mark.watermark) + w.every)
@@ -182,25 +202,26 @@ class Bucket:
         mark.next = min(mark.next, oldest)
         mark.kept_from = min(mark.kept_from, self.tree.positions.first(mark.next))
         visit = Visit(self.tree, tiles, mark.tops, slices)
-        if not self.live:
-            visit.number()
+        if self.live:
+            self._give(visit, mark, tiles, slices, outcome)
         else:
-            assert mark.stream_time is not None
-            last = self._last_by(mark.stream_time)
-            given = mark.given if mark.given is not None else mark.next - w.every
-            fixes = self._fixes(slices, mark.next, given)
-            first = max(mark.next, given + w.every)
-            if fixes is not None:
-                first, last = min(first, int(fixes.firsts.min())), max(last, given)
-            if first <= last:
-                visit.reach(first, last)
-                visit.number()
-                self._give(visit, mark, tiles, outcome, (given, last), fixes)
-            else:
-                visit.number()
-            mark.given = max(given, last)
+            visit.number()
         visit.save()
         mark.tops = sorted(visit.tops)
+
+    def _put_aside(self, mark: Mark, tiles: Tiles, oldest: int) -> None:
+        """Keep the last closed window as it is, if what comes would change it."""
+        if mark.watermark is None:
+            return
+        closed = self._last_by(mark.watermark)
+        if mark.put_aside == closed or oldest >= closed + self._window.size:
+            return
+        visit = Visit(self.tree, tiles, mark.tops)
+        reach = visit.reach(closed, closed)
+        visit.number()
+        only = np.full(len(visit.keys[0]) if visit.keys else 1, closed)
+        keep_closed(tiles.store, visit.keys, visit.windows(reach, only, only))
+        mark.put_aside = closed
 
     # rows in
 
@@ -215,16 +236,16 @@ class Bucket:
         late_rows = np.flatnonzero(missed | bad)
         # the last window that ends by the watermark
         end = closed - (closed - w.offset) % w.every
+        lost = gone | bad
+        why = np.where(bad, _UNUSABLE, np.where(gone, _CLOSED, _SOME_CLOSED))
         late = Late(
             late_rows,
-            [
-                "its time is null or out of range" if b else "its windows were closed"
-                for b in bad[late_rows].tolist()
-            ],
+            why[late_rows].tolist(),
+            lost[late_rows],
             np.where(bad, 0, first)[late_rows],
-            np.where(bad, 0, np.minimum(last, end))[late_rows],
+            np.where(bad, -1, np.minimum(last, end))[late_rows],
         )
-        use = ~(gone | bad)
+        use = ~lost
         if not use.all():
             batch, times = batch.filter(pa.array(use)), times[use]
         rows = int(use.sum())
@@ -262,36 +283,50 @@ class Bucket:
 
     # windows out
 
-    def _fixes(self, slices: Slices, next_: int, given: int) -> Fixes | None:
-        """The windows given before that slices change."""
+    def _give(
+        self, visit: Visit, mark: Mark, tiles: Tiles, slices: Slices, outcome: Outcome
+    ) -> None:
+        """Give the windows that the stream has passed, and those given before that are changed."""
+        assert self._revisions is not None
+        assert mark.stream_time is not None
+        assert mark.next is not None
+        w = self._window
+        given = mark.given if mark.given is not None else mark.next - w.every
+        first, last = max(mark.next, given + w.every), self._last_by(mark.stream_time)
+        stretches = self._fixes(slices, mark.next, given)
+        reaches = [visit.reach(int(f.firsts.min()), int(f.lasts.max())) for f in stretches]
+        new = visit.reach(first, last) if first <= last else None
+        visit.number()
+        count = len(visit.keys[0]) if visit.keys else 1
+        for fixes, reach in zip(stretches, reaches, strict=True):
+            codes = visit.code_of(fixes.codes)
+            begin, end = np.full(count, LATEST), np.full(count, -LATEST)
+            np.minimum.at(begin, codes, fixes.firsts)
+            np.maximum.at(end, codes, fixes.lasts)
+            windows = visit.windows(reach, begin, end)
+            windows, revisions = self._revisions.number(mark, visit, tiles, windows, fixes)
+            outcome.corrections += len(revisions)
+            outcome.given.append(Given(visit.keys, windows, revisions))
+        if new is not None:
+            windows = visit.windows(new, np.full(count, first), np.full(count, last))
+            revisions = np.zeros(len(windows.starts), dtype=np.int64)
+            outcome.given.append(Given(visit.keys, windows, revisions))
+        mark.given = max(given, last)
+
+    def _fixes(self, slices: Slices, next_: int, given: int) -> list[Fixes]:
+        """The windows given before that slices change, in stretches that have more than a window
+        between them: what lies there is not read."""
         w, at = self._window, slices.starts
         last = at - (at - w.offset) % w.every
         first = last - (last + w.size - at - 1) // w.every * w.every
         first, last = np.maximum(first, next_), np.minimum(last, given)
-        wrong = first <= last
-        return Fixes(slices.codes[wrong], first[wrong], last[wrong]) if wrong.any() else None
-
-    def _give(
-        self,
-        visit: Visit,
-        mark: Mark,
-        tiles: Tiles,
-        outcome: Outcome,
-        span: tuple[int, int],
-        fixes: Fixes | None,
-    ) -> None:
-        assert self._revisions is not None
-        given, last = span
-        count = len(visit.keys[0]) if visit.keys else 1
-        begin = np.full(count, given + self._window.every)
-        if fixes is not None:
-            np.minimum.at(begin, visit.code_of(fixes.codes), fixes.firsts)
-        windows = visit.windows(begin, np.full(count, last))
-        windows, revisions, corrected = self._revisions.number(
-            mark, visit, tiles, windows, given, fixes
-        )
-        outcome.corrections += corrected
-        outcome.given.append(Given(visit.keys, windows, revisions))
+        wrong = np.flatnonzero(first <= last)
+        if not len(wrong):
+            return []
+        wrong = wrong[np.argsort(first[wrong], kind="stable")]
+        reached = np.maximum.accumulate(last[wrong])
+        cuts = np.flatnonzero(first[wrong][1:] > reached[:-1] + w.size) + 1
+        return [Fixes(slices.codes[s], first[s], last[s]) for s in np.split(wrong, cuts)]
 
     def _open(self, mark: Mark) -> int:
         """How many windows hold something and are not closed (for a key that has it all)."""
@@ -307,6 +342,15 @@ class Bucket:
             return None
         assert mark.next is not None
         return mark.next + self._window.size
+
+
+def check_mode(query: Query, mode: str) -> None:
+    """Refuse what a mode cannot do."""
+    if mode == "live" and query.emit == "changes":
+        raise ValueError(
+            "emit='changes' compares a window with the one before it, and in live mode both "
+            "may still change; use mode='final'"
+        )
 
 
 @dataclass

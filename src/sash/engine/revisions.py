@@ -28,35 +28,28 @@ class Revisions:
         self._window = plan.query.window
 
     def number(
-        self, mark: Any, visit: Any, store: Any, windows: Windows, given: int, fixes: Any
-    ) -> tuple[Windows, Array, int]:
-        """Of the windows computed, those to give: new ones, and given ones that were changed; the
-        revision of each, and how many were given before."""
-        if fixes is None:
-            new = windows.where(windows.starts > given)
-            return new, np.zeros(len(new.groups), dtype=np.int64), 0
-        changed = self._changed(windows, visit.code_of(fixes.codes), fixes)
-        windows = windows.where(changed | (windows.starts > given))
-        old = windows.starts <= given
-        revisions = np.zeros(len(windows.groups), dtype=np.int64)
-        revisions[old] = self._count(
-            mark, visit.keys, store, windows.groups[old], windows.starts[old]
-        )
-        return windows, revisions, int(old.sum())
+        self, mark: Any, visit: Any, store: Any, windows: Windows, fixes: Any
+    ) -> tuple[Windows, Array]:
+        """Of windows that were given before, those that are changed, and the revision of each."""
+        windows = windows.where(self._changed(windows, visit.code_of(fixes.codes), fixes))
+        return windows, self._count(mark, visit.keys, store, windows.groups, windows.starts)
 
     def _changed(self, windows: Windows, codes: Array, fixes: Any) -> Array:
         """Which windows are in one of their key's ranges."""
-        every, base = self._window.every, int(fixes.firsts.min())
-        width = (int(fixes.lasts.max()) - base) // every + 1
-        keys, at = np.unique(codes, return_inverse=True)
-        edges = np.zeros((len(keys), width + 1), dtype=np.int64)
-        np.add.at(edges, (at, (fixes.firsts - base) // every), 1)
-        np.add.at(edges, (at, (fixes.lasts - base) // every + 1), -1)
-        inside = np.cumsum(edges, axis=1) > 0  # and beyond the last, where none is
-        key = np.searchsorted(keys, windows.groups).clip(max=len(keys) - 1)
-        place = (windows.starts - base) // every
-        changed: Array = (keys[key] == windows.groups) & (place >= 0) & (place < width)
-        changed &= inside[key, place.clip(0, width)]
+        order = np.lexsort((fixes.firsts, codes))
+        codes, firsts, lasts = codes[order], fixes.firsts[order], fixes.lasts[order]
+        starts = np.unique(np.concatenate([firsts, lasts, windows.starts]))
+
+        def place(keys: Array, at: Array) -> Array:
+            """Pairs of a key and a window as numbers in the same order."""
+            made: Array = keys.astype(np.int64) * len(starts) + np.searchsorted(starts, at)
+            return made
+
+        wanted = place(windows.groups, windows.starts)
+        # how far the ranges that begin up to here reach; one of another key reaches no window
+        reach = np.maximum.accumulate(place(codes, lasts))
+        found = np.searchsorted(place(codes, firsts), wanted, side="right") - 1
+        changed: Array = (found >= 0) & (reach[found] >= wanted)
         return changed
 
     def _count(

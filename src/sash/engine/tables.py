@@ -124,6 +124,7 @@ def tie_numbers(column: pa.Array) -> Array:
     given = column.type
     if pa.types.is_floating(given):
         plain = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
+        plain[np.isnan(plain)] = np.nan  # whatever its sign
         bits = plain.view(np.int64)
         numbers: Array = bits ^ ((bits >> 63) & (2**63 - 1))
     elif pa.types.is_boolean(given) or pa.types.is_integer(given):

@@ -23,7 +23,7 @@ from .passes import Pass, Windows
 from .runs import Runs
 from .tiles import BITS, LEVELS, Positions, Tile, decode_tile, encode_tile
 
-__all__ = ["COUNT", "Slices", "Store", "TileTree", "Tiles", "Visit"]
+__all__ = ["COUNT", "Reach", "Slices", "Store", "TileTree", "Tiles", "Visit"]
 
 PLACES = (1 << BITS) - 1
 _NONE = np.empty(0, dtype=np.int64)
@@ -49,7 +49,7 @@ class Tiles:
 
     def __init__(self, tree: TileTree, store: Store) -> None:
         self._tree = tree
-        self._store = store
+        self.store = store
         self._tiles: dict[tuple[int, int], Tile | None] = {}
         self._changed: set[tuple[int, int]] = set()
 
@@ -57,7 +57,7 @@ class Tiles:
         """A tile, if there is one."""
         at = (level, number)
         if at not in self._tiles:
-            data = self._store.get(level, number)
+            data = self.store.get(level, number)
             self._tiles[at] = None if data is None else self._tree.decode(data, level)
         return self._tiles[at]
 
@@ -71,9 +71,9 @@ class Tiles:
         for level, number in sorted(self._changed):
             tile = self._tiles[level, number]
             if tile is None:
-                self._store.drop(level, number)
+                self.store.drop(level, number)
             else:
-                self._store.put(level, number, self._tree.encode(tile, level))
+                self.store.put(level, number, self._tree.encode(tile, level))
 
 
 @dataclass
@@ -140,6 +140,27 @@ class _Level:
         return np.lexsort([*self.marks[::-1], self.units, self.codes])
 
 
+@dataclass(frozen=True)
+class Reach:
+    """The slices that windows from one to another need, and those that all of them hold."""
+
+    low: int
+    high: int
+    inner_low: int
+    inner_high: int
+
+    def touches(self, level: int, units: Any) -> Any:
+        """Whether units of a level have slices that some of the windows hold."""
+        shift = BITS * level
+        return ((units + 1 << shift) > self.low) & (units << shift <= self.high)
+
+    def inside(self, level: int, units: Any) -> Any:
+        """Whether units of a level lie between the edges of all windows."""
+        shift = BITS * level
+        last = (units + 1 << shift) - 1
+        return (units << shift >= self.inner_low) & (last <= self.inner_high)
+
+
 class Visit:
     """A batch's work on one tree.  `tops` are the numbers of its highest tiles."""
 
@@ -174,14 +195,13 @@ class Visit:
                     self._load(level, number)
             self._levels[level].changed = set(units.tolist())
 
-    def reach(self, first: int, last: int) -> None:
+    def reach(self, first: int, last: int) -> Reach:
         """Load what is needed for the windows that start from `first` to `last`."""
         where = self._tree.positions
-        self._low, self._high = where.first(first), where.last(last)
-        # these slices are in all of the windows
-        self._inner = (where.first(last), where.last(first))
+        reach = Reach(where.first(first), where.last(last), where.first(last), where.last(first))
         for number in sorted(self.tops):
-            self._reach(LEVELS - 1, number)
+            self._reach(reach, LEVELS - 1, number)
+        return reach
 
     def reach_old(self, before: int, position: int) -> None:
         """Load what says which tiles there are from one slice to another."""
@@ -198,9 +218,8 @@ class Visit:
         for child in sorted(below):
             self._reach_old(level - 1, child, before, position)
 
-    def _reach(self, level: int, number: int) -> None:
-        shift = BITS * (level + 1)
-        if number + 1 << shift <= self._low or number << shift > self._high:
+    def _reach(self, reach: Reach, level: int, number: int) -> None:
+        if not reach.touches(level + 1, number):
             return
         tile = self._load(level, number)
         if level == 0:
@@ -208,13 +227,8 @@ class Visit:
         below = set() if tile is None else set((np.unique(tile.at) + (number << BITS)).tolist())
         below |= {n for n in self._levels[level - 1].changed if n >> BITS == number}
         for child in sorted(below):
-            if not self._inside(level, child):
-                self._reach(level - 1, child)
-
-    def _inside(self, level: int, unit: Any) -> Any:
-        """Whether units of a level lie between the edges of all windows that were asked for."""
-        shift = BITS * level
-        return (unit << shift >= self._inner[0]) & ((unit + 1 << shift) - 1 <= self._inner[1])
+            if not reach.inside(level, child):
+                self._reach(reach, level - 1, child)
 
     # numbers for keys, and arrays
 
@@ -315,20 +329,21 @@ class Visit:
 
     # windows
 
-    def windows(self, first: Array, last: Array) -> Windows:
-        """The windows from first[key] to last[key] of all keys that hold something; the whole
-        range was given to `reach`.  Groups are keys."""
+    def windows(self, reach: Reach, first: Array, last: Array) -> Windows:
+        """The windows from first[key] to last[key], none if last is before first, of all keys that
+        hold something; the whole range was reached for.  Groups are keys."""
         codes, starts, ties, rows = [], [], [], []
         where = self._tree.positions
+        some = first <= last
         for number, level in enumerate(self._levels):
             shift = BITS * number
             units = level.units
-            wanted = ((units + 1 << shift) > self._low) & (units << shift <= self._high)
+            wanted = reach.touches(number, units) & some[level.codes]
             if number:
-                wanted &= self._inside(number, units)
+                wanted &= reach.inside(number, units)
             # below what is read as one from a higher tile
-            if number + 1 < LEVELS:
-                wanted &= ~self._covered(number, units)
+            for above in range(number + 1, LEVELS):
+                wanted &= ~reach.inside(above, units >> BITS * (above - number))
             at = np.flatnonzero(wanted)
             codes.append(level.codes[at])
             starts.append(level.marks[0][at] if level.marks else where.start(units[at] << shift))
@@ -352,13 +367,6 @@ class Visit:
                 found.values |= made.values
         assert found is not None
         return found
-
-    def _covered(self, level: int, units: Array) -> Array:
-        """Whether an entry is part of a unit of a higher level that is read instead."""
-        covered = np.zeros(len(units), dtype=bool)
-        for above in range(level + 1, LEVELS):
-            covered |= self._inside(above, units >> BITS * (above - level))
-        return covered
 
     # back to the store
 
@@ -409,12 +417,23 @@ class Visit:
     def save(self) -> None:
         """Write the tiles that changed."""
         for number, level in enumerate(self._levels):
-            for tile in sorted(level.changed):
-                self._save(number, level, tile)
+            changed = np.array(sorted(level.changed), dtype=np.int64)
+            above = level.units >> BITS
+            at = np.flatnonzero(np.isin(above, changed))
+            sort = [above, level.codes, level.units, *level.marks]
+            order = at[np.lexsort([column[at] for column in reversed(sort)])]
+            first = np.searchsorted(above[order], changed).tolist()
+            for tile, start, end in zip(changed.tolist(), first, [*first[1:], len(order)]):
+                self._save(number, tile, order[start:end])
 
-    def _save(self, number: int, level: _Level, tile: int) -> None:
-        at = level.in_order()
-        at = at[level.units[at] >> BITS == tile]
+    def _save(self, number: int, tile: int, at: Array) -> None:
+        """Write a tile that has these entries."""
+        if not len(at):
+            self._store.put(number, tile, None)
+            if number == LEVELS - 1:
+                self.tops.discard(tile)
+            return
+        level = self._levels[number]
         codes, first = np.unique(level.codes[at], return_index=True)
         counts = np.diff(np.append(first, len(at)))
         keys = [k.take(pa.array(codes)) for k in self.keys]

@@ -28,15 +28,25 @@ from ..kernels.core import decoder, encoder
 from ..operators.contract import Operator
 from ..windows import Sliding
 
-__all__ = ["BITS", "LEVELS", "Positions", "Tile", "decode_tile", "encode_tile"]
+__all__ = [
+    "BITS",
+    "LEVELS",
+    "Positions",
+    "Tile",
+    "decode_tile",
+    "encode_tile",
+    "open_sealed",
+    "seal",
+]
 
 BITS = 6  # 64 entries a key in each tile
 #: Three levels: 262,144 slices before a root has a second tile.
 LEVELS = 3
 
 _VERSION = 1
-_HEAD = struct.Struct("<4sBIII")  # magic, version, checksum, keys, entries
+_SEAL = struct.Struct("<4sBI")  # magic, version, checksum
 _MAGIC = b"sash"
+_COUNTS = struct.Struct("<II")  # keys, entries
 
 
 @dataclass(frozen=True)
@@ -95,9 +105,28 @@ class Tile:
     marks: list[Array] = field(default_factory=list)
 
 
+def seal(body: bytes) -> bytes:
+    """A record of the state, with a version and a checksum."""
+    return _SEAL.pack(_MAGIC, _VERSION, zlib.crc32(body)) + body
+
+
+def open_sealed(data: bytes) -> memoryview:
+    """What is in a record, or an error if it is not as it was written."""
+    if len(data) < _SEAL.size:
+        raise ValueError(f"a record of the state is damaged: it has {len(data)} bytes")
+    magic, version, checksum = _SEAL.unpack_from(data)
+    if magic != _MAGIC or version != _VERSION:
+        raise ValueError(f"this state is not of version {_VERSION}; it begins {data[:5]!r}")
+    body = memoryview(data)[_SEAL.size :]
+    if zlib.crc32(body) != checksum:
+        raise ValueError("a record of the state is damaged: its checksum is not right")
+    return body
+
+
 def encode_tile(tile: Tile, operators: list[Operator]) -> bytes:
-    """A tile as bytes, with a version and a checksum."""
-    parts = [tile.counts.astype("<u4").tobytes(), tile.at.astype("u1").tobytes()]
+    """A tile as bytes."""
+    parts = [_COUNTS.pack(len(tile.counts), len(tile.at))]
+    parts += [tile.counts.astype("<u4").tobytes(), tile.at.astype("u1").tobytes()]
     keys = b""
     if tile.keys:
         batch = pa.RecordBatch.from_arrays(tile.keys, names=[str(i) for i in range(len(tile.keys))])
@@ -112,9 +141,7 @@ def encode_tile(tile: Tile, operators: list[Operator]) -> bytes:
             encoded = [encode(p) for p in partials]
             sizes = np.array([len(e) for e in encoded], dtype="<u4").tobytes()
             parts.append(_sized(sizes + b"".join(encoded)))
-    body = b"".join(parts)
-    head = _HEAD.pack(_MAGIC, _VERSION, zlib.crc32(body), len(tile.counts), len(tile.at))
-    return head + body
+    return seal(b"".join(parts))
 
 
 def decode_tile(
@@ -126,14 +153,11 @@ def decode_tile(
 ) -> Tile:
     """A tile again, from its bytes; `widths` are the words a partial has, 0 for objects, and
     `marks` how many there are."""
-    magic, version, checksum, keys, entries = _HEAD.unpack_from(data)
-    if magic != _MAGIC or version != _VERSION:
-        raise ValueError(f"this state is not of version {_VERSION}; it begins {data[:5]!r}")
-    body = memoryview(data)[_HEAD.size :]
-    if zlib.crc32(body) != checksum:
-        raise ValueError("a record of the state is damaged: its checksum is not right")
-    counts = np.frombuffer(body[: 4 * keys], dtype="<u4").astype(np.int64)
-    at = 4 * keys
+    body = open_sealed(data)
+    keys, entries = _COUNTS.unpack_from(body)
+    at = _COUNTS.size
+    counts = np.frombuffer(body[at : at + 4 * keys], dtype="<u4").astype(np.int64)
+    at += 4 * keys
     places = np.frombuffer(body[at : at + entries], dtype="u1").astype(np.int64)
     at += entries
     raw, at = _take(body, at)

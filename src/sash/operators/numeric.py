@@ -58,11 +58,6 @@ def _numbers(name: str, types: tuple[str, ...]) -> None:
             raise TypeError(f"{name} takes numbers, not a column of {t}")
 
 
-def _float(x: Any) -> float:
-    """A number as a float; numba has no float of a bool, but of one times a bool."""
-    return float(x * 1)
-
-
 # count
 
 
@@ -128,11 +123,11 @@ def _int_mean(a: Any) -> float | None:
 
 
 def _float_lift(x: Any) -> float:
-    return _float(x) + 0.0
+    return float(x) + 0.0
 
 
 def _float_square(x: Any) -> float:
-    return _float(x) * _float(x)
+    return float(x) * float(x)
 
 
 def _float_sum(a: float) -> float | None:
@@ -213,7 +208,7 @@ def _sum_of_squares(types: tuple[str, ...]) -> Operator:
 
 
 def _float_pair(x: Any) -> Any:
-    return (1, _float(x))
+    return (1, float(x))
 
 
 def _mean(types: tuple[str, ...]) -> Operator:
@@ -265,7 +260,7 @@ def _pair_product(a: Any) -> Any:
 
 
 def _log_lift(x: Any) -> Any:
-    v = _float(x)
+    v = float(x)
     if v > 0.0:
         return (1, math.log(v))
     return (1, -math.inf if v == 0.0 else math.nan)
@@ -329,7 +324,7 @@ geometric_mean = _for_numbers(
 
 
 def _moments(x: Any) -> Any:
-    v = _float(x)
+    v = float(x)
     return (1, v + (v - v), v - v)  # of an infinity, all is NaN, in whatever order
 
 
@@ -389,7 +384,7 @@ population_stddev = _of_moments("population_stddev", _population_stddev)
 
 
 def _point(x: Any, y: Any) -> Any:
-    u, v = _float(x), _float(y)
+    u, v = float(x), float(y)
     return (1, u + (u - u), v + (v - v), u - u, (u - u) * (v - v), v - v)
 
 

@@ -32,14 +32,20 @@ def aggregate_batch(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     query, window = plan.query, plan.query.window
     length = stretch(window)
     schema = df.schema
-    time = micros(F.col(query.time), schema[query.time].dataType)
-    first, last = _stretches(time, window, length)
+    time = micros(quoted(query.time), schema[query.time].dataType)
+    # only changes: the first window of a stretch is compared with the last of the one before
+    after = window.every if query.emit == "changes" else 0
+    first, last = _stretches(time, window, length, after)
     names = df.columns if query.where is not None else list(query.columns)
-    at = F.explode(F.sequence(first, last)) if window.every < window.size else last
+    several = window.every < window.size or after
+    at = F.explode(F.sequence(first, last)) if several else last
+    # not every way through Spark takes names with dots
+    plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
     tagged = df.select(*[quoted(n) for n in names], at.alias(_STRETCH))
-    tagged = tagged.withColumn(_BUCKET, bucket_of(query, schema, buckets, F.col(_STRETCH)))
+    bucket = bucket_of(query, schema, buckets, F.col(_STRETCH)).alias(_BUCKET)
+    tagged = tagged.select(*plain, _STRETCH, bucket)
     result = result_fields(plan, schema)
-    work = _Work(query, length, result)
+    work = _Work(query, [*names, _STRETCH, _BUCKET], length, result)
     return tagged.groupBy(_BUCKET).applyInArrow(lambda table: work(table), result)
 
 
@@ -54,8 +60,9 @@ def stretch(window: Sliding) -> int:
     return windows * window.every
 
 
-def _stretches(time: Column, window: Sliding, length: int) -> tuple[Column, Column]:
-    """The first and last stretch in which windows that hold a time start."""
+def _stretches(time: Column, window: Sliding, length: int, after: int) -> tuple[Column, Column]:
+    """The first and last stretch in which windows that hold a time start, or do so a little
+    after."""
     last = time - F.pmod(time - F.lit(window.offset), F.lit(window.every))
     into = last + F.lit(window.size - 1) - time
     first = last - (into - F.pmod(into, F.lit(window.every)))
@@ -65,7 +72,7 @@ def _stretches(time: Column, window: Sliding, length: int) -> tuple[Column, Colu
         # a time that is null or beyond all is for the first task to report
         return F.coalesce((begin / F.lit(length)).cast("long"), F.lit(0).cast("long"))
 
-    return number(first), number(last)
+    return number(first), number(last + F.lit(after))
 
 
 def bucket_of(query: Query, schema: StructType, buckets: int, *more: Column) -> Column:
@@ -96,13 +103,15 @@ def result_fields(plan: Plan, schema: StructType) -> StructType:
 class _Work:
     """What a task does with the rows of a bucket."""
 
-    def __init__(self, query: Query, length: int, result: StructType) -> None:
+    def __init__(self, query: Query, names: list[str], length: int, result: StructType) -> None:
         self._query = query
+        self._names = names
         self._length = length
         self._result = result
 
     def __call__(self, table: pa.Table) -> pa.Table:
         query = self._query
+        table = table.rename_columns(self._names)
         plan = make_plan(query, table.schema, extra=(_STRETCH,))
         keys, windows = compute(plan, table)
         begin = windows.starts - windows.starts % self._length

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from ..engine.bucket import Bucket, Given, Mark, Outcome
 from ..engine.tables import flat
+from ..engine.tiles import open_sealed, seal
 from ..query.plan import make_plan
 from ..query.query import Query
 from .state import KEY, VALUE, Records
@@ -50,10 +51,11 @@ def _packed(query: Query, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBa
     buckets = flat(table.column(BUCKET)).to_numpy(zero_copy_only=False)
     order = np.argsort(buckets, kind="stable")
     table = table.drop_columns([BUCKET]).take(pa.array(order)).combine_chunks()
-    found, first = np.unique(buckets[order], return_index=True)
-    ends = [*first[1:].tolist(), len(order)]
+    # The first bucket is called in every batch, so that state of another query is found at once.
+    found = np.union1d(buckets, [0])
+    first = np.searchsorted(buckets[order], found).tolist()
     payloads = []
-    for start, end in zip(first.tolist(), ends, strict=True):
+    for start, end in zip(first, [*first[1:], len(order)], strict=True):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table.slice(start, end - start))
@@ -125,7 +127,7 @@ class Processor(StatefulProcessor):
         self._records.reset()
         mark, timer = self._read_mark()
         millis = timers.getCurrentWatermarkInMs()
-        watermark = millis * 1000 if millis > 0 else None
+        watermark = millis * 1000 if millis > 0 else None  # until there is one, Spark says 0
         before = mark.watermark or 0
         outcome = self._bucket.process(mark, self._records, batch, watermark)
         wanted = self._next_timer(mark, millis)
@@ -154,14 +156,14 @@ class Processor(StatefulProcessor):
         data = self._records.get_mark()
         if data is None:
             return Mark(), None
-        said = json.loads(data)
+        said = json.loads(bytes(open_sealed(data)))
         if said["about"] != self._about:
             raise ValueError(_difference(said["about"], self._about))
         return Mark(**said["mark"]), said["timer"]
 
     def _write_mark(self, mark: Mark, timer: int | None) -> None:
         said = {"about": self._about, "mark": asdict(mark), "timer": timer}
-        self._records.put_mark(json.dumps(said, separators=(",", ":")).encode())
+        self._records.put_mark(seal(json.dumps(said, separators=(",", ":")).encode()))
 
     # rows out
 
@@ -178,7 +180,8 @@ class Processor(StatefulProcessor):
             yield self._frame(len(outcome.late.rows), self._late(batch, outcome, now))
         figures = {
             "rows_in": 0 if batch is None else batch.num_rows,
-            "rows_late": len(outcome.late.rows),
+            "rows_late": int(outcome.late.lost.sum()),
+            "rows_partly_late": int((~outcome.late.lost).sum()),
             "rows_counted": outcome.rows,
             "corrections": outcome.corrections,
             "rows_out": rows_out,
@@ -247,7 +250,10 @@ def about(query: Query, bucket: Bucket, mode: str, buckets: int) -> dict[str, st
     shapes = []
     for group, runs in zip(bucket.plan.groups, bucket.tree.runs, strict=True):
         width = f"{runs.width} words" if runs.width else "objects"
-        shapes.append(f"{', '.join(group.names)}: {width} of {', '.join(group.operator.types)}")
+        skips = [p.operator.skips for p in group.operator.parts]
+        nulls = "".join("-" if any(s) else "+" for s in skips)  # skipped or not
+        types = ", ".join(group.operator.types)
+        shapes.append(f"{', '.join(group.names)}: {width} of {types} {nulls}")
     keys = [f"{f.name} {f.type}" for f in bucket.plan.keys]
     return {
         "state version": "1",
@@ -257,7 +263,7 @@ def about(query: Query, bucket: Bucket, mode: str, buckets: int) -> dict[str, st
         "keys": ", ".join(keys),
         "select": ", ".join(f"{name} = {chosen}" for name, chosen in query.select.items()),
         "partials": "; ".join(shapes),
-        "time": query.time,
+        "time": f"{query.time} {bucket.plan.time_type}",
         "tie": str(query.tie),
         "emit": query.emit,
         "where": str(query.where),

@@ -7,10 +7,13 @@ The results are new facts, so the output mode is append, also for revisions of a
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from ..engine.bucket import check_mode
+from ..engine.tables import tie_numbers
 from ..kernels.core import encoder
 from ..query.plan import Plan
 from .batch import bucket_of, quoted, result_fields
@@ -27,7 +30,7 @@ def aggregate_stream(
 ) -> DataFrame:
     """The results over a stream, and with `late` the rows that missed windows."""
     query, schema = plan.query, df.schema
-    _check(df, plan)
+    _check(df, plan, mode)
     columns = df.columns if query.where is not None else list(query.columns)
     rows = df.select(*[quoted(c) for c in columns], bucket_of(query, schema, buckets).alias(BUCKET))
     packed = rows.mapInArrow(
@@ -49,8 +52,9 @@ def aggregate_stream(
     return out.select(*_columns(plan, schema, result, mode=mode, late=late))
 
 
-def _check(df: DataFrame, plan: Plan) -> None:
+def _check(df: DataFrame, plan: Plan, mode: str) -> None:
     query = plan.query
+    check_mode(query, mode)
     if "spark.watermarkDelayMs" not in df.schema[query.time].metadata:
         raise ValueError(
             f"a stream needs a watermark, which says how late events may be: call "
@@ -59,6 +63,8 @@ def _check(df: DataFrame, plan: Plan) -> None:
     for group in plan.groups:
         if group.operator.shape == "object":
             encoder(group.operator)  # refuses partials that cannot leave the process
+    if query.tie is not None and not all(g.operator.commutative for g in plan.groups):
+        tie_numbers(pa.array([], plan.schema.field(query.tie).type))  # refuses what has no number
 
 
 def _travelling(
@@ -127,8 +133,8 @@ def _figures() -> list[Column]:
     def figure(name: str) -> Column:
         return F.get_json_object(F.col("figures"), f"$.{name}").cast("long")
 
-    sums = ["rows_in", "rows_counted", "rows_late", "corrections", "rows_out", "open_windows"]
-    sums += ["state_records", "state_bytes"]
+    sums = ["rows_in", "rows_counted", "rows_late", "rows_partly_late", "corrections", "rows_out"]
+    sums += ["open_windows", "state_records", "state_bytes"]
     made = [F.sum(figure(name)).alias(name) for name in sums]
     made.append(F.max(figure("watermark")).alias("watermark"))
     return made

