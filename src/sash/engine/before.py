@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from .batch import _differ
+from .batch import differ_from_before
 from .keys import key_codes
 from .passes import Windows
 from .tiles import LEVELS, open_sealed, seal
@@ -61,6 +61,6 @@ def same_as_closed(store: Any, keys: list[pa.Array], windows: Windows, rows: Arr
     for name, values in windows.values.items():
         new = values.take(pa.array(rows[same]))
         both = pa.concat_arrays([*old.column(name).take(pa.array(found)).chunks, new])
-        equal &= ~_differ(both.take(pa.array(pairs)))[::2]
+        equal &= ~differ_from_before(both.take(pa.array(pairs)))[::2]
     same[same] = equal
     return same
