@@ -77,9 +77,9 @@ def commits(folder: Path) -> int:
 
 def start(folder: Path, master: str) -> subprocess.Popen[bytes]:
     """The driver, in a process group of its own, so that all of it can be killed."""
-    log = (folder / "log").open("ab")
     command = [sys.executable, str(HERE / "driver.py"), str(folder), master]
-    return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
 
 def wait(driver: subprocess.Popen[bytes], folder: Path, until: Callable[[], bool]) -> bool:
@@ -141,7 +141,6 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
     spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
     url = f"spark://127.0.0.1:{port}"
-    log = (tmp_path / "cluster").open("ab")
     deploy = "org.apache.spark.deploy"
     address = ["--host", "127.0.0.1", "--webui-port", "0"]
     commands = [[f"{deploy}.master.Master", *address, "--port", str(port)]]
@@ -151,15 +150,15 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
     started = []
     try:
         for command in commands:
-            started.append(
-                subprocess.Popen(
+            with (tmp_path / "cluster").open("ab") as log:
+                process = subprocess.Popen(
                     [spark_class, *command],
                     env=environment,
                     stdout=log,
                     stderr=log,
                     start_new_session=True,
                 )
-            )
+            started.append(process)
             time.sleep(5 if len(started) == 1 else 1)
         yield url, started[1:]
     finally:

@@ -32,10 +32,15 @@ def aggregate(
     closed; "live" gives it as soon as the stream has passed its end, and again with a higher
     `revision` whenever late rows change it.  `event_time` is the window's last moment, for
     stateful operators that follow.  With `late=True`, rows that missed windows or could not be
-    used come in the same output, in the column `late`: see `split`.
+    used come in the same output, in the column `late`: see `split`.  (A row whose time is far in
+    the future moves Spark's watermark there, before it comes here, and all that follows is late:
+    where that can happen, leave out such rows before `withWatermark`.)
 
     Keys are spread over `buckets`; a stream's checkpoint is tied to their number.  Figures of each
-    micro-batch are in the query's progress, as the observed metrics named `name`.
+    micro-batch are in the query's progress, as the observed metrics named `name`: `rows_in`, which
+    is `rows_counted` (in some window) and `rows_late` (in none); `rows_partly_late`, counted but
+    not in all their windows; `corrections`, `rows_out`, `open_windows`; `state_records` and
+    `state_bytes` read and written; `watermark`.
     """
     if not isinstance(df, DataFrame):
         raise TypeError(f"aggregate takes a Spark DataFrame, not {type(df).__name__}")

@@ -175,7 +175,7 @@ class Processor(StatefulProcessor):
             rows = len(given.windows.starts)
             rows_out += rows
             if rows:
-                yield self._frame(rows, self._result(given, after))
+                yield self._frame(rows, self._result(given, after, now))
         if self._output.late and len(outcome.late.rows) and batch is not None:
             yield self._frame(len(outcome.late.rows), self._late(batch, outcome, now))
         figures = {
@@ -193,11 +193,13 @@ class Processor(StatefulProcessor):
         figures_row = {"event_time": np.array([now]), "figures": pa.array([json.dumps(figures)])}
         yield self._frame(1, figures_row)
 
-    def _result(self, given: Given, after: int) -> dict[str, Any]:
+    def _result(self, given: Given, after: int, now: int) -> dict[str, Any]:
         windows, query = given.windows, self._query
         end = windows.starts + query.window.size
         groups = pa.array(windows.groups)
-        made: dict[str, Any] = {"event_time": np.maximum(end - 1, after)}
+        # those that are open end after the present watermark, be it by less than a millisecond
+        least = np.where(end > now - 1000, now - 999, after)
+        made: dict[str, Any] = {"event_time": np.maximum(end - 1, least)}
         made["start"] = pa.array(windows.starts)
         for i, keys in enumerate(given.keys):
             made[f"key_{i}"] = keys.take(groups)

@@ -1,0 +1,152 @@
+"""What runs on an executor, without Spark: its calls, timers and state as Spark has them.
+
+Spark calls a bucket when it has rows, or when one of its timers is not after the watermark, and
+refuses rows whose event time is not after the watermark of the batch before.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sash
+from sash.query.plan import make_plan
+from sash.testing.queries import differences, replay, rows_of
+
+pytest.importorskip("pyspark")
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from sash.spark.batch import result_fields
+from sash.spark.processor import BUCKET, PAYLOAD, Output, Processor, pack
+from sash.spark.streaming import _travelling
+from sash.spark.types import arrow_schema
+
+SCHEMA = pa.schema([("t", pa.timestamp("us", "UTC")), ("k", pa.string()), ("n", pa.int64())])
+
+
+class Handle:
+    """State and timers of one bucket."""
+
+    def __init__(self) -> None:
+        self.state: dict[Any, Any] = {}
+        self.timers: set[int] = set()
+
+    def getMapState(self, *_: Any) -> Any:
+        def forget(key: Any) -> None:
+            self.state.pop(key, None)
+
+        return SimpleNamespace(
+            getValue=self.state.get, updateValue=self.state.__setitem__, removeKey=forget
+        )
+
+    def registerTimer(self, at: int) -> None:
+        self.timers.add(at)
+
+    def deleteTimer(self, at: int) -> None:
+        self.timers.discard(at)
+
+
+def processor(query: sash.Query, mode: str, handle: Handle) -> Processor:
+    plan = make_plan(query, SCHEMA)
+    schema = from_arrow_schema(SCHEMA)
+    result = result_fields(plan, schema)
+    made = arrow_schema(StructType(_travelling(plan, schema, result, mode=mode, late=True)))
+    output = Output(tuple(made.names), tuple(made.types), True, mode == "live")
+    started = Processor(query, plan.schema, mode=mode, buckets=1, output=output)
+    started.init(handle)
+    return started
+
+
+def packed(query: sash.Query, table: pa.Table) -> Iterator[Any]:
+    rows = table.append_column(BUCKET, pa.array([0] * len(table), pa.int32()))
+    for batch in pack(query, iter(rows.to_batches())):
+        yield batch.to_pandas()[[PAYLOAD]]
+
+
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_timers_close_windows_and_no_row_is_before_the_watermark(mode: str) -> None:
+    for seed in range(40):
+        source = random.Random(seed)
+        unit = source.choice((250, 1000))  # windows of parts of milliseconds, too
+        size = source.randint(1, 12)
+        # an end a moment after a millisecond is where the watermark comes nearest
+        window = sash.sliding(
+            size * unit, source.randint(1, size) * unit, source.choice((0, 1, 1, 500))
+        )
+        query = sash.Query(time="t", by=["k"], window=window, select={"n": sash.collect("n")})
+        handle, now, lateness = Handle(), 1_000_000, source.randint(0, 6)
+        got: dict[Any, Any] = {}
+        batches, before, mark, late = [], 0, 0, 0
+        for _ in range(40):
+            # all the stream's rows move the watermark, some of them are of this bucket
+            now += source.choice((0, 1, 1, 2, 30))
+            count = source.choice((0, 0, 1, 3))
+            at = [(now - source.randint(0, 9)) * 1000 for _ in range(count)]
+            table = pa.table(
+                {
+                    "t": pa.array(at, pa.int64()),
+                    "k": [source.choice("ab") for _ in at],
+                    "n": pa.array([source.randrange(100) for _ in at], pa.int64()),
+                }
+            ).cast(SCHEMA)
+            other = pa.array([now * 1000], pa.int64()).cast(SCHEMA.field("t").type)
+            batches.append(table)
+            batches.append(pa.table({"t": other, "k": ["other"], "n": [0]}).cast(SCHEMA))
+            timers = SimpleNamespace(getCurrentWatermarkInMs=lambda at=mark: at)
+            step = processor(query, mode, handle)  # nothing is carried over but state
+            frames = []
+            if count:
+                frames += list(step.handleInputRows((0,), packed(query, table), timers))
+            for timer in sorted(t for t in handle.timers if t <= mark):
+                info = SimpleNamespace(getExpiryTimeInMs=lambda at=timer: at)
+                frames += list(step.handleExpiredTimer((0,), timers, info))
+                handle.timers.discard(timer)
+            for frame in frames:
+                stamps = frame["event_time"].astype("int64")
+                if frame["event_time"].dtype.unit == "ns":
+                    stamps //= 1000
+                assert (stamps > before * 1000).all(), "Spark would refuse it"
+                late += int(frame["reason"].notna().sum())
+                for row in frame[frame["start"].notna()].to_dict("records"):
+                    assert mode == "live" or (row["key_0"], row["start"]) not in got
+                    got[row["key_0"], row["start"]] = row["value_0"]
+            before, mark = mark, max(mark, now - lateness)
+        # a batch of the bucket and the others' rows are one batch of the stream
+        joined = [pa.concat_tables(batches[i : i + 2]) for i in range(0, len(batches), 2)]
+        right, missed = replay(query, joined, lateness * 1000)
+        right = [r for r in right if r["k"] != "other" and r["window_end"] <= before * 1000]
+        rows = [
+            {"k": k, "window_start": s, "window_end": s + window.size, "n": v}
+            for (k, s), v in got.items()
+            if s + window.size <= before * 1000
+        ]
+        assert not differences(query, right, rows, ordered=False), seed
+        assert late == len(missed)
+
+
+def test_rows_are_packed_as_they_are_and_the_first_bucket_is_always_called() -> None:
+    query = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("n")})
+    table = pa.table({"t": [3, 1, 2], "n": [None, 5, 6], BUCKET: pa.array([2, 1, 2], pa.int32())})
+    (batch,) = pack(query, iter(table.to_batches()))
+    assert batch.column(0).to_pylist() == [0, 1, 2]
+    rows = [rows_of(pa.ipc.open_stream(p).read_all()) for p in batch.column(1).to_pylist()]
+    assert rows == [[], [{"t": 1, "n": 5}], [{"t": 3, "n": None}, {"t": 2, "n": 6}]]
+    assert list(pack(query, iter([]))) == []
+
+
+def test_a_damaged_mark_is_refused() -> None:
+    query = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("n")})
+    handle = Handle()
+    timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: 0)
+    table = pa.table({"t": [5], "k": ["a"], "n": [1]}).cast(SCHEMA)
+    list(processor(query, "final", handle).handleInputRows((0,), packed(query, table), timers))
+    ((at, (data,)),) = [(k, v) for k, v in handle.state.items() if k[0] == -1]
+    handle.state[at] = (data.replace(b"5", b"6"),)
+    with pytest.raises(ValueError, match="damaged"):
+        list(processor(query, "final", handle).handleInputRows((0,), packed(query, table), timers))
