@@ -132,7 +132,7 @@ def kill_and_judge(folder: Path, batches: int, deaths: int, seed: int) -> None:
     finally:
         if driver.poll() is None:
             os.killpg(driver.pid, signal.SIGKILL)
-    assert commits(folder) >= batches
+    assert commits(folder) >= batches - deaths  # a death may put two files into one batch
     judge(folder, cut)
 
 
@@ -142,7 +142,7 @@ def test_a_driver_that_is_killed_once(tmp_path: Path) -> None:
 
 @everything
 def test_a_driver_that_is_killed_ten_times(tmp_path: Path) -> None:
-    kill_and_judge(tmp_path, batches=32, deaths=10, seed=2)
+    kill_and_judge(tmp_path, batches=42, deaths=10, seed=2)
 
 
 @pytest.fixture
