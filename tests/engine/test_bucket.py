@@ -20,6 +20,7 @@ from sash.engine.batch import results
 from sash.engine.bucket import Bucket, Mark, Outcome
 from sash.engine.tile_tree import TileTree
 from sash.engine.tiles import Positions, Tile, decode_tile, encode_tile
+from sash.kernels.program import jit_enabled
 from sash.query.plan import make_plan
 from sash.testing.queries import answers, differences, replay, rows_of
 from sash.testing.streams import STREAMS, WINDOWS, batches, stream
@@ -27,6 +28,9 @@ from sash.windows.sliding import LATEST, Sliding
 
 SECOND = 1_000_000
 Row = dict[str, Any]
+
+#: Streams of many rows, about what is moved and not about kernels: minutes with the JIT off.
+compiled_only = pytest.mark.skipif(not jit_enabled(), reason="too long with SASH_JIT=0")
 
 
 class Store(dict[tuple[int, int], bytes]):
@@ -382,6 +386,7 @@ def _steady(count: int, *, per: int = 10) -> Iterable[pa.Table]:
         yield pa.table({"t": at, "k": keys, "x": (at // SECOND * 7919 % 1009).astype(float)})
 
 
+@compiled_only
 @pytest.mark.parametrize("mode", ["final", "live"])
 def test_what_is_touched_does_not_grow_with_size_over_slide(mode: str) -> None:
     touched = {}
@@ -413,6 +418,7 @@ def test_what_is_touched_does_not_grow_with_size_over_slide(mode: str) -> None:
     assert max(moved) <= 2.5 * moved[0], touched
 
 
+@compiled_only
 def test_what_is_touched_is_proportional_to_what_arrives() -> None:
     """Events of n different stretches of time, into a window that holds 86,400 slices."""
     q = asked(sash.sliding(86_400 * SECOND, SECOND), select={"m": sash.max("x")})
@@ -431,6 +437,7 @@ def test_what_is_touched_is_proportional_to_what_arrives() -> None:
     assert all(counts[n] <= n * counts[1] for n in counts), counts
 
 
+@compiled_only
 def test_late_rows_in_live_mode_touch_what_they_change_only() -> None:
     """A row long after its time changes the windows that hold it; those between it and now are
     not even read."""

@@ -27,7 +27,8 @@ def query(**given: Any) -> sash.Query:
 
 
 def test_pandas_in_pandas_out() -> None:
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     events = stream("disorder").to_pandas()
     events.index = events.index[::-1]  # not to be taken for anything
     q = query()
@@ -38,8 +39,9 @@ def test_pandas_in_pandas_out() -> None:
 
 
 def test_nan_in_pandas_is_null_and_elsewhere_a_number() -> None:
-    pd = pytest.importorskip("pandas")
-    pl = pytest.importorskip("polars")
+    import pandas as pd
+    import polars as pl
+
     q = query(by=[], select={"n": sash.count("x"), "max": sash.max("x")})
     columns: dict[str, Any] = {"t": [1, 2, 3], "x": [1.0, np.nan, 2.0]}
     assert rows_of(q.run(pd.DataFrame(columns)))[0]["max"] == 2.0
@@ -51,7 +53,8 @@ def test_nan_in_pandas_is_null_and_elsewhere_a_number() -> None:
 
 
 def test_only_what_a_query_reads_is_converted() -> None:
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     events = pd.DataFrame({"t": [1, 2], "x": [1.0, 2.0], "odd": [1, "mixed"]})  # Arrow refuses odd
     q = query(by=[], select={"n": sash.count(), "m": sash.max("x")})
     assert list(q.run(events)["m"]) == [2, 2, 2]
@@ -60,7 +63,8 @@ def test_only_what_a_query_reads_is_converted() -> None:
 
 
 def test_categories_are_keys_and_values() -> None:
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     events = stream("ties").to_pandas()
     events["k"] = events["k"].astype("category")
     events["s"] = events["s"].astype(pd.CategoricalDtype(["yy", "x", "é", "", "not there"]))
@@ -69,7 +73,8 @@ def test_categories_are_keys_and_values() -> None:
 
 
 def test_polars_in_polars_out() -> None:
-    pl = pytest.importorskip("polars")
+    import polars as pl
+
     events = pl.from_arrow(stream("disorder"))
     q = query()
     for given in (events, events.lazy(), events.with_columns(pl.col("k").cast(pl.Categorical))):
@@ -146,7 +151,8 @@ def test_times_that_are_integers_stay_integers(kind: pa.DataType) -> None:
 
 
 def test_times_of_pandas_with_and_without_a_zone() -> None:
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     select = {"n": sash.count(), "m": sash.max("x")}
     q = query(by=[], select=select, window=sash.tumbling("1 hour"))
     naive = pd.DataFrame(

@@ -262,8 +262,9 @@ def from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> p
         ]
         mask = pa.array([x is None for x in items])
         return pa.StructArray.from_arrays(columns, names=list(fields), mask=mask)
-    if isinstance(first, np.ndarray):
-        items = [None if x is None else x.tolist() for x in items]
+    if isinstance(first, np.ndarray):  # in the type that compiled answers have
+        kind = pa.list_(pa.from_numpy_dtype(first.dtype), len(first))
+        return pa.array([None if x is None else x.tolist() for x in items], type=kind)
     return pa.array(items, from_pandas=False)
 
 
