@@ -268,7 +268,7 @@ def test_bulk_eviction_is_logarithmic_for_every_number(
     aggregator: type[LevelWindow], log: int
 ) -> None:
     n = 2**log
-    if log < 10:
+    if log <= 10:
         counts = list(range(1, n))
     else:
         near = {c + d for k in range(log) for c in (1 << k, n - (1 << k)) for d in (-1, 0, 1)}
