@@ -128,7 +128,7 @@ def values(n: int) -> Any:
 
 def _bulk_evict(n: int) -> Workload:
     """Bulk evictions of many sizes from a full window, each with the answer after it.  A window is
-    taken from its bytes again for each.  The middle of three counts, and the worst of the sizes."""
+    taken from its bytes again for each.  The worst of three counts, and the worst of the sizes."""
     counts = [1, 1 << 5, 1 << 10, n >> 4, n >> 2, (n >> 1) - 1, 3 * n // 4 + 1, n - 1000, n - 1]
 
     def filled(kind: type) -> bytes:
@@ -170,14 +170,14 @@ def _bulk_evict(n: int) -> Workload:
                 found = window.query()
                 took.append(time.perf_counter() - start)
                 assert found == values(n)[count:].max()
-            seconds.append(sorted(took)[1])
+            seconds.append(max(took))
         return [max(seconds), *seconds]
 
     under = (Bound(0.5e-3),)
     return Workload(
         name="amta-bulk-evict",
         title=f"max of float64, so many evicted at once from a window of {_in_words(n)}, and the "
-        "answer; the middle of three",
+        "answer; the worst of three",
         unit="call",
         columns=("at worst", *(f"{m:,}" for m in counts)),
         ours={
