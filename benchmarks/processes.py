@@ -8,6 +8,8 @@ import sys
 import tempfile
 from functools import cache
 
+import pyarrow as pa
+
 __all__ = ["first_slide", "first_timed_slide", "import_sash", "peak_of_run"]
 
 _IMPORT = """
@@ -55,20 +57,18 @@ print(time.perf_counter() - start)
 
 
 _PEAK_OF_RUN = """
-import resource, sys
+import re, sys
+import pyarrow as pa
 from benchmarks.queries import make_table, query
-rows, keys, ratio = map(int, sys.argv[1:])
-peak = lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-q = query(ratio)
+def held(what):  # by this process, in bytes; ru_maxrss would count its parent too
+    return 1024 * int(re.search(what + r":\\s+(\\d+)", open("/proc/self/status").read())[1])
+q = query(int(sys.argv[2]))
 q.run(make_table(100, 2))
-table = make_table(rows, keys)
-try:  # let go of the peak of making it
-    open("/proc/self/clear_refs", "w").write("5")
-except OSError:
-    pass
-before = peak()
+with pa.OSFile(sys.argv[1]) as file:
+    table = pa.ipc.open_file(file).read_all()
+before = held("VmRSS")
 result = q.run(table)
-print(peak() - before)
+print(held("VmHWM") - before)
 """
 
 
@@ -95,9 +95,13 @@ def first_timed_slide() -> tuple[float, float]:
         return anew, min(later)
 
 
-def peak_of_run(rows: int, keys: int, ratio: int) -> float:
+def peak_of_run(table: pa.Table, ratio: int) -> float:
     """By how many bytes a query over a table raises the most that a process has held."""
-    return _run(_PEAK_OF_RUN, str(rows), str(keys), str(ratio))
+    with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        file.flush()
+        return _run(_PEAK_OF_RUN, file.name, str(ratio))
 
 
 @cache

@@ -35,7 +35,7 @@ def queries(rows: int, *, quick: bool) -> list[Workload]:
         *(_ratio(data, ratio) for ratio in RATIOS),
         _mixed(data),
         _flat(data),
-        _memory(rows, data.keys),
+        _memory(data),
     ]
 
 
@@ -161,21 +161,22 @@ def _flat(data: _Data) -> Workload:
     )
 
 
-def _memory(rows: int, keys: int) -> Workload:
+def _memory(data: _Data) -> Workload:
     """The peak above what a process holds once it has its input; the result is in it."""
     return Workload(
         name="run-memory",
-        title=f"peak memory of max and mean over {rows:,} rows, {keys:,} keys, in new processes",
+        title=f"peak memory of max and mean over {data.rows:,} rows, {data.keys:,} keys",
         unit="byte of input",
-        units=24 * rows,
+        units=24 * data.rows,
         told=True,
         in_bytes=True,
         once=True,
         ours={
             f"size/slide {ratio:,}": Contender(
-                run=lambda ratio=ratio: peak_of_run(rows, keys, ratio), bounds=(Bound(3.0),)
+                run=lambda ratio=ratio: peak_of_run(data.mixed(), ratio), bounds=(Bound(3.0),)
             )
             for ratio in RATIOS
         },
         peers={},
+        release=data.release,
     )

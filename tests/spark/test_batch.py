@@ -260,7 +260,7 @@ def test_what_is_wrong_is_said_before_any_work(frame: Frame) -> None:
         sash.spark.aggregate(df, q, mode="early")
     with pytest.raises(ValueError, match="are for streams"):
         sash.spark.aggregate(df, q, mode="live")
-    with pytest.raises(ValueError, match="buckets is a number of at least 1"):
+    with pytest.raises(ValueError, match="buckets is a number from 1"):
         sash.spark.aggregate(df, q, buckets=0)
     with pytest.raises(TypeError, match="takes a Spark DataFrame"):
         sash.spark.aggregate(stream("ties"), q)

@@ -65,7 +65,7 @@ def processor(query: sash.Query, mode: str, handle: Handle) -> Processor:
 
 def packed(query: sash.Query, table: pa.Table) -> Iterator[Any]:
     rows = table.append_column(BUCKET, pa.array([0] * len(table), pa.int32()))
-    for batch in pack(query, iter(rows.to_batches())):
+    for batch in pack(query, 0, iter(rows.to_batches())):
         yield batch.to_pandas()[[PAYLOAD]]
 
 
@@ -133,11 +133,11 @@ def test_timers_close_windows_and_no_row_is_before_the_watermark(mode: str) -> N
 def test_rows_are_packed_as_they_are_and_the_first_bucket_is_always_called() -> None:
     query = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("n")})
     table = pa.table({"t": [3, 1, 2], "n": [None, 5, 6], BUCKET: pa.array([2, 1, 2], pa.int32())})
-    (batch,) = pack(query, iter(table.to_batches()))
+    (batch,) = pack(query, 0, iter(table.to_batches()))
     assert batch.column(0).to_pylist() == [0, 1, 2]
     rows = [rows_of(pa.ipc.open_stream(p).read_all()) for p in batch.column(1).to_pylist()]
     assert rows == [[], [{"t": 1, "n": 5}], [{"t": 3, "n": None}, {"t": 2, "n": 6}]]
-    assert list(pack(query, iter([]))) == []
+    assert list(pack(query, 0, iter([]))) == []
 
 
 def test_a_damaged_mark_is_refused() -> None:

@@ -20,9 +20,10 @@ from ..engine.batch import compute
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..windows import Sliding
-from .types import arrow_schema, micros, normal, spark_type
+from .buckets import bucket_of
+from .types import arrow_schema, micros, quoted, spark_type
 
-__all__ = ["aggregate_batch", "bucket_of", "quoted", "result_fields"]
+__all__ = ["aggregate_batch", "result_fields"]
 
 _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
 
@@ -49,11 +50,6 @@ def aggregate_batch(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     return tagged.groupBy(_BUCKET).applyInArrow(lambda table: work(table), result)
 
 
-def quoted(name: str) -> Column:
-    """A column by its name, whatever is in it."""
-    return F.col("`" + name.replace("`", "``") + "`")
-
-
 def stretch(window: Sliding) -> int:
     """How long a stretch of time is that one task works on for a key."""
     windows = max(1024, 16 * (window.size // window.every + 1))
@@ -73,12 +69,6 @@ def _stretches(time: Column, window: Sliding, length: int, after: int) -> tuple[
         return F.coalesce((begin / F.lit(length)).cast("long"), F.lit(0).cast("long"))
 
     return number(first), number(last + F.lit(after))
-
-
-def bucket_of(query: Query, schema: StructType, buckets: int, *more: Column) -> Column:
-    """The bucket that a row's key belongs to."""
-    keys = [normal(quoted(k), schema[k].dataType, k) for k in query.by]
-    return F.pmod(F.xxhash64(*keys, *more, F.lit(0)), F.lit(buckets)).cast("int")
 
 
 def result_fields(plan: Plan, schema: StructType) -> StructType:

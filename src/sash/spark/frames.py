@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -11,6 +10,7 @@ from ..engine.passes import Pass
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from .batch import aggregate_batch
+from .buckets import how_many
 from .streaming import aggregate_stream
 from .types import arrow_schema
 
@@ -48,10 +48,8 @@ def aggregate(
         raise TypeError(f"aggregate takes a sash.Query, not {query!r}")
     if mode not in ("final", "live"):
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
-    if buckets is not None and not (isinstance(buckets, int) and buckets > 0):
-        raise ValueError(f"buckets is a number of at least 1, not {buckets!r}")
+    count = how_many(df, buckets)
     plan = with_types(make_plan(query, arrow_schema(df.schema)))
-    count = buckets if buckets is not None else default_buckets(df)
     if df.isStreaming:
         return aggregate_stream(df, plan, mode=mode, late=late, buckets=count, name=name)
     if late or mode == "live":
@@ -71,9 +69,3 @@ def with_types(plan: Plan) -> Plan:
         found = Pass(group, plan.query.window, plan.types).answer_types()
         types |= {name: t for name, t in found.items() if types[name] is None}
     return dataclasses.replace(plan, types=types)
-
-
-def default_buckets(df: DataFrame) -> int:
-    """Two buckets for each partition of a shuffle, as they do not fall evenly."""
-    partitions: Any = df.sparkSession.conf.get("spark.sql.shuffle.partitions", "200")
-    return max(1, min(2 * int(partitions), 256))

@@ -25,8 +25,9 @@ BUCKET, PAYLOAD = "bucket", "payload"
 _MANY = 1_000_000  # rows that are packed at a time
 
 
-def pack(query: Query, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of each bucket as one value, in Arrow's own format.
+def pack(query: Query, always: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of each bucket as one value, in Arrow's own format; one bucket always has a value, so
+    that it is called in every batch, and state of another query is found at once.
 
     A stateful operator in Python is given pandas, which has no null integers and cannot tell NaN
     from null; and it is given each row at a price.  Bytes pass unharmed, and a few of them cheaply.
@@ -37,13 +38,13 @@ def pack(query: Query, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         held.append(batch)
         rows += batch.num_rows
         if rows >= _MANY:
-            yield from _packed(query, held)
+            yield from _packed(query, always, held)
             held, rows = [], 0
     if held:
-        yield from _packed(query, held)
+        yield from _packed(query, always, held)
 
 
-def _packed(query: Query, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _packed(query: Query, always: int, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     table = pa.Table.from_batches(batches)
     if query.where is not None:
         table = table.filter(query.where)
@@ -51,8 +52,7 @@ def _packed(query: Query, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBa
     buckets = flat(table.column(BUCKET)).to_numpy(zero_copy_only=False)
     order = np.argsort(buckets, kind="stable")
     table = table.drop_columns([BUCKET]).take(pa.array(order)).combine_chunks()
-    # The first bucket is called in every batch, so that state of another query is found at once.
-    found = np.union1d(buckets, [0])
+    found = np.union1d(buckets, [always])
     first = np.searchsorted(buckets[order], found).tolist()
     payloads = []
     for start, end in zip(first, [*first[1:], len(order)], strict=True):

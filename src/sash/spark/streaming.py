@@ -16,9 +16,10 @@ from ..engine.bucket import check_mode
 from ..engine.tables import tie_numbers
 from ..kernels.core import encoder
 from ..query.plan import Plan
-from .batch import bucket_of, quoted, result_fields
+from .batch import result_fields
+from .buckets import bucket_of, names
 from .processor import BUCKET, PAYLOAD, Output, Processor, pack
-from .types import arrow_schema, carried, time_from
+from .types import arrow_schema, carried, quoted, time_from
 
 __all__ = ["aggregate_stream"]
 
@@ -33,8 +34,9 @@ def aggregate_stream(
     _check(df, plan, mode)
     columns = df.columns if query.where is not None else list(query.columns)
     rows = df.select(*[quoted(c) for c in columns], bucket_of(query, schema, buckets).alias(BUCKET))
+    always = names(buckets)[0]
     packed = rows.mapInArrow(
-        lambda batches: pack(query, batches), f"{BUCKET} int, {PAYLOAD} binary"
+        lambda batches: pack(query, always, batches), f"{BUCKET} int, {PAYLOAD} binary"
     )
     result = result_fields(plan, schema)
     fields = _travelling(plan, schema, result, mode=mode, late=late)

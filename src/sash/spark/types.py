@@ -27,7 +27,21 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-__all__ = ["Carried", "arrow_schema", "carried", "micros", "spark_type", "time_from"]
+__all__ = [
+    "Carried",
+    "arrow_schema",
+    "carried",
+    "micros",
+    "normal",
+    "quoted",
+    "spark_type",
+    "time_from",
+]
+
+
+def quoted(name: str) -> Column:
+    """A column by its name, whatever is in it."""
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
