@@ -8,6 +8,7 @@ by expressions in Spark.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +40,12 @@ __all__ = [
 ]
 
 
+# PySpark 4.1 has times in UTC unless it is told otherwise; later ones have no zone unless told.
+_IN_UTC: dict[str, Any] = (
+    {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+)
+
+
 def quoted(name: str) -> Column:
     """A column by its name, whatever is in it."""
     return F.col("`" + name.replace("`", "``") + "`")
@@ -46,7 +53,7 @@ def quoted(name: str) -> Column:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema of a DataFrame's columns; times are in UTC."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema, **_IN_UTC)
 
 
 def spark_type(given: pa.DataType) -> DataType:
@@ -59,7 +66,7 @@ def spark_type(given: pa.DataType) -> DataType:
         return ArrayType(spark_type(given.value_type))
     if pa.types.is_uint64(given):
         return LongType()
-    return from_arrow_type(given)
+    return from_arrow_type(given, prefer_timestamp_ntz=True)
 
 
 @dataclass(frozen=True)
