@@ -40,9 +40,9 @@ tour: $(STAMPS)/core ## the aggregators at work, without Spark
 test: lint unit plain spark ## lint, then all tests, the kernels again with the JIT off, and Spark
 	@echo "==> all stages passed"
 
-test-faults: $(STAMPS)/test java ## drivers and executors killed in the middle of streams (minutes)
+test-faults: $(STAMPS)/test java ## drivers and executors killed in streams, and a long stream (minutes)
 	@echo "==> pytest, with processes that die"
-	@SASH_FAULTS=1 $(PYTEST) tests/faults $(ARGS)
+	@SASH_FAULTS=1 $(PYTEST) tests/faults tests/spark/test_endurance.py $(ARGS)
 
 lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 	@echo "==> ruff check"
