@@ -269,11 +269,11 @@ def test_what_is_wrong_is_said_before_any_work(frame: Frame) -> None:
         sash.spark.aggregate(df, query(WINDOWS[0], {"s": (sash.aggregate(own, "s"), None)}))
 
 
-@pytest.mark.parametrize("time", [None, 2**61])
+@pytest.mark.parametrize("time", [None, 2**60])
 def test_times_that_cannot_be_used_are_an_error(spark: Any, time: int | None) -> None:
     table = pa.table({"t": pa.array([1, time, 2], pa.int64()), "k": [1, 1, 1]})
     got = sash.spark.aggregate(spark.createDataFrame(table), query(WINDOWS[0], {"n": PAIRS["n"]}))
-    with pytest.raises(Exception, match=r"its time, in column 't', is (null|2305843009213693952)"):
+    with pytest.raises(Exception, match=r"its time, in column 't', is (null|1152921504606846976)"):
         got.collect()
 
 

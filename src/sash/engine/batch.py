@@ -5,6 +5,7 @@ table → rows in order of key and time → slices → windows → a table of re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,8 @@ from .tables import as_arrow, as_given, check_times, one_array, time_text, times
 
 __all__ = ["compute", "results", "run"]
 
+Wanted = Callable[[list[pa.Array]], tuple[Array, Array]]
+
 
 def run(query: Query, table: Any) -> Any:
     """The results over a whole table, as the same kind of table."""
@@ -30,15 +33,19 @@ def run(query: Query, table: Any) -> Any:
     return as_given(results(plan, *compute(plan, given)), table)
 
 
-def compute(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Windows]:
-    """The keys in a table, and the windows of each."""
+def compute(
+    plan: Plan, table: pa.Table, wanted: Wanted | None = None
+) -> tuple[list[pa.Array], Windows]:
+    """The keys in a table, and the windows of each; `wanted` says the first and last of each key
+    that are, if not all are."""
     query = plan.query
     if query.where is not None:
         table = filtered(table, query.where)
     table = table.select([f.name for f in plan.schema])
     keys, rows, times, bounds = _in_order(plan, table)
     try:
-        return keys, _windows(plan, table, rows, times, bounds)
+        spans = wanted(keys) if wanted else (None, None)
+        return keys, _windows(plan, table, rows, times, bounds, *spans)
     except NoAnswer as error:
         raise OverflowError(_told(plan, keys, error)) from None
 
@@ -113,7 +120,13 @@ def tie_ranks(name: str, column: pa.ChunkedArray) -> Array:
 
 
 def _windows(
-    plan: Plan, table: pa.Table, rows: Array | None, times: Array, bounds: Array
+    plan: Plan,
+    table: pa.Table,
+    rows: Array | None,
+    times: Array,
+    bounds: Array,
+    first: Array | None,
+    last: Array | None,
 ) -> Windows:
     """The windows of all groups; each operator gives the same ones."""
     query = plan.query
@@ -121,11 +134,11 @@ def _windows(
     made: Windows | None = None
     for group in plan.groups:
         sweep = Pass(group, query.window, plan.types, changes=changes)
-        found = sweep.windows_of_events(sweep.columns(table), rows, times, bounds)
+        found = sweep.windows_of_events(sweep.columns(table), rows, times, bounds, first, last)
         if made is None:
             made = found
         else:
-            made.values |= found.values
+            made.join(found)
     assert made is not None
     return only_changes(made) if changes else made
 
@@ -142,16 +155,26 @@ def only_changes(windows: Windows) -> Windows:
 
 def differ_from_before(values: pa.Array) -> Array:
     """Whether each value but the first differs from the one before; NaN is NaN."""
-    if pa.types.is_nested(values.type):
-        items = values.to_pylist()
-        return np.array([a != b for a, b in pairwise(items)], dtype=bool)
     old, new = values[:-1], values[1:]
     differ: Array = np.asarray(old.is_null()) != np.asarray(new.is_null())
-    differ = differ | np.asarray(pc.fill_null(pc.not_equal(old, new), False))
+    try:
+        differ = differ | np.asarray(pc.fill_null(pc.not_equal(old, new), False))
+    except pa.ArrowNotImplementedError:
+        items = values.to_pylist()
+        return np.array([not _equal(a, b) for a, b in pairwise(items)], dtype=bool)
     if pa.types.is_floating(values.type):
         both = pc.and_(pc.is_nan(old), pc.is_nan(new))
         differ &= ~np.asarray(pc.fill_null(both, False))
     return differ
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two values are equal, NaN being NaN, also within others."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal(x, b[k]) for k, x in a.items())
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    return bool(a == b or (a != a and b != b))
 
 
 def results(plan: Plan, keys: list[pa.Array], windows: Windows) -> pa.Table:

@@ -17,11 +17,11 @@ from ..kernels.columns import Array
 from .batch import differ_from_before
 from .keys import key_codes
 from .passes import Windows
-from .tiles import LEVELS, open_sealed, seal
+from .tiles import ASIDE, open_sealed, seal
 
 __all__ = ["drop_closed", "keep_closed", "same_as_closed"]
 
-_AT = (LEVELS + 1, 0)  # in the store, above the numbers of revisions
+_AT = (ASIDE, 0)
 
 
 def keep_closed(store: Any, keys: list[pa.Array], windows: Windows) -> None:

@@ -304,8 +304,8 @@ class Bucket:
             np.minimum.at(begin, codes, fixes.firsts)
             np.maximum.at(end, codes, fixes.lasts)
             windows = visit.windows(reach, begin, end)
-            windows, revisions = self._revisions.number(mark, visit, tiles, windows, fixes)
-            outcome.corrections += len(revisions)
+            windows, revisions = self._revisions.number(mark, visit, tiles, reach, windows, fixes)
+            outcome.corrections += int((revisions > 0).sum())
             outcome.given.append(Given(visit.keys, windows, revisions))
         if new is not None:
             windows = visit.windows(new, np.full(count, first), np.full(count, last))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..kernels.columns import Array, Table, answers_from_columns, read, to_micros
 from ..kernels.core import BufferCore, ObjectCore, make_core
@@ -16,14 +16,17 @@ from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..slicing.slices import EVERY, OFFSET, REST, SIZE
 from ..windows import Sliding
-from .sweep import CHANGES, GROUP, NEXT, SWEEP
+from .sweep import CHANGES, GROUP, MADE, SLICE, SWEEP, UNBOUNDED
 from .tables import flat
 
 __all__ = ["NoAnswer", "Pass", "Windows", "as_wanted", "from_objects"]
 
 
+_BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # all windows; their distance fits into int64
+
+
 class NoAnswer(OverflowError):
-    """A window's answer does not exist: which group's, and where the window starts."""
+    """A window's answer does not exist: whose it is, and where the window starts."""
 
     def __init__(self, reason: str, group: int, start: int) -> None:
         super().__init__(reason)
@@ -35,12 +38,13 @@ class NoAnswer(OverflowError):
 class Windows:
     """Windows that were given, group by group: where those of each group end, the start of each
     window, whether the one before it was empty (where only changes are wanted), and its answers by
-    name."""
+    name.  Of `lacking` some answers do not exist, and are null."""
 
     ends: Array
     starts: Array
     fresh: Array
     values: dict[str, pa.Array]
+    lacking: Array
 
     @property
     def groups(self) -> Array:
@@ -56,7 +60,13 @@ class Windows:
             self.starts[keep],
             self.fresh[keep] if len(self.fresh) else self.fresh,
             {name: values.take(at) for name, values in self.values.items()},
+            self.lacking[keep],
         )
+
+    def join(self, more: Windows) -> None:
+        """Further answers of the same windows."""
+        self.values |= more.values
+        self.lacking |= more.lacking
 
 
 class Pass:
@@ -99,46 +109,73 @@ class Pass:
         return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
 
     def windows_of_events(
-        self, columns: Table, rows: Array | None, times: Array, bounds: Array
+        self,
+        columns: Table,
+        rows: Array | None,
+        times: Array,
+        bounds: Array,
+        first: Array | None = None,
+        last: Array | None = None,
     ) -> Windows:
         """The windows of groups of events, which are in order of time; `rows` says where in the
-        columns each is, None that they are in that order as well."""
+        columns each is, None that they are in that order as well; `first` and `last`, which
+        windows of each group are wanted."""
+        count = len(bounds) - 1
+        first = np.full(count, _BEFORE) if first is None else first
+        last = np.full(count, _AFTER) if last is None else last
         most = int(np.diff(bounds).max(initial=0))
         self._reserve(min(most, 2 * (self.window.size // self.window.every) + 4))
         core = self._core
-        count = len(bounds) - 1
-        kept_times, at_times = core.integers(times)
-        kept_bounds, at_bounds = core.integers(bounds)
-        wanted = core.run.count_windows(core.m, at_times, at_bounds, count)
-        if self.changes:
-            wanted = min(wanted, 2 * len(times) + count)
-        kept, handle = core.take(columns if rows is None else columns.take(rows))
-        out = _Out(core, wanted, count, changes=self.changes)
-        made = self._answered(
-            core.run.windows_of_events, handle, at_times, at_bounds, count, *out.handles
-        )
-        del kept, kept_times, kept_bounds
-        return self._windows(out, made)
+        kept = [core.integers(a) for a in (times, bounds, first, last)]
+        taken, handle = core.take(columns if rows is None else columns.take(rows))
+        out = self._out(kept, first, last)
+        try:
+            made = core.run.windows_of_events(
+                core.m, handle, *(h for _, h in kept), count, *out.handles
+            )
+        except OverflowError as error:
+            at = core.get(MADE) - 1
+            raise NoAnswer(str(error), core.get(GROUP), int(out.starts[at])) from error
+        del taken, kept
+        return self._windows(out, made, [])
 
     def windows_of_slices(
         self, partials: Any, slices: Array, bounds: Array, first: Array, last: Array
     ) -> Windows:
-        """The windows from `first` to `last` of groups of slices."""
+        """The windows from `first` to `last` of groups of slices; answers that do not exist are
+        null."""
         self._reserve(int(np.diff(bounds).max(initial=0)) + 1)
         core = self._core
-        count = len(bounds) - 1
         kept = [core.integers(a) for a in (slices, bounds, first, last)]
         held, at = _partials_handle(core, partials)
-        wanted = int(((last - first) // self.window.every + 1).clip(0).sum())
-        wanted = min(wanted, core.run.count_windows(core.m, kept[0][1], kept[1][1], count))
-        if self.changes:
-            wanted = min(wanted, 2 * len(slices) + count)
-        out = _Out(core, wanted, count, changes=self.changes)
-        made = self._answered(
-            core.run.windows_of_slices, at, *(h for _, h in kept), count, *out.handles
-        )
+        out = self._out(kept, first, last)
+        header = core.header
+        header[GROUP], header[SLICE], header[MADE] = 0, -1, 0
+        lacking: list[int] = []
+        made = -1
+        while made < 0:
+            try:
+                made = core.run.windows_of_slices(
+                    core.m, at, *(h for _, h in kept), len(first), *out.handles
+                )
+            except Exception:
+                at_row = core.get(MADE) - 1
+                if at_row < 0 or at_row in lacking:  # not an answer's
+                    raise
+                lacking.append(at_row)
         del held, kept
-        return self._windows(out, made)
+        return self._windows(out, made, lacking)
+
+    def _out(self, kept: list[tuple[Any, Any]], first: Array, last: Array) -> _Out:
+        """Room for the windows from `first` to `last` of groups of these times and bounds."""
+        core, count = self._core, len(first)
+        times, bounds = kept[0], kept[1]
+        wanted = core.run.count_windows(core.m, times[1], bounds[1], count)
+        asked = (last - first) // self.window.every + 1
+        wanted = min(wanted, int(np.minimum(asked.clip(0), wanted).sum()))
+        if self.changes:
+            wanted = min(wanted, 2 * len(times[0]) + count)
+        return _Out(core, wanted, count, changes=self.changes)
 
     def slices_of_events(
         self, columns: Table, rows: Array | None, times: Array, bounds: Array
@@ -164,36 +201,38 @@ class Pass:
         del kept, kept_times, kept_bounds
         return np.asarray(groups[:made]), np.asarray(starts[:made]), partials[:made]
 
-    def _answered(self, function: Callable[..., int], *given: Any) -> int:
-        """How many windows a function of the kernel gave."""
-        try:
-            return function(self._core.m, *given)
-        except OverflowError as error:
-            header = self._core.header
-            raise NoAnswer(str(error), header[GROUP], header[NEXT]) from error
-
-    def _windows(self, out: _Out, made: int) -> Windows:
+    def _windows(self, out: _Out, made: int, lacking: list[int]) -> Windows:
+        none = np.zeros(made, dtype=bool)
+        none[lacking] = True
+        values = self._values(out, made, none if lacking else None)
         return Windows(
             np.asarray(out.ends, dtype=np.int64),
             np.asarray(out.starts[:made], dtype=np.int64),
             np.asarray(out.fresh[:made], dtype=np.int64),
-            self._values(out, made),
+            values,
+            none,
         )
 
-    def _values(self, out: _Out, made: int) -> dict[str, pa.Array]:
-        """The answers by name, in the types the result has for them."""
+    def _values(self, out: _Out, made: int, none: Array | None) -> dict[str, pa.Array]:
+        """The answers by name, in the types the result has for them; some are null."""
         names, core = self.group.names, self._core
         if isinstance(core, BufferCore) and core.layout.answers:
             columns = [
                 (data[:made], None if valid is None else valid[:made])
                 for data, valid in out.kept[0]
             ]
-            # one call a field takes its columns off the list
-            return {
-                name: as_wanted(answers_from_columns(a, columns, "arrow"), self._types[name])
-                for name, (_, a) in zip(names, core.layout.answer.fields, strict=True)
-            }
+            values = {}
+            for name, (_, answer) in zip(names, core.layout.answer.fields, strict=True):
+                # a call takes its columns off the list
+                found = answers_from_columns(answer, columns, "arrow")
+                if none is not None:
+                    found = pc.if_else(pa.array(none), pa.nulls(made, found.type), found)
+                values[name] = as_wanted(found, self._types[name])
+            return values
         rows = out.kept[:made]
+        if none is not None:
+            nothing = (None,) * len(names)
+            rows = [nothing if lacks else row for row, lacks in zip(rows, none, strict=True)]
         return {
             name: from_objects([r[i] for r in rows], self._types[name], part.operator.fields)
             for i, (name, part) in enumerate(zip(names, self.group.operator.parts, strict=True))

@@ -14,11 +14,9 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from .keys import key_codes
 from .passes import Windows
-from .tiles import BITS, LEVELS, Tile
+from .tiles import BITS, REVISIONS, Tile
 
 __all__ = ["Revisions"]
-
-_LEVEL = LEVELS  # in the store, above those of the tree
 
 
 class Revisions:
@@ -28,11 +26,16 @@ class Revisions:
         self._window = plan.query.window
 
     def number(
-        self, mark: Any, visit: Any, store: Any, windows: Windows, fixes: Any
+        self, mark: Any, visit: Any, store: Any, reach: Any, windows: Windows, fixes: Any
     ) -> tuple[Windows, Array]:
-        """Of windows that were given before, those that are changed, and the revision of each."""
+        """Of windows that were due before, those that are changed, and the revision of each: 0 for
+        a window that had nothing then, and so was not given."""
         windows = windows.where(self._changed(windows, visit.code_of(fixes.codes), fixes))
-        return windows, self._count(mark, visit.keys, store, windows.groups, windows.starts)
+        revisions = np.zeros(len(windows.starts), dtype=np.int64)
+        groups, starts = windows.groups, windows.starts
+        again = np.flatnonzero(visit.had(reach, groups, starts))
+        revisions[again] = self._count(mark, visit.keys, store, groups[again], starts[again])
+        return windows, revisions
 
     def _changed(self, windows: Windows, codes: Array, fixes: Any) -> Array:
         """Which windows are in one of their key's ranges."""
@@ -68,7 +71,7 @@ class Revisions:
     def _count_in(
         self, keys: list[pa.Array], store: Any, number: int, groups: Array, windows: Array
     ) -> Array:
-        tile = store.get(_LEVEL, number)
+        tile = store.get(REVISIONS, number)
         ones = np.ones(len(groups), dtype=np.int64)
         places = windows & ((1 << BITS) - 1)
         if tile is None:
@@ -103,11 +106,11 @@ class Revisions:
         sizes = np.diff(np.append(first, len(order)))
         kept = [k.take(pa.array(found)) for k in keys]
         tile = Tile(kept, sizes, places[order], [counts[order].reshape(-1, 1)])
-        store.put(_LEVEL, number, tile)
+        store.put(REVISIONS, number, tile)
 
     def forget(self, mark: Any, store: Any, following: int) -> None:
         """Windows before one are closed."""
         alive = (following - self._window.offset) // self._window.every >> BITS
         for number in [n for n in mark.revised if n < alive]:
-            store.put(_LEVEL, number, None)
+            store.put(REVISIONS, number, None)
             mark.revised.remove(number)

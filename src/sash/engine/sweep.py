@@ -6,7 +6,8 @@ is inserted and evicted once, each window asked for once, so that the cost is on
 event and one per row given, whatever size/slide is.
 
 Slices are made from events on the way (`windows_of_events`), or were made before
-(`windows_of_slices`); `slices_of_events` stops half-way.
+(`windows_of_slices`); `slices_of_events` stops half-way.  All that `windows_of_slices` must know is
+noted before an answer is asked for: should it raise, the next call goes on after that window.
 """
 
 from __future__ import annotations
@@ -45,23 +46,25 @@ from ..slicing.slices import (
     slice_of,
 )
 
-__all__ = ["CHANGES", "GROUP", "LAST", "NEXT", "SWEEP", "UNBOUNDED"]
+__all__ = ["CHANGES", "GROUP", "MADE", "SLICE", "SWEEP", "UNBOUNDED"]
 
 #: Header fields: the next window to give; the last that is known to hold something; whether only
-#: windows whose content differs from the one before are wanted; the last window wanted; the group.
-NEXT, COVERED, CHANGES, LAST, GROUP = 8, 9, 10, 11, 12
+#: windows whose content differs from the one before are wanted; the last window wanted; the group,
+#: its next slice, and the rows made.
+NEXT, COVERED, CHANGES, LAST, GROUP, SLICE, MADE = 8, 9, 10, 11, 12, 13, 14
 NEW, RING = 2, 3  # slots: a row on its way into a slice, the slices
-UNBOUNDED = 2**62  # after all times
+UNBOUNDED = 2**62  # after all times, and windows
 
 
-def begin(m: Memory, group: int) -> None:
-    """An empty queue."""
+def begin(m: Memory, group: int, first: Any, last: Any) -> None:
+    """An empty queue for a group, and the first and last window that are wanted of it."""
     put(m, GROUP, group)
     put(m, START, get(m, END))
     put(m, MID, get(m, END))
     clear(m, BACK)
-    put(m, COVERED, -UNBOUNDED)
-    put(m, NEXT, -UNBOUNDED)
+    put(m, NEXT, item(first, group))
+    put(m, COVERED, item(first, group) - get(m, EVERY))
+    put(m, LAST, item(last, group))
 
 
 def place(m: Memory) -> int:
@@ -99,11 +102,9 @@ def fire(
             evict(m)
         if get(m, START) == get(m, END):
             break
-        lower(m, query(m), outputs, row)
         set_item(starts, row, w)
         if get(m, CHANGES):
             set_item(fresh, row, 1 if w - every > get(m, COVERED) else 0)
-        row += 1
         w += every
         if get(m, CHANGES):
             # the next that loses its oldest slice, or that holds the next one
@@ -112,6 +113,9 @@ def fire(
                 w = min(w, max(get(m, NEXT) + every, first_start(m, limit)))
         put(m, NEXT, w)
         put(m, COVERED, w - every)
+        put(m, MADE, row + 1)
+        lower(m, query(m), outputs, row)
+        row += 1
     return row
 
 
@@ -120,18 +124,20 @@ def windows_of_events(
     columns: Columns,
     times: Any,
     bounds: Any,
+    first: Any,
+    last: Any,
     count: int,
     outputs: Outputs,
     ends: Any,
     starts: Any,
     fresh: Any,
 ) -> int:
-    """The windows of `count` groups; group g has the rows from bounds[g] to bounds[g + 1], in order
-    of time, and its windows end before ends[g].  Returns how many there are."""
+    """The windows from first[g] to last[g] of each group; it has the rows from bounds[g] to
+    bounds[g + 1], in order of time, and its windows end before ends[g].  Returns how many there
+    are."""
     made = 0
-    put(m, LAST, UNBOUNDED)
     for g in range(count):
-        begin(m, g)
+        begin(m, g, first, last)
         i = item(bounds, g)
         n = item(bounds, g + 1)
         while i < n:
@@ -160,19 +166,26 @@ def windows_of_slices(
     """The windows from first[g] to last[g] of each group; its slices, by their starts, are those
     from bounds[g] to bounds[g + 1].  A slice may be longer than the windows' edges would cut it, if
     none of these windows starts or ends within it."""
-    made = 0
-    for g in range(count):
-        begin(m, g)
-        put(m, NEXT, item(first, g))
-        put(m, COVERED, item(first, g) - get(m, EVERY))
-        put(m, LAST, item(last, g))
-        for i in range(item(bounds, g), item(bounds, g + 1)):
+    made = get(m, MADE)
+    g = get(m, GROUP)
+    i = get(m, SLICE)
+    while g < count:
+        n = item(bounds, g + 1)
+        if i < 0:
+            i = item(bounds, g)
+            begin(m, g, first, last)
+        while i < n:
+            put(m, SLICE, i)
             start = item(slices, i)
             made = fire(m, start, outputs, starts, fresh, made)
             load(m, place(m), partials, i)
             enter(m, start)
+            i += 1
+        put(m, SLICE, n)
         made = fire(m, UNBOUNDED, outputs, starts, fresh, made)
         set_item(ends, g, made)
+        g += 1
+        i = -1
     return made
 
 

@@ -9,7 +9,7 @@ arrays, one level at a time: `windows`, `forget`, `save`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +21,16 @@ from ..query.plan import Plan
 from .keys import key_codes
 from .passes import Pass, Windows
 from .runs import Runs
-from .tiles import BITS, LEVELS, Positions, Tile, decode_tile, encode_tile
+from .tiles import (
+    BITS,
+    REVISIONS,
+    Positions,
+    Tile,
+    decode_tile,
+    encode_tile,
+    open_sealed,
+    seal,
+)
 
 __all__ = ["COUNT", "Reach", "Slices", "Store", "TileTree", "Tiles", "Visit"]
 
@@ -58,7 +67,9 @@ class Tiles:
         at = (level, number)
         if at not in self._tiles:
             data = self.store.get(level, number)
-            self._tiles[at] = None if data is None else self._tree.decode(data, level)
+            if data is not None:
+                body = open_sealed(data, _place(level, number))
+            self._tiles[at] = None if data is None else self._tree.decode(body, level)
         return self._tiles[at]
 
     def put(self, level: int, number: int, tile: Tile | None) -> None:
@@ -73,7 +84,12 @@ class Tiles:
             if tile is None:
                 self.store.drop(level, number)
             else:
-                self.store.put(level, number, self._tree.encode(tile, level))
+                body = self._tree.encode(tile, level)
+                self.store.put(level, number, seal(body, _place(level, number)))
+
+
+def _place(level: int, number: int) -> bytes:
+    return b"%d %d" % (level, number)
 
 
 @dataclass
@@ -97,6 +113,7 @@ class TileTree:
         self.operators = [g.operator for g in plan.groups]
         self.runs = [Runs(o) for o in self.operators]
         self.positions = Positions(plan.query.window)
+        self.levels = self.positions.levels
         #: whether the order of events matters, and what puts them in order
         self.ordered = not all(o.commutative for o in self.operators)
         self.marks = (1 + (plan.query.tie is not None)) if self.ordered else 0
@@ -108,15 +125,16 @@ class TileTree:
 
     def end_of(self, position: int) -> int:
         """The end of the highest tile that a slice is in."""
-        return ((position >> BITS * LEVELS) + 1) << BITS * LEVELS
+        shift = BITS * self.levels
+        return ((position >> shift) + 1) << shift
 
     def encode(self, tile: Tile, level: int) -> bytes:
-        """A tile as bytes.  Those above the tree's levels hold numbers of revisions."""
-        return encode_tile(tile, self.operators if level < LEVELS else [COUNT])
+        """A tile as bytes."""
+        return encode_tile(tile, [COUNT] if level == REVISIONS else self.operators)
 
-    def decode(self, data: bytes, level: int) -> Tile:
+    def decode(self, data: memoryview, level: int) -> Tile:
         """A tile again."""
-        if level >= LEVELS:
+        if level == REVISIONS:
             return decode_tile(data, self.key_schema, [COUNT], [1])
         widths = [r.width for r in self.runs]
         marks = 0 if level else self.marks
@@ -171,60 +189,74 @@ class Visit:
         self._store = store
         self.tops = set(tops)
         self._slices = slices
-        self._levels = [_Level() for _ in range(LEVELS)]
+        self._top = tree.levels - 1
+        self._levels = [_Level() for _ in range(tree.levels)]
         self._positions = _NONE if slices is None else tree.positions.of(slices.starts)
         self._load_touched()
 
     # what is loaded
 
     def _load(self, level: int, number: int) -> Tile | None:
+        """A tile that is there, or was loaded."""
         tiles = self._levels[level].tiles
         if number not in tiles:
             tiles[number] = self._store.get(level, number)
+            if tiles[number] is None:
+                raise ValueError(
+                    f"the state is damaged: its record {number} of level {level} is missing; go "
+                    "back to a checkpoint that has it, or start with a new one"
+                )
         return tiles[number]
 
     def _load_touched(self) -> None:
-        units = self._positions
-        for level in range(LEVELS):
-            units = np.unique(units >> BITS)
-            for number in units.tolist():
-                if level == LEVELS - 1 and number not in self.tops:
-                    self._levels[level].tiles[number] = None  # there cannot be one
+        """Load the tiles that slices go to, as far as there are any, from the highest down."""
+        for level in reversed(range(self._tree.levels)):
+            touched = np.unique(self._positions >> BITS * (level + 1)).tolist()
+            self._levels[level].changed = set(touched)
+            for number in touched:
+                if level == self._top:
+                    there = number in self.tops
                     self.tops.add(number)
                 else:
+                    there = number in self._below(level + 1, number >> BITS)
+                if there:
                     self._load(level, number)
-            self._levels[level].changed = set(units.tolist())
+                else:
+                    self._levels[level].tiles[number] = None
+
+    def _below(self, level: int, number: int) -> list[int]:
+        """The tiles that one of a higher level stands for."""
+        tile = self._load(level, number)
+        return [] if tile is None else (np.unique(tile.at) + (number << BITS)).tolist()
 
     def reach(self, first: int, last: int) -> Reach:
         """Load what is needed for the windows that start from `first` to `last`."""
         where = self._tree.positions
         reach = Reach(where.first(first), where.last(last), where.first(last), where.last(first))
         for number in sorted(self.tops):
-            self._reach(reach, LEVELS - 1, number)
+            self._reach(reach, self._top, number)
         return reach
 
     def reach_old(self, before: int, position: int) -> None:
         """Load what says which tiles there are from one slice to another."""
         for number in sorted(self.tops):
-            if number << BITS * LEVELS < position:
-                self._reach_old(LEVELS - 1, number, before, position)
+            if number << BITS * self._tree.levels < position:
+                self._reach_old(self._top, number, before, position)
 
     def _reach_old(self, level: int, number: int, before: int, position: int) -> None:
         shift = BITS * (level + 1)
         if not level or number + 1 << shift <= before or number << shift >= position:
             return
-        tile = self._load(level, number)
-        below = set() if tile is None else set((np.unique(tile.at) + (number << BITS)).tolist())
-        for child in sorted(below):
+        for child in self._below(level, number):
             self._reach_old(level - 1, child, before, position)
 
     def _reach(self, reach: Reach, level: int, number: int) -> None:
         if not reach.touches(level + 1, number):
             return
-        tile = self._load(level, number)
         if level == 0:
+            self._load(level, number)
             return
-        below = set() if tile is None else set((np.unique(tile.at) + (number << BITS)).tolist())
+        below = set(self._below(level, number))
         below |= {n for n in self._levels[level - 1].changed if n >> BITS == number}
         for child in sorted(below):
             if not reach.inside(level, child):
@@ -268,6 +300,7 @@ class Visit:
             level.marks = [np.concatenate([_NONE, *m]) for m in marks]
         if slices:
             self._numbers = codes[at:]
+            self._before = [replace(level) for level in self._levels]
             self._insert()
 
     def code_of(self, codes: Array) -> Array:
@@ -281,7 +314,7 @@ class Visit:
         for number, level in enumerate(self._levels):
             self._merge(level, codes, units, partials, marks, replace=number > 0)
             marks = []
-            if number + 1 < LEVELS:
+            if number < self._top:
                 touched = np.isin(level.units >> BITS, list(level.changed))
                 codes, units, partials = self._totals(level, touched)
 
@@ -329,28 +362,51 @@ class Visit:
 
     # windows
 
-    def windows(self, reach: Reach, first: Array, last: Array) -> Windows:
-        """The windows from first[key] to last[key], none if last is before first, of all keys that
-        hold something; the whole range was reached for.  Groups are keys."""
+    def had(self, reach: Reach, codes: Array, starts: Array) -> Array:
+        """Whether keys had something in windows, which were reached for, before the batch's slices
+        came."""
+        keys, at, _, _ = self._entries(self._before, reach)
+        times = np.unique(at)
+
+        def place(key: Array, time: Array) -> Array:
+            """Pairs of a key and a time as numbers in the same order."""
+            made: Array = key.astype(np.int64) * (len(times) + 1) + np.searchsorted(times, time)
+            return made
+
+        entries = np.sort(place(keys, at))
+        first = np.searchsorted(entries, place(codes, starts))
+        end = np.searchsorted(entries, place(codes, starts + self._tree.plan.query.window.size))
+        found: Array = first < end
+        return found
+
+    def _entries(
+        self, levels: list[_Level], reach: Reach
+    ) -> tuple[Array, Array, Array, list[Array]]:
+        """What windows are made of: the key, start and tie of each entry, and which entries of each
+        level they are."""
         codes, starts, ties, rows = [], [], [], []
         where = self._tree.positions
-        some = first <= last
-        for number, level in enumerate(self._levels):
-            shift = BITS * number
+        for number, level in enumerate(levels):
             units = level.units
-            wanted = reach.touches(number, units) & some[level.codes]
+            wanted = reach.touches(number, units)
             if number:
                 wanted &= reach.inside(number, units)
             # below what is read as one from a higher tile
-            for above in range(number + 1, LEVELS):
+            for above in range(number + 1, self._tree.levels):
                 wanted &= ~reach.inside(above, units >> BITS * (above - number))
             at = np.flatnonzero(wanted)
             codes.append(level.codes[at])
-            starts.append(level.marks[0][at] if level.marks else where.start(units[at] << shift))
+            shifted = units[at] << BITS * number
+            starts.append(level.marks[0][at] if level.marks else where.start(shifted))
             ties.append(level.marks[1][at] if len(level.marks) > 1 else np.zeros(len(at)))
             rows.append(at)
-        all_codes, all_starts = np.concatenate(codes), np.concatenate(starts)
-        order = np.lexsort((np.concatenate(ties), all_starts, all_codes))
+        return np.concatenate(codes), np.concatenate(starts), np.concatenate(ties), rows
+
+    def windows(self, reach: Reach, first: Array, last: Array) -> Windows:
+        """The windows from first[key] to last[key], none if last is before first, of all keys that
+        hold something; the whole range was reached for.  Groups are keys."""
+        all_codes, all_starts, ties, rows = self._entries(self._levels, reach)
+        order = np.lexsort((ties, all_starts, all_codes))
         bounds = np.zeros(len(first) + 1, dtype=np.int64)
         np.cumsum(np.bincount(all_codes, minlength=len(first)), out=bounds[1:])
         found: Windows | None = None
@@ -364,7 +420,7 @@ class Visit:
             if found is None:
                 found = made
             else:
-                found.values |= made.values
+                found.join(made)
         assert found is not None
         return found
 
@@ -374,10 +430,10 @@ class Visit:
         """Nothing before a slice is needed any more (and what was before an earlier one is gone):
         drop the tiles that end before it, and in the others what stands for them.  `reach_old`
         was told."""
-        for number in reversed(range(LEVELS)):
+        for number in reversed(range(self._tree.levels)):
             level, shift = self._levels[number], BITS * (number + 1)
             low, high = before >> shift, position >> shift
-            if number == LEVELS - 1:
+            if number == self._top:
                 dead = {n for n in self.tops if n < high}
                 self.tops -= dead
             else:
@@ -430,7 +486,7 @@ class Visit:
         """Write a tile that has these entries."""
         if not len(at):
             self._store.put(number, tile, None)
-            if number == LEVELS - 1:
+            if number == self._top:
                 self.tops.discard(tile)
             return
         level = self._levels[number]

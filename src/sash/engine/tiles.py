@@ -29,8 +29,9 @@ from ..operators.contract import Operator
 from ..windows import Sliding
 
 __all__ = [
+    "ASIDE",
     "BITS",
-    "LEVELS",
+    "REVISIONS",
     "Positions",
     "Tile",
     "decode_tile",
@@ -40,8 +41,8 @@ __all__ = [
 ]
 
 BITS = 6  # 64 entries a key in each tile
-#: Three levels: 262,144 slices before a root has a second tile.
-LEVELS = 3
+#: Levels of records that are not the tree's: numbers of revisions, and a window put aside.
+REVISIONS, ASIDE = 100, 101
 
 _VERSION = 1
 _SEAL = struct.Struct("<4sBI")  # magic, version, checksum
@@ -81,6 +82,14 @@ class Positions:
         """The first slice of the window that starts then."""
         return (window - self.window.offset) // self.window.every * self.per
 
+    @property
+    def levels(self) -> int:
+        """How many levels of tiles there are: a window has no more slices than a highest tile."""
+        levels = 3
+        while self.last(0) - self.first(0) >= 1 << BITS * levels:
+            levels += 1
+        return levels
+
     def last(self, window: int) -> int:
         """Its last slice."""
         w = self.window
@@ -105,12 +114,12 @@ class Tile:
     marks: list[Array] = field(default_factory=list)
 
 
-def seal(body: bytes) -> bytes:
-    """A record of the state, with a version and a checksum."""
-    return _SEAL.pack(_MAGIC, _VERSION, zlib.crc32(body)) + body
+def seal(body: bytes, place: bytes = b"") -> bytes:
+    """A record of the state, with a version and a checksum, which is also of its place."""
+    return _SEAL.pack(_MAGIC, _VERSION, zlib.crc32(body, zlib.crc32(place))) + body
 
 
-def open_sealed(data: bytes) -> memoryview:
+def open_sealed(data: bytes, place: bytes = b"") -> memoryview:
     """What is in a record, or an error if it is not as it was written."""
     if len(data) < _SEAL.size:
         raise ValueError(f"a record of the state is damaged: it has {len(data)} bytes")
@@ -118,7 +127,7 @@ def open_sealed(data: bytes) -> memoryview:
     if magic != _MAGIC or version != _VERSION:
         raise ValueError(f"this state is not of version {_VERSION}; it begins {data[:5]!r}")
     body = memoryview(data)[_SEAL.size :]
-    if zlib.crc32(body) != checksum:
+    if zlib.crc32(body, zlib.crc32(place)) != checksum:
         raise ValueError("a record of the state is damaged: its checksum is not right")
     return body
 
@@ -141,11 +150,11 @@ def encode_tile(tile: Tile, operators: list[Operator]) -> bytes:
             encoded = [encode(p) for p in partials]
             sizes = np.array([len(e) for e in encoded], dtype="<u4").tobytes()
             parts.append(_sized(sizes + b"".join(encoded)))
-    return seal(b"".join(parts))
+    return b"".join(parts)
 
 
 def decode_tile(
-    data: bytes,
+    body: bytes | memoryview,
     key_schema: pa.Schema,
     operators: list[Operator],
     widths: list[int],
@@ -153,7 +162,7 @@ def decode_tile(
 ) -> Tile:
     """A tile again, from its bytes; `widths` are the words a partial has, 0 for objects, and
     `marks` how many there are."""
-    body = open_sealed(data)
+    body = memoryview(body)
     keys, entries = _COUNTS.unpack_from(body)
     at = _COUNTS.size
     counts = np.frombuffer(body[at : at + 4 * keys], dtype="<u4").astype(np.int64)

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from ..engine.batch import compute
+from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..windows import Sliding
@@ -103,16 +104,25 @@ class _Work:
         query = self._query
         table = table.rename_columns(self._names)
         plan = make_plan(query, table.schema, extra=(_STRETCH,))
-        keys, windows = compute(plan, table)
-        begin = windows.starts - windows.starts % self._length
-        mine = keys.pop().take(pa.array(windows.groups)).to_numpy(zero_copy_only=False)
-        windows = windows.where(begin // self._length == mine)
+        keys, windows = compute(plan, table, self._wanted)
+        begins = keys.pop().to_numpy(zero_copy_only=False) * self._length
+        if query.emit == "changes":
+            windows = windows.where(windows.starts >= begins[windows.groups])
         groups = pa.array(windows.groups)
         columns: list[Any] = [k.take(groups) for k in keys]
         columns.append(window_struct(windows.starts, query.window.size, plan.time_type))
         columns += [windows.values[name] for name in query.select]
         made = pa.table(dict(zip(self._result.names, columns, strict=True)))
         return made.cast(arrow_schema(self._result))
+
+    def _wanted(self, keys: list[pa.Array]) -> tuple[Array, Array]:
+        """The first and last window that a stretch gives; for changes, the one before as well."""
+        window = self._query.window
+        begins = keys[-1].to_numpy(zero_copy_only=False) * self._length
+        first = begins + (window.offset - begins) % window.every
+        after = begins + self._length
+        last = after - 1 - (after - 1 - window.offset) % window.every
+        return (first - window.every if self._query.emit == "changes" else first), last
 
 
 def window_struct(starts: Any, size: int, time: pa.DataType) -> pa.Array:

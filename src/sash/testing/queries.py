@@ -26,7 +26,7 @@ __all__ = ["answers", "differences", "replay", "rows_of"]
 Row = dict[str, Any]
 
 #: Beyond this a time cannot be used.
-_FARTHEST = 2**61
+_FARTHEST = 2**60
 
 
 def answers(query: Query, table: Any) -> list[Row]:

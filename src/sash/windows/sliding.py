@@ -18,9 +18,9 @@ from .durations import duration, duration_text
 
 __all__ = ["LATEST", "Sliding", "sliding", "tumbling"]
 
-#: Times and lengths beyond this (more than 70,000 years) are refused, so that no sum of two
+#: Times and lengths beyond this (more than 36,000 years) are refused, so that no sum of three
 #: leaves int64.
-LATEST = 2**61
+LATEST = 2**60
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Sliding:
         for name, given in (("size", self.size), ("slide", self.every)):
             if not 0 < given <= LATEST:
                 raise ValueError(
-                    f"a window's {name} must be more than 0 seconds and at most 70,000 years, not "
+                    f"a window's {name} must be more than 0 seconds and at most 36,000 years, not "
                     f"{duration_text(given)}"
                 )
         if self.every > self.size:
