@@ -513,9 +513,10 @@ def test_a_window_without_an_answer_does_not_stop_a_stream() -> None:
     sums = {("a", -10): None, ("a", 0): most - 4, ("a", 10): -9, ("a", 20): 1, ("a", 30): 1}
     assert found == {**sums, ("b", -10): 1, ("b", 0): 1}
     assert sum(int(g.windows.lacking.sum()) for o in fed.outcomes for g in o.given) == 1
+    embedded = q.stream()
     with pytest.warns(RuntimeWarning, match="leaves int64"):
-        embedded = q.stream()
-        rows = embedded.push(table).to_pylist() + embedded.close().to_pylist()
+        rows = embedded.push(table).to_pylist()
+    rows += embedded.close().to_pylist()
     assert {(r["k"], r["window_start"]): r["sum"] for r in rows} == found
 
 
@@ -526,9 +527,13 @@ def test_a_record_that_is_missing_is_told() -> None:
         bucket, mark, store = Bucket(make_plan(q, table.schema), "final"), Mark(), Store()
         bucket.process(mark, store, table, None)
         del store[level, number]
+
+        def close(bucket: Bucket = bucket, mark: Mark = mark, store: Store = store) -> None:
+            for watermark in ((1_700_000_000 + 250) * SECOND, LATEST):
+                bucket.process(mark, store, None, watermark)
+
         with pytest.raises(ValueError, match="the state is damaged: its record"):
-            bucket.process(mark, store, None, (1_700_000_000 + 250) * SECOND)
-            bucket.process(mark, store, None, LATEST)
+            close()
 
 
 # Tiles as bytes

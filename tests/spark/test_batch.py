@@ -133,6 +133,28 @@ def test_over_a_change_of_clocks(frame: Frame) -> None:
     assert_equal(q, native(df, q, pairs), sash.spark.aggregate(df, q))
 
 
+def test_in_the_hour_that_the_clock_skips(frame: Frame) -> None:
+    """On 10 March 2024 the session's clock has no 2:30; a time without a zone has it."""
+    start = 1_710_028_800 * 1_000_000  # midnight
+    times = [start + i * 20_000_000 + 123_456 for i in range(720)]
+    for unit in (1, -1):  # and long before 1970
+        at = pa.array([unit * t for t in times], pa.timestamp("us"))
+        df = frame(pa.table({"t": at, "k": [0] * 720, "w": at}))
+        pairs = {"n": PAIRS["n"], "when": PAIRS["when"]}
+        q = query(sash.sliding("10 seconds", "1 second"), pairs)
+        assert_equal(q, native(df, q, pairs), sash.spark.aggregate(df, q))
+
+
+def test_a_sum_that_exists_is_found_across_stretches(spark: Any) -> None:
+    """Half a window, which another task has, would leave int64."""
+    border, big = 1024 * 10, 2**62
+    rows = [(border - 1, -big), (border, big), (border, big), (border + 95, -big)]
+    table = pa.table({"t": [t for t, _ in rows], "k": [0] * 4, "i": [i for _, i in rows]})
+    q = query(sash.sliding(100, 10), {"s": (sash.sum("i"), None)})
+    found = sash.spark.aggregate(spark.createDataFrame(table), q).toArrow()
+    assert not differences(q, answers(q, table), found, ordered=False)
+
+
 def test_keys_of_all_types(frame: Frame) -> None:
     n = 60
     keys: dict[str, Any] = {
@@ -262,6 +284,13 @@ def test_what_is_wrong_is_said_before_any_work(frame: Frame) -> None:
         sash.spark.aggregate(df, q, mode="live")
     with pytest.raises(ValueError, match="buckets is a number from 1"):
         sash.spark.aggregate(df, q, buckets=0)
+    odd = df.withColumn("odd", F.expr("make_ym_interval(1, 2)"))
+    assert sash.spark.aggregate(odd, q).columns == ["k", "window", "n"], "it is not read"
+    with pytest.raises(TypeError, match="column 'odd' is interval year to month, which Arrow"):
+        sash.spark.aggregate(odd, query(WINDOWS[0], pairs, by=["odd"]))
+    texts = df.withColumn("text", F.expr("'a' COLLATE UTF8_LCASE"))
+    with pytest.raises(TypeError, match="'text' has a collation"):
+        sash.spark.aggregate(texts, query(WINDOWS[0], pairs, by=["text"]))
     with pytest.raises(TypeError, match="takes a Spark DataFrame"):
         sash.spark.aggregate(stream("ties"), q)
     own = sash.operator(identity="", lift=lambda s: s, combine=lambda a, b: a + b, name="own")

@@ -73,7 +73,7 @@ def test_state_levels_off_and_quiet_keys_leave(spark: Any, tmp_path: Any, mode: 
     right = [row for row in answers(q, pa.concat_tables(tables)) if row["k"] != "end"]
     assert not differences(q, right, found.toArrow(), ordered=False)
     corrections = [p.observedMetrics["sash"]["corrections"] for p in progress[1:-1]]
-    assert all(corrections) if mode == "live" else not any(corrections)
+    assert any(corrections) if mode == "live" else not any(corrections)
 
     # after windows have begun to close, and before the last row closes all
     records = [p.stateOperators[0].numRowsTotal for p in progress[8:-1]]

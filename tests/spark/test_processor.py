@@ -57,7 +57,7 @@ def processor(query: sash.Query, mode: str, handle: Handle) -> Processor:
     schema = from_arrow_schema(SCHEMA)
     result = result_fields(plan, schema)
     made = arrow_schema(StructType(_travelling(plan, schema, result, mode=mode, late=True)))
-    output = Output(tuple(made.names), tuple(made.types), True, mode == "live")
+    output = Output(tuple(made.names), tuple(made.types), True)
     started = Processor(query, plan.schema, mode=mode, buckets=1, output=output)
     started.init(handle)
     return started
@@ -65,7 +65,7 @@ def processor(query: sash.Query, mode: str, handle: Handle) -> Processor:
 
 def packed(query: sash.Query, table: pa.Table) -> Iterator[Any]:
     rows = table.append_column(BUCKET, pa.array([0] * len(table), pa.int32()))
-    for batch in pack(query, 0, iter(rows.to_batches())):
+    for batch in pack(query, table.column_names, 0, iter(rows.to_batches())):
         yield batch.to_pandas()[[PAYLOAD]]
 
 
@@ -133,11 +133,77 @@ def test_timers_close_windows_and_no_row_is_before_the_watermark(mode: str) -> N
 def test_rows_are_packed_as_they_are_and_the_first_bucket_is_always_called() -> None:
     query = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("n")})
     table = pa.table({"t": [3, 1, 2], "n": [None, 5, 6], BUCKET: pa.array([2, 1, 2], pa.int32())})
-    (batch,) = pack(query, 0, iter(table.to_batches()))
+    (batch,) = pack(query, ["t", "n"], 0, iter(table.to_batches()))
     assert batch.column(0).to_pylist() == [0, 1, 2]
     rows = [rows_of(pa.ipc.open_stream(p).read_all()) for p in batch.column(1).to_pylist()]
     assert rows == [[], [{"t": 1, "n": 5}], [{"t": 3, "n": None}, {"t": 2, "n": 6}]]
-    assert list(pack(query, 0, iter([]))) == []
+    assert list(pack(query, ["t", "n"], 0, iter([]))) == []
+
+
+def test_windows_before_1970_close_with_the_first_watermark() -> None:
+    query = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("n")})
+    handle, millis = Handle(), [0]
+    timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: millis[0])
+    made = processor(query, "final", handle)
+    table = pa.table({"t": [-100_000_000], "k": ["a"], "n": [1]}).cast(SCHEMA)
+    list(made.handleInputRows((0,), packed(query, table), timers))
+    assert handle.timers == {1}
+    millis[0] = 5_000
+    info = SimpleNamespace(getExpiryTimeInMs=lambda: 1)
+    frames = list(made.handleExpiredTimer((0,), timers, info))
+    assert sum(f["start"].notna().sum() for f in frames) == 1
+    assert len(handle.state) == 1, "but for the mark all is gone"
+
+
+def own(combine: Any) -> sash.Query:
+    mine = sash.operator(identity=0, lift=lambda x: x, combine=combine, name="own")
+    return sash.Query(
+        time="t",
+        window=sash.tumbling(10),
+        select={"n": sash.aggregate(mine, "n", returns=pa.int64())},
+    )
+
+
+def among(*numbers: int) -> sash.Query:
+    where = pa.compute.field("n").isin([*range(50), *numbers])
+    select = {"n": sash.count("n")}
+    return sash.Query(time="t", window=sash.tumbling(10), select=select, where=where)
+
+
+def skipping(ignore: bool) -> sash.Query:
+    select = {"n": sash.first("n", ignore_nulls=ignore)}
+    return sash.Query(time="t", window=sash.tumbling(10), select=select)
+
+
+def plus(more: int) -> Any:
+    return lambda a, b: a + b + more
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (own(lambda a, b: a ^ b), own(lambda a, b: a | b), "functions"),
+        (own(plus(1)), own(plus(2)), "functions"),
+        (among(1, 60, *range(80, 90)), among(1, 61, *range(80, 90)), "where"),
+        (skipping(True), skipping(False), "nulls counted by"),
+    ],
+)
+def test_state_of_a_query_that_looks_the_same_is_refused(
+    first: sash.Query, second: sash.Query, said: str
+) -> None:
+    handle = Handle()
+    timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: 0)
+    table = pa.table({"t": [5], "k": ["a"], "n": [1]}).cast(SCHEMA)
+    for _ in range(2):
+        list(processor(first, "final", handle).handleInputRows((0,), packed(first, table), timers))
+    with pytest.raises(ValueError, match=rf"another query, .*\({said}: "):
+        list(
+            processor(second, "final", handle).handleInputRows((0,), packed(second, table), timers)
+        )
+    stream = first.stream()
+    stream.push(table)
+    with pytest.raises(ValueError, match=f"of a stream with {said}"):
+        type(stream).restore(stream.snapshot(), second)
 
 
 def test_a_damaged_mark_is_refused() -> None:

@@ -183,7 +183,8 @@ def test_live_and_its_sink(files: Stream, tmp_path: Path) -> None:
     assert figures(progress)["corrections"] > 0
     assert got.agg(F.max("revision")).first()[0] > 0
     sash.spark.compact(files.spark, kept, str(tmp_path / "compact"))
-    again = files.spark.read.parquet(str(tmp_path / "compact"))
+    again = sash.spark.latest(files.spark, str(tmp_path / "compact"))
+    assert again.columns == got.columns
     assert again.count() == got.count()
 
 
@@ -245,13 +246,20 @@ def test_a_poison_row_does_not_stop_the_stream(files: Stream) -> None:
     assert (seen["rows_in"], seen["rows_counted"], seen["rows_late"]) == (8, 4, 4)
 
 
-def test_only_changes_and_an_operator_of_ones_own(files: Stream) -> None:
+def test_only_changes_an_operator_of_ones_own_and_odd_names(files: Stream) -> None:
     xor = sash.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a ^ b, name="xor")
     table = events("disorder", 90, plain=True)
-    table = table.append_column("b1", table["b"].cast(pa.int64()))
+    table = table.append_column("b.1", table["b"].cast(pa.int64()))
+    table = table.append_column("bucket", table["b"])
     cut = [table.slice(0, 50), table.slice(50), last_one(table)]
     files.write(*cut)
-    q = query(select={"own": sash.aggregate(xor, "b1")}, emit="changes", by=[], tie="n")
+    q = query(
+        select={"own": sash.aggregate(xor, "b.1")},
+        emit="changes",
+        by=["bucket"],
+        tie="n",
+        where=pa.compute.field("n") != 7,
+    )
     given, _ = files.run(sash.spark.aggregate(files.read("60 seconds"), q, buckets=2))
     right, _ = replay(q, cut, "60 seconds")
     right = [row for row in right if row["window_end"] < START + 9 * 10**5 * SECOND]
@@ -295,6 +303,11 @@ def test_what_is_wrong_is_said_before_a_stream_starts(files: Stream, tmp_path: P
         sash.spark.aggregate(df, query(select={"x": sash.first("x")}, tie="s"))
     with pytest.raises(ValueError, match="use mode='final'"):
         sash.spark.aggregate(df, query(emit="changes"), mode="live")
+    for name in ("late", "event_time", "sash_batch"):
+        with pytest.raises(ValueError, match=f"has '{name}' of its own; choose another name"):
+            sash.spark.aggregate(df, query(select={name: sash.count()}))
+    with pytest.raises(TypeError, match="the time of a stream must be a timestamp"):
+        sash.spark.aggregate(source, query(time="n"))
     own = sash.operator(identity=(), lift=lambda s: (s,), combine=lambda a, b: a + b, name="own")
     objects = query(select={"x": sash.aggregate(own, "s", returns=pa.list_(pa.string()))})
     with pytest.raises(TypeError, match="without encode and decode"):

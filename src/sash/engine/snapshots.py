@@ -18,6 +18,7 @@ import pyarrow as pa
 from ..aggregators.snapshot import open_bytes, seal
 from ..query.query import Query
 from .given import Rows
+from .identity import differences, told
 
 if TYPE_CHECKING:
     from .stream import Stream
@@ -31,7 +32,7 @@ def to_bytes(stream: Stream) -> bytes:
     """The whole stream as bytes."""
     last = stream._changes.last if stream._changes is not None else None
     head = {
-        "query": _told(stream._query),
+        "query": told(stream._query),
         "forests": [f.describe() for f in stream._forests],
         "lateness": stream._lateness,
         "mode": stream._mode,
@@ -62,7 +63,7 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query) -> Stream:
         raise ValueError(f"these bytes hold a {said[0]}, and no stream")
     blobs = _parts(body)
     head = json.loads(next(blobs))
-    _check_same(head["query"], _told(query))
+    _check_same(head["query"], told(query))
     schema = _table(next(blobs)).schema
     made = cls(query, lateness=head["lateness"], mode=head["mode"], early=head["early"])
     made._late.restore(_table(next(blobs)), head["late"])
@@ -73,10 +74,10 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query) -> Stream:
     if not len(schema):
         return made
     made._set_up(schema)
-    for told, forest in zip(head["forests"], made._forests, strict=True):
-        if told != forest.describe():
+    for kept, forest in zip(head["forests"], made._forests, strict=True):
+        if kept != forest.describe():
             raise ValueError(
-                f"these bytes hold partials of {told}; the query's are {forest.describe()}"
+                f"these bytes hold partials of {kept}; the query's are {forest.describe()}"
             )
     made._keys.restore(_table(next(blobs)))
     last = _table(next(blobs))
@@ -87,26 +88,10 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query) -> Stream:
     return made
 
 
-def _told(query: Query) -> dict[str, str]:
-    """What a query is, as far as it can be told."""
-    return {
-        "time": query.time,
-        "by": ", ".join(query.by),
-        "window": repr(query.window),
-        "select": ", ".join(f"{name} = {chosen!r}" for name, chosen in query.select.items()),
-        "where": str(query.where),
-        "tie": str(query.tie),
-        "emit": query.emit,
-    }
-
-
-def _check_same(told: dict[str, str], mine: dict[str, str]) -> None:
+def _check_same(old: dict[str, str], mine: dict[str, str]) -> None:
     """Refuse the state of another query."""
-    for name, value in mine.items():
-        if told.get(name) != value:
-            raise ValueError(
-                f"these bytes are of a stream with {name}: {told.get(name)}; the query has {value}"
-            )
+    for name, was, is_ in differences(old, mine):
+        raise ValueError(f"these bytes are of a stream with {name}: {was}; the query has {is_}")
 
 
 def _ipc(table: pa.Table) -> bytes:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from ..engine.passes import Pass
 from ..query.plan import Plan, make_plan
@@ -49,7 +52,7 @@ def aggregate(
     if mode not in ("final", "live"):
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
     count = how_many(df, buckets)
-    plan = with_types(make_plan(query, arrow_schema(df.schema)))
+    plan = with_types(make_plan(query, _schema_for(df, query)))
     if df.isStreaming:
         return aggregate_stream(df, plan, mode=mode, late=late, buckets=count, name=name)
     if late or mode == "live":
@@ -58,6 +61,23 @@ def aggregate(
             "gives each window once"
         )
     return aggregate_batch(df, plan, count)
+
+
+def _schema_for(df: DataFrame, query: Query) -> pa.Schema:
+    """The Arrow types of a DataFrame's columns; what is not read may have none."""
+    held = []
+    for field in df.schema:
+        try:
+            arrow_schema(StructType([field]))
+        except PySparkTypeError as error:
+            if query.where is None and field.name not in query.columns:
+                continue
+            raise TypeError(
+                f"column {field.name!r} is {field.dataType.simpleString()}, which Arrow cannot "
+                f"hold; leave it out with df.drop, or cast it ({error})"
+            ) from None
+        held.append(field)
+    return arrow_schema(StructType(held))
 
 
 def with_types(plan: Plan) -> Plan:

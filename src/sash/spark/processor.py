@@ -12,7 +12,9 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from ..engine.batch import filtered
 from ..engine.bucket import Bucket, Given, Mark, Outcome
+from ..engine.identity import differences, told
 from ..engine.tables import flat
 from ..engine.tiles import open_sealed, seal
 from ..query.plan import make_plan
@@ -22,12 +24,16 @@ from .state import KEY, VALUE, Records
 __all__ = ["BUCKET", "PAYLOAD", "Output", "Processor", "pack"]
 
 BUCKET, PAYLOAD = "bucket", "payload"
+_ROW = "__sash_row"
 _MANY = 1_000_000  # rows that are packed at a time
 
 
-def pack(query: Query, always: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack(
+    query: Query, names: list[str], always: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Rows of each bucket as one value, in Arrow's own format; one bucket always has a value, so
-    that it is called in every batch, and state of another query is found at once.
+    that it is called in every batch, and state of another query is found at once.  The columns
+    are called so, and after them comes the bucket.
 
     A stateful operator in Python is given pandas, which has no null integers and cannot tell NaN
     from null; and it is given each row at a price.  Bytes pass unharmed, and a few of them cheaply.
@@ -38,20 +44,25 @@ def pack(query: Query, always: int, batches: Iterator[pa.RecordBatch]) -> Iterat
         held.append(batch)
         rows += batch.num_rows
         if rows >= _MANY:
-            yield from _packed(query, always, held)
+            yield from _packed(query, names, always, held)
             held, rows = [], 0
     if held:
-        yield from _packed(query, always, held)
+        yield from _packed(query, names, always, held)
 
 
-def _packed(query: Query, always: int, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _packed(
+    query: Query, names: list[str], always: int, batches: list[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     table = pa.Table.from_batches(batches)
+    where = table.column(len(names))
+    table = table.select(list(range(len(names)))).rename_columns(names)
     if query.where is not None:
-        table = table.filter(query.where)
-    table = table.select([*query.columns, BUCKET])
-    buckets = flat(table.column(BUCKET)).to_numpy(zero_copy_only=False)
+        table = table.append_column(_ROW, pa.array(np.arange(len(where))))
+        table = filtered(table, query.where)
+        where = where.take(table.column(_ROW))
+    buckets = flat(where).to_numpy(zero_copy_only=False)
     order = np.argsort(buckets, kind="stable")
-    table = table.drop_columns([BUCKET]).take(pa.array(order)).combine_chunks()
+    table = table.select(query.columns).take(pa.array(order)).combine_chunks()
     found = np.union1d(buckets, [always])
     first = np.searchsorted(buckets[order], found).tolist()
     payloads = []
@@ -75,7 +86,6 @@ class Output:
     names: tuple[str, ...]
     types: tuple[pa.DataType, ...]
     late: bool
-    revision: bool
 
 
 class Processor(StatefulProcessor):
@@ -147,7 +157,7 @@ class Processor(StatefulProcessor):
         due = self._bucket.next_close(mark)
         if due is None:
             return None
-        end = -(-due // 1000)
+        end = max(-(-due // 1000), 1)  # until there is a watermark, Spark says 0
         return end - 1 if end - 1 > millis else end
 
     # where the bucket stands
@@ -157,8 +167,7 @@ class Processor(StatefulProcessor):
         if data is None:
             return Mark(), None
         said = json.loads(bytes(open_sealed(data)))
-        if said["about"] != self._about:
-            raise ValueError(_difference(said["about"], self._about))
+        _check_same(said["about"], self._about)
         return Mark(**said["mark"]), said["timer"]
 
     def _write_mark(self, mark: Mark, timer: int | None) -> None:
@@ -170,10 +179,11 @@ class Processor(StatefulProcessor):
     def _frames(
         self, batch: pa.Table | None, outcome: Outcome, after: int, now: int
     ) -> Iterator[pd.DataFrame]:
-        rows_out = 0
+        rows_out = lacking = 0
         for given in outcome.given:
             rows = len(given.windows.starts)
             rows_out += rows
+            lacking += int(given.windows.lacking.sum())
             if rows:
                 yield self._frame(rows, self._result(given, after, now))
         if self._output.late and len(outcome.late.rows) and batch is not None:
@@ -185,6 +195,7 @@ class Processor(StatefulProcessor):
             "rows_counted": outcome.rows,
             "corrections": outcome.corrections,
             "rows_out": rows_out,
+            "rows_without_answer": lacking,
             "open_windows": outcome.open_windows,
             "state_records": self._records.records,
             "state_bytes": self._records.bytes,
@@ -256,29 +267,21 @@ def about(query: Query, bucket: Bucket, mode: str, buckets: int) -> dict[str, st
         nulls = "".join("-" if any(s) else "+" for s in skips)  # skipped or not
         types = ", ".join(group.operator.types)
         shapes.append(f"{', '.join(group.names)}: {width} of {types} {nulls}")
-    keys = [f"{f.name} {f.type}" for f in bucket.plan.keys]
-    return {
+    return told(query) | {
         "state version": "1",
         "buckets": str(buckets),
         "mode": mode,
-        "window": repr(query.window),
-        "keys": ", ".join(keys),
-        "select": ", ".join(f"{name} = {chosen}" for name, chosen in query.select.items()),
+        "columns": ", ".join(f"{f.name} {f.type}" for f in bucket.plan.schema),
         "partials": "; ".join(shapes),
-        "time": f"{query.time} {bucket.plan.time_type}",
-        "tie": str(query.tie),
-        "emit": query.emit,
-        "where": str(query.where),
     }
 
 
-def _difference(old: dict[str, str], new: dict[str, str]) -> str:
-    told = [
-        f"{name}: {old.get(name, 'nothing')} in the checkpoint, {new.get(name, 'nothing')} now"
-        for name in {**old, **new}
-        if old.get(name) != new.get(name)
-    ]
-    return (
-        "this checkpoint was started with another query, and its state cannot be used for this "
-        f"one ({'; '.join(told)}); start with a new checkpoint, or with the query as it was"
-    )
+def _check_same(old: dict[str, str], new: dict[str, str]) -> None:
+    """Refuse the state of another query."""
+    found = [f"{n}: {was} in the checkpoint, {is_} now" for n, was, is_ in differences(old, new)]
+    if found:
+        raise ValueError(
+            "this checkpoint was started with another query, and its state cannot be used for this "
+            f"one ({'; '.join(found)}); start with a new checkpoint and a new path for results, or "
+            "with the query as it was"
+        )

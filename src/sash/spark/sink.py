@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 __all__ = ["compact", "latest", "split", "upsert"]
 
-_BATCH = "batch_id"
+BATCH = "sash_batch"
 
 
 def split(df: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -45,36 +45,38 @@ def upsert(path: str, *, late: str | None = None) -> Callable[[DataFrame, int], 
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:
-        results = batch
-        if "late" in batch.columns:
-            if late is None:
-                results, _ = split(batch)
-            else:
-                batch = batch.persist()
-                results, rows = split(batch)
-                _overwrite(rows, late, batch_id)
-        _overwrite(results, path, batch_id)
-        if late is not None:
+        if "late" not in batch.columns:
+            _overwrite(batch, path, batch_id)
+            return
+        if late is None:
+            results, _ = split(batch)
+            _overwrite(results, path, batch_id)
+            return
+        batch = batch.persist()
+        try:
+            results, rows = split(batch)
+            _overwrite(rows, late, batch_id)
+            _overwrite(results, path, batch_id)
+        finally:
             batch.unpersist()
 
     return write
 
 
 def _overwrite(df: DataFrame, path: str, batch_id: int) -> None:
-    df.write.mode("overwrite").parquet(f"{path.rstrip('/')}/{_BATCH}={batch_id}")
+    df.write.mode("overwrite").parquet(f"{path.rstrip('/')}/{BATCH}={batch_id}")
 
 
 def latest(spark: SparkSession, path: str, keys: Sequence[str] = ()) -> DataFrame:
     """The last revision of each window that was kept under a path."""
     df = spark.read.parquet(path)
     if "revision" not in df.columns:
-        return df.drop(_BATCH)
+        return df.drop(BATCH)
     by = [*keys] if keys else df.columns[: df.columns.index("window")]
-    order = Window.partitionBy(*by, "window").orderBy(
-        F.col(_BATCH).desc(), F.col("revision").desc()
-    )
+    newest = [F.col(BATCH).desc()] if BATCH in df.columns else []  # compacted, there is none
+    order = Window.partitionBy(*by, "window").orderBy(*newest, F.col("revision").desc())
     ranked = df.withColumn("__sash_rank", F.row_number().over(order))
-    return ranked.where(F.col("__sash_rank") == 1).drop("__sash_rank", _BATCH)
+    return ranked.where(F.col("__sash_rank") == 1).drop("__sash_rank", BATCH)
 
 
 def compact(spark: SparkSession, path: str, target: str) -> None:

@@ -19,11 +19,14 @@ from ..query.plan import Plan
 from .batch import result_fields
 from .buckets import bucket_of, names
 from .processor import BUCKET, PAYLOAD, Output, Processor, pack
+from .sink import BATCH
 from .types import arrow_schema, carried, quoted, time_from
 
 __all__ = ["aggregate_stream"]
 
 _LONG = LongType()
+#: Names that results of a stream have for themselves, besides those of all results.
+RESERVED = ("event_time", "late", BATCH)
 
 
 def aggregate_stream(
@@ -33,15 +36,17 @@ def aggregate_stream(
     query, schema = plan.query, df.schema
     _check(df, plan, mode)
     columns = df.columns if query.where is not None else list(query.columns)
-    rows = df.select(*[quoted(c) for c in columns], bucket_of(query, schema, buckets).alias(BUCKET))
+    # not every way through Spark takes names with dots
+    plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
+    rows = df.select(*plain, bucket_of(query, schema, buckets).alias(BUCKET))
     always = names(buckets)[0]
     packed = rows.mapInArrow(
-        lambda batches: pack(query, always, batches), f"{BUCKET} int, {PAYLOAD} binary"
+        lambda batches: pack(query, columns, always, batches), f"{BUCKET} int, {PAYLOAD} binary"
     )
     result = result_fields(plan, schema)
     fields = _travelling(plan, schema, result, mode=mode, late=late)
     made = arrow_schema(StructType(fields))
-    output = Output(tuple(made.names), tuple(made.types), late, mode == "live")
+    output = Output(tuple(made.names), tuple(made.types), late)
     processor = Processor(query, plan.schema, mode=mode, buckets=buckets, output=output)
     out = packed.groupBy(BUCKET).transformWithStateInPandas(
         statefulProcessor=processor,
@@ -57,6 +62,17 @@ def aggregate_stream(
 def _check(df: DataFrame, plan: Plan, mode: str) -> None:
     query = plan.query
     check_mode(query, mode)
+    for name in (*query.by, *query.select):
+        if name in RESERVED:
+            raise ValueError(
+                f"the result of a stream has {name!r} of its own; choose another name, for a key "
+                "with df.withColumnRenamed"
+            )
+    if not isinstance(df.schema[query.time].dataType, TimestampType):
+        raise TypeError(
+            f"the time of a stream must be a timestamp, as Spark's watermarks are for those only; "
+            f"{query.time!r} is {df.schema[query.time].dataType.simpleString()}"
+        )
     if "spark.watermarkDelayMs" not in df.schema[query.time].metadata:
         raise ValueError(
             f"a stream needs a watermark, which says how late events may be: call "
@@ -136,7 +152,7 @@ def _figures() -> list[Column]:
         return F.get_json_object(F.col("figures"), f"$.{name}").cast("long")
 
     sums = ["rows_in", "rows_counted", "rows_late", "rows_partly_late", "corrections", "rows_out"]
-    sums += ["open_windows", "state_records", "state_bytes"]
+    sums += ["rows_without_answer", "open_windows", "state_records", "state_bytes"]
     made = [F.sum(figure(name)).alias(name) for name in sums]
     made.append(F.max(figure("watermark")).alias("watermark"))
     return made

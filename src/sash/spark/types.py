@@ -23,6 +23,7 @@ from pyspark.sql.types import (
     FloatType,
     LongType,
     MapType,
+    StringType,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -107,9 +108,11 @@ def time_from(micros: Column, wanted: DataType) -> Column:
 
 def micros(time: Column, given: DataType) -> Column:
     """Microseconds since 1970 from a time; a number of them is taken as it is."""
-    if isinstance(given, TimestampNTZType):
-        start = F.to_timestamp_ntz(F.lit("1970-01-01 00:00:00"))
-        return F.timestamp_diff("MICROSECOND", start, time)
+    if isinstance(given, TimestampNTZType):  # most functions would take it for the session's zone
+        days = F.unix_date(time.cast("date")).cast("long")
+        minutes = (days * 24 + F.hour(time)) * 60 + F.minute(time)
+        seconds = F.date_part(F.lit("SECOND"), time)  # a decimal, with its fraction
+        return minutes * 60_000_000 + (seconds * 1_000_000).cast("long")
     if isinstance(given, TimestampType):
         return F.unix_micros(time)
     return time.cast("long")
@@ -120,6 +123,11 @@ def normal(column: Column, given: DataType, name: str) -> Column:
     if isinstance(given, DoubleType | FloatType):
         return F.when(F.isnan(column), F.lit(float("nan")).cast(given)).otherwise(
             column + F.lit(0.0).cast(given)
+        )
+    if isinstance(given, StringType) and given.simpleString() != "string":
+        raise TypeError(
+            f"key column {name!r} has a collation, {given.simpleString()}, by which different "
+            "texts are equal; make it plain text before, with F.lower or cast('string')"
         )
     if isinstance(given, MapType):
         raise TypeError(f"key column {name!r} is a map, which Spark does not group by either")
