@@ -134,7 +134,7 @@ class Stream:
         windows that are then due, as the same kind of table, ordered by keys, then window."""
         self._check_open()
         known = self._schema if self._plan else None
-        table, reasons = given_table(batch, self._query.time, known)
+        table, reasons = given_table(batch, self._query, known)
         self._like = batch[:0] if type(batch).__module__[:6] in ("pandas", "polars") else None
         if self._plan is None:
             self._set_up(table.schema)
@@ -258,6 +258,8 @@ class Stream:
                 "on a stream, events of one time are in the order of their arrival, and `tie` "
                 "cannot put them into another; leave it out, or select only what has no order"
             )
+        read = {*query.by, *(c for a in query.select.values() for c in a.columns)}
+        self._only_time = None if query.time in read else query.time
         fields = [f.with_type(value_type(f.type)) for f in plan.schema]
         self._schema = pa.schema(fields)
         self._forests = [Forest(g, query.window, plan.types) for g in plan.groups]
@@ -267,7 +269,7 @@ class Stream:
     def _insert(self, table: pa.Table, reasons: dict[int, str]) -> pa.Table | None:
         """Insert all rows that can be used, and move on."""
         assert self._plan is not None
-        given, misfits = conform(table, self._schema)
+        given, misfits = conform(table, self._schema, self._only_time)
         times, unusable = times_of(one_array(given.column(self._query.time)))
         reasons = reasons | misfits
         if unusable.any():

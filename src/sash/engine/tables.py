@@ -105,6 +105,8 @@ def times_of(column: pa.Array) -> tuple[Array, Array]:
     given, scale = column.type, 1
     if pa.types.is_timestamp(given):
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": -1_000}[given.unit]
+    if pa.types.is_uint64(given):
+        column = pc.min_element_wise(column, pa.scalar(LATEST, given), skip_nulls=False)
     ticks = column.cast(pa.int64())
     plain = (ticks.fill_null(LATEST) if ticks.null_count else ticks).to_numpy()
     if scale < 0:
