@@ -262,7 +262,10 @@ class Stream:
         self._only_time = None if query.time in read else query.time
         fields = [f.with_type(value_type(f.type)) for f in plan.schema]
         self._schema = pa.schema(fields)
-        self._forests = [Forest(g, query.window, plan.types) for g in plan.groups]
+        forests = [Forest(g, query.window, plan.types) for g in plan.groups]
+        for forest in forests:
+            forest.no_values()  # whether answers can have the types that are wanted
+        self._forests = forests
         self._keys = LiveKeys([self._schema.field(name).type for name in query.by])
         self._plan = plan
 
