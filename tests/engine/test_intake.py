@@ -6,10 +6,13 @@ from datetime import date, datetime
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import sash
+from sash.engine.stream import Stream
 
 W = sash.tumbling(10)
 COUNT = {"n": sash.count()}
@@ -151,3 +154,124 @@ def test_a_time_beyond_int64_is_out_of_range() -> None:
     assert s.late["reason"].to_pylist() == ["its time is out of range", "its time is null"]
     with pytest.raises(ValueError, match=r"row 1: its time, in column 't', is 9223372036854775809"):
         query().run(table)
+
+
+# What is counted, and what is late
+
+
+def test_a_row_that_cannot_be_used_is_late_whatever_where_says() -> None:
+    s = stream(
+        {"t": 1, "x": 5},
+        [{"t": 2, "x": 0}, {"t": 3, "x": "much"}, {"t": 4, "x": 6}],
+        where=pc.field("x") > 1,
+        select={"m": sash.max("x")},
+    )
+    assert s.counts == {"rows": 3, "counted": 2, "late": 1, "given": 0}
+    assert s.late["t"].to_pylist() == [3]
+
+
+def test_a_row_is_late_once() -> None:
+    s = query(window=sash.sliding(30, 10), select={"m": sash.max("u")}).stream()
+    s.push({"t": [21], "u": pa.array([1], pa.uint64())})
+    s.push({"t": [4, 5], "u": pa.array([2**63, 3], pa.uint64())})
+    assert s.late["t"].to_pylist() == [4, 5]
+    assert s.late["missed"].to_pylist() == [0, 2]
+    assert s.counts == {"rows": 3, "counted": 1, "late": 2, "given": 0}
+
+
+def test_a_batch_that_fails_as_a_whole_changes_nothing() -> None:
+    def combined(a: Any, b: Any) -> Any:
+        if len(a + b) > 2:
+            raise ValueError("too many")
+        return a + b
+
+    few = sash.operator(
+        identity=(), lift=lambda x: (x,), combine=combined, compile=False, name="few"
+    )
+    s = query(window=sash.sliding(20, 10), select={"few": sash.aggregate(few, "x")}).stream()
+    s.push({"t": [11], "x": [1]})
+    with pytest.raises(ValueError, match="too many"):
+        s.push({"t": [None, 3, 12, 12, 12], "x": [1, 2, 3, 4, 5]})
+    assert s.counts == {"rows": 1, "counted": 1, "late": 0, "given": 0}
+    assert s.late.num_rows == 0
+
+
+@pytest.mark.parametrize("name", ["reason", "missed", "missed_first", "missed_last"])
+def test_columns_that_late_rows_have_of_their_own_are_refused(name: str) -> None:
+    s = query().stream()
+    with pytest.raises(ValueError, match=f"rename or leave out the batch's column '{name}'"):
+        s.push({"t": 1, name: "mine"})
+    assert s.push({"t": 1}).num_rows == 0
+
+
+# Batches of all kinds
+
+
+def test_nothing_can_be_pushed_first() -> None:
+    s = query().stream()
+    assert s.push([]).num_rows == 0
+    with pytest.raises(TypeError, match="must hold timestamps"):
+        s.push([{}])
+    s.push({"t": 1})
+    with pytest.raises(KeyError, match="the batch has: none"):
+        s.push(pa.table({}))
+    assert s.close()["n"].to_pylist() == [1]
+
+
+def test_a_column_of_mixed_types_matters_only_if_it_is_read() -> None:
+    events = [{"t": 1, "x": 1}, {"t": 2, "x": "a"}]
+    assert stream(events).close()["n"].to_pylist() == [2]
+    with pytest.raises(TypeError, match="column 'x' has values of no common type"):
+        stream(events, select={"m": sash.max("x")})
+
+
+def test_where_may_read_a_field_that_only_some_events_have() -> None:
+    for where in (pc.field("x") > 1, pc.field("x").isin([2, 3])):
+        q = query(where=where)
+        s = q.stream()
+        s.push([{"t": 1, "x": 2}])
+        s.push({"t": 2})
+        s = Stream.restore(s.snapshot(), q)
+        s.push([{"t": 3}, {"t": 4}])
+        s.push({"t": 5, "x": 3})
+        assert s.close()["n"].to_pylist() == [2]
+    with pytest.raises(ValueError, match="cannot be used"):
+        stream({"t": 1}, where=where)
+
+
+def test_a_refused_first_batch_does_not_tell_the_types() -> None:
+    s = query(where=pc.field("x") > 1).stream()
+    with pytest.raises(ValueError, match="cannot be used"):
+        s.push({"t": datetime(2020, 1, 1), "y": 2})
+    s.push({"t": 1, "x": 2})
+    assert s.counts == {"rows": 1, "counted": 1, "late": 0, "given": 0}
+
+
+def test_any_column_can_have_a_number_for_each_row() -> None:
+    s = stream({"t": [1, 2], "row number": [7, 8], "x": [1, 2]}, where=pc.field("x") > 1)
+    assert s.counts["rows"] == 1
+
+
+def test_lists_in_a_dictionary() -> None:
+    coded = pa.DictionaryArray.from_arrays([0, 1, 0], pa.array([[1], [2]]))
+    table = pa.table({"t": [1, 2, 3], "k": coded})
+    for _ in range(2):
+        s = stream(table, table, by=["k"], select={"n": sash.count(), "l": sash.last("k")})
+        assert s.close().select(["k", "n"]).to_pylist() == [{"k": [1], "n": 4}, {"k": [2], "n": 2}]
+
+
+def test_polars_with_nested_text() -> None:
+    frame = pl.DataFrame({"t": [1, 2], "l": [["a"], ["b", None]], "s": [{"z": "x"}, {"z": "y"}]})
+    q = query(by=["l"], select={"s": sash.last("s"), "all": sash.collect("l")})
+    s = q.stream()
+    s.push(frame)
+    for made in (q.run(frame), s.close()):
+        assert made["l"].to_list() == [["a"], ["b", None]]
+        assert made["s"].to_list() == [{"z": "x"}, {"z": "y"}]
+        assert made["all"].to_list() == [[["a"]], [["b", None]]]
+    schema = frame.to_arrow(compat_level=pl.CompatLevel.newest()).schema
+    assert pa.types.is_string_view(schema.field("l").type.value_type)
+    s = q.stream(schema=schema)
+    s.push([{"t": 1, "l": ["a"], "s": {"z": "x"}}])
+    s.push(frame)
+    assert s.close()["all"].to_list() == [[["a"], ["a"]], [["b", None]]]

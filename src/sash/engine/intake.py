@@ -24,9 +24,12 @@ _ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticEr
 Reasons = dict[int, str]
 
 
-def given_table(given: Any, query: Query, known: pa.Schema | None) -> tuple[pa.Table, Reasons]:
+def given_table(
+    given: Any, query: Query, known: pa.Schema | None, optional: dict[str, pa.DataType]
+) -> tuple[pa.Table, Reasons]:
     """A table, one event, or several, as Arrow; events have the known types where there are any,
-    and those that do not fit are told, by row, with null for what they had."""
+    and those that do not fit are told, by row, with null for what they had.  Optional columns that
+    no event has are null."""
     if isinstance(given, Mapping):
         whole = given.get(query.time)
         if hasattr(whole, "__len__") and not isinstance(whole, str | bytes):
@@ -43,7 +46,11 @@ def given_table(given: Any, query: Query, known: pa.Schema | None) -> tuple[pa.T
     for event in events:
         if not isinstance(event, Mapping):
             raise TypeError(f"an event is a dict of columns and values, not {event!r}")
-    return _from_events(events, query, known)
+    table, reasons = _from_events(events, query, known)
+    for name, kind in optional.items():
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(events), kind))
+    return table, reasons
 
 
 def _from_events(
@@ -53,6 +60,8 @@ def _from_events(
     types = {} if known is None else {f.name: f.type for f in known}
     columns: dict[str, pa.Array] = {}
     reasons: Reasons = {}
+    if events and not names:
+        names = {query.time: None}  # events without anything, and so without a time
     for name in types | names:
         items = [event.get(name) for event in events]
         bad: Reasons = {}
