@@ -18,9 +18,10 @@ from ..query.query import Query
 from ..windows.sliding import LATEST
 from .tables import as_arrow, flat, times_of
 
-__all__ = ["bad_rows", "conform", "given_table", "in_time", "one_of_type"]
+__all__ = ["CANNOT_BE", "bad_rows", "conform", "given_table", "in_time", "one_of_type"]
 
-_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError)
+#: What Arrow raises for a value that is not of a type.
+CANNOT_BE = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError)
 Reasons = dict[int, str]
 
 
@@ -79,7 +80,7 @@ def _untyped(items: list[Any], name: str, read: bool) -> pa.Array:
     """Values of whatever type they have; as text if they have no common one and are not read."""
     try:
         return pa.array(items)
-    except _ERRORS as error:
+    except CANNOT_BE as error:
         if read:
             raise TypeError(f"column {name!r} has values of no common type: {error}") from None
         return pa.array([None if x is None else str(x) for x in items], pa.string())
@@ -91,7 +92,7 @@ def _times(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, 
         made = pa.array(items)
         if same_kind(made.type, wanted):
             return made, {}
-    except _ERRORS:
+    except CANNOT_BE:
         pass
     reasons: Reasons = {}
     micros: list[int | None] = [None] * len(items)
@@ -103,7 +104,7 @@ def _times(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, 
             one = one if same_kind(one.type, wanted) else _whole([item], wanted)
             (at,), (beyond,) = times_of(one)
             micros[i] = LATEST if beyond else int(at)
-        except _ERRORS:
+        except CANNOT_BE:
             reasons[i] = _no(name, item, wanted)
     made = pa.array(micros, pa.int64())
     zone = wanted.tz if pa.types.is_timestamp(wanted) else None
@@ -123,13 +124,13 @@ def _typed(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, 
     """Values of a type, with null and a reason for those that are not."""
     try:
         return _whole(items, wanted), {}
-    except _ERRORS:
+    except CANNOT_BE:
         pass
     reasons, kept = {}, list(items)
     for i, item in enumerate(items):
         try:
             one_of_type(item, wanted)
-        except _ERRORS:
+        except CANNOT_BE:
             reasons[i] = _no(name, item, wanted)
             kept[i] = None
     return pa.array(kept, type=wanted), reasons

@@ -147,11 +147,11 @@ class Stream:
         table, reasons = given_table(batch, self._query, known, self._optional)
         check_names(table.column_names)
         whole = table.schema
+        if self._plan is None and not len(whole):
+            return self._answer(None)
         if self._query.where is not None:
             table, reasons = self._chosen(table, reasons)
         if self._plan is None:
-            if not len(whole) and not table.num_rows:
-                return self._answer(None)
             self._set_up(whole)
         self._like = batch[:0] if type(batch).__module__[:6] in ("pandas", "polars") else None
         return self._answer(self._insert(table, reasons))
@@ -162,11 +162,11 @@ class Stream:
         while number in table.column_names:
             number += "'"
         numbered = table.append_column(number, pa.array(np.arange(table.num_rows)))
-        through = filtered(numbered, self._query.where)[number].to_pylist()
-        kept = sorted({*through, *reasons})
-        places = {row: i for i, row in enumerate(kept)}
-        taken = table.take(pa.array(kept, pa.int64()))
-        return taken, {places[row]: why for row, why in reasons.items()}
+        kept = np.asarray(filtered(numbered, self._query.where)[number])
+        if reasons:
+            kept = np.union1d(kept, list(reasons))
+        places = np.searchsorted(kept, list(reasons)).tolist()
+        return _some(table, kept), dict(zip(places, reasons.values(), strict=True))
 
     def advance(self, watermark: Any) -> Any:
         """Close all windows that end by a time, though no event says that it has come; a time
@@ -321,11 +321,12 @@ class Stream:
             reasons |= {int(rows[i]): why for i, why in wrong.items()}
             rows = self._usable(times, reasons)
             keys, slices = self._cut(_some(given, rows), times[rows])
+        visits = self._keys.add(keys, len(slices[0].bounds) - 1) if len(rows) else None
         self._note(table, times, reasons)
-        if not len(rows):
+        if visits is None:
             return None
         newest = int(times[rows].max())
-        return self._move(newest, newest - self._lateness, keys, slices)
+        return self._move(newest, newest - self._lateness, visits, slices)
 
     def _usable(self, times: Array, reasons: dict[int, str]) -> Array:
         """The rows with no reason against them that have a window which is not closed."""
@@ -365,10 +366,11 @@ class Stream:
         self,
         time: int,
         watermark: int,
-        keys: list[pa.Array] | None = None,
+        visits: Array | None = None,
         slices: list[Slices] | None = None,
     ) -> pa.Table | None:
-        """Insert slices, move on to a time and a watermark, and give the windows that are due."""
+        """Insert slices of some keys, which are told by number, move on to a time and a watermark,
+        and give the windows that are due."""
         window, live = self._query.window, self._mode == "live"
         was = self._time if live else self._watermark
         opened = -UNBOUNDED if self._watermark is None else window.first_of(self._watermark)
@@ -381,11 +383,9 @@ class Stream:
         keep = window.first_of(self._watermark)
         early = self._early and limit < UNBOUNDED
         asked = [opened, fresh, limit, keep, live, early, self._changes is not None]
-        visits = np.zeros(0, dtype=np.int64)
-        if keys is not None and slices is not None:
-            visits = self._keys.add(keys, len(slices[0].bounds) - 1)
-            for forest in self._forests:
-                forest.make_room(self._keys.most)
+        visits = np.zeros(0, dtype=np.int64) if visits is None else visits
+        for forest in self._forests:
+            forest.make_room(self._keys.most)
         if early or keep > opened or window.first_of(limit) > fresh:
             here, visits = visits, self._keys.in_order()
             if slices is not None:
