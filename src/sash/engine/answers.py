@@ -41,6 +41,8 @@ def object_answers(
     wanted or, if none is, that of the answers before."""
     try:
         return from_objects(items, wanted, fields)
+    except pa.ArrowNotImplementedError as error:
+        raise TypeError(f"answers cannot be made {wanted}: {error}") from None
     except Exception:  # functions of the user's have made them
         pass
     kind = pa.null() if wanted is None else wanted
