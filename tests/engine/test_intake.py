@@ -77,7 +77,8 @@ def test_values_of_a_finer_unit_fit_if_nothing_is_lost() -> None:
         ],
         select={"all": sash.collect("w")},
     )
-    assert s.late["t"].to_pylist() == [3, 5]
+    s.push(pa.table({"t": [6], "w": pa.array([2**62 + 1], us)}))  # beyond the dates of Python
+    assert s.late["t"].to_pylist() == [3, 5, 6]
     assert s.close()["all"].cast(pa.list_(pa.int64())).to_pylist() == [[5, 7, 9]]
 
 

@@ -200,13 +200,21 @@ def _cast(column: pa.Array, field: pa.Field) -> tuple[pa.Array, Reasons]:
         ) from None
     reasons: Reasons = {}
     rows: list[int | None] = list(range(len(column)))
-    for i, item in enumerate(column.to_pylist()):
+    for i in range(len(column)):
         try:
             unchanged(column.slice(i, 1), field.type)
         except pa.ArrowInvalid:
-            reasons[i] = _no(field.name, item, field.type)
+            reasons[i] = _no(field.name, _item(column[i]), field.type)
             rows[i] = None
     return unchanged(column.take(pa.array(rows, pa.int64())), field.type), reasons
+
+
+def _item(value: pa.Scalar) -> Any:
+    """A value as Python has it, if it has."""
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):  # a date after the year 9999, say
+        return value
 
 
 def unchanged(given: pa.Array, wanted: pa.DataType) -> pa.Array:
