@@ -54,6 +54,7 @@ def test_a_value_that_does_not_fit_is_late_and_not_truncated() -> None:
         (True, False, 5),
         ([1], [2.0], [1.5]),
         ({"a": 1}, {"a": 2.0}, {"a": 1.5}),
+        ({"a": 1}, {"a": 2, "b": None}, {"a": 1, "b": 2}),
     ],
 )
 def test_no_key_falls_under_another(first: Any, fits: Any, misfit: Any) -> None:

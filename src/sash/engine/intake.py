@@ -20,8 +20,8 @@ from .tables import as_arrow, flat, times_of
 
 __all__ = ["CANNOT_BE", "bad_rows", "conform", "given_table", "in_time", "one_of_type"]
 
-#: What Arrow raises for a value that is not of a type.
-CANNOT_BE = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError)
+#: What is raised for a value that is not of a type.
+CANNOT_BE = (pa.ArrowException, TypeError, ValueError, ArithmeticError, LookupError)
 Reasons = dict[int, str]
 
 
@@ -155,9 +155,10 @@ def one_of_type(item: Any, wanted: pa.DataType) -> pa.Array:
             one_of_type(key, wanted.key_type)
             one_of_type(value, wanted.item_type)
     elif pa.types.is_struct(wanted) and isinstance(item, Mapping | tuple):
-        parts = item if isinstance(item, tuple) else [item.get(f.name) for f in wanted]
-        for field, part in zip(wanted, parts, strict=True):
-            one_of_type(part, field.type)
+        named = item if isinstance(item, Mapping) else dict(zip(wanted.names, item, strict=True))
+        for name, part in named.items():
+            if part is not None:
+                one_of_type(part, wanted.field(name).type)
     elif pa.types.is_nested(wanted) and isinstance(item, list | tuple):
         for part in item:
             one_of_type(part, wanted.value_type)
@@ -236,7 +237,10 @@ def _changed(given: pa.Array, made: pa.Array) -> bool:
     if pa.types.is_struct(old):
         parts = dict(zip(new.names, made.flatten(), strict=True))
         fields = zip(old.names, given.flatten(), strict=True)
-        return any(_changed(part, parts[name]) for name, part in fields if name in parts)
+        return any(
+            _changed(part, parts[name]) if name in parts else part.null_count < len(part)
+            for name, part in fields
+        )
     if pa.types.is_map(old):
         return _changed(given.keys, made.keys) or _changed(given.items, made.items)
     if pa.types.is_nested(old):
