@@ -42,6 +42,7 @@ def test_a_query_keeps_its_own_select() -> None:
     [
         ({"time": 3}, TypeError, "time is the name of a column, not 3"),
         ({"window": "1 minute"}, TypeError, r"window is one of sash.sliding\(…\) and sash.tumb"),
+        ({"by": None}, TypeError, r"by has the names of columns, such as \['k'\], not None"),
         ({"by": ["k", 1]}, TypeError, "by has the names of columns, not 1"),
         ({"by": ["n"]}, ValueError, "'n' would be in the result twice; choose another name"),
         ({"by": ["k", "k"]}, ValueError, "'k' would be in the result twice"),
@@ -76,3 +77,15 @@ def test_aggregates_say_what_they_are_and_refuse_what_they_cannot_read() -> None
         sash.max(3)
     with pytest.raises(TypeError, match="an aggregate needs an operator, not 'max'"):
         sash.aggregate("max", "x")  # type: ignore[arg-type]
+
+
+def test_a_result_that_does_not_fit_into_memory_says_why() -> None:
+    q = sash.Query(time="t", window=sash.sliding("30 days", 1), select={"n": sash.count()})
+    with pytest.raises(MemoryError, match=r"in 2,592,000,000,000 windows of .*emit='changes'"):
+        q.run({"t": [1]})
+
+
+def test_a_schema_is_one_of_arrow() -> None:
+    q = sash.Query(time="t", window=sash.tumbling(1), select={"n": sash.count()})
+    with pytest.raises(TypeError, match=r"schema is a pyarrow\.Schema such as"):
+        q.stream(schema={"t": "int64"})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import sash
-from sash.windows import Sliding
+from sash.windows import Sliding, sliding
 from sash.windows.sliding import LATEST
 
 windows = st.integers(1, 40).flatmap(
@@ -65,3 +66,18 @@ def test_refuses_windows_that_make_no_sense() -> None:
         sash.sliding("1 s", "2 s")
     with pytest.raises(ValueError, match="a window's slide of 'x' is not understood"):
         sash.sliding("1 s", "x")
+
+
+def test_sizes_may_be_numbers_of_numpy() -> None:
+    made = sliding(np.int64(5), np.uint8(2))
+    assert made == sliding(5, 2)
+    assert type(made.size) is type(made.every) is int
+    for wrong in (True, np.bool_(True), np.array([5]), 5.0):
+        with pytest.raises(TypeError, match="a window's size is text"):
+            sliding(wrong, 2)
+
+
+def test_the_windows_of_many_times_at_once() -> None:
+    window, times = sliding(5, 2, 1), np.arange(-20, 20)
+    assert window.first_of(times).tolist() == [window.first_of(t) for t in times.tolist()]
+    assert window.last_of(times).tolist() == [window.last_of(t) for t in times.tolist()]

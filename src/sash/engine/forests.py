@@ -20,6 +20,7 @@ from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
 from ..kernels.slots import BUSY, CAPACITY, HEADER
 from ..query.plan import Group
 from ..windows import Sliding
+from .answers import object_answers, typed_answers
 from .closing import (
     AT,
     BEGUN,
@@ -35,7 +36,6 @@ from .closing import (
     WANTED,
     closing_kernel,
 )
-from .passes import as_wanted, from_objects
 from .tables import flat
 
 __all__ = ["Forest", "Given", "Slices"]
@@ -205,7 +205,9 @@ class Forest:
         return slices.starts.ctypes.data, slices.partials.ctypes.data
 
     def _values(self, out: _Out, made: int, failed: dict[int, str]) -> dict[str, pa.Array]:
-        """The answers by name, in the types the result has for them."""
+        """The answers by name, in the types the result has for them.  In rows that failed they are
+        null, and rows with an answer that does not fit are then among those."""
+        misfits: dict[int, str] = {}
         names, core = self.group.names, self._core
         if isinstance(core, BufferCore) and core.layout.answers:
             columns = [
@@ -213,7 +215,9 @@ class Forest:
                 for data, valid in out.kept[0]
             ]
             values = {
-                name: as_wanted(answers_from_columns(a, columns, "arrow"), self._types[name])
+                name: typed_answers(
+                    answers_from_columns(a, columns, "arrow"), self._types[name], misfits
+                )
                 for name, (_, a) in zip(names, core.layout.answer.fields, strict=True)
             }
         else:
@@ -221,13 +225,16 @@ class Forest:
             for row in failed:
                 rows[row] = empty
             values = {
-                name: from_objects([r[i] for r in rows], self._types[name], part.operator.fields)
+                name: object_answers(
+                    [r[i] for r in rows], self._types[name], part.operator.fields, misfits
+                )
                 for i, (name, part) in enumerate(zip(names, self.group.operator.parts, strict=True))
             }
         if failed:
             there = np.ones(made, dtype=bool)
             there[list(failed)] = False
             values = {n: pc.if_else(pa.array(there), v, None) for n, v in values.items()}
+        failed |= misfits
         return values
 
     def no_values(self) -> dict[str, pa.Array]:
@@ -246,7 +253,7 @@ class Forest:
         empty = self.group.operator.python_lower()(self.group.operator.identity)
         parts = zip(self.group.names, self.group.operator.parts, empty, strict=True)
         return {
-            name: from_objects([x], self._types[name], part.operator.fields)[0].as_py()
+            name: object_answers([x], self._types[name], part.operator.fields, {})[0].as_py()
             for name, part, x in parts
         }
 

@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from .answers import common_type
 from .batch import differ_from_before
 
 __all__ = ["Changes", "Revisions", "Rows"]
 
-#: Marks of rows: given before, early; and, here only, the row before a key's first one.
-AGAIN, EARLY, BEFORE = 1, 2, 3
+#: Marks of rows: given before, early.
+AGAIN, EARLY = 1, 2
 
 
 @dataclass
@@ -71,24 +72,26 @@ class Changes:
         keys = rows.keys
         firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
         lasts = np.append(firsts[1:], len(keys)) - 1
-        old, self.last = self.last, take(rows, lasts)
+        old, last, both = self.last, take(rows, lasts), rows
+        order = np.arange(len(keys))
         if old is not None:
             again = np.flatnonzero(np.isin(old.keys, keys))
             kept = take(old, np.flatnonzero(~np.isin(old.keys, keys)))
-            self.last = joined(kept, self.last)
+            last = joined(kept, last)
             # before the first row of a key goes the last one that it had
             place = dict(zip(keys[firsts].tolist(), firsts.tolist(), strict=True))
             before = [place[k] for k in old.keys[again].tolist()]
             order = np.insert(len(old.keys) + np.arange(len(keys)), before, again)
-            old.marks = np.full(len(old.keys), BEFORE)
-            rows = take(joined(old, rows), order)
-            keys = rows.keys
-        keep = rows.marks.astype(bool)
+            both = take(joined(old, rows), order)
+            order -= len(old.keys)  # rows before that have none
+            keys = both.keys
+        keep = both.marks.astype(bool)
         keep[0] = True
         keep[1:] |= keys[1:] != keys[:-1]
-        for values in rows.values.values():
+        for values in both.values.values():
             keep[1:] |= differ_from_before(values)
-        return take(rows, np.flatnonzero(keep & (rows.marks != BEFORE)))
+        self.last = last
+        return take(rows, order[keep & (order >= 0)])
 
     def remove(self, keys: Array) -> None:
         """These keys left."""
@@ -112,9 +115,18 @@ def joined(a: Rows, b: Rows) -> Rows:
 
 
 def _concat(a: pa.Array, b: pa.Array) -> pa.Array:
-    if a.type != b.type:  # of one that has only nulls, the type may not be known
-        a, b = (a.cast(b.type), b) if pa.types.is_null(a.type) else (a, b.cast(a.type))
+    """Answers of two types are compared in a common one, or as text if there is none."""
+    if a.type != b.type:
+        kind = common_type(a.type, b.type)
+        try:
+            a, b = (_texts(a), _texts(b)) if kind is None else (a.cast(kind), b.cast(kind))
+        except pa.ArrowInvalid:  # a large integer, say, that is no float
+            a, b = _texts(a), _texts(b)
     return pa.concat_arrays([a, b])
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    return pa.array([None if x is None else repr(x) for x in values.to_pylist()], pa.string())
 
 
 def take(rows: Rows, some: Array) -> Rows:

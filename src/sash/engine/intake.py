@@ -11,21 +11,28 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..kernels.columns import Array
-from .tables import as_arrow
+from ..query.query import Query
+from ..windows.sliding import LATEST
+from .tables import as_arrow, flat, times_of
 
-__all__ = ["bad_rows", "conform", "given_table", "in_time"]
+__all__ = ["CANNOT_BE", "bad_rows", "conform", "given_table", "in_time", "one_of_type"]
 
-_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError)
+#: What is raised for a value that is not of a type.
+CANNOT_BE = (pa.ArrowException, TypeError, ValueError, ArithmeticError, LookupError)
 Reasons = dict[int, str]
 
 
-def given_table(given: Any, time: str, known: pa.Schema | None) -> tuple[pa.Table, Reasons]:
+def given_table(
+    given: Any, query: Query, known: pa.Schema | None, optional: dict[str, pa.DataType]
+) -> tuple[pa.Table, Reasons]:
     """A table, one event, or several, as Arrow; events have the known types where there are any,
-    and those that do not fit are told, by row, with null for what they had."""
+    and those that do not fit are told, by row, with null for what they had.  Optional columns that
+    no event has are null."""
     if isinstance(given, Mapping):
-        whole = given.get(time)
+        whole = given.get(query.time)
         if hasattr(whole, "__len__") and not isinstance(whole, str | bytes):
             return as_arrow(given), {}
         given = [given]
@@ -40,43 +47,129 @@ def given_table(given: Any, time: str, known: pa.Schema | None) -> tuple[pa.Tabl
     for event in events:
         if not isinstance(event, Mapping):
             raise TypeError(f"an event is a dict of columns and values, not {event!r}")
-    return _from_events(events, known)
+    table, reasons = _from_events(events, query, known)
+    for name, kind in optional.items():
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(events), kind))
+    return table, reasons
 
 
-def _from_events(events: list[Any], known: pa.Schema | None) -> tuple[pa.Table, Reasons]:
+def _from_events(
+    events: list[Any], query: Query, known: pa.Schema | None
+) -> tuple[pa.Table, Reasons]:
     names = dict.fromkeys(name for event in events for name in event)
+    types = {} if known is None else {f.name: f.type for f in known}
     columns: dict[str, pa.Array] = {}
     reasons: Reasons = {}
-    if known is not None:
-        names = dict.fromkeys(known.names) | names
-    for name in names:
+    if events and not names:
+        names = {query.time: None}  # events without anything, and so without a time
+    for name in types | names:
         items = [event.get(name) for event in events]
-        if known is not None and name in known.names:
-            columns[name], bad = _typed(items, name, known.field(name).type)
-            reasons = bad | reasons
+        bad: Reasons = {}
+        if name not in types:
+            columns[name] = _untyped(items, name, name in query.columns)
+        elif name == query.time:
+            columns[name], bad = _times(items, name, types[name])
         else:
-            columns[name] = pa.array(items)
+            columns[name], bad = _typed(items, name, types[name])
+        reasons = bad | reasons
     return pa.table(columns), reasons
+
+
+def _untyped(items: list[Any], name: str, read: bool) -> pa.Array:
+    """Values of whatever type they have; as text if they have no common one and are not read."""
+    try:
+        return pa.array(items)
+    except CANNOT_BE as error:
+        if read:
+            raise TypeError(f"column {name!r} has values of no common type: {error}") from None
+        return pa.array([None if x is None else str(x) for x in items], pa.string())
+
+
+def _times(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, Reasons]:
+    """Times in a unit of their own, or where they have none in common, in microseconds."""
+    try:
+        made = pa.array(items)
+        if same_kind(made.type, wanted):
+            return made, {}
+    except CANNOT_BE:
+        pass
+    reasons: Reasons = {}
+    micros: list[int | None] = [None] * len(items)
+    for i, item in enumerate(items):
+        if item is None:
+            continue
+        try:
+            one = pa.array([item])
+            one = one if same_kind(one.type, wanted) else _whole([item], wanted)
+            (at,), (beyond,) = times_of(one)
+            micros[i] = LATEST if beyond else int(at)
+        except CANNOT_BE:
+            reasons[i] = _no(name, item, wanted)
+    made = pa.array(micros, pa.int64())
+    zone = wanted.tz if pa.types.is_timestamp(wanted) else None
+    return made if pa.types.is_integer(wanted) else made.cast(pa.timestamp("us", zone)), reasons
+
+
+def same_kind(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether both are timestamps, of whatever unit, or both whole numbers."""
+    return any(is_a(one) and is_a(other) for is_a in (pa.types.is_timestamp, pa.types.is_integer))
+
+
+def _no(name: str, item: Any, wanted: pa.DataType) -> str:
+    return f"column {name!r}: {item!r} is no {wanted}"
 
 
 def _typed(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, Reasons]:
     """Values of a type, with null and a reason for those that are not."""
     try:
-        return pa.array(items, type=wanted), {}
-    except _ERRORS:
+        return _whole(items, wanted), {}
+    except CANNOT_BE:
         pass
     reasons, kept = {}, list(items)
     for i, item in enumerate(items):
         try:
-            pa.array([item], type=wanted)
-        except _ERRORS:
-            reasons[i] = f"column {name!r}: {item!r} is no {wanted}"
+            one_of_type(item, wanted)
+        except CANNOT_BE:
+            reasons[i] = _no(name, item, wanted)
             kept[i] = None
     return pa.array(kept, type=wanted), reasons
 
 
-def conform(table: pa.Table, schema: pa.Schema) -> tuple[pa.Table, Reasons]:
-    """The columns of a schema, in its types; rows with values that do not fit are told."""
+def _whole(items: list[Any], wanted: pa.DataType) -> pa.Array:
+    """Values of a type; an error if one of them would become another."""
+    given = pa.array(items)
+    if given.type == wanted:
+        return given
+    made = pa.array(items, type=wanted)
+    unchanged(given, wanted)
+    return made
+
+
+def one_of_type(item: Any, wanted: pa.DataType) -> pa.Array:
+    """One value of a type; an error if it would become another.  What is nested is looked at part
+    by part, as a struct can be a tuple, and a map a list of pairs."""
+    made = pa.array([item], type=wanted)
+    if pa.types.is_map(wanted) and isinstance(item, list | tuple):
+        for key, value in item:
+            one_of_type(key, wanted.key_type)
+            one_of_type(value, wanted.item_type)
+    elif pa.types.is_struct(wanted) and isinstance(item, Mapping | tuple):
+        named = item if isinstance(item, Mapping) else dict(zip(wanted.names, item, strict=True))
+        for name, part in named.items():
+            if part is not None:
+                one_of_type(part, wanted.field(name).type)
+    elif pa.types.is_nested(wanted) and isinstance(item, list | tuple):
+        for part in item:
+            one_of_type(part, wanted.value_type)
+    else:
+        _whole([item], wanted)
+    return made
+
+
+def conform(table: pa.Table, schema: pa.Schema, time: str | None) -> tuple[pa.Table, Reasons]:
+    """The columns of a schema, in its types; rows with values that do not fit are told.  The time
+    column keeps a unit of its own, if it is named."""
     columns: list[Any] = []
     reasons: Reasons = {}
     for field in schema:
@@ -87,23 +180,93 @@ def conform(table: pa.Table, schema: pa.Schema) -> tuple[pa.Table, Reasons]:
             raise KeyError(
                 f"the query reads column {field.name!r}, which {told}; the batch has: {have}"
             )
-        column = table.column(at[0])
-        if column.type != field.type:
+        column = flat(table.column(at[0]))
+        as_it_is = field.name == time and same_kind(column.type, field.type)
+        if column.type != field.type and not as_it_is:
             column, bad = _cast(column, field)
             reasons = bad | reasons
         columns.append(column)
-    return pa.Table.from_arrays(columns, schema=schema), reasons
+    return pa.table(columns, names=schema.names), reasons
 
 
-def _cast(column: pa.ChunkedArray, field: pa.Field) -> tuple[Any, Reasons]:
+def _cast(column: pa.Array, field: pa.Field) -> tuple[pa.Array, Reasons]:
+    """A column in another type, with null and a reason for what does not fit."""
     try:
-        return column.cast(field.type), {}
+        return unchanged(column, field.type), {}
     except pa.ArrowInvalid:
-        return _typed(column.to_pylist(), field.name, field.type)
+        pass
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
         raise TypeError(
             f"column {field.name!r} has type {column.type}; the batches before had {field.type}"
         ) from None
+    reasons: Reasons = {}
+    rows: list[int | None] = list(range(len(column)))
+    for i in range(len(column)):
+        try:
+            unchanged(column.slice(i, 1), field.type)
+        except pa.ArrowInvalid:
+            reasons[i] = _no(field.name, _item(column[i]), field.type)
+            rows[i] = None
+    return unchanged(column.take(pa.array(rows, pa.int64())), field.type), reasons
+
+
+def _item(value: pa.Scalar) -> Any:
+    """A value as Python has it, if it has."""
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):  # a date after the year 9999, say
+        return value
+
+
+def unchanged(given: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Values in another type; an error if one of them would become another."""
+    if pa.types.is_integer(given.type) and pa.types.is_decimal(wanted):
+        given = given.cast(pa.decimal128(20, 0))  # all digits that there can be
+    made = given.cast(wanted)
+    if _changed(given, made):
+        raise pa.ArrowInvalid(f"not all values are {wanted}")
+    return made
+
+
+def _changed(given: pa.Array, made: pa.Array) -> bool:
+    """Whether a cast changed values.  Arrow itself looks only at some types: not at times that
+    become dates, say."""
+    old, new = given.type, made.type
+    if old == new or pa.types.is_null(old):
+        return False
+    if pa.types.is_struct(old):
+        parts = dict(zip(new.names, made.flatten(), strict=True))
+        fields = zip(old.names, given.flatten(), strict=True)
+        return any(
+            _changed(part, parts[name]) if name in parts else part.null_count < len(part)
+            for name, part in fields
+        )
+    if pa.types.is_map(old):
+        return _changed(given.keys, made.keys) or _changed(given.items, made.items)
+    if pa.types.is_nested(old):
+        return _changed(pc.list_flatten(given), pc.list_flatten(made))
+    if _is_text(old) or _is_text(new):
+        return False
+    if pa.types.is_floating(old) and pa.types.is_floating(new):  # rounded, but not to infinity
+        return bool(pc.any(pc.and_not(pc.is_inf(made), pc.is_inf(given))).as_py())
+    if pa.types.is_temporal(old) != pa.types.is_temporal(new):
+        raise pa.ArrowTypeError(f"{old} and {new} are not of one kind")
+    return bool(pc.any(pc.not_equal(made.cast(old), given)).as_py())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    return any(
+        is_a(kind)
+        for is_a in (
+            types.is_string,
+            types.is_large_string,
+            types.is_binary,
+            types.is_large_binary,
+            types.is_fixed_size_binary,
+            lambda t: isinstance(t, pa.BaseExtensionType),
+        )
+    )
 
 
 def bad_rows(use: Callable[[pa.Table], Any], table: pa.Table) -> Reasons:

@@ -37,7 +37,11 @@ def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
         # its values may be there more than once, or not occur at all, which does no harm
         values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
         ranks, found = _codes(values)
-        return ranks[np.asarray(column.indices.fill_null(len(values) - 1))], found
+        at = column.indices.cast(pa.int64()).fill_null(len(values) - 1)  # small ones may be full
+        return ranks[np.asarray(at)], found
+    if isinstance(column.type, pa.BaseExtensionType):
+        codes, found = _codes(column.storage)
+        return codes, pa.ExtensionArray.from_storage(column.type, found)
     if pa.types.is_struct(column.type):
         return _codes_of_structs(column)
     if pa.types.is_nested(column.type):
@@ -54,9 +58,12 @@ def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
         if 1 < len(heads) < len(values) // 8:
             codes, found = _codes(column.take(pa.array(heads)))
             return np.repeat(codes, np.diff(heads, append=len(values))), found
-    encoded = column.dictionary_encode(null_encoding="encode")
-    found = encoded.dictionary
-    order = np.asarray(pc.array_sort_indices(found), dtype=np.int64)
+    try:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        found = encoded.dictionary
+        order = np.asarray(pc.array_sort_indices(found), dtype=np.int64)
+    except pa.ArrowNotImplementedError:
+        return _codes_of_lists(column)
     # Arrow has nulls last, after NaN
     null = np.asarray(found.is_null())[order]
     order = np.concatenate([order[null], order[~null]])
@@ -74,19 +81,36 @@ def _one_zero(column: pa.Array) -> pa.Array:
 
 def _codes_of_structs(column: pa.Array) -> tuple[Array, pa.Array]:
     """A struct is a key of several columns, and null comes before them all."""
-    codes, (there, *fields) = key_codes([column.is_valid(), *column.flatten()], len(column))
-    names = [field.name for field in column.type]
-    return codes, pa.StructArray.from_arrays(fields, names=names, mask=pc.invert(there))
+    codes, (there, *found) = key_codes([column.is_valid(), *column.flatten()], len(column))
+    fields = list(column.type)
+    parts = [part.cast(field.type) for part, field in zip(found, fields, strict=True)]
+    return codes, pa.StructArray.from_arrays(parts, fields=fields, mask=pc.invert(there))
 
 
 def _codes_of_lists(column: pa.Array) -> tuple[Array, pa.Array]:
     """For types that Arrow does not put in order."""
-    items = column.to_pylist()
+    items = [_one_zero_in(x) for x in column.to_pylist()]
     keys = [_ordered(x) for x in items]
-    seen = dict(zip(keys, items, strict=True))
-    rank = {key: i for i, key in enumerate(sorted(seen))}
+    try:
+        seen = dict(zip(keys, items, strict=True))
+        rank = {key: i for i, key in enumerate(sorted(seen))}
+    except TypeError:
+        raise TypeError(
+            f"a key column of {column.type} has no order; use one of another type"
+        ) from None
     codes = np.array([rank[key] for key in keys], dtype=np.int64)
     return codes, pa.array([seen[key] for key in rank], type=column.type)
+
+
+def _one_zero_in(item: Any) -> Any:
+    """A value with one NaN and one zero in it."""
+    if isinstance(item, float):
+        return item + 0.0 if item == item else np.nan
+    if type(item) in (list, tuple):
+        return type(item)(map(_one_zero_in, item))
+    if isinstance(item, dict):
+        return {name: _one_zero_in(x) for name, x in item.items()}
+    return item
 
 
 def _ordered(item: Any) -> Any:

@@ -10,10 +10,24 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..windows import Sliding
 
-__all__ = ["LateRows"]
+__all__ = ["LateRows", "check_names"]
 
 ALL = "all its windows were closed before it came"
 SOME = "some of its windows were closed before it came"
+
+
+#: Columns that a late row has besides those it came with.
+ADDED = ("reason", "missed", "missed_first", "missed_last")
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse a batch with columns that late rows have of their own."""
+    for name in names:
+        if name in ADDED:
+            raise ValueError(
+                f"late rows have a column {name!r} of their own besides those they came with; "
+                f"rename or leave out the batch's column {name!r}"
+            )
 
 
 class LateRows:
@@ -27,34 +41,26 @@ class LateRows:
         self._parts: list[pa.Table] = []
         self.count = 0  # of all rows that ever came here
 
-    def refuse(self, table: pa.Table, reasons: dict[int, str]) -> Array:
-        """Rows that cannot be used, and why; which rows are left."""
+    def refuse(self, table: pa.Table, reasons: dict[int, str]) -> None:
+        """Rows that cannot be used, and why."""
+        if not reasons:
+            return
         rows = np.array(list(reasons), dtype=np.int64)
         none = np.zeros(len(rows), dtype=np.int64)
         self._add(table, rows, list(reasons.values()), none, none - 1, 1)
-        left = np.ones(table.num_rows, dtype=bool)
-        left[rows] = False
-        return left
 
-    def miss(self, table: pa.Table, times: Array, window: Sliding, watermark: int) -> Array | None:
-        """Rows of which some or all windows are closed; which rows are left, None if all are."""
-        if not len(times) or int(times.min()) >= watermark:
-            return None  # a window that holds a time from the watermark on is not closed
-        rows = np.flatnonzero(times < watermark)
-        at = times[rows]
-        last = at - (at - window.offset) % window.every
-        first = last - (last + window.size - at - 1) // window.every * window.every
+    def miss(self, table: pa.Table, times: Array, window: Sliding, watermark: int) -> None:
+        """Those rows of which some or all windows are closed."""
+        rows = np.flatnonzero(times < watermark)  # from the watermark on, no window is closed
+        first, last = window.first_of(times[rows]), window.last_of(times[rows])
         missed = first + window.size <= watermark
         rows, first, last = rows[missed], first[missed], last[missed]
         if not len(rows):
-            return None
+            return
         gone = last + window.size <= watermark
         last = np.minimum(last, window.first_of(watermark) - window.every)
         reasons = [ALL if g else SOME for g in gone.tolist()]
         self._add(table, rows, reasons, first, last, window.every)
-        left = np.ones(len(times), dtype=bool)
-        left[rows[gone]] = False
-        return left
 
     def _add(
         self,
@@ -120,4 +126,4 @@ def _alike(parts: list[pa.Table]) -> list[pa.Table]:
 def _more(
     reason: pa.Array, missed: pa.Array, first: pa.Array, last: pa.Array
 ) -> dict[str, pa.Array]:
-    return {"reason": reason, "missed": missed, "missed_first": first, "missed_last": last}
+    return dict(zip(ADDED, (reason, missed, first, last), strict=True))

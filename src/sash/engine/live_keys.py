@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from .intake import CANNOT_BE, one_of_type
 from .keys import key_codes
 from .tables import one_array
 
@@ -40,7 +41,12 @@ class LiveKeys:
         """The number of a key, None if it is not there."""
         if len(key) != len(self.columns):
             raise TypeError(f"a key has {len(self.columns)} value(s), not {len(key)}: {key!r}")
-        given = [pa.array([x], type=c.type) for x, c in zip(key, self.columns, strict=True)]
+        given = []
+        for value, column in zip(key, self.columns, strict=True):
+            try:
+                given.append(one_of_type(value, column.type))
+            except CANNOT_BE:
+                raise TypeError(f"a key is of type {column.type}, and {value!r} is not") from None
         _, columns = key_codes(given, 1)  # one NaN and one zero
         return self._numbers.get(_names(columns, 1)[0])
 
@@ -50,14 +56,14 @@ class LiveKeys:
         numbers = self._numbers
         new = [i for i, name in enumerate(names) if name not in numbers]
         if new:
-            for i in new:
-                numbers[names[i]] = len(self._names)
-                self._names.append(names[i])
             at = pa.array(new)
             self.columns = [
                 pa.concat_arrays([c, n.take(at)])
                 for c, n in zip(self.columns, columns, strict=True)
             ]
+            for i in new:
+                numbers[names[i]] = len(self._names)
+                self._names.append(names[i])
             self._there = np.append(self._there, np.ones(len(new), dtype=bool))
             self._order = None
         return np.array([numbers[name] for name in names], dtype=np.int64)
@@ -136,7 +142,7 @@ def _items(column: pa.Array) -> list[Any]:
     if pa.types.is_integer(t) or pa.types.is_temporal(t):
         try:
             plain = column if pa.types.is_integer(t) else column.view(f"int{t.bit_width}")
-        except pa.ArrowException:  # an interval
+        except ValueError:  # an interval
             return [repr(x) for x in column.to_pylist()]
         made: list[Any] = plain.to_pylist() if plain.null_count else plain.to_numpy().tolist()
         return made

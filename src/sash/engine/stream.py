@@ -26,11 +26,14 @@ from .forests import Forest, Given, Slices
 from .given import Changes, Revisions, Rows
 from .intake import bad_rows, conform, given_table, in_time
 from .keys import by_group, key_codes
-from .late import LateRows
+from .late import LateRows, check_names
 from .live_keys import LiveKeys
-from .tables import as_given, one_array, times_of
+from .tables import as_given, one_array, plain_type, times_of
 
 __all__ = ["Stream"]
+
+#: Where a schema keeps the columns that only `where` reads, for snapshots.
+_OPTIONAL = b"sash optional"
 
 
 class Stream:
@@ -93,8 +96,14 @@ class Stream:
         self._late = LateRows()
         self._revisions = Revisions()
         self._changes = Changes() if query.emit == "changes" else None
+        self._optional: dict[str, pa.DataType] = {}  # columns that only `where` reads
         if schema is not None:
-            self._set_up(schema)
+            if not isinstance(schema, pa.Schema):
+                raise TypeError(
+                    "schema is a pyarrow.Schema such as pyarrow.schema({'t': pyarrow.int64()}), "
+                    f"not {schema!r}"
+                )
+            self._set_up(pa.schema([f.with_type(plain_type(f.type)) for f in schema]))
 
     @property
     def time(self) -> int | None:
@@ -119,8 +128,9 @@ class Stream:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Since the start: `rows` that `where` let through; those `counted` in all their windows,
-        and those on the `late` output, which together are all rows; rows `given`."""
+        """Since the start: `rows` that `where` let through or that could not be used; those
+        `counted` in all their windows, and those on the `late` output, which together are all
+        rows; rows `given`."""
         late = self._late.count
         return {
             "rows": self._rows,
@@ -134,16 +144,29 @@ class Stream:
         windows that are then due, as the same kind of table, ordered by keys, then window."""
         self._check_open()
         known = self._schema if self._plan else None
-        table, reasons = given_table(batch, self._query.time, known)
-        self._like = batch[:0] if type(batch).__module__[:6] in ("pandas", "polars") else None
-        if self._plan is None:
-            self._set_up(table.schema)
+        table, reasons = given_table(batch, self._query, known, self._optional)
+        check_names(table.column_names)
+        whole = table.schema
+        if self._plan is None and not len(whole):
+            return self._answer(None)
         if self._query.where is not None:
-            numbered = table.append_column("row number", pa.array(range(table.num_rows)))
-            kept = filtered(numbered, self._query.where)["row number"]
-            reasons = {i: reasons[r] for i, r in enumerate(kept.to_pylist()) if r in reasons}
-            table = table.take(kept)
+            table, reasons = self._chosen(table, reasons)
+        if self._plan is None:
+            self._set_up(whole)
+        self._like = batch[:0] if type(batch).__module__[:6] in ("pandas", "polars") else None
         return self._answer(self._insert(table, reasons))
+
+    def _chosen(self, table: pa.Table, reasons: dict[int, str]) -> tuple[pa.Table, dict[int, str]]:
+        """The rows that `where` lets through, and those that cannot be used, whatever it says."""
+        number = "row number"
+        while number in table.column_names:
+            number += "'"
+        numbered = table.append_column(number, pa.array(np.arange(table.num_rows)))
+        kept = np.asarray(filtered(numbered, self._query.where)[number])
+        if reasons:
+            kept = np.union1d(kept, list(reasons))
+        places = np.searchsorted(kept, list(reasons)).tolist()
+        return _some(table, kept), dict(zip(places, reasons.values(), strict=True))
 
     def advance(self, watermark: Any) -> Any:
         """Close all windows that end by a time, though no event says that it has come; a time
@@ -258,16 +281,29 @@ class Stream:
                 "on a stream, events of one time are in the order of their arrival, and `tie` "
                 "cannot put them into another; leave it out, or select only what has no order"
             )
+        read = {*query.by, *(c for a in query.select.values() for c in a.columns)}
+        self._only_time = None if query.time in read else query.time
         fields = [f.with_type(value_type(f.type)) for f in plan.schema]
-        self._schema = pa.schema(fields)
-        self._forests = [Forest(g, query.window, plan.types) for g in plan.groups]
+        others = [f for f in schema if f.name not in plan.schema.names]
+        told = (schema.metadata or {}).get(_OPTIONAL)
+        if told is not None:  # from a snapshot
+            others = list(pa.ipc.read_schema(pa.py_buffer(told)))
+        elif query.where is None:
+            others = []
+        self._optional = {f.name: f.type for f in others}
+        kept = pa.schema(others).serialize().to_pybytes()
+        self._schema = pa.schema(fields, metadata={_OPTIONAL: kept} if others else None)
+        forests = [Forest(g, query.window, plan.types) for g in plan.groups]
+        for forest in forests:
+            forest.no_values()  # whether answers can have the types that are wanted
+        self._forests = forests
         self._keys = LiveKeys([self._schema.field(name).type for name in query.by])
         self._plan = plan
 
     def _insert(self, table: pa.Table, reasons: dict[int, str]) -> pa.Table | None:
         """Insert all rows that can be used, and move on."""
         assert self._plan is not None
-        given, misfits = conform(table, self._schema)
+        given, misfits = conform(table, self._schema, self._only_time)
         times, unusable = times_of(one_array(given.column(self._query.time)))
         reasons = reasons | misfits
         if unusable.any():
@@ -275,30 +311,42 @@ class Stream:
             for row in np.flatnonzero(unusable).tolist():
                 what = "out of range" if column[row].is_valid else "null"
                 reasons.setdefault(row, f"its time is {what}")
-        self._rows += table.num_rows
-        if reasons:
-            left = self._late.refuse(table, reasons)
-            table, given, times = table.filter(left), given.filter(left), times[left]
-        if self._watermark is not None:
-            left_over = self._late.miss(table, times, self._query.window, self._watermark)
-            if left_over is not None:
-                table, given = table.filter(left_over), given.filter(left_over)
-                times = times[left_over]
-        if not len(times):
-            return None
+        rows = self._usable(times, reasons)
         try:
-            keys, slices = self._cut(given, times)
+            keys, slices = self._cut(_some(given, rows), times[rows])
         except Exception:
-            wrong = bad_rows(self._lift, given)
+            wrong = bad_rows(self._lift, _some(given, rows))
             if not wrong:
                 raise
-            left = self._late.refuse(table, wrong)
-            given, times = given.filter(left), times[left]
-            if not len(times):
-                return None
-            keys, slices = self._cut(given, times)
-        newest = int(times.max())
-        return self._move(newest, newest - self._lateness, keys, slices)
+            reasons |= {int(rows[i]): why for i, why in wrong.items()}
+            rows = self._usable(times, reasons)
+            keys, slices = self._cut(_some(given, rows), times[rows])
+        visits = self._keys.add(keys, len(slices[0].bounds) - 1) if len(rows) else None
+        self._note(table, times, reasons)
+        if visits is None:
+            return None
+        newest = int(times[rows].max())
+        return self._move(newest, newest - self._lateness, visits, slices)
+
+    def _usable(self, times: Array, reasons: dict[int, str]) -> Array:
+        """The rows with no reason against them that have a window which is not closed."""
+        usable = np.ones(len(times), dtype=bool)
+        usable[list(reasons)] = False
+        if self._watermark is not None:
+            window = self._query.window
+            usable &= window.last_of(times) + window.size > self._watermark
+        return np.flatnonzero(usable)
+
+    def _note(self, table: pa.Table, times: Array, reasons: dict[int, str]) -> None:
+        """Count all rows, and keep those that are late."""
+        self._rows += len(times)
+        self._late.refuse(table, reasons)
+        if self._watermark is not None and len(times) and int(times.min()) < self._watermark:
+            left = np.ones(len(times), dtype=bool)
+            left[list(reasons)] = False
+            left = np.flatnonzero(left)
+            given = _some(table, left)
+            self._late.miss(given, times[left], self._query.window, self._watermark)
 
     def _lift(self, given: pa.Table) -> None:
         """Read and lift all values, for nothing but the errors."""
@@ -318,10 +366,11 @@ class Stream:
         self,
         time: int,
         watermark: int,
-        keys: list[pa.Array] | None = None,
+        visits: Array | None = None,
         slices: list[Slices] | None = None,
     ) -> pa.Table | None:
-        """Insert slices, move on to a time and a watermark, and give the windows that are due."""
+        """Insert slices of some keys, which are told by number, move on to a time and a watermark,
+        and give the windows that are due."""
         window, live = self._query.window, self._mode == "live"
         was = self._time if live else self._watermark
         opened = -UNBOUNDED if self._watermark is None else window.first_of(self._watermark)
@@ -334,11 +383,9 @@ class Stream:
         keep = window.first_of(self._watermark)
         early = self._early and limit < UNBOUNDED
         asked = [opened, fresh, limit, keep, live, early, self._changes is not None]
-        visits = np.zeros(0, dtype=np.int64)
-        if keys is not None and slices is not None:
-            visits = self._keys.add(keys, len(slices[0].bounds) - 1)
-            for forest in self._forests:
-                forest.make_room(self._keys.most)
+        visits = np.zeros(0, dtype=np.int64) if visits is None else visits
+        for forest in self._forests:
+            forest.make_room(self._keys.most)
         if early or keep > opened or window.first_of(limit) > fresh:
             here, visits = visits, self._keys.in_order()
             if slices is not None:
@@ -417,3 +464,8 @@ class Stream:
         """Raise AssertionError if the state is not sound."""
         for forest in self._forests:
             forest._check()
+
+
+def _some(table: pa.Table, rows: Array) -> pa.Table:
+    """Some of the rows, in order."""
+    return table if len(rows) == table.num_rows else table.take(pa.array(rows))

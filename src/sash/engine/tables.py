@@ -22,6 +22,7 @@ __all__ = [
     "check_times",
     "flat",
     "one_array",
+    "plain_type",
     "tie_numbers",
     "time_text",
     "times_of",
@@ -58,16 +59,40 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_run_end_encoded(kind):
         return _plain(pc.run_end_decode(column))
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        return column.cast(_WITHOUT_VIEWS[kind])
-    if pa.types.is_dictionary(kind) and kind.value_type in _WITHOUT_VIEWS:
-        values = _WITHOUT_VIEWS[kind.value_type]
+    wanted = plain_type(kind)
+    if wanted == kind:
+        return column
+    if pa.types.is_dictionary(kind):
         chunks = [
-            pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(values))
+            pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(wanted.value_type))
             for c in column.chunks
         ]
-        return pa.chunked_array(chunks, pa.dictionary(kind.index_type, values))
-    return column
+        return pa.chunked_array(chunks, wanted)
+    return column.cast(wanted)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """A type without views and, in what is nested, without dictionaries."""
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, plain_type(kind.value_type), kind.ordered)
+    if pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain_field(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain_field(kind.value_field), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(_plain_field(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_plain_field(kind.value_field))
+    return _WITHOUT_VIEWS.get(kind, kind)
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    kind = field.type
+    return field.with_type(plain_type(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
 _WITHOUT_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
@@ -105,6 +130,8 @@ def times_of(column: pa.Array) -> tuple[Array, Array]:
     given, scale = column.type, 1
     if pa.types.is_timestamp(given):
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": -1_000}[given.unit]
+    if pa.types.is_uint64(given):
+        column = pc.min_element_wise(column, pa.scalar(LATEST, given), skip_nulls=False)
     ticks = column.cast(pa.int64())
     plain = (ticks.fill_null(LATEST) if ticks.null_count else ticks).to_numpy()
     if scale < 0:

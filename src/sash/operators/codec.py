@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -15,8 +17,8 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def encode_value(value: Any) -> bytes:
-    """A None, bool, number, string, bytes, date, datetime, or tuple, list, frozenset or dict
-    of them; a named tuple becomes a plain one.
+    """A None, bool, number, string, bytes, date, datetime, time, timedelta, UUID, or tuple, list,
+    frozenset or dict of them; a named tuple becomes a plain one.
 
     >>> decode_value(encode_value((1, "a", None, 2.5)))
     (1, 'a', None, 2.5)
@@ -56,6 +58,13 @@ def _write(out: bytearray, value: Any) -> None:
         out += (b"z" if value.tzinfo else b"t") + struct.pack("<q", micros)
     elif isinstance(value, date):
         out += b"d" + struct.pack("<q", value.toordinal())
+    elif isinstance(value, time) and value.tzinfo is None:
+        _write_bytes(out, b"c", value.isoformat().encode())
+    elif isinstance(value, timedelta) and not getattr(value, "nanoseconds", 0):  # as pandas has
+        raw = struct.pack("<iii", value.days, value.seconds, value.microseconds)
+        _write_bytes(out, b"l", raw)
+    elif isinstance(value, UUID):
+        _write_bytes(out, b"U", value.bytes)
     elif isinstance(value, np.datetime64):
         out += b"M" + struct.pack("<q", int(value.astype("M8[us]").view(np.int64)))
     elif isinstance(value, tuple | list | frozenset):
@@ -95,20 +104,16 @@ def _read(data: bytes, at: int) -> tuple[Any, int]:
             return np.datetime64(n, "us"), at
         plain = _EPOCH + timedelta(microseconds=n)
         return (plain.replace(tzinfo=UTC) if mark == b"z" else plain), at
-    if mark not in (b"i", b"s", b"b", b"D", b"(", b"[", b"{", b":"):
+    if not mark or mark not in b"isbDclU([{:":
         raise ValueError(f"no value starts with {mark!r}")
     (n,) = struct.unpack_from("<I", data, at)
     at += 4
-    if mark in b"isbD":
+    if mark in b"isbDclU":
         raw = data[at : at + n]
         if len(raw) != n:
             raise ValueError("the bytes end inside a value")
         at += n
-        if mark == b"i":
-            return int.from_bytes(raw, "little", signed=True), at
-        if mark == b"s":
-            return raw.decode("utf-8", "surrogatepass"), at
-        return (raw if mark == b"b" else Decimal(raw.decode())), at
+        return _FROM_BYTES[mark](raw), at
     items = []
     for _ in range(n * 2 if mark == b":" else n):
         item, at = _read(data, at)
@@ -116,3 +121,14 @@ def _read(data: bytes, at: int) -> tuple[Any, int]:
     if mark == b":":
         return dict(zip(items[::2], items[1::2], strict=True)), at
     return {b"(": tuple, b"[": list, b"{": frozenset}[mark](items), at
+
+
+_FROM_BYTES: dict[bytes, Callable[[bytes], Any]] = {
+    b"i": lambda raw: int.from_bytes(raw, "little", signed=True),
+    b"s": lambda raw: raw.decode("utf-8", "surrogatepass"),
+    b"b": lambda raw: raw,
+    b"D": lambda raw: Decimal(raw.decode()),
+    b"c": lambda raw: time.fromisoformat(raw.decode()),
+    b"l": lambda raw: timedelta(*struct.unpack("<iii", raw)),
+    b"U": lambda raw: UUID(bytes=raw),
+}

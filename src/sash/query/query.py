@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,8 @@ class Query:
             raise TypeError(
                 f"window is one of sash.sliding(…) and sash.tumbling(…), not {self.window!r}"
             )
+        if not isinstance(self.by, Iterable):
+            raise TypeError(f"by has the names of columns, such as ['k'], not {self.by!r}")
         by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         object.__setattr__(self, "by", by)
         self._check_select()
@@ -117,7 +119,15 @@ class Query:
         """
         from ..engine.batch import run
 
-        return run(self, table)
+        try:
+            return run(self, table)
+        except MemoryError:
+            many = -(-self.window.size // self.window.every)
+            raise MemoryError(
+                f"the result does not fit into memory; each event is in {many:,} windows of "
+                f"{self.window!r}: let windows start less often, or ask for those that differ from "
+                "the one before, with emit='changes'"
+            ) from None
 
     def stream(
         self, lateness: Any = 0, mode: str = "final", early: bool = False, schema: Any = None

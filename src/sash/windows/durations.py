@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from datetime import timedelta
 from fractions import Fraction
+from numbers import Integral
 from typing import Any
 
 __all__ = ["duration", "duration_text"]
@@ -36,8 +38,8 @@ def duration(given: Any, what: str = "a duration") -> int:
     """
     if isinstance(given, timedelta):
         return (given.days * 86_400 + given.seconds) * 1_000_000 + given.microseconds
-    if isinstance(given, int) and not isinstance(given, bool):
-        return given
+    if isinstance(given, Integral) and not isinstance(given, bool):
+        return operator.index(given)
     if not isinstance(given, str):
         raise TypeError(
             f"{what} is text such as '90 seconds' or '1 hour 30 minutes', a timedelta, or a whole "

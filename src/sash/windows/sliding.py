@@ -12,7 +12,7 @@ A window is `[start, end)`, where start - offset is a multiple of `every`, count
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from .durations import duration, duration_text
 
@@ -64,13 +64,23 @@ class Sliding:
         into = (time - self.offset) % self.every
         return time - into + (self.rest if into >= self.rest else 0)
 
-    def first_of(self, time: int) -> int:
-        """The start of the first window that holds a time."""
+    @overload
+    def first_of(self, time: int) -> int: ...
+    @overload
+    def first_of(self, time: Any) -> Any: ...
+
+    def first_of(self, time: Any) -> Any:
+        """The start of the first window that holds a time; of an array of them, of each."""
         last = self.last_of(time)
         return last - (last + self.size - time - 1) // self.every * self.every
 
-    def last_of(self, time: int) -> int:
-        """The start of the last window that holds a time."""
+    @overload
+    def last_of(self, time: int) -> int: ...
+    @overload
+    def last_of(self, time: Any) -> Any: ...
+
+    def last_of(self, time: Any) -> Any:
+        """The start of the last window that holds a time; of an array of them, of each."""
         return time - (time - self.offset) % self.every
 
     def __repr__(self) -> str:

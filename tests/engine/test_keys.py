@@ -1,0 +1,90 @@
+"""Keys of types that take some care: one zero, one NaN, and the type that they came in."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sash
+from sash.engine.stream import Stream
+
+
+def query() -> sash.Query:
+    return sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.count()})
+
+
+def both(keys: pa.Array) -> list[dict[str, Any]]:
+    """What a run gives for these keys; a stream, fed row by row and restored, gives the same."""
+    table = pa.table({"t": list(range(1, 10))[: len(keys)] or [], "k": keys})
+    q = query()
+    run = q.run(table)
+    s = q.stream(lateness=100)
+    for i in range(len(keys)):
+        s.push(table[i : i + 1])
+        s = Stream.restore(s.snapshot(), q)
+    made = s.close()
+    assert made["k"].type == run["k"].type
+    assert repr(made.to_pylist()) == repr(run.to_pylist())
+    return [{"k": row["k"], "n": row["n"]} for row in run.to_pylist()]
+
+
+def test_structs_with_fields_that_are_never_null() -> None:
+    kind = pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string())])
+    found = both(pa.array([{"a": 1, "b": "x"}, {"a": 1, "b": "x"}, None], kind))
+    assert [row["n"] for row in found] == [1, 2]
+
+
+def test_structs_and_lists_of_dictionaries() -> None:
+    coded = pa.array(["b", "a", "b"]).dictionary_encode()
+    found = both(pa.StructArray.from_arrays([coded], names=["c"]))
+    assert found == [{"k": {"c": "a"}, "n": 1}, {"k": {"c": "b"}, "n": 2}]
+    found = both(pa.ListArray.from_arrays([0, 1, 2, 3], coded))
+    assert found == [{"k": ["a"], "n": 1}, {"k": ["b"], "n": 2}]
+
+
+def test_lists_have_one_zero_and_one_nan() -> None:
+    found = both(pa.array([[0.0], [-0.0], [np.nan], [-np.nan]]))
+    assert repr(found) == repr([{"k": [0.0], "n": 2}, {"k": [np.nan], "n": 2}])
+    found = both(pa.array([[{"a": -0.0}], [{"a": 0.0}]]))
+    assert repr(found) == repr([{"k": [{"a": 0.0}], "n": 2}])
+
+
+def test_a_dictionary_whose_indices_are_used_up() -> None:
+    values = pa.array([f"{i:03}" for i in range(128)])
+    keys = pa.DictionaryArray.from_arrays(pa.array([127, None, 0], pa.int8()), values)
+    assert both(keys) == [{"k": None, "n": 1}, {"k": "000", "n": 1}, {"k": "127", "n": 1}]
+
+
+def test_types_that_arrow_has_no_order_for() -> None:
+    low, high = uuid.UUID(int=1), uuid.UUID(int=2)
+    found = both(pa.array([high.bytes, low.bytes, None, high.bytes], pa.uuid()))
+    assert found == [{"k": None, "n": 1}, {"k": low, "n": 1}, {"k": high, "n": 2}]
+    spans = pa.array([(1, 2, 3), (0, 2, 3), (1, 2, 3)], pa.month_day_nano_interval())
+    assert [row["n"] for row in both(spans)] == [1, 2]
+    decimals = pa.array([2, 1, 2], pa.int64()).cast(pa.decimal128(20, 0)).cast(pa.decimal32(5, 1))
+    assert [row["n"] for row in both(decimals)] == [1, 2]
+
+
+def test_half_a_key_is_never_kept() -> None:
+    from sash.engine.live_keys import LiveKeys
+
+    keys = LiveKeys([pa.int64()])
+    with pytest.raises(pa.ArrowInvalid):
+        keys.add([pa.array(["a"])], 1)
+    assert len(keys) == keys.most == 0
+
+
+def test_a_key_of_another_type_is_not_asked_for() -> None:
+    s = query().stream()
+    s.push({"t": 1, "k": "a"})
+    with pytest.raises(TypeError, match="a key is of type string, and 5 is not"):
+        s.query(5)
+    s = query().stream()
+    s.push({"t": 1, "k": 1})
+    with pytest.raises(TypeError, match=r"a key is of type int64, and 1\.7 is not"):
+        s.query(1.7)
+    assert s.query(1.0) == {"n": 1}
