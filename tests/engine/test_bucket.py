@@ -18,7 +18,7 @@ import pytest
 import sash
 from sash.engine.batch import results
 from sash.engine.bucket import Bucket, Mark, Outcome
-from sash.engine.tile_tree import TileTree
+from sash.engine.tile_store import TileTree
 from sash.engine.tiles import Positions, Tile, decode_tile, encode_tile, open_sealed, seal
 from sash.kernels.program import jit_enabled
 from sash.query.plan import make_plan

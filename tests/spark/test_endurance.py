@@ -79,7 +79,7 @@ def test_state_levels_off_and_quiet_keys_leave(spark: Any, tmp_path: Any, mode: 
     records = [p.stateOperators[0].numRowsTotal for p in progress[8:-1]]
     touched = [p.observedMetrics["sash"].asDict() for p in progress[8:-1]]
     half = len(records) // 2
-    assert max(records[half:]) <= max(records[:half])
+    assert max(records[half:]) <= max(records[:half]) + 2
     for what in ("state_records", "state_bytes"):
         first, second = (max(t[what] for t in part) for part in (touched[:half], touched[half:]))
         assert second <= 1.25 * first, what

@@ -1,18 +1,19 @@
-"""Answers as columns of a stream's results.
+"""Answers as columns of results.
 
-One answer that cannot be converted must not stop a stream, whose state has already moved on: it is
-null, and told with the reason.
+Over a whole table an answer that cannot be had in its type is an error.  On a stream, whose state
+has already moved on, it is null, and told with the reason.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from .passes import as_wanted, from_objects
+from ..kernels.columns import to_micros
 
-__all__ = ["common_type", "object_answers", "typed_answers"]
+__all__ = ["as_wanted", "common_type", "from_objects", "object_answers", "typed_answers"]
 
 
 def typed_answers(values: pa.Array, wanted: pa.DataType | None, failed: dict[int, str]) -> pa.Array:
@@ -75,3 +76,53 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except pa.ArrowException:
         return None
+
+
+def as_wanted(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
+    """Values in the type that is wanted, if one is."""
+    return values if wanted is None or values.type == wanted else values.cast(wanted)
+
+
+def from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> pa.Array:
+    """Answers that are Python values; times among them are in microseconds."""
+    if wanted is not None:
+        made = pa.array([_shaped(x, wanted) for x in items], type=_in_micros(wanted))
+        return as_wanted(made, wanted)
+    first = next((x for x in items if x is not None), None)
+    if fields and isinstance(first, tuple):
+        columns = [
+            from_objects([None if x is None else x[i] for x in items], None, ())
+            for i in range(len(first))
+        ]
+        mask = pa.array([x is None for x in items])
+        return pa.StructArray.from_arrays(columns, names=list(fields), mask=mask)
+    if isinstance(first, np.ndarray):  # in the type that compiled answers have
+        kind = pa.list_(pa.from_numpy_dtype(first.dtype), len(first))
+        return pa.array([None if x is None else x.tolist() for x in items], type=kind)
+    return pa.array(items, from_pandas=False)
+
+
+def _shaped(value: Any, wanted: pa.DataType) -> Any:
+    """A value as Arrow takes it for a type."""
+    if value is None:
+        return None
+    if isinstance(value, np.datetime64):
+        return to_micros(value)
+    if isinstance(value, float) and pa.types.is_integer(wanted) and not value.is_integer():
+        raise ValueError(f"an answer is {value!r}, and should be {wanted}")  # Arrow would cut it
+    if pa.types.is_struct(wanted) and isinstance(value, tuple):
+        return {f.name: _shaped(x, f.type) for f, x in zip(wanted, value, strict=True)}
+    if pa.types.is_list(wanted) and isinstance(value, tuple | list):
+        return [_shaped(x, wanted.value_type) for x in value]
+    return value
+
+
+def _in_micros(wanted: pa.DataType) -> pa.DataType:
+    """A type with all times in microseconds."""
+    if pa.types.is_timestamp(wanted):
+        return pa.timestamp("us", wanted.tz)
+    if pa.types.is_struct(wanted):
+        return pa.struct([f.with_type(_in_micros(f.type)) for f in wanted])
+    if pa.types.is_list(wanted):
+        return pa.list_(_in_micros(wanted.value_type))
+    return wanted

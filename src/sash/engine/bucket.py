@@ -25,7 +25,8 @@ from .keys import by_group, key_codes
 from .passes import Pass, Windows
 from .revisions import Revisions
 from .tables import flat, tie_numbers, times_of
-from .tile_tree import Slices, Store, Tiles, TileTree, Visit
+from .tile_store import Store, Tiles, TileTree
+from .tile_tree import Slices, Visit
 
 __all__ = ["Bucket", "Fixes", "Given", "Late", "Mark", "Outcome", "check_mode"]
 

@@ -9,17 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..kernels.columns import Array, Table, answers_from_columns, read, to_micros
+from ..kernels.columns import Array, Table, answers_from_columns, read
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.layout import Answer
 from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..slicing.slices import EVERY, OFFSET, REST, SIZE
 from ..windows import Sliding
+from .answers import as_wanted, from_objects, object_answers, typed_answers
 from .sweep import CHANGES, GROUP, MADE, SLICE, SWEEP, UNBOUNDED
 from .tables import flat
 
-__all__ = ["NoAnswer", "Pass", "Windows", "as_wanted", "from_objects"]
+__all__ = ["NoAnswer", "Pass", "Windows"]
 
 
 _BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # all windows; their distance fits into int64
@@ -137,7 +138,7 @@ class Pass:
             at = core.get(MADE) - 1
             raise NoAnswer(str(error), core.get(GROUP), int(out.starts[at])) from error
         del taken, kept
-        return self._windows(out, made, [])
+        return self._windows(out, made, None)
 
     def windows_of_slices(
         self, partials: Any, slices: Array, bounds: Array, first: Array, last: Array
@@ -201,10 +202,11 @@ class Pass:
         del kept, kept_times, kept_bounds
         return np.asarray(groups[:made]), np.asarray(starts[:made]), partials[:made]
 
-    def _windows(self, out: _Out, made: int, lacking: list[int]) -> Windows:
+    def _windows(self, out: _Out, made: int, lacking: list[int] | None) -> Windows:
+        """What was given; where answers may lack, those that cannot be had in their type do."""
         none = np.zeros(made, dtype=bool)
-        none[lacking] = True
-        values = self._values(out, made, none if lacking else None)
+        none[lacking or []] = True
+        values = self._values(out, made, None if lacking is None else none)
         return Windows(
             np.asarray(out.ends, dtype=np.int64),
             np.asarray(out.starts[:made], dtype=np.int64),
@@ -214,29 +216,43 @@ class Pass:
         )
 
     def _values(self, out: _Out, made: int, none: Array | None) -> dict[str, pa.Array]:
-        """The answers by name, in the types the result has for them; some are null."""
+        """The answers by name, in the types the result has for them; `none` says which are null,
+        and gets those that do not fit."""
         names, core = self.group.names, self._core
+        values: dict[str, pa.Array] = {}
+        failed: dict[int, str] = {}
         if isinstance(core, BufferCore) and core.layout.answers:
             columns = [
                 (data[:made], None if valid is None else valid[:made])
                 for data, valid in out.kept[0]
             ]
-            values = {}
             for name, (_, answer) in zip(names, core.layout.answer.fields, strict=True):
                 # a call takes its columns off the list
-                found = answers_from_columns(answer, columns, "arrow")
-                if none is not None:
+                found, wanted = answers_from_columns(answer, columns, "arrow"), self._types[name]
+                if none is None:
+                    values[name] = as_wanted(found, wanted)
+                    continue
+                if none.any():
                     found = pc.if_else(pa.array(none), pa.nulls(made, found.type), found)
-                values[name] = as_wanted(found, self._types[name])
-            return values
-        rows = out.kept[:made]
+                values[name] = typed_answers(found, wanted, failed)
+        else:
+            rows = out.kept[:made]
+            if none is not None:
+                nothing = (None,) * len(names)
+                rows = [nothing if lacks else row for row, lacks in zip(rows, none, strict=True)]
+            for i, (name, part) in enumerate(zip(names, self.group.operator.parts, strict=True)):
+                items, wanted, fields = (
+                    [r[i] for r in rows],
+                    self._types[name],
+                    part.operator.fields,
+                )
+                if none is None:
+                    values[name] = from_objects(items, wanted, fields)
+                else:
+                    values[name] = object_answers(items, wanted, fields, failed)
         if none is not None:
-            nothing = (None,) * len(names)
-            rows = [nothing if lacks else row for row, lacks in zip(rows, none, strict=True)]
-        return {
-            name: from_objects([r[i] for r in rows], self._types[name], part.operator.fields)
-            for i, (name, part) in enumerate(zip(names, self.group.operator.parts, strict=True))
-        }
+            none[list(failed)] = True
+        return values
 
 
 class _Out:
@@ -281,51 +297,3 @@ def arrow_type(answer: Answer) -> pa.DataType:
         return pa.list_(item, int(length))
     types = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
     return types.get(answer.type, pa.timestamp("us"))
-
-
-def as_wanted(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
-    """Values in the type that is wanted, if one is."""
-    return values if wanted is None or values.type == wanted else values.cast(wanted)
-
-
-def from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> pa.Array:
-    """Answers that are Python values; times among them are in microseconds."""
-    if wanted is not None:
-        made = pa.array([_shaped(x, wanted) for x in items], type=_in_micros(wanted))
-        return as_wanted(made, wanted)
-    first = next((x for x in items if x is not None), None)
-    if fields and isinstance(first, tuple):
-        columns = [
-            from_objects([None if x is None else x[i] for x in items], None, ())
-            for i in range(len(first))
-        ]
-        mask = pa.array([x is None for x in items])
-        return pa.StructArray.from_arrays(columns, names=list(fields), mask=mask)
-    if isinstance(first, np.ndarray):  # in the type that compiled answers have
-        kind = pa.list_(pa.from_numpy_dtype(first.dtype), len(first))
-        return pa.array([None if x is None else x.tolist() for x in items], type=kind)
-    return pa.array(items, from_pandas=False)
-
-
-def _shaped(value: Any, wanted: pa.DataType) -> Any:
-    """A value as Arrow takes it for a type."""
-    if value is None:
-        return None
-    if isinstance(value, np.datetime64):
-        return to_micros(value)
-    if pa.types.is_struct(wanted) and isinstance(value, tuple):
-        return {f.name: _shaped(x, f.type) for f, x in zip(wanted, value, strict=True)}
-    if pa.types.is_list(wanted) and isinstance(value, tuple | list):
-        return [_shaped(x, wanted.value_type) for x in value]
-    return value
-
-
-def _in_micros(wanted: pa.DataType) -> pa.DataType:
-    """A type with all times in microseconds."""
-    if pa.types.is_timestamp(wanted):
-        return pa.timestamp("us", wanted.tz)
-    if pa.types.is_struct(wanted):
-        return pa.struct([f.with_type(_in_micros(f.type)) for f in wanted])
-    if pa.types.is_list(wanted):
-        return pa.list_(_in_micros(wanted.value_type))
-    return wanted
