@@ -16,9 +16,19 @@ import pyarrow.compute as pc
 from ..kernels.columns import Array
 from ..query.query import Query
 from ..windows.sliding import LATEST
+from .batch import filtered
 from .tables import as_arrow, flat, times_of
 
-__all__ = ["CANNOT_BE", "bad_rows", "conform", "given_table", "in_time", "one_of_type"]
+__all__ = [
+    "CANNOT_BE",
+    "bad_rows",
+    "chosen",
+    "conform",
+    "given_table",
+    "in_time",
+    "one_of_type",
+    "some_rows",
+]
 
 #: What is raised for a value that is not of a type.
 CANNOT_BE = (pa.ArrowException, TypeError, ValueError, ArithmeticError, LookupError)
@@ -267,6 +277,24 @@ def _is_text(kind: pa.DataType) -> bool:
             lambda t: isinstance(t, pa.BaseExtensionType),
         )
     )
+
+
+def chosen(table: pa.Table, where: Any, reasons: Reasons) -> tuple[pa.Table, Reasons]:
+    """The rows that a condition lets through, and those that cannot be used, whatever it says."""
+    number = "row number"
+    while number in table.column_names:
+        number += "'"
+    numbered = table.append_column(number, pa.array(np.arange(table.num_rows)))
+    kept = np.asarray(filtered(numbered, where)[number])
+    if reasons:
+        kept = np.union1d(kept, list(reasons))
+    places = np.searchsorted(kept, list(reasons)).tolist()
+    return some_rows(table, kept), dict(zip(places, reasons.values(), strict=True))
+
+
+def some_rows(table: pa.Table, rows: Array) -> pa.Table:
+    """Some of the rows, in order."""
+    return table if len(rows) == table.num_rows else table.take(pa.array(rows))
 
 
 def bad_rows(use: Callable[[pa.Table], Any], table: pa.Table) -> Reasons:

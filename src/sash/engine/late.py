@@ -41,17 +41,27 @@ class LateRows:
         self._parts: list[pa.Table] = []
         self.count = 0  # of all rows that ever came here
 
-    def refuse(self, table: pa.Table, reasons: dict[int, str]) -> None:
-        """Rows that cannot be used, and why."""
-        if not reasons:
-            return
-        rows = np.array(list(reasons), dtype=np.int64)
-        none = np.zeros(len(rows), dtype=np.int64)
-        self._add(table, rows, list(reasons.values()), none, none - 1, 1)
+    def note(
+        self,
+        table: pa.Table,
+        times: Array,
+        reasons: dict[int, str],
+        window: Sliding,
+        watermark: int | None,
+    ) -> None:
+        """Of a batch, the rows that cannot be used, and why; and of the others those of which some
+        or all windows are closed."""
+        if reasons:
+            rows = np.array(list(reasons), dtype=np.int64)
+            none = np.zeros(len(rows), dtype=np.int64)
+            self._add(table, rows, list(reasons.values()), none, none - 1, 1)
+        if watermark is not None:
+            old = np.flatnonzero(times < watermark)  # from it on, no window is closed
+            self._miss(table, np.setdiff1d(old, list(reasons)), times, window, watermark)
 
-    def miss(self, table: pa.Table, times: Array, window: Sliding, watermark: int) -> None:
-        """Those rows of which some or all windows are closed."""
-        rows = np.flatnonzero(times < watermark)  # from the watermark on, no window is closed
+    def _miss(
+        self, table: pa.Table, rows: Array, times: Array, window: Sliding, watermark: int
+    ) -> None:
         first, last = window.first_of(times[rows]), window.last_of(times[rows])
         missed = first + window.size <= watermark
         rows, first, last = rows[missed], first[missed], last[missed]
@@ -59,8 +69,8 @@ class LateRows:
             return
         gone = last + window.size <= watermark
         last = np.minimum(last, window.first_of(watermark) - window.every)
-        reasons = [ALL if g else SOME for g in gone.tolist()]
-        self._add(table, rows, reasons, first, last, window.every)
+        why = [ALL if g else SOME for g in gone.tolist()]
+        self._add(table, rows, why, first, last, window.every)
 
     def _add(
         self,

@@ -21,10 +21,10 @@ from ..query.query import Query
 from ..query.types import value_type
 from ..windows import duration, duration_text
 from ..windows.sliding import LATEST
-from .batch import as_time, filtered
+from .batch import as_time
 from .forests import Forest, Given, Slices
 from .given import Changes, Revisions, Rows
-from .intake import bad_rows, conform, given_table, in_time
+from .intake import bad_rows, chosen, conform, given_table, in_time, some_rows
 from .keys import by_group, key_codes
 from .late import LateRows, check_names
 from .live_keys import LiveKeys
@@ -150,23 +150,11 @@ class Stream:
         if self._plan is None and not len(whole):
             return self._answer(None)
         if self._query.where is not None:
-            table, reasons = self._chosen(table, reasons)
+            table, reasons = chosen(table, self._query.where, reasons)
         if self._plan is None:
             self._set_up(whole)
         self._like = batch[:0] if type(batch).__module__[:6] in ("pandas", "polars") else None
         return self._answer(self._insert(table, reasons))
-
-    def _chosen(self, table: pa.Table, reasons: dict[int, str]) -> tuple[pa.Table, dict[int, str]]:
-        """The rows that `where` lets through, and those that cannot be used, whatever it says."""
-        number = "row number"
-        while number in table.column_names:
-            number += "'"
-        numbered = table.append_column(number, pa.array(np.arange(table.num_rows)))
-        kept = np.asarray(filtered(numbered, self._query.where)[number])
-        if reasons:
-            kept = np.union1d(kept, list(reasons))
-        places = np.searchsorted(kept, list(reasons)).tolist()
-        return _some(table, kept), dict(zip(places, reasons.values(), strict=True))
 
     def advance(self, watermark: Any) -> Any:
         """Close all windows that end by a time, though no event says that it has come; a time
@@ -313,16 +301,17 @@ class Stream:
                 reasons.setdefault(row, f"its time is {what}")
         rows = self._usable(times, reasons)
         try:
-            keys, slices = self._cut(_some(given, rows), times[rows])
+            keys, slices = self._cut(some_rows(given, rows), times[rows])
         except Exception:
-            wrong = bad_rows(self._lift, _some(given, rows))
+            wrong = bad_rows(self._lift, some_rows(given, rows))
             if not wrong:
                 raise
             reasons |= {int(rows[i]): why for i, why in wrong.items()}
             rows = self._usable(times, reasons)
-            keys, slices = self._cut(_some(given, rows), times[rows])
+            keys, slices = self._cut(some_rows(given, rows), times[rows])
         visits = self._keys.add(keys, len(slices[0].bounds) - 1) if len(rows) else None
-        self._note(table, times, reasons)
+        self._rows += len(times)
+        self._late.note(table, times, reasons, self._query.window, self._watermark)
         if visits is None:
             return None
         newest = int(times[rows].max())
@@ -333,20 +322,9 @@ class Stream:
         usable = np.ones(len(times), dtype=bool)
         usable[list(reasons)] = False
         if self._watermark is not None:
-            window = self._query.window
-            usable &= window.last_of(times) + window.size > self._watermark
+            window, old = self._query.window, np.flatnonzero(times < self._watermark)
+            usable[old] &= window.last_of(times[old]) + window.size > self._watermark
         return np.flatnonzero(usable)
-
-    def _note(self, table: pa.Table, times: Array, reasons: dict[int, str]) -> None:
-        """Count all rows, and keep those that are late."""
-        self._rows += len(times)
-        self._late.refuse(table, reasons)
-        if self._watermark is not None and len(times) and int(times.min()) < self._watermark:
-            left = np.ones(len(times), dtype=bool)
-            left[list(reasons)] = False
-            left = np.flatnonzero(left)
-            given = _some(table, left)
-            self._late.miss(given, times[left], self._query.window, self._watermark)
 
     def _lift(self, given: pa.Table) -> None:
         """Read and lift all values, for nothing but the errors."""
@@ -464,8 +442,3 @@ class Stream:
         """Raise AssertionError if the state is not sound."""
         for forest in self._forests:
             forest._check()
-
-
-def _some(table: pa.Table, rows: Array) -> pa.Table:
-    """Some of the rows, in order."""
-    return table if len(rows) == table.num_rows else table.take(pa.array(rows))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from ..engine.batch import filtered
@@ -105,6 +108,18 @@ class Processor(StatefulProcessor):
         self._mode = mode
         self._buckets = buckets
         self._output = output
+
+    def __reduce__(self) -> Any:
+        """On its way to other processes: with where sash is.  Spark starts one beside the driver
+        that does not know of `--py-files`."""
+        given: dict[str, Any] = {
+            "mode": self._mode,
+            "buckets": self._buckets,
+            "output": self._output,
+        }
+        made = partial(Processor, self._query, self._schema, **given)
+        packed = cloudpickle.dumps(made)  # type: ignore[no-untyped-call]
+        return _arrive, (str(Path(__file__).parents[2]), packed)
 
     def init(self, handle: Any) -> None:
         """Called on the executor, before the first bucket."""
@@ -247,6 +262,20 @@ class Processor(StatefulProcessor):
                 else:
                     columns[name] = pd.Series(array, dtype=pd.ArrowDtype(type_))
         return pd.DataFrame(columns)
+
+
+def _arrive(place: str, packed: bytes) -> Any:
+    """Make what was packed, by a sash that can be found."""
+    import pickle
+    import sys
+    from importlib.util import find_spec
+
+    if find_spec("sash") is None:
+        sys.path.append(place)
+    return pickle.loads(packed)()
+
+
+_arrive.__module__ = "__main__"  # so it is sent as it is, and not by its name in sash
 
 
 def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:
