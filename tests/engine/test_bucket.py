@@ -206,6 +206,7 @@ def test_changes_only(kind: str) -> None:
             judge(feed(q, cut, lateness=5 * SECOND), cut, 5 * SECOND)
 
 
+@compiled_only
 def test_any_cutting_gives_the_same_rows() -> None:
     events = stream("disorder", 200)
     q = asked(sash.sliding("7 seconds", "3 seconds"), select=ORDERED, tie="n")
@@ -252,6 +253,7 @@ def test_text_vectors_structs_and_operators_of_ones_own() -> None:
         judge(feed(q, cut, lateness=20 * SECOND), cut, 20 * SECOND)
 
 
+@compiled_only
 def test_random_windows_and_times() -> None:
     for seed in range(60):
         source = random.Random(seed)
@@ -454,6 +456,7 @@ def test_late_rows_in_live_mode_touch_what_they_change_only() -> None:
         assert store.records <= 24, (ago, store.records)
 
 
+@compiled_only
 def test_state_levels_off_and_is_empty_in_the_end() -> None:
     """200 batches, in which keys come and go."""
     for mode in ("final", "live"):
