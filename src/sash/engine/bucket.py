@@ -7,8 +7,7 @@ Between batches nothing is kept here: a batch reads what it touches, and writes 
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,13 +42,6 @@ class Mark:
     kept_from: int | None = None  # the first slice that is in the state
     revised: list[int] = field(default_factory=list)  # live: tiles with numbers of revisions
     put_aside: int | None = None  # changes: the closed window whose values were put aside
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> Mark:
-        return Mark(**json.loads(text))
 
 
 @dataclass
