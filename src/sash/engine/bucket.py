@@ -167,8 +167,7 @@ class Bucket:
 
     def _last_by(self, time: int) -> int:
         """The last window that ends by a time."""
-        last = time - self._window.size
-        return last - (last - self._window.offset) % self._window.every
+        return self._window.last_of(time - self._window.size)
 
     def _needed_after(self, mark: Mark, closed: int) -> int:
         """The first slice that is needed once a window is closed, and those before it."""
@@ -221,14 +220,13 @@ class Bucket:
     def _take_in(self, mark: Mark, batch: pa.Table) -> tuple[Slices | None, Late, int]:
         query, w = self.plan.query, self._window
         times, bad = times_of(flat(batch.column(query.time)))
-        last = times - (times - w.offset) % w.every
-        first = last - (last + w.size - times - 1) // w.every * w.every
+        first, last = w.first_of(times), w.last_of(times)
         closed = -(2**62) if mark.watermark is None else mark.watermark - w.size
         missed = (first <= closed) & ~bad
         gone = (last <= closed) & ~bad
         late_rows = np.flatnonzero(missed | bad)
         # the last window that ends by the watermark
-        end = closed - (closed - w.offset) % w.every
+        end = w.last_of(closed)
         lost = gone | bad
         why = np.where(bad, _UNUSABLE, np.where(gone, _CLOSED, _SOME_CLOSED))
         late = Late(
@@ -310,9 +308,8 @@ class Bucket:
         """The windows given before that slices change, in stretches that have more than a window
         between them: what lies there is not read."""
         w, at = self._window, slices.starts
-        last = at - (at - w.offset) % w.every
-        first = last - (last + w.size - at - 1) // w.every * w.every
-        first, last = np.maximum(first, next_), np.minimum(last, given)
+        first = np.maximum(w.first_of(at), next_)
+        last = np.minimum(w.last_of(at), given)
         wrong = np.flatnonzero(first <= last)
         if not len(wrong):
             return []

@@ -120,8 +120,7 @@ class _Work:
         window = self._query.window
         begins = keys[-1].to_numpy(zero_copy_only=False) * self._length
         first = begins + (window.offset - begins) % window.every
-        after = begins + self._length
-        last = after - 1 - (after - 1 - window.offset) % window.every
+        last = window.last_of(begins + self._length - 1)
         return (first - window.every if self._query.emit == "changes" else first), last
 
 
