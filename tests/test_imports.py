@@ -26,7 +26,8 @@ class Rule:
 
 
 _LIBRARY = ("sash.operators", "sash.windows", "sash.slicing", "sash.kernels", "sash.aggregators")
-_LIBRARY += ("sash.stores", "sash.query", "sash.engine", "sash.policies")
+_LIBRARY += ("sash.stores", "sash.tables", "sash.state", "sash.query", "sash.engine")
+_LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
@@ -42,7 +43,24 @@ RULES = {
     "query/": Rule(("sash.operators", "sash.windows"), inside=("sash.engine", "pyarrow")),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/types.py": Rule(("pyarrow",)),
-    "engine/": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("polars",)),
+    "tables/": Rule(
+        ("sash.kernels", "sash.query", "sash.windows", "numpy", "pyarrow"), inside=("polars",)
+    ),
+    "state/": Rule(
+        (
+            "sash.operators",
+            "sash.windows",
+            "sash.slicing",
+            "sash.kernels",
+            "sash.aggregators",
+            "sash.stores",
+            "sash.tables",
+            "sash.query",
+            "numpy",
+            "pyarrow",
+        )
+    ),
+    "engine/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pytest
 
 import sash
-from sash.engine.batch import results
 from sash.engine.bucket import Bucket, Mark, Outcome
-from sash.engine.tile_store import TileTree
-from sash.engine.tiles import Positions, Tile, decode_tile, encode_tile, open_sealed, seal
+from sash.engine.run import results
 from sash.kernels.program import jit_enabled
 from sash.query.plan import make_plan
+from sash.state.tile import Positions, Tile, decode_tile, encode_tile, open_sealed, seal
+from sash.state.tile_store import TileTree
 from sash.testing.queries import answers, differences, replay, rows_of
 from sash.testing.streams import STREAMS, WINDOWS, batches, stream
 from sash.windows.sliding import LATEST, Sliding

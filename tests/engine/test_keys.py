@@ -70,7 +70,7 @@ def test_types_that_arrow_has_no_order_for() -> None:
 
 
 def test_half_a_key_is_never_kept() -> None:
-    from sash.engine.live_keys import LiveKeys
+    from sash.state.key_numbers import LiveKeys
 
     keys = LiveKeys([pa.int64()])
     with pytest.raises(pa.ArrowInvalid):

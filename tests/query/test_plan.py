@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import sash
-from sash.engine.sweep import SWEEP
 from sash.kernels.program import specialise
 from sash.query.plan import Plan, make_plan
+from sash.state.scan_kernel import SWEEP
 from sash.testing.queries import answers, differences
 from sash.testing.streams import stream
 

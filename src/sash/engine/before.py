@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from .batch import differ_from_before
-from .keys import key_codes
-from .passes import Windows
-from .tiles import ASIDE, open_sealed, seal
+from ..state.scan import Windows
+from ..state.tile import ASIDE, open_sealed, seal
+from ..tables.answers import differ_from_before
+from ..tables.keys import key_codes
 
 __all__ = ["drop_closed", "keep_closed", "same_as_closed"]
 

@@ -16,16 +16,17 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.query import Query
+from ..state.scan import Pass, Windows
+from ..state.tile_store import Store, Tiles, TileTree
+from ..state.tile_tree import Slices, Visit
+from ..tables.arrow import flat, tie_numbers, times_of
+from ..tables.keys import by_group, key_codes
+from ..tables.order import in_time, tie_ranks
 from ..windows import Sliding
-from ..windows.sliding import LATEST
-from .batch import in_time, only_changes
+from ..windows.contract import LATEST
 from .before import drop_closed, keep_closed, same_as_closed
-from .keys import by_group, key_codes
-from .passes import Pass, Windows
 from .revisions import Revisions
-from .tables import flat, tie_numbers, times_of
-from .tile_store import Store, Tiles, TileTree
-from .tile_tree import Slices, Visit
+from .run import only_changes
 
 __all__ = ["Bucket", "Fixes", "Given", "Late", "Mark", "Outcome", "check_mode"]
 
@@ -249,7 +250,9 @@ class Bucket:
         query = self.plan.query
         codes, keys = key_codes([flat(batch.column(c)) for c in query.by], batch.num_rows)
         count = len(keys[0]) if keys else 1
-        rows, bounds = by_group(codes, count, in_time(times, query, batch))
+        rows, bounds = by_group(
+            codes, count, in_time(times, tie_ranks(query.tie, batch) if query.tie else None)
+        )
         at = times[rows]
         marks: list[Array] = []
         if self.tree.ordered:  # slices are instants, numbered in order

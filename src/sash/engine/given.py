@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from .answers import common_type
-from .batch import differ_from_before
+from ..tables.answers import common_type, differ_from_before
 
 __all__ = ["Changes", "Revisions", "Rows"]
 

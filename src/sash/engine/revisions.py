@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from .keys import key_codes
-from .passes import Windows
-from .tiles import BITS, REVISIONS, Tile
+from ..state.scan import Windows
+from ..state.tile import BITS, REVISIONS, Tile
+from ..tables.keys import key_codes
 
 __all__ = ["Revisions"]
 

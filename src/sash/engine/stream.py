@@ -19,16 +19,16 @@ from ..kernels.columns import Array, to_micros
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.types import value_type
+from ..state.forest import Forest, Given, Slices
+from ..state.key_numbers import LiveKeys
+from ..tables.arrow import as_given, as_time, one_array, plain_type, times_of
+from ..tables.intake import bad_rows, chosen, conform, given_table, some_rows
+from ..tables.keys import by_group, key_codes
+from ..tables.order import in_time
 from ..windows import duration, duration_text
-from ..windows.sliding import LATEST
-from .batch import as_time
-from .forests import Forest, Given, Slices
+from ..windows.contract import LATEST
 from .given import Changes, Revisions, Rows
-from .intake import bad_rows, chosen, conform, given_table, in_time, some_rows
-from .keys import by_group, key_codes
 from .late import LateRows, check_names
-from .live_keys import LiveKeys
-from .tables import as_given, one_array, plain_type, times_of
 
 __all__ = ["Stream"]
 

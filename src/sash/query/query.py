@@ -117,7 +117,7 @@ class Query:
         >>> q.run(pa.table({"t": [1, 2, 6]}))["n"].to_pylist()
         [1, 2, 1, 1, 1]
         """
-        from ..engine.batch import run
+        from ..engine.run import run
 
         try:
             return run(self, table)

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from ..engine.batch import compute
+from ..engine.run import compute
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query

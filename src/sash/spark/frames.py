@@ -9,9 +9,9 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from ..engine.passes import Pass
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..state.scan import Pass
 from .batch import aggregate_batch
 from .buckets import how_many
 from .streaming import aggregate_stream

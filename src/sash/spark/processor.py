@@ -15,13 +15,12 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from ..engine.batch import filtered
 from ..engine.bucket import Bucket, Given, Mark, Outcome
 from ..engine.identity import differences, told
-from ..engine.tables import flat
-from ..engine.tiles import open_sealed, seal
 from ..query.plan import make_plan
 from ..query.query import Query
+from ..state.tile import open_sealed, seal
+from ..tables.arrow import filtered, flat
 from .state import KEY, VALUE, Records
 
 __all__ = ["BUCKET", "PAYLOAD", "Output", "Processor", "pack"]

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from ..engine.bucket import check_mode
-from ..engine.tables import tie_numbers
 from ..kernels.core import encoder
 from ..query.plan import Plan
+from ..tables.arrow import tie_numbers
 from .batch import result_fields
 from .buckets import bucket_of, names
 from .processor import BUCKET, PAYLOAD, Output, Processor, pack

@@ -9,7 +9,9 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
-__all__ = ["duration", "duration_text"]
+from .contract import LATEST
+
+__all__ = ["check_length", "duration", "duration_text"]
 
 _UNITS = {
     "microsecond": 1,
@@ -90,3 +92,12 @@ def duration_text(micros: int) -> str:
         if count:
             parts.append(f"{count} {unit}{'s' if count != 1 else ''}")
     return ("-" if micros < 0 else "") + " ".join(parts)
+
+
+def check_length(micros: int, what: str) -> None:
+    """Refuse a window's length that is not positive, or longer than can be counted."""
+    if not 0 < micros <= LATEST:
+        raise ValueError(
+            f"a window's {what} must be more than 0 seconds and at most 36,000 years, not "
+            f"{duration_text(micros)}"
+        )

@@ -1,10 +1,9 @@
-"""Windows aligned to the clock.
+"""Windows of one size at regular distances.
 
     sliding("6 min", "2 min")      0    2    4    6    8    10    12   min
                                    [--------------)
                                         [--------------)
                                              [--------------)
-    tumbling("4 min")              [---------)[--------)[---------)
 
 A window is `[start, end)`, where start - offset is a multiple of `every`, counted from 1970 in UTC.
 """
@@ -12,19 +11,17 @@ A window is `[start, end)`, where start - offset is a multiple of `every`, count
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, overload
+from functools import cached_property
+from typing import Any
 
-from .durations import duration, duration_text
+from .contract import Aligned, Cycle
+from .durations import check_length, duration, duration_text
 
-__all__ = ["LATEST", "Sliding", "sliding", "tumbling"]
-
-#: Times and lengths beyond this (more than 36,000 years) are refused, so that no sum of three
-#: leaves int64.
-LATEST = 2**60
+__all__ = ["Sliding", "sliding"]
 
 
 @dataclass(frozen=True)
-class Sliding:
+class Sliding(Aligned):
     """Windows of one size at regular distances; all fields in microseconds.
 
     >>> Sliding(size=60_000_000, every=20_000_000)
@@ -36,12 +33,8 @@ class Sliding:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        for name, given in (("size", self.size), ("slide", self.every)):
-            if not 0 < given <= LATEST:
-                raise ValueError(
-                    f"a window's {name} must be more than 0 seconds and at most 36,000 years, not "
-                    f"{duration_text(given)}"
-                )
+        check_length(self.size, "size")
+        check_length(self.every, "slide")
         if self.every > self.size:
             raise ValueError(
                 f"windows of {duration_text(self.size)} every {duration_text(self.every)} would "
@@ -49,39 +42,10 @@ class Sliding:
             )
         object.__setattr__(self, "offset", self.offset % self.every)
 
-    @property
-    def rest(self) -> int:
-        """How far after a window's start another one ends: 0 if one starts there as well."""
-        return self.size % self.every
-
-    def slice_of(self, time: int) -> int:
-        """The start of the slice that a time is in: the last edge, start or end of a window, up to
-        it.
-
-        >>> Sliding(5, 2).slice_of(8), Sliding(5, 2).slice_of(9)
-        (8, 9)
-        """
-        into = (time - self.offset) % self.every
-        return time - into + (self.rest if into >= self.rest else 0)
-
-    @overload
-    def first_of(self, time: int) -> int: ...
-    @overload
-    def first_of(self, time: Any) -> Any: ...
-
-    def first_of(self, time: Any) -> Any:
-        """The start of the first window that holds a time; of an array of them, of each."""
-        last = self.last_of(time)
-        return last - (last + self.size - time - 1) // self.every * self.every
-
-    @overload
-    def last_of(self, time: int) -> int: ...
-    @overload
-    def last_of(self, time: Any) -> Any: ...
-
-    def last_of(self, time: Any) -> Any:
-        """The start of the last window that holds a time; of an array of them, of each."""
-        return time - (time - self.offset) % self.every
+    @cached_property
+    def cycle(self) -> Cycle:
+        """One window for each slide."""
+        return Cycle(length=self.every, shortest=self.size, longest=self.size, offset=self.offset)
 
     def __repr__(self) -> str:
         size, every = duration_text(self.size), duration_text(self.every)
@@ -102,12 +66,3 @@ def sliding(size: Any, every: Any, offset: Any = 0) -> Sliding:
         duration(every, "a window's slide"),
         duration(offset, "a window's offset"),
     )
-
-
-def tumbling(size: Any, offset: Any = 0) -> Sliding:
-    """Windows of a size, one after the other.
-
-    >>> tumbling("1 day", offset="6 hours")
-    tumbling('1 day', offset='6 hours')
-    """
-    return sliding(size, size, offset)

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from .intake import CANNOT_BE, one_of_type
-from .keys import key_codes
-from .tables import one_array
+from ..tables.arrow import one_array
+from ..tables.intake import CANNOT_BE, one_of_type
+from ..tables.keys import key_codes
 
 __all__ = ["LiveKeys"]
 

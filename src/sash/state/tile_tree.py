@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from .keys import key_codes
-from .passes import Windows
+from ..tables.keys import key_codes
+from .scan import Windows
+from .tile import BITS, Tile
 from .tile_store import Tiles, TileTree
-from .tiles import BITS, Tile
 
 __all__ = ["Slices", "Visit"]
 

@@ -6,19 +6,28 @@ table → rows in order of key and time → slices → windows → a table of re
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from .keys import by_group, key_codes
-from .passes import NoAnswer, Pass, Windows
-from .tables import as_arrow, as_given, check_times, one_array, time_text, times_of
+from ..state.scan import NoAnswer, Pass, Windows
+from ..tables.answers import differ_from_before
+from ..tables.arrow import (
+    as_arrow,
+    as_given,
+    as_time,
+    check_times,
+    filtered,
+    one_array,
+    time_text,
+    times_of,
+)
+from ..tables.keys import by_group, key_codes
+from ..tables.order import in_time, tie_ranks
 
 __all__ = ["compute", "results", "run"]
 
@@ -50,14 +59,6 @@ def compute(
         raise OverflowError(_told(plan, keys, error)) from None
 
 
-def filtered(table: pa.Table, where: Any) -> pa.Table:
-    """The rows that satisfy a condition; where it is null, a row does not."""
-    try:
-        return table.filter(where)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"where, {where}, cannot be used on this table: {error}") from None
-
-
 def _in_order(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Array | None, Array, Array]:
     """The keys; the rows in order of key and time, None if they are; their times; and where each
     key's rows begin."""
@@ -76,7 +77,9 @@ def _in_order(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Array | None
         within = times if rows is None else times[rows]
         if _rise(within, bounds):
             return keys, rows, within, bounds
-    rows, bounds = by_group(codes, groups, in_time(times, query, table))
+    rows, bounds = by_group(
+        codes, groups, in_time(times, tie_ranks(query.tie, table) if query.tie else None)
+    )
     return keys, rows, times[rows], bounds
 
 
@@ -94,29 +97,6 @@ def _told(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     edges = as_time(np.array([error.start, error.start + query.window.size]), plan.time_type)
     span = f"from {time_text(edges[0])} to {time_text(edges[1])}"
     return f"{error} in the window {span}{whose and ' of ' + whose}"
-
-
-def in_time(times: Array, query: Query, table: pa.Table) -> Array | None:
-    """The rows in order of time, ties by the tie column or as they come; None if they are."""
-    if query.tie is not None:
-        return np.lexsort((tie_ranks(query.tie, table.column(query.tie)), times))
-    if (times[1:] >= times[:-1]).all():
-        return None
-    return np.argsort(times, kind="stable")
-
-
-def tie_ranks(name: str, column: pa.ChunkedArray) -> Array:
-    """The places of values in order, nulls last."""
-    values = one_array(column)
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    try:
-        return np.asarray(pc.rank(values, tiebreaker="dense"), dtype=np.int64)
-    except pa.ArrowNotImplementedError:
-        raise TypeError(
-            f"the tie column {name!r} has type {values.type}, which has no order; give one of "
-            "numbers, times or text"
-        ) from None
 
 
 def _windows(
@@ -153,30 +133,6 @@ def only_changes(windows: Windows) -> Windows:
     return windows.where(keep)
 
 
-def differ_from_before(values: pa.Array) -> Array:
-    """Whether each value but the first differs from the one before; NaN is NaN."""
-    old, new = values[:-1], values[1:]
-    differ: Array = np.asarray(old.is_null()) != np.asarray(new.is_null())
-    try:
-        differ = differ | np.asarray(pc.fill_null(pc.not_equal(old, new), False))
-    except pa.ArrowNotImplementedError:
-        items = values.to_pylist()
-        return np.array([not _equal(a, b) for a, b in pairwise(items)], dtype=bool)
-    if pa.types.is_floating(values.type):
-        both = pc.and_(pc.is_nan(old), pc.is_nan(new))
-        differ &= ~np.asarray(pc.fill_null(both, False))
-    return differ
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """Whether two values are equal, NaN being NaN, also within others."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_equal(x, b[k]) for k, x in a.items())
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(_equal, a, b))
-    return bool(a == b or (a != a and b != b))
-
-
 def results(plan: Plan, keys: list[pa.Array], windows: Windows) -> pa.Table:
     """Windows as a table: keys, the window's start and end, values."""
     query = plan.query
@@ -189,10 +145,3 @@ def results(plan: Plan, keys: list[pa.Array], windows: Windows) -> pa.Table:
         names.append(name)
         columns.append(windows.values[name])
     return pa.table(dict(zip(names, columns, strict=True)))
-
-
-def as_time(micros: Array, wanted: pa.DataType) -> pa.Array:
-    """Times as the table has them: timestamps with the same zone, in microseconds, or integers."""
-    if pa.types.is_timestamp(wanted):
-        return pa.array(micros.view("M8[us]")).cast(pa.timestamp("us", wanted.tz))
-    return pa.array(micros)

@@ -15,10 +15,10 @@ from ..kernels.layout import Answer
 from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..slicing.slices import EVERY, OFFSET, REST, SIZE
+from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
+from ..tables.arrow import flat
 from ..windows import Sliding
-from .answers import as_wanted, from_objects, object_answers, typed_answers
-from .sweep import CHANGES, GROUP, MADE, SLICE, SWEEP, UNBOUNDED
-from .tables import flat
+from .scan_kernel import CHANGES, GROUP, MADE, SLICE, SWEEP, UNBOUNDED
 
 __all__ = ["NoAnswer", "Pass", "Windows"]
 

@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.query import Query
-from ..windows.sliding import LATEST
-from .batch import filtered
-from .tables import as_arrow, flat, times_of
+from ..windows.contract import LATEST
+from .arrow import as_arrow, filtered, flat, times_of
 
 __all__ = [
     "CANNOT_BE",
@@ -25,7 +24,6 @@ __all__ = [
     "chosen",
     "conform",
     "given_table",
-    "in_time",
     "one_of_type",
     "some_rows",
 ]
@@ -315,19 +313,3 @@ def bad_rows(use: Callable[[pa.Table], Any], table: pa.Table) -> Reasons:
     if table.num_rows:
         search(0, table.num_rows)
     return found
-
-
-def in_time(times: Array) -> Array | None:
-    """The rows in order of time, ties as they come; None if they are.
-
-    numpy has a radix sort for 16 bits.  Two of them order 10,000 rows that span less than an hour
-    in 0.12 ms, where a stable sort of their times takes 0.25 ms, or 0.45 with much disorder.
-    """
-    if (times[1:] >= times[:-1]).all():
-        return None
-    since = times - times.min()
-    if int(since.max()) >= 1 << 32:
-        return np.argsort(times, kind="stable")
-    low = np.argsort(since.astype(np.uint16), kind="stable")
-    high = np.argsort((since >> 16).astype(np.uint16)[low], kind="stable")
-    return low[high]

@@ -6,14 +6,23 @@ has already moved on, it is null, and told with the reason.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ..kernels.columns import to_micros
+from ..kernels.columns import Array, to_micros
 
-__all__ = ["as_wanted", "common_type", "from_objects", "object_answers", "typed_answers"]
+__all__ = [
+    "as_wanted",
+    "common_type",
+    "differ_from_before",
+    "from_objects",
+    "object_answers",
+    "typed_answers",
+]
 
 
 def typed_answers(values: pa.Array, wanted: pa.DataType | None, failed: dict[int, str]) -> pa.Array:
@@ -126,3 +135,27 @@ def _in_micros(wanted: pa.DataType) -> pa.DataType:
     if pa.types.is_list(wanted):
         return pa.list_(_in_micros(wanted.value_type))
     return wanted
+
+
+def differ_from_before(values: pa.Array) -> Array:
+    """Whether each value but the first differs from the one before; NaN is NaN."""
+    old, new = values[:-1], values[1:]
+    differ: Array = np.asarray(old.is_null()) != np.asarray(new.is_null())
+    try:
+        differ = differ | np.asarray(pc.fill_null(pc.not_equal(old, new), False))
+    except pa.ArrowNotImplementedError:
+        items = values.to_pylist()
+        return np.array([not _equal(a, b) for a, b in pairwise(items)], dtype=bool)
+    if pa.types.is_floating(values.type):
+        both = pc.and_(pc.is_nan(old), pc.is_nan(new))
+        differ &= ~np.asarray(pc.fill_null(both, False))
+    return differ
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two values are equal, NaN being NaN, also within others."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal(x, b[k]) for k, x in a.items())
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    return bool(a == b or (a != a and b != b))

@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
-from ..windows.sliding import LATEST
+from ..windows.contract import LATEST
 
 __all__ = [
     "as_arrow",
     "as_given",
+    "as_time",
     "check_times",
+    "filtered",
     "flat",
     "one_array",
     "plain_type",
@@ -186,3 +188,18 @@ def check_times(name: str, column: pa.Array, bad: Array) -> None:
         f"row {row}: its time, in column {name!r}, {what} ({int(bad.sum())} such row(s)); leave "
         f"out such rows first"
     )
+
+
+def filtered(table: pa.Table, where: Any) -> pa.Table:
+    """The rows that satisfy a condition; where it is null, a row does not."""
+    try:
+        return table.filter(where)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"where, {where}, cannot be used on this table: {error}") from None
+
+
+def as_time(micros: Array, wanted: pa.DataType) -> pa.Array:
+    """Times as the table has them: timestamps with the same zone, in microseconds, or integers."""
+    if pa.types.is_timestamp(wanted):
+        return pa.array(micros.view("M8[us]")).cast(pa.timestamp("us", wanted.tz))
+    return pa.array(micros)

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from .. import operators
 from ..query.plan import Plan
-from .passes import Pass
-from .runs import Runs
-from .tiles import (
+from .folds import Runs
+from .scan import Pass
+from .tile import (
     BITS,
     REVISIONS,
     Positions,

@@ -19,9 +19,10 @@ from ..kernels.columns import Array, Table, answers_from_columns, read
 from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
 from ..kernels.slots import BUSY, CAPACITY, HEADER
 from ..query.plan import Group
+from ..tables.answers import object_answers, typed_answers
+from ..tables.arrow import flat
 from ..windows import Sliding
-from .answers import object_answers, typed_answers
-from .closing import (
+from .forest_kernel import (
     AT,
     BEGUN,
     CALL,
@@ -36,7 +37,6 @@ from .closing import (
     WANTED,
     closing_kernel,
 )
-from .tables import flat
 
 __all__ = ["Forest", "Given", "Slices"]
 

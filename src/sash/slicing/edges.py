@@ -1,0 +1,136 @@
+"""The edges of aligned windows, numbered: where a stream is cut into slices.
+
+An edge is a time at which a window starts or ends.  Between two neighbouring edges all events are in
+the same windows, so they are kept as one partial: a slice.  A slice has the number of the edge it
+starts at.  Whatever places slices (tiles in a store, stretches of a Spark batch, slices that
+Spark itself makes) counts in these numbers.
+
+Where `every` divides the size, the ends of sliding windows are starts, and there is a slice for each
+slide (panes: Li et al., SIGMOD Record 2005); else there are two (pairs: Krishnamurthy, Wu,
+Franklin, SIGMOD 2006):
+
+    sliding(5, 2)      0   1   2   3   4   5   6   7
+                       [-------------------)
+                               [-------------------)
+                       |   |   |   |   |   |   |   |     ends at odd times, starts at even ones
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cache
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+from ..windows.contract import PLAIN, Aligned, Arithmetic
+
+__all__ = ["Edges", "Periodic", "Union", "edges_of", "union"]
+
+#: A union with more edges in its cycle than this is not written out.
+_MOST = 4096
+_FAR = 2**61
+
+
+class Edges(ABC):
+    """Edges in order of time.  Numbers rise with the time, but need not be dense."""
+
+    @abstractmethod
+    def number(self, time: Any, on: Arithmetic = PLAIN) -> Any:
+        """The number of the slice that holds a time, or of each in an array."""
+
+    @abstractmethod
+    def time(self, number: Any) -> Any:
+        """When a slice starts, from its number."""
+
+
+@dataclass(frozen=True)
+class Periodic(Edges):
+    """Edges that repeat: in each cycle at the same distances, `cuts`, from its begin.
+
+    >>> pairs = Periodic(cycle=2, cuts=(0, 1))
+    >>> [pairs.number(t) for t in (-1, 0, 1, 2)], pairs.time(3)
+    ([-1, 0, 1, 2], 3)
+    """
+
+    cycle: int
+    cuts: tuple[int, ...] = (0,)
+    offset: int = 0
+
+    def number(self, time: Any, on: Arithmetic = PLAIN) -> Any:
+        into = time - self.offset
+        cycle = on.div(into, self.cycle)
+        if len(self.cuts) == 1:
+            return cycle
+        within = into - cycle * self.cycle
+        if len(self.cuts) > 4 and on is PLAIN:
+            place = np.searchsorted(self.cuts, within, side="right") - 1
+            return cycle * len(self.cuts) + (place if np.ndim(place) else int(place))
+        return cycle * len(self.cuts) + sum(on.at_least(within, cut) for cut in self.cuts[1:])
+
+    def time(self, number: Any) -> Any:
+        if len(self.cuts) == 1:
+            return number * self.cycle + self.offset
+        cycle = number // len(self.cuts)
+        cut = np.asarray(self.cuts)[number - cycle * len(self.cuts)]
+        return cycle * self.cycle + (cut if np.ndim(cut) else int(cut)) + self.offset
+
+
+@dataclass(frozen=True)
+class Union(Edges):
+    """The edges of several, of which too many fall into a common cycle to write them out.  A
+    slice has the sum of the numbers that its parts have at its start."""
+
+    parts: tuple[Edges, ...]
+
+    def number(self, time: Any, on: Arithmetic = PLAIN) -> Any:
+        return sum(part.number(time, on) for part in self.parts)
+
+    def time(self, number: Any) -> Any:
+        wanted = np.asarray(number, dtype=np.int64)
+        low = np.full(wanted.shape, -_FAR, dtype=np.int64)  # its number is less
+        high = np.full(wanted.shape, _FAR, dtype=np.int64)
+        while (high - low > 1).any():
+            middle = low + (high - low) // 2
+            less = self.number(middle) < wanted
+            low, high = np.where(less, middle, low), np.where(less, high, middle)
+        return high if high.ndim else int(high)
+
+
+@cache
+def edges_of(window: Aligned) -> Edges:
+    """The edges of a window.
+
+    >>> from sash.windows import cumulate, sliding
+    >>> edges_of(sliding(5, 2)), edges_of(cumulate(6, 2))
+    (Periodic(cycle=2, cuts=(0, 1), offset=0), Periodic(cycle=2, cuts=(0,), offset=0))
+    """
+    c = window.cycle
+    if c.windows > 1 and c.length % c.step == 0 and c.shortest % c.step == 0:
+        return Periodic(c.step, (0,), c.offset % c.step)
+    ends = {(c.shortest + k * c.step) % c.length for k in range(c.windows)}
+    return Periodic(c.length, tuple(sorted({0} | ends)), c.offset)
+
+
+def union(*edges: Edges) -> Edges:
+    """All edges of several, as one.
+
+    >>> union(Periodic(4), Periodic(6, (0, 1)))
+    Periodic(cycle=12, cuts=(0, 1, 4, 6, 7, 8), offset=0)
+    """
+    if len(edges) == 1:
+        return edges[0]
+    if all(isinstance(e, Periodic) for e in edges):
+        cycle = lcm(*(e.cycle for e in edges))
+        if sum(cycle // e.cycle * len(e.cuts) for e in edges) <= _MOST:
+            found = {
+                (e.offset + turn * e.cycle + cut) % cycle
+                for e in edges
+                for turn in range(cycle // e.cycle)
+                for cut in e.cuts
+            }
+            offset = min(found)
+            return Periodic(cycle, tuple(sorted(t - offset for t in found)), offset)
+    return Union(edges)

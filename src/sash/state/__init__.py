@@ -1,0 +1,13 @@
+"""The slices of all keys, behind one contract.
+
+contract       what a state does: insert slices, answer windows, forget
+forest         a state in memory: a finger B-tree for each key
+forest_kernel  its kernel
+key_numbers    the keys of a forest, numbered as they come
+tile           a tile: the slices of many keys in a stretch of time, as arrays and as bytes
+tile_store     the tiles of a state, read and written at most once a batch
+tile_tree      a state in a store: a tree of tiles
+scan           windows out of events or slices in order, in one scan
+scan_kernel    its kernel
+folds          runs of partials, combined
+"""

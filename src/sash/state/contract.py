@@ -1,0 +1,128 @@
+"""What a state does for the lifecycle: it keeps the slices of all keys, and answers windows.
+
+    lifecycle                                  state
+    which rows are late, and why
+    rows → slices                 cut        → slices of each key
+    which windows are due         step       → inserts slices, answers windows, forgets slices
+    which revision a window is    revise     → counts of revisions, kept until the window closes
+    which windows changed         recall,
+                                  remember   → the last emitted values of each key
+
+A state decides nothing: `Step` says which windows are due, which may be emitted again, and what may
+be forgotten.  Windows go by their numbers (`windows.contract`), so a state asks the window only
+where a slice lies.  A call changes the state wholly or, if it raises, not at all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ..kernels.columns import Array
+
+__all__ = ["AGAIN", "EARLY", "NEW", "Emitted", "Recalled", "Slices", "State", "Step"]
+
+#: Why a window is emitted: it is due, and was not emitted before; it was, and changed; it is not
+#: due yet, but emitted as it stands.
+NEW, AGAIN, EARLY = 0, 1, 2
+
+
+@dataclass
+class Slices:
+    """The slices of a batch.  Key k, of `keys` in order, has the slices from bounds[k] to
+    bounds[k + 1], in order of time.
+
+    Where the order of events matters, a slice cannot be one partial, as more events may come
+    between those it has.  Then each distinct time is a slice of its own, and with a tie column
+    each distinct (time, tie).
+    """
+
+    keys: list[pa.Array]  # a column for each key column, none twice, in the order of the keys
+    bounds: Array
+    starts: Array  # when a slice starts, or the time of its events
+    partials: list[Any]  # for each group of aggregates: rows of words, or a list of objects
+    ties: Array | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a batch asks of a state, in numbers of windows.
+
+    Windows from `fresh` up to `due` are emitted, if they hold something.  With `again`, so are
+    those from `opened` up to `fresh` that hold one of the batch's slices.  With `early`, so is
+    window `due`, as it stands.  Then what only windows before `keep` hold is forgotten.
+
+        closed    emitted before, open    due now      open, not due
+        --------|-----------------------|------------|---------------
+              opened                  fresh         due             keep lies from opened to due
+    """
+
+    opened: int
+    fresh: int
+    due: int
+    keep: int
+    again: bool = False
+    early: bool = False
+    changes: bool = False  # a window with the same slices as the one before may be left out
+
+
+@dataclass
+class Emitted:
+    """Windows that a step emits, in order of key and window."""
+
+    keys: list[pa.Array]  # a column for each key column
+    codes: Array  # the place of each row's key in those columns
+    windows: Array  # numbers
+    reasons: Array  # NEW, AGAIN or EARLY; AGAIN only if it held something before the batch
+    values: dict[str, pa.Array]
+    failed: dict[int, str] = field(default_factory=dict)  # rows without an answer, and why
+    covered: Array | None = None  # with `changes`: the last due window that has a row's content
+
+
+@dataclass
+class Recalled:
+    """What is remembered of some keys: whether there is anything, the last window that is covered,
+    and its values; the rows of `values` are those of the keys that have something, in order."""
+
+    there: Array
+    covered: Array
+    values: dict[str, pa.Array]
+
+
+class State(ABC):
+    """The slices of all keys, of one query."""
+
+    @abstractmethod
+    def cut(self, table: pa.Table, times: Array) -> Slices:
+        """Cut rows into slices; changes nothing.  The rows can be in any order."""
+
+    @abstractmethod
+    def step(self, slices: Slices | None, step: Step) -> Emitted:
+        """Insert slices, emit windows, forget what no open window holds."""
+
+    @abstractmethod
+    def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
+        """Count a revision of the windows in some rows, and return its number: one more than the
+        revision before, or than `last` where none was counted."""
+
+    @abstractmethod
+    def recall(self, emitted: Emitted, codes: Array) -> Recalled:
+        """What is remembered of some keys, by their places in `emitted.keys`."""
+
+    @abstractmethod
+    def remember(
+        self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
+    ) -> None:
+        """Remember the last emitted values of some keys, instead of what was remembered, until
+        window `covered` + 1 is closed."""
+
+    @abstractmethod
+    def size(self) -> dict[str, int]:
+        """How many keys and slices there are, and how many bytes they take."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise AssertionError if the state is not sound."""

@@ -1,0 +1,45 @@
+"""Rows in order of time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..kernels.columns import Array
+from .arrow import one_array
+
+__all__ = ["in_time", "tie_ranks"]
+
+
+def in_time(times: Array, ties: Array | None = None) -> Array | None:
+    """Order rows by time, then by their tie ranks if there are any, then as they came.  Return
+    None if the rows are in order.
+
+    numpy has a radix sort for 16 bits.  Two of them order 10,000 rows that span less than an hour
+    in 0.12 ms, where a stable sort of their times takes 0.25 ms, or 0.45 with much disorder.
+    """
+    if ties is not None:
+        return np.lexsort((ties, times))
+    if (times[1:] >= times[:-1]).all():
+        return None
+    since = times - times.min()
+    if int(since.max()) >= 1 << 32:
+        return np.argsort(times, kind="stable")
+    low = np.argsort(since.astype(np.uint16), kind="stable")
+    high = np.argsort((since >> 16).astype(np.uint16)[low], kind="stable")
+    return low[high]
+
+
+def tie_ranks(name: str, table: pa.Table) -> Array:
+    """Rank the values of a tie column, nulls last."""
+    values = one_array(table.column(name))
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    try:
+        return np.asarray(pc.rank(values, tiebreaker="dense"), dtype=np.int64)
+    except pa.ArrowNotImplementedError:
+        raise TypeError(
+            f"the tie column {name!r} has type {values.type}, which has no order; give one of "
+            "numbers, times or text"
+        ) from None

@@ -1,0 +1,156 @@
+"""The kinds of window, and the questions that the rest of the code may ask of each.
+
+    kind      windows                          what they depend on
+    aligned   sliding, tumbling, cumulate      the clock alone: the same spans for every key
+    driven    (none yet)                       a key's events: each one may evict, and may fire
+    merging   (none yet)                       the gaps between a key's events
+
+Aligned windows are numbered in order of time, so that both their starts and their ends rise with
+the number (or stay the same).  So the windows that hold a time are neighbours, from `first(time)` to
+`last(time)`, and all windows before `first(watermark)` are closed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, overload
+
+__all__ = ["LATEST", "PLAIN", "Aligned", "Arithmetic", "Cycle", "Kind", "Window"]
+
+#: Times and lengths beyond this (more than 36,000 years) are refused, so that no sum of three
+#: leaves int64.
+LATEST = 2**60
+
+Kind = Literal["aligned", "driven", "merging"]
+
+
+class Window(ABC):
+    """A window: a small frozen dataclass that validates itself."""
+
+    kind: ClassVar[Kind]
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """The operations that windows and edges are numbered with, so that one formula serves
+    integers, numpy arrays and Spark's columns.  Sums and products are Python's own operators."""
+
+    div: Callable[[Any, int], Any]  # floor division
+    most: Callable[[Any, int], Any]  # the greater of two
+    at_least: Callable[[Any, int], Any]  # 1 where a >= b, else 0
+
+
+#: For integers and numpy arrays.
+PLAIN = Arithmetic(
+    div=lambda a, b: a // b,
+    most=lambda a, b: a + (b - a) * (a < b),
+    at_least=lambda a, b: (a >= b) * 1,
+)
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Windows that repeat with the clock.  The windows of a cycle start together when it begins;
+    the first lasts `shortest`, each further one a `step` more, the last `longest`.
+
+        length 4, shortest 2, step 2, longest 6
+        0    2    4    6    8    10
+        [----)                            window 0
+        [---------)                       window 1
+        [--------------)                  window 2
+                  [----)                  window 3
+                  [---------)             window 4
+
+    Cycles begin at `offset` and at whole multiples of `length` from there.
+
+    >>> three = Cycle(length=4, shortest=2, step=2, longest=6)
+    >>> [(three.start(n), three.end(n)) for n in range(4)]
+    [(0, 2), (0, 4), (0, 6), (4, 6)]
+    >>> three.first(5), three.last(5)
+    (2, 5)
+    """
+
+    length: int
+    shortest: int
+    longest: int
+    step: int = 1
+    offset: int = 0
+
+    @property
+    def windows(self) -> int:
+        """The number of windows in a cycle."""
+        return (self.longest - self.shortest) // self.step + 1
+
+    def start(self, number: Any, on: Arithmetic = PLAIN) -> Any:
+        """When a window starts."""
+        return on.div(number, self.windows) * self.length + self.offset
+
+    def end(self, number: Any, on: Arithmetic = PLAIN) -> Any:
+        """When a window ends."""
+        cycle = on.div(number, self.windows)
+        within = number - cycle * self.windows
+        return cycle * self.length + within * self.step + (self.offset + self.shortest)
+
+    def first(self, time: Any, on: Arithmetic = PLAIN) -> Any:
+        """The first window that ends after a time."""
+        into = time - self.offset
+        cycle = on.div(into - self.longest, self.length) + 1
+        if self.windows == 1:
+            return cycle
+        within = on.div(into - cycle * self.length - self.shortest, self.step) + 1
+        return cycle * self.windows + on.most(within, 0)
+
+    def last(self, time: Any, on: Arithmetic = PLAIN) -> Any:
+        """The last window that starts by a time."""
+        return on.div(time - self.offset, self.length) * self.windows + (self.windows - 1)
+
+
+class Aligned(Window):
+    """Windows that the clock alone decides.  Times are int64 microseconds; each question takes
+    one time or number, or an array of them."""
+
+    kind: ClassVar[Kind] = "aligned"
+
+    @property
+    @abstractmethod
+    def cycle(self) -> Cycle:
+        """How the windows repeat."""
+
+    @overload
+    def start(self, number: int) -> int: ...
+    @overload
+    def start(self, number: Any) -> Any: ...
+
+    def start(self, number: Any) -> Any:
+        """When a window starts."""
+        return self.cycle.start(number)
+
+    @overload
+    def end(self, number: int) -> int: ...
+    @overload
+    def end(self, number: Any) -> Any: ...
+
+    def end(self, number: Any) -> Any:
+        """When a window ends, and so the watermark that closes it."""
+        return self.cycle.end(number)
+
+    @overload
+    def first(self, time: int) -> int: ...
+    @overload
+    def first(self, time: Any) -> Any: ...
+
+    def first(self, time: Any) -> Any:
+        """The number of the first window that holds a time, which is the first that is still open
+        when the watermark is there."""
+        return self.cycle.first(time)
+
+    @overload
+    def last(self, time: int) -> int: ...
+    @overload
+    def last(self, time: Any) -> Any: ...
+
+    def last(self, time: Any) -> Any:
+        """The number of the last window that holds a time."""
+        return self.cycle.last(time)
