@@ -21,6 +21,7 @@ __all__ = [
     "common_type",
     "differ_from_before",
     "from_objects",
+    "joined_answers",
     "object_answers",
     "typed_answers",
 ]
@@ -136,6 +137,22 @@ def _in_micros(wanted: pa.DataType) -> pa.DataType:
     if pa.types.is_list(wanted):
         return pa.list_(_in_micros(wanted.value_type))
     return wanted
+
+
+def joined_answers(a: pa.Array, b: pa.Array) -> pa.Array:
+    """Answers one after the other, to be compared: of two types in a common one, or as text if there
+    is none."""
+    if a.type != b.type:
+        kind = common_type(a.type, b.type)
+        try:
+            a, b = (_texts(a), _texts(b)) if kind is None else (a.cast(kind), b.cast(kind))
+        except pa.ArrowInvalid:  # a large integer, say, that is no float
+            a, b = _texts(a), _texts(b)
+    return pa.concat_arrays([a, b])
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    return pa.array([None if x is None else repr(x) for x in values.to_pylist()], pa.string())
 
 
 def changed(groups: Array, numbers: Array, covered: Array, values: dict[str, pa.Array]) -> Array:
