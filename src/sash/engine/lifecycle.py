@@ -66,7 +66,7 @@ class Outcome:
 
 
 class Lifecycle:
-    """The lifecycle of one query.  It keeps nothing between batches: `Progress` and the state do."""
+    """The lifecycle of one query.  What lasts between batches is in `Progress` and the state."""
 
     def __init__(
         self, plan: Plan, *, mode: Mode, lateness: int | None = None, early: bool = False
@@ -92,10 +92,31 @@ class Lifecycle:
         """Insert the rows of a batch that can be used, move on, and emit the windows that are due.
         `refused` has rows that the caller cannot use, with the reason.  If this raises, neither
         progress nor state has changed."""
+        try:
+            outcome, moved = self._process(
+                progress, state, batch, dict(refused or {}), watermark, stream_time
+            )
+            state.commit()
+        except BaseException:
+            state.abandon()
+            raise
+        progress.__dict__.update(moved.__dict__)
+        return outcome
+
+    def _process(
+        self,
+        progress: Progress,
+        state: State,
+        batch: pa.Table | None,
+        refused: dict[int, str],
+        watermark: int | None,
+        stream_time: int | None,
+    ) -> tuple[Outcome, Progress]:
+        """What a batch emits, and where the stream stands after it."""
         slices, late, newest = None, Late.none(), None
         rows = 0 if batch is None else batch.num_rows
         if batch is not None and rows:
-            slices, late, newest = self._take_in(progress, state, batch, dict(refused or {}))
+            slices, late, newest = self._take_in(progress, state, batch, refused)
         moved = self._moved(progress, newest, watermark, stream_time)
         emitted = state.step(slices, self._step(progress, moved))
         if self._changes:
@@ -108,8 +129,7 @@ class Lifecycle:
         moved.late += rows - outcome.counted
         moved.partly_late += len(late.rows) - (rows - outcome.counted)
         moved.emitted += len(emitted.windows)
-        progress.__dict__.update(moved.__dict__)
-        return outcome
+        return outcome, moved
 
     def open_windows(self, progress: Progress) -> int:
         """How many windows are open that may hold something."""

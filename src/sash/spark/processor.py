@@ -202,10 +202,8 @@ class Processor(StatefulProcessor):
         watermark = min(millis * 1000, LATEST) if millis > 0 else None
         self._catch_up(place, watermark)
         before = progress.watermark or 0
-        self._state.begin()
         outcome = self._lifecycle.process(progress, self._state, batch, watermark=watermark)
         visit = self._state.next_visit()
-        self._state.flush()
         wanted = self._next_timer(visit, millis)
         if place.timer is not None and place.timer not in (wanted, expired):
             self._handle.deleteTimer(place.timer)
