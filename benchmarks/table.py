@@ -281,7 +281,7 @@ def _round() -> Workload:
 
         return Contender(run=run, bounds=under)
 
-    ties = {"typed": operators.max.over(float), "untyped": operators.max}
+    ties = {"typed": operators.max.of(float), "untyped": operators.max}
     return Workload(
         name="round",
         title=f"one round of insert, evict, query from Python, window {_in_words(SMALL)}",

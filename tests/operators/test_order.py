@@ -46,7 +46,7 @@ def pick(choose, values):
 
 def forms(op, *types):
     """Both forms of an operator."""
-    return op, op.over(*types)
+    return op, op.of(*types)
 
 
 @pytest.mark.parametrize("type_", VALUES)
@@ -78,7 +78,7 @@ def test_span_is_greatest_less_least(type_, data):
     want = pick(max, values)
     if want is not None:
         want = want - pick(min, values)
-    for form in (span, span.over(type_)):
+    for form in (span, span.of(type_)):
         partial = bracketed(form, values, random)
         if type_ == "int64" and want is not None and want > 2**63 - 1:
             with pytest.raises(OverflowError, match="leaves int64"):
