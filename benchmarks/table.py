@@ -238,7 +238,7 @@ def _arg_max(x: Any) -> Workload:
             name: _slide(
                 name,
                 operators.arg_max,
-                (x, positions),
+                (positions, x),
                 SMALL,
                 answer=lambda r: x[r],
                 bounds=NO_SLOWER if name == "TwoStacksLite" else (),

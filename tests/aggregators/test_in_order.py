@@ -105,7 +105,7 @@ if not jit_enabled():  # without a compiler's time to pay, many more
         ops.span.of(int),
         ops.variance.of(float),
         ops.max_count.of(float),
-        ops.arg_max.of(float, int),
+        ops.arg_max.of(int, float),
         ops.last.of(float),
         ops.m4.of("timestamp", int),
         ops.longest_run.of("timestamp", float),

@@ -86,12 +86,12 @@ BY_HAND = [
     (o.min_count, [0.0, -0.0, 1.0], 2),
     (o.max_count, [NAN, 1.0, NAN], 2),
     (o.max_count, [], 0),
-    (o.arg_max, [(1, "a"), (7, "b"), (7, "c"), (None, "d")], "b"),
-    (o.arg_max, [(1, "a"), (NAN, "b"), (NAN, "c")], "b"),
-    (o.arg_max, [(2, None), (1, "a")], None),
+    (o.arg_max, [("a", 1), ("b", 7), ("c", 7), ("d", None)], "b"),
+    (o.arg_max, [("a", 1), ("b", NAN), ("c", NAN)], "b"),
+    (o.arg_max, [(None, 2), ("a", 1)], None),
     (o.arg_max, [], None),
-    (o.arg_min, [(1, "a"), (0, "b"), (0, "c"), (NAN, "d")], "b"),
-    (o.arg_min, [(0.0, "a"), (-0.0, "b")], "a"),
+    (o.arg_min, [("a", 1), ("b", 0), ("c", 0), ("d", NAN)], "b"),
+    (o.arg_min, [("a", 0.0), ("b", -0.0)], "a"),
     # position
     (o.first, [None, 2, 3], None),
     (o.first.ignore_nulls(), [None, 2, 3], 2),
@@ -126,7 +126,7 @@ BY_HAND = [
     (o.concat, [""], ""),
     # together
     (together(o.sum, o.max), [3, None, 9], (12, 9)),
-    (together(o.sum, o.arg_max, columns=[0, (1, 0)]), [(3, 1), (4, 0)], (7, 3)),
+    (together(o.sum, o.arg_max, columns=[0, (0, 1)]), [(3, 1), (4, 0)], (7, 3)),
     (together(o.count, together(o.min, o.max)), [4, 2], (2, (2, 4))),
     (together(o.sum, o.max), [], (None, None)),
 ]  # fmt: skip

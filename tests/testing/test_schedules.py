@@ -89,8 +89,8 @@ def test_drawn_values_have_nulls_ties_and_nan() -> None:
     pairs = [draw_value(operators.m4, source) for _ in range(50)]
     assert all(len(row) == 2 for row in pairs)
     assert column_kinds(operators.concat) == ("text",)
-    assert column_kinds(operators.arg_max.of(int, bool)) == ("int64", "bool")
-    assert column_kinds(operators.arg_max.of(int, str)) == ("int64", "number")
+    assert column_kinds(operators.arg_max.of(bool, int)) == ("bool", "int64")
+    assert column_kinds(operators.arg_max.of(str, int)) == ("number", "int64")
 
 
 def test_a_drawing_function_is_taken() -> None:

@@ -135,8 +135,8 @@ def values_of(operator: Operator) -> Any:
 
     >>> from hypothesis import find
     >>> from sash.operators import arg_max
-    >>> find(values_of(arg_max.of(int, bool)), lambda row: None not in row)
-    (0, False)
+    >>> find(values_of(arg_max.of(bool, int)), lambda row: None not in row)
+    (False, 0)
     """
     st = need_hypothesis().strategies
     # Rounding is only bounded for values of one size; whole numbers of any size are for
