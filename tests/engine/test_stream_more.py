@@ -150,7 +150,7 @@ def test_a_snapshot_of_something_else_is_refused() -> None:
     from sash.aggregators import Fiba
 
     with pytest.raises(ValueError, match="hold a Fiba"):
-        Stream.restore(Fiba(sash.operators.sum.over(float)).to_bytes(), q)
+        Stream.restore(Fiba(sash.operators.sum.of(float)).to_bytes(), q)
     fresh = Stream.restore(q.stream(lateness=5).snapshot(), q)
     assert fresh.push(stream("ties", 20)).num_rows == s.counts["given"]
 

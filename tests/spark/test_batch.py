@@ -42,6 +42,8 @@ PAIRS = {
     "text": (sash.max("s"), lambda: F.max("s")),
     "flag": (sash.min("b"), lambda: F.min("b")),
     "when": (sash.max("w"), lambda: F.max("w")),
+    "latest": (sash.max_by("s", "n"), lambda: F.max_by("s", "n")),
+    "earliest": (sash.min_by("w", by="n"), lambda: F.min_by("w", "n")),
 }
 
 
@@ -52,7 +54,16 @@ def ordered(column: str, *, nulls: bool = False) -> Any:
     return values if nulls else F.filter(values, lambda v: v.isNotNull())
 
 
+def first_by(column: str, *, least: bool) -> Any:
+    """What to pick by so that Spark's own max_by and min_by pick the first of equals."""
+    sign = 1 if least else -1
+    at = F.struct(column, sign * F.unix_micros("t"), sign * F.col("n"))
+    return F.when(F.col(column).isNotNull(), at)
+
+
 ORDERED = {
+    "who": (sash.arg_max("s", by="i"), lambda: F.max_by("s", first_by("i", least=False))),
+    "whose": (sash.arg_min("b", "i"), lambda: F.min_by("b", first_by("i", least=True))),
     "all": (sash.collect("s"), lambda: ordered("s")),
     "numbers": (sash.collect("i"), lambda: ordered("i")),
     "first": (sash.first("x"), lambda: F.element_at(ordered("x", nulls=True), 1)),

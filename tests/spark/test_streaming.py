@@ -161,7 +161,7 @@ def test_live_and_its_sink(files: Stream, tmp_path: Path) -> None:
     table = events("bursts", 150)
     cut = [*batches(table, seed=3, least=30, most=50), last_one(table)]
     files.write(*cut)
-    order = {"all": sash.collect("s"), "who": sash.arg_max("i", "n"), "first": sash.first("x")}
+    order = {"all": sash.collect("s"), "who": sash.arg_max("n", by="i"), "first": sash.first("x")}
     q = query(select={**order, "times": sash.collect("w")}, tie="n")
     out = sash.spark.aggregate(files.read("30 seconds"), q, mode="live", late=True, buckets=3)
     kept, late = str(tmp_path / "kept"), str(tmp_path / "late")

@@ -58,7 +58,7 @@ def as_told(said: Sequence[str], operator: Operator) -> Operator:
     """The operator, tied to types if it was when the bytes were made."""
     types = said[2].split(",") if said[2] else []
     if types and not operator.types and len(types) == len(operator.skips):
-        return operator.over(*types)
+        return operator.of(*types)
     return operator
 
 

@@ -54,7 +54,7 @@ class Operator:
 
     Made by `sash.operator(...)`, or ready in `sash.operators`.  `skips` has one entry for
     each input column: whether a null there skips the row (else the null reaches `lift` as
-    None).  `types` are the columns' types once the operator is tied to them by `over`.
+    None).  `types` are the columns' types once the operator is tied to them by `of`.
     `serves` has, for the lift of each other operator whose answers can be told from these partials
     as well, the lower that does so.
 
@@ -128,14 +128,14 @@ class Operator:
         """
         return self.inverse is not None
 
-    def over(self, *types: Any) -> Operator:
+    def of(self, *types: Any) -> Operator:
         """The same operator tied to the types of its input columns.
 
         A type is given as a Python type, a numpy dtype or a name.  Tied to numbers, times
         or bools, an operator can run compiled; an untied one accepts any Python value.
 
         >>> from sash.operators import max
-        >>> max.over(float)
+        >>> max.of(float)
         <operator max(float64)>
         """
         names = tuple(type_name(t) for t in types)
@@ -147,7 +147,7 @@ class Operator:
         if self.types:
             if names != self.types:
                 raise TypeError(
-                    f"{self!r} is tied to its types already and cannot be used over "
+                    f"{self!r} is tied to its types already and cannot be tied to "
                     f"({', '.join(names)}); start again from the operator without types"
                 )
             return self
@@ -159,7 +159,7 @@ class Operator:
     def _tie(self, names: tuple[str, ...]) -> Operator:
         if self.parts:
             parts = tuple(
-                dataclasses.replace(p, operator=p.operator.over(*(names[c] for c in p.columns)))
+                dataclasses.replace(p, operator=p.operator.of(*(names[c] for c in p.columns)))
                 for p in self.parts
             )
             return _join(parts, len(self.skips), name=self.name, types=names, rule=self.rule)

@@ -1,7 +1,7 @@
 """Operators over columns, by the names SQL has for them.
 
 sash.max("delay")                       one column
-sash.arg_max("delay", "carrier")        several
+sash.arg_max("carrier", by="delay")     what is picked, and by what
 sash.count()                            all rows; count("x") the rows where x is not null
 sash.first_n("x", n=3)                  an operator's own parameters by name
 sash.aggregate(mine, "x")               an operator of your own
@@ -69,8 +69,6 @@ def aggregate(operator: Operator, *columns: str, returns: Any = None) -> Aggrega
 
 
 _READY = [
-    "arg_max",
-    "arg_min",
     "avg",
     "collect",
     "collect_distinct",
@@ -83,11 +81,9 @@ _READY = [
     "longest_run",
     "m4",
     "max",
-    "max_by",
     "max_count",
     "mean",
     "min",
-    "min_by",
     "min_count",
     "population_stddev",
     "population_variance",
@@ -102,13 +98,15 @@ _READY = [
 _MADE = ["bloom", "count_min", "first_n", "hll", "last_n", "nth_youngest", "quantiles", "top_k"]
 
 #: The functions that `sash` has for ready operators.
-NAMES = ("count", *_READY, *_MADE)
+NAMES = ("count", "arg_max", "arg_min", "max_by", "min_by", *_READY, *_MADE)
 
 
 def named(name: str) -> Callable[..., Aggregate]:
     """The function that makes an aggregate from columns, for one of NAMES."""
     if name == "count":
         return _count
+    if name in _PICKED:
+        return _PICKED[name]
     if name in _MADE:
         factory = getattr(operators, name)
 
@@ -137,5 +135,17 @@ def _count(*columns: str) -> Aggregate:
     """How many rows there are, or with a column, how many where it is not null."""
     return Aggregate(_non_null if columns else operators.count, columns)
 
+
+def arg_max(value: str, by: str) -> Aggregate:
+    """The value of the row whose `by` is greatest, the first of equals."""
+    return Aggregate(operators.arg_max, (value, by))
+
+
+def arg_min(value: str, by: str) -> Aggregate:
+    """The value of the row whose `by` is least, the first of equals."""
+    return Aggregate(operators.arg_min, (value, by))
+
+
+_PICKED = {"arg_max": arg_max, "max_by": arg_max, "arg_min": arg_min, "min_by": arg_min}
 
 _count.__name__ = _count.__qualname__ = "count"

@@ -86,7 +86,7 @@ def _top_k(kinds: list[pa.DataType]) -> pa.DataType:
 
 _RULES: dict[str, Callable[[list[pa.DataType]], pa.DataType | None]] = {
     **dict.fromkeys(("max", "min", "first", "last", "nth_youngest"), lambda kinds: kinds[0]),
-    **dict.fromkeys(("arg_max", "arg_min"), lambda kinds: kinds[1]),
+    **dict.fromkeys(("arg_max", "arg_min"), lambda kinds: kinds[0]),
     **dict.fromkeys(
         ("collect", "collect_distinct", "first_n", "last_n"), lambda kinds: pa.list_(kinds[0])
     ),

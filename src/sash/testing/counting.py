@@ -72,7 +72,7 @@ def counting(operator: Operator) -> Counted:
     """A copy of an operator that counts its calls, in plain Python.
 
     Operators that run `together` count as one: one combine for each joined combine.  Tied to
-    types by `over`, the copy goes on counting.
+    types by `of`, the copy goes on counting.
 
     >>> from sash.aggregators.two_stacks_lite import TwoStacksLite
     >>> from sash.operators import max
@@ -89,9 +89,9 @@ def counting(operator: Operator) -> Counted:
 class _CountedOperator(Operator):
     """An operator whose copies tied to types count as well."""
 
-    def over(self, *types: Any) -> Operator:
+    def of(self, *types: Any) -> Operator:
         counts: Counted = self.combine.counts  # type: ignore[attr-defined]
-        return _wrap(super().over(*types), counts)
+        return _wrap(super().of(*types), counts)
 
 
 def _wrap(operator: Operator, counts: Counted) -> Operator:

@@ -39,7 +39,7 @@ def answer(
     >>> from sash.operators import arg_max, max, mean, sum, together
     >>> answer(mean, [1, None, 4])
     2.5
-    >>> answer(arg_max, [(1, "a"), (7, "b"), (7, "c")])
+    >>> answer(arg_max, [("a", 1), ("b", 7), ("c", 7)])
     'b'
     >>> answer(together(sum, max, columns=[0, 1]), [(1, 5), (2, None)])
     (3, 5)
@@ -231,10 +231,10 @@ def _span(values: list[Any]) -> Any:
     return _whole(made) if isinstance(made, int) else made
 
 
-def _beside(pick: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+def _picked(pick: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     def definition(rows: list[Any]) -> Any:
-        best = pick([measure for measure, _ in rows])
-        return next((what for measure, what in rows if _alike(measure, best)), None)
+        best = pick([by for _, by in rows])
+        return next((value for value, by in rows if _alike(by, best)), None)
 
     return definition
 
@@ -436,8 +436,8 @@ _DEFINITIONS: dict[str, Callable[..., Any]] = {
     "span": _span,
     "min_count": _how_often(_least),
     "max_count": _how_often(_greatest),
-    "arg_min": _beside(_least),
-    "arg_max": _beside(_greatest),
+    "arg_min": _picked(_least),
+    "arg_max": _picked(_greatest),
     "first": lambda values: _nth(values, 0),
     "last": lambda values: _nth(values, -1),
     "first_n": lambda values, n: values[:n],
