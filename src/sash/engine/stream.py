@@ -27,7 +27,7 @@ from ..windows.contract import LATEST
 from .late import LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Mode, Outcome, Progress
 from .results import result_table
-from .supported import Asked, check
+from .supported import Asked, Place, check
 
 __all__ = ["Stream"]
 
@@ -59,6 +59,8 @@ class Stream:
     [{'window_start': 10, 'window_end': 20, 'n': 2}]
     """
 
+    _place: Place = "Query.stream"
+
     def __init__(
         self,
         query: Query,
@@ -73,7 +75,7 @@ class Stream:
         if mode not in ("final", "live"):
             raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
         self._query, self._mode, self._early = query, mode, bool(early)
-        check("Query.stream", Asked(query, mode=mode, early=self._early))
+        check(self._place, Asked(query, mode=mode, early=self._early))
         self._lateness = duration(lateness, "the lateness")
         if not 0 <= self._lateness <= LATEST:
             raise ValueError(
@@ -250,7 +252,7 @@ class Stream:
                     f"column {field.name!r} has nothing but nulls, so its type is not known; give "
                     "the stream a schema, or push a batch with types first"
                 )
-        check("Query.stream", Asked(query, plan, self._mode, self._early))
+        check(self._place, Asked(query, plan, self._mode, self._early))
         read = {*query.by, *(c for a in query.select.values() for c in a.columns)}
         self._only_time = None if query.time in read else query.time
         fields = [f.with_type(value_type(f.type)) for f in plan.schema]
@@ -263,11 +265,14 @@ class Stream:
         self._optional = {f.name: f.type for f in others}
         kept = pa.schema(others).serialize().to_pybytes()
         self._schema = pa.schema(fields, metadata={_OPTIONAL: kept} if others else None)
-        self._state = ForestState(plan, self._schema)
+        self._state = self._make_state(plan)
         self._lifecycle = Lifecycle(
             plan, mode=self._mode, lateness=self._lateness, early=self._early
         )
         self._plan = plan
+
+    def _make_state(self, plan: Plan) -> ForestState:
+        return ForestState(plan)
 
     def _move(self, time: int) -> Outcome | None:
         """Move stream time and watermark on to a time."""

@@ -18,6 +18,7 @@ from ..kernels.columns import Array, to_micros
 __all__ = [
     "as_wanted",
     "common_type",
+    "concat_answers",
     "differ_from_before",
     "from_objects",
     "object_answers",
@@ -159,3 +160,19 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(_equal, a, b))
     return bool(a == b or (a != a and b != b))
+
+
+def concat_answers(a: pa.Array, b: pa.Array) -> pa.Array:
+    """Answers of two batches as one array, to be compared: in a common type, or as text if there is
+    none."""
+    if a.type != b.type:
+        kind = common_type(a.type, b.type)
+        try:
+            a, b = (_texts(a), _texts(b)) if kind is None else (a.cast(kind), b.cast(kind))
+        except pa.ArrowInvalid:  # a large integer, say, that is no float
+            a, b = _texts(a), _texts(b)
+    return pa.concat_arrays([a, b])
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    return pa.array([None if x is None else repr(x) for x in values.to_pylist()], pa.string())
