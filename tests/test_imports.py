@@ -41,6 +41,7 @@ RULES = {
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(("sash.operators", "sash.windows"), inside=("sash.engine", "pyarrow")),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
+    "query/registry.py": Rule(("sash.operators", "pyarrow")),
     "query/types.py": Rule(("pyarrow",)),
     "engine/": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("polars",)),
     "stores/": Rule(),
