@@ -127,6 +127,27 @@ def test_equal_to_native_windows(frame: Frame, kind: str, zone: str) -> None:
         assert not differences(q, answers(q, events), got.toArrow(), ordered=False)
 
 
+def test_what_can_be_null_is_nullable(frame: Frame) -> None:
+    """As with Spark's own; an operator of one's own can give null, though it is named count."""
+    own = sash.operator(
+        identity=0, lift=lambda x: 1, combine=sash.operators.count.combine,
+        lower=lambda n: None if n == 1 else n, name="count",
+    )  # fmt: skip
+    df = frame(pa.table({"t": pa.array([1, 2], pa.timestamp("us", "UTC")), "k": [1, 2]}))
+    pairs = {
+        "n": (sash.count(), lambda: F.count("*")),
+        "all": (sash.collect("k"), lambda: F.collect_list("k")),
+        "top": (sash.max("k"), lambda: F.max("k")),
+        "own": (sash.aggregate(own, "k", returns=pa.int64()), lambda: F.max("k")),
+    }
+    q = query(sash.tumbling("1 second"), pairs)
+    got, right = sash.spark.aggregate(df, q), native(df, q, pairs)
+    assert {n: got.schema[n].nullable for n in pairs} == {
+        n: right.schema[n].nullable for n in pairs
+    }
+    assert [row["own"] for row in got.collect()] == [None, None]
+
+
 def test_over_a_change_of_clocks(frame: Frame) -> None:
     """The session's clock goes back at 6:00 UTC that day; windows are counted in UTC."""
     start = 1_730_613_600 * 1_000_000 - 5 * 3600 * 1_000_000

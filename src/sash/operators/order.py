@@ -5,11 +5,12 @@ NaN is the greatest number; among equals, the first in order wins.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from .codec import decode_value, encode_value
-from .contract import Operator
+from .contract import Operator, ready
 from .ranks import ABOVE, BELOW, float_key, float_value, rank, zero_of
 
 __all__ = ["arg_max", "arg_min", "max", "max_count", "min", "min_count", "span"]
@@ -93,9 +94,7 @@ def _make_extreme(name: str, *, greatest: bool) -> Operator:
 
 
 def _with(generic: Operator, typed: Callable[[tuple[str, ...]], Operator | None]) -> Operator:
-    import dataclasses
-
-    return dataclasses.replace(generic, typed=typed)
+    return ready(dataclasses.replace(generic, typed=typed))
 
 
 def _span(type_: str) -> Operator:

@@ -42,7 +42,7 @@ class Aggregate:
                     f"{self.operator.name} reads columns by name, and was given {column!r}"
                 )
         wanted = len(self.operator.skips)
-        if len(self.columns) != wanted and not (self.counts_rows and not self.columns):
+        if len(self.columns) != wanted and (self.columns or not self.counts_rows):
             raise TypeError(
                 f"{self.operator.name} reads {wanted} column{'s' if wanted != 1 else ''}, and was "
                 f"given {', '.join(self.columns) or 'none'}"
@@ -51,7 +51,9 @@ class Aggregate:
     @property
     def counts_rows(self) -> bool:
         """Whether this counts rows, whatever is in them."""
-        return self.operator.lift is operators.count.lift and self.operator.skips == (False,)
+        from .registry import counts_rows  # which imports pyarrow
+
+        return counts_rows(self.operator)
 
     def __repr__(self) -> str:
         return f"{self.operator.name}({', '.join(map(repr, self.columns))})"

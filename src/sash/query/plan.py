@@ -19,7 +19,8 @@ import pyarrow as pa
 from ..operators.contract import Operator, Part, _join
 from .aggregates import Aggregate
 from .query import Query
-from .types import column_type, result_type, value_type
+from .registry import result_type
+from .types import column_type, value_type
 
 __all__ = ["Group", "Plan", "column_type", "make_plan"]
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from ..operators.contract import Operator
+from ..operators.contract import Operator, ready
 
 __all__ = ["Counted", "counting"]
 
@@ -95,12 +95,12 @@ class _CountedOperator(Operator):
 
 
 def _wrap(operator: Operator, counts: Counted) -> Operator:
-    fields = {f.name: getattr(operator, f.name) for f in dataclasses.fields(operator)}
+    fields = {f.name: getattr(operator, f.name) for f in dataclasses.fields(operator) if f.init}
     for role in _ROLES:
         if fields[role] is not None:
             fields[role] = _counter(fields[role], role, counts)
     fields["compile"] = False  # compiled code cannot count
-    return _CountedOperator(**fields)
+    return ready(_CountedOperator(**fields), operator.ready)
 
 
 def _counter(function: Callable[..., Any], role: str, counts: Counted) -> Callable[..., Any]:

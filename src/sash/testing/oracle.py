@@ -52,7 +52,7 @@ def answer(
         return tuple(
             answer(p.operator, _columns(operator, values, p.columns)) for p in operator.parts
         )
-    name, parameters = _parameters(operator.name)
+    name, parameters = _parameters(operator)
     if name not in _DEFINITIONS:
         known = "; it can be judged by agrees(…)" if name in _PROMISES else ""
         raise TypeError(
@@ -83,7 +83,7 @@ def agrees(
     """
     if definition is None and operator.parts:
         return _agrees_in_parts(operator, values, got)
-    name, parameters = _parameters(operator.name)
+    name, parameters = _parameters(operator)
     if definition is None and name in _PROMISES:
         return _PROMISES[name](operator, _kept(operator, values), got, *parameters)
     try:
@@ -111,7 +111,7 @@ def _agrees_in_parts(operator: Operator, values: Sequence[Any], got: Any) -> boo
 
 
 def _overflows(operator: Operator, values: Sequence[Any]) -> bool:
-    if not operator.parts and _parameters(operator.name)[0] not in _DEFINITIONS:
+    if not operator.parts and _parameters(operator)[0] not in _DEFINITIONS:
         return False
     try:
         answer(operator, values)
@@ -123,18 +123,12 @@ def _overflows(operator: Operator, values: Sequence[Any]) -> bool:
 # What reaches the definitions
 
 
-def _parameters(name: str) -> tuple[str, tuple[Any, ...]]:
-    """A name such as `first_n(3)` as its word and its numbers."""
-    word, bracket, rest = name.partition("(")
-    if not bracket:
-        return word, ()
-    try:
-        numbers = tuple(
-            float(x) if "." in x else int(x) for x in rest.rstrip(")").split(",") if x.strip()
-        )
-    except ValueError:
-        return name, ()
-    return word, numbers
+def _parameters(operator: Operator) -> tuple[str, tuple[int, ...]]:
+    """A ready operator's name and its parameters: `first_n` and 3 of `first_n(3)`."""
+    if not operator.ready:
+        return "", ()
+    numbers = operator.name.removeprefix(operator.ready).strip("()")
+    return operator.ready, tuple(int(x) for x in numbers.split(",") if x)
 
 
 def _columns(operator: Operator, values: Sequence[Any], columns: tuple[int, ...]) -> list[Any]:

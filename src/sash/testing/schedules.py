@@ -66,7 +66,7 @@ def column_kinds(operator: Operator) -> tuple[str, ...]:
                     kinds[column] = kind
         return tuple(kinds)
     width = len(operator.skips)
-    known = _COLUMNS.get(operator.name)
+    known = _COLUMNS.get(operator.ready)
     given = operator.types or ("object",) * width
     for kind in ("number", "plain", "text"):
         wanted = known or (kind,) * width
