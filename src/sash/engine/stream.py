@@ -18,6 +18,7 @@ from ..aggregators.forest import UNBOUNDED
 from ..kernels.columns import Array, to_micros
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..query.signatures import Mode
 from ..query.types import value_type
 from ..windows import duration, duration_text
 from ..windows.sliding import LATEST
@@ -65,7 +66,7 @@ class Stream:
         query: Query,
         *,
         lateness: Any = 0,
-        mode: str = "final",
+        mode: Mode = "final",
         early: bool = False,
         schema: pa.Schema | None = None,
     ) -> None:
@@ -228,22 +229,22 @@ class Stream:
             "bytes": sum(f.size() for f in self._forests),
         }
 
-    def snapshot(self) -> bytes:
-        """The whole stream as bytes, with a version and a checksum; `restore` has it again."""
+    def to_bytes(self) -> bytes:
+        """The whole stream as bytes, with a version and a checksum; `from_bytes` restores it."""
         from .snapshots import to_bytes
 
         return to_bytes(self)
 
     @classmethod
-    def restore(cls, data: bytes, query: Query) -> Stream:
-        """The stream again, from what `snapshot` gave and the same query.
+    def from_bytes(cls, data: bytes, query: Query) -> Stream:
+        """Restore a stream from its bytes and the same query.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
         >>> s = q.stream(lateness=5)
         >>> s.push([{"t": 3}, {"t": 12}]).num_rows
         0
-        >>> Stream.restore(s.snapshot(), q).push({"t": 15}).to_pylist()
+        >>> Stream.from_bytes(s.to_bytes(), q).push({"t": 15}).to_pylist()
         [{'window_start': 0, 'window_end': 10, 'n': 1}]
         """
         from .snapshots import from_bytes

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from ..engine.passes import Pass
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..query.signatures import Mode
 from .batch import aggregate_batch
 from .buckets import how_many
 from .streaming import aggregate_stream
@@ -23,7 +24,7 @@ __all__ = ["aggregate"]
 def aggregate(
     df: DataFrame,
     query: Query,
-    mode: str = "final",
+    mode: Mode = "final",
     late: bool = False,
     buckets: int | None = None,
     name: str = "sash",
