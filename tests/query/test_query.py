@@ -70,11 +70,13 @@ def test_aggregates_say_what_they_are_and_refuse_what_they_cannot_read() -> None
     assert repr(sash.first_n("x", n=3)) == "first_n(3)('x')"
     assert sash.first("x", ignore_nulls=True).operator.skips == (True,)
     with pytest.raises(TypeError, match="max reads 1 column, and was given none"):
-        sash.max()
+        sash.aggregate(sash.operators.max)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'column'"):
+        sash.max()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'by'"):
         sash.arg_max("x")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="max reads columns by name, and was given 3"):
-        sash.max(3)
+        sash.max(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="an aggregate needs an operator, not 'max'"):
         sash.aggregate("max", "x")  # type: ignore[arg-type]
 

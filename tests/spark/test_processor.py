@@ -203,7 +203,7 @@ def test_state_of_a_query_that_looks_the_same_is_refused(
     stream = first.stream()
     stream.push(table)
     with pytest.raises(ValueError, match=f"of a stream with {said}"):
-        type(stream).restore(stream.snapshot(), second)
+        type(stream).from_bytes(stream.to_bytes(), second)
 
 
 def test_a_damaged_mark_is_refused() -> None:

@@ -13,13 +13,14 @@ they are inserted, and then windows close by the watermark that holds after the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
+from ..query.signatures import Mode
 from ..state.contract import AGAIN, Emitted, Slices, State, Step
 from ..tables.answers import changed, concat_answers
 from ..tables.arrow import one_array, times_of
@@ -27,12 +28,10 @@ from ..tables.intake import bad_rows, some_rows
 from .failures import name_failure
 from .late import Late, late_rows
 
-__all__ = ["UNBOUNDED", "Lifecycle", "Mode", "Outcome", "Progress"]
+__all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress"]
 
 #: After all times; a watermark here closes every window.
 UNBOUNDED = 2**62
-
-Mode = Literal["final", "live"]
 
 
 @dataclass

@@ -17,6 +17,7 @@ import pyarrow as pa
 from ..kernels.columns import to_micros
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..query.signatures import Mode
 from ..query.types import value_type
 from ..slicing.edges import edges_of
 from ..state.memory import ForestState
@@ -25,7 +26,7 @@ from ..tables.intake import chosen, conform, given_table
 from ..windows import duration, duration_text
 from ..windows.contract import LATEST
 from .late import LateOutput, check_names
-from .lifecycle import UNBOUNDED, Lifecycle, Mode, Outcome, Progress
+from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress
 from .results import result_table
 from .supported import Asked, Place, check
 

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from ..engine.lifecycle import Mode
+from ..query.signatures import Mode
 from ..engine.supported import Asked, check
 from ..query.plan import Plan, make_plan
 from ..query.query import Query

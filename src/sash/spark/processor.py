@@ -21,9 +21,10 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from ..engine.identity import differences, fingerprint
-from ..engine.lifecycle import Lifecycle, Mode, Outcome, Progress
+from ..engine.lifecycle import Lifecycle, Outcome, Progress
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..query.signatures import Mode
 from ..state.tiles import TileState
 from ..stores.sealed import seal, unseal
 from ..tables.arrow import filtered, flat

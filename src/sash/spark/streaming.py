@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from ..engine.lifecycle import Mode
+from ..query.signatures import Mode
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
 from .batch import result_fields
