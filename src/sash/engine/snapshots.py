@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,21 +18,21 @@ import pyarrow as pa
 from ..aggregators.snapshot import open_bytes, seal
 from ..query.query import Query
 from .given import Rows
-from .identity import differences, told
+from .identity import differences, fingerprint
 
 if TYPE_CHECKING:
     from .stream import Stream
 
 __all__ = ["from_bytes", "to_bytes"]
 
-_KIND = "Stream 1"
+_KIND = "Stream 2"
 
 
 def to_bytes(stream: Stream) -> bytes:
     """The whole stream as bytes."""
     last = stream._changes.last if stream._changes is not None else None
     head = {
-        "query": told(stream._query),
+        "query": stream._fingerprint,
         "forests": [f.describe() for f in stream._forests],
         "lateness": stream._lateness,
         "mode": stream._mode,
@@ -56,14 +56,16 @@ def to_bytes(stream: Stream) -> bytes:
     return seal((_KIND,), b"".join(struct.pack("<Q", len(b)) + b for b in blobs))
 
 
-def from_bytes(cls: type[Stream], data: bytes, query: Query) -> Stream:
+def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Iterable[str] = ()) -> Stream:
     """The stream again."""
     said, body = open_bytes(data)
+    if said == ["Stream 1"]:
+        raise ValueError("these bytes are of an older sash, whose streams this one cannot read")
     if said != [_KIND]:
         raise ValueError(f"these bytes hold a {said[0]}, and no stream")
     blobs = _parts(body)
     head = json.loads(next(blobs))
-    _check_same(head["query"], told(query))
+    _check_same(head["query"], fingerprint(query), trust)
     schema = _table(next(blobs)).schema
     made = cls(query, lateness=head["lateness"], mode=head["mode"], early=head["early"])
     made._late.restore(_table(next(blobs)), head["late"])
@@ -88,10 +90,15 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query) -> Stream:
     return made
 
 
-def _check_same(old: dict[str, str], mine: dict[str, str]) -> None:
+def _check_same(old: dict[str, str], new: dict[str, str], trust: Iterable[str]) -> None:
     """Refuse the state of another query."""
-    for name, was, is_ in differences(old, mine):
-        raise ValueError(f"these bytes are of a stream with {name}: {was}; the query has {is_}")
+    found = differences(old, new, trust)
+    if found:
+        raise ValueError(
+            f"these bytes are of a stream of another query ({'; '.join(found)}); restore them with "
+            "the query as it was, or name the aggregates whose partials mean the same as before: "
+            "trust=['…']"
+        )
 
 
 def _ipc(table: pa.Table) -> bytes:

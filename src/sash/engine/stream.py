@@ -9,6 +9,7 @@ lateness, and moves after each batch.  A window is closed when its end is not af
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..windows.sliding import LATEST
 from .batch import as_time
 from .forests import Forest, Given, Slices
 from .given import Changes, Revisions, Rows
+from .identity import fingerprint
 from .intake import bad_rows, chosen, conform, given_table, in_time, some_rows
 from .keys import by_group, key_codes
 from .late import LateRows, check_names
@@ -81,6 +83,8 @@ class Stream:
                 "revised, so whether a window differs from it is not settled"
             )
         self._query, self._mode, self._early = query, mode, bool(early)
+        # as the query is now: what its functions use may change while they run
+        self._fingerprint = fingerprint(query)
         self._lateness = duration(lateness, "the lateness")
         if not 0 <= self._lateness <= LATEST:
             raise ValueError(
@@ -235,8 +239,12 @@ class Stream:
         return to_bytes(self)
 
     @classmethod
-    def restore(cls, data: bytes, query: Query) -> Stream:
+    def restore(cls, data: bytes, query: Query, trust: Iterable[str] = ()) -> Stream:
         """The stream again, from what `snapshot` gave and the same query.
+
+        Another query is refused, also if only a function of an operator of your own has changed,
+        or what it uses.  Where its partials still mean the same, because you mended its `combine`,
+        name the aggregate in `trust`.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -248,7 +256,7 @@ class Stream:
         """
         from .snapshots import from_bytes
 
-        return from_bytes(cls, data, query)
+        return from_bytes(cls, data, query, trust)
 
     def _check_open(self) -> None:
         if self._closed:

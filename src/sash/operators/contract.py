@@ -55,6 +55,7 @@ class Operator:
     Made by `sash.operator(...)`, or ready in `sash.operators`.  `skips` has one entry for
     each input column: whether a null there skips the row (else the null reaches `lift` as
     None).  `types` are the columns' types once the operator is tied to them by `over`.
+    `own` says that a user made it, and not sash.
     `serves` has, for the lift of each other operator whose answers can be told from these partials
     as well, the lower that does so.
 
@@ -83,6 +84,7 @@ class Operator:
     parts: tuple[Part, ...] = ()
     serves: tuple[tuple[Callable[..., Any], Callable[[Any], Any]], ...] = ()
     rule: Callable[[Any, Any], bool] | None = None
+    own: bool = False
 
     @property
     def shown(self) -> Operator:
@@ -320,6 +322,7 @@ def operator(
         equal=equal,
         fields=tuple(fields),
         compile=compile,
+        own=True,
     )
     columns = _positional(lift) - (made.shape == "vector")
     if columns < 1:

@@ -340,7 +340,7 @@ def quantiles(k: int = 200, at: Sequence[float] = (0.5,)) -> Operator:
         return all(abs(a.get_rank(x, True) - b.get_rank(x, True)) <= bound for x in points)
 
     return Operator(
-        f"quantiles({k})",
+        f"quantiles({k})" if ranks == [0.5] else f"quantiles({k}, at={ranks})",
         library.kll_doubles_sketch(k),
         lift,
         combine,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from ..engine.identity import check_trust
 from ..engine.passes import Pass
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
@@ -27,6 +29,7 @@ def aggregate(
     late: bool = False,
     buckets: int | None = None,
     name: str = "sash",
+    trust: Sequence[str] = (),
 ) -> DataFrame:
     """The results of a query over a DataFrame, bounded or streaming, as a DataFrame: the keys,
     `window` (a struct of start and end), the values.
@@ -38,6 +41,11 @@ def aggregate(
     used come in the same output, in the column `late`: see `split`.  (A row whose time is far in
     the future moves Spark's watermark there, before it comes here, and all that follows is late:
     where that can happen, leave out such rows before `withWatermark`.)
+
+    A checkpoint of another query is refused, also if only a function of an operator of your own
+    has changed, or what it uses.  Where its partials still mean the same, because you mended its
+    `combine`, name the aggregate in `trust`; after a micro-batch the checkpoint is the new
+    query's.
 
     Keys are spread over `buckets`; a stream's checkpoint is tied to their number.  Figures of each
     micro-batch are in the query's progress, as the observed metrics named `name`: `rows_in`, which
@@ -53,12 +61,15 @@ def aggregate(
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
     count = how_many(df, buckets)
     plan = with_types(make_plan(query, _schema_for(df, query)))
+    check_trust(query, trust)
     if df.isStreaming:
-        return aggregate_stream(df, plan, mode=mode, late=late, buckets=count, name=name)
-    if late or mode == "live":
+        return aggregate_stream(
+            df, plan, mode=mode, late=late, buckets=count, name=name, trust=trust
+        )
+    if late or mode == "live" or trust:
         raise ValueError(
-            "mode='live' and late=True are for streams; a bounded DataFrame has all its rows, and "
-            "gives each window once"
+            "mode='live', late=True and trust are for streams; a bounded DataFrame has all its "
+            "rows, and gives each window once"
         )
     return aggregate_batch(df, plan, count)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from ..engine.batch import filtered
 from ..engine.bucket import Bucket, Given, Mark, Outcome
-from ..engine.identity import differences, told
+from ..engine.identity import differences, fingerprint
 from ..engine.tables import flat
 from ..engine.tiles import open_sealed, seal
 from ..query.plan import make_plan
@@ -29,13 +29,14 @@ __all__ = ["BUCKET", "PAYLOAD", "Output", "Processor", "pack"]
 BUCKET, PAYLOAD = "bucket", "payload"
 _ROW = "__sash_row"
 _MANY = 1_000_000  # rows that are packed at a time
+_VERSION = "2"  # of the state
 
 
 def pack(
-    query: Query, names: list[str], always: int, batches: Iterator[pa.RecordBatch]
+    query: Query, names: list[str], always: Sequence[int], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of each bucket as one value, in Arrow's own format; one bucket always has a value, so
-    that it is called in every batch, and state of another query is found at once.  The columns
+    """Rows of each bucket as one value, in Arrow's own format; some buckets always have a value, so
+    that they are called in every batch, and state of another query is found at once.  The columns
     are called so, and after them comes the bucket.
 
     A stateful operator in Python is given pandas, which has no null integers and cannot tell NaN
@@ -54,7 +55,7 @@ def pack(
 
 
 def _packed(
-    query: Query, names: list[str], always: int, batches: list[pa.RecordBatch]
+    query: Query, names: list[str], always: Sequence[int], batches: list[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     table = pa.Table.from_batches(batches)
     where = table.column(len(names))
@@ -66,7 +67,7 @@ def _packed(
     buckets = flat(where).to_numpy(zero_copy_only=False)
     order = np.argsort(buckets, kind="stable")
     table = table.select(query.columns).take(pa.array(order)).combine_chunks()
-    found = np.union1d(buckets, [always])
+    found = np.union1d(buckets, always)
     first = np.searchsorted(buckets[order], found).tolist()
     payloads = []
     for start, end in zip(first, [*first[1:], len(order)], strict=True):
@@ -102,12 +103,14 @@ class Processor(StatefulProcessor):
         mode: str,
         buckets: int,
         output: Output,
+        trust: Sequence[str] = (),
     ) -> None:
         self._query = query
         self._schema = schema
         self._mode = mode
         self._buckets = buckets
         self._output = output
+        self._trust = tuple(trust)
 
     def __reduce__(self) -> Any:
         """On its way to other processes: with where sash is.  Spark starts one beside the driver
@@ -116,6 +119,7 @@ class Processor(StatefulProcessor):
             "mode": self._mode,
             "buckets": self._buckets,
             "output": self._output,
+            "trust": self._trust,
         }
         made = partial(Processor, self._query, self._schema, **given)
         packed = cloudpickle.dumps(made)  # type: ignore[no-untyped-call]
@@ -182,7 +186,7 @@ class Processor(StatefulProcessor):
         if data is None:
             return Mark(), None
         said = json.loads(bytes(open_sealed(data)))
-        _check_same(said["about"], self._about)
+        _check_same(said["about"], self._about, self._trust)
         return Mark(**said["mark"]), said["timer"]
 
     def _write_mark(self, mark: Mark, timer: int | None) -> None:
@@ -291,13 +295,13 @@ def about(query: Query, bucket: Bucket, mode: str, buckets: int) -> dict[str, st
     """What state belongs to; state of anything else is refused."""
     shapes = []
     for group, runs in zip(bucket.plan.groups, bucket.tree.runs, strict=True):
-        width = f"{runs.width} words" if runs.width else "objects"
+        words = runs.kinds or "objects"
         skips = [p.operator.skips for p in group.operator.parts]
         nulls = "".join("-" if any(s) else "+" for s in skips)  # skipped or not
         types = ", ".join(group.operator.types)
-        shapes.append(f"{', '.join(group.names)}: {width} of {types} {nulls}")
-    return told(query) | {
-        "state version": "1",
+        shapes.append(f"{', '.join(group.names)}: {words} of {types} {nulls}")
+    return fingerprint(query) | {
+        "state version": _VERSION,
         "buckets": str(buckets),
         "mode": mode,
         "columns": ", ".join(f"{f.name} {f.type}" for f in bucket.plan.schema),
@@ -305,12 +309,18 @@ def about(query: Query, bucket: Bucket, mode: str, buckets: int) -> dict[str, st
     }
 
 
-def _check_same(old: dict[str, str], new: dict[str, str]) -> None:
-    """Refuse the state of another query."""
-    found = [f"{n}: {was} in the checkpoint, {is_} now" for n, was, is_ in differences(old, new)]
+def _check_same(old: dict[str, str], new: dict[str, str], trust: Iterable[str] = ()) -> None:
+    """Refuse the state of another query, or of another version of sash."""
+    if old.get("state version") != _VERSION:
+        raise ValueError(
+            f"this checkpoint has state of version {old.get('state version')}, and this sash reads "
+            f"{_VERSION}; start with a new checkpoint and a new path for results"
+        )
+    found = differences(old, new, trust)
     if found:
         raise ValueError(
             "this checkpoint was started with another query, and its state cannot be used for this "
             f"one ({'; '.join(found)}); start with a new checkpoint and a new path for results, or "
-            "with the query as it was"
+            "with the query as it was, or name the aggregates whose partials mean the same as "
+            "before: trust=['…']"
         )

@@ -7,6 +7,8 @@ The results are new facts, so the output mode is append, also for revisions of a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -30,7 +32,14 @@ RESERVED = ("event_time", "late", BATCH)
 
 
 def aggregate_stream(
-    df: DataFrame, plan: Plan, *, mode: str, late: bool, buckets: int, name: str
+    df: DataFrame,
+    plan: Plan,
+    *,
+    mode: str,
+    late: bool,
+    buckets: int,
+    name: str,
+    trust: Sequence[str] = (),
 ) -> DataFrame:
     """The results over a stream, and with `late` the rows that missed windows."""
     query, schema = plan.query, df.schema
@@ -39,7 +48,8 @@ def aggregate_stream(
     # not every way through Spark takes names with dots
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
     rows = df.select(*plain, bucket_of(query, schema, buckets).alias(BUCKET))
-    always = names(buckets)[0]
+    # trusted state is written anew, in all buckets at once, so that trust is needed for one start
+    always = names(buckets) if trust else names(buckets)[:1]
     packed = rows.mapInArrow(
         lambda batches: pack(query, columns, always, batches), f"{BUCKET} int, {PAYLOAD} binary"
     )
@@ -47,7 +57,9 @@ def aggregate_stream(
     fields = _travelling(plan, schema, result, mode=mode, late=late)
     made = arrow_schema(StructType(fields))
     output = Output(tuple(made.names), tuple(made.types), late)
-    processor = Processor(query, plan.schema, mode=mode, buckets=buckets, output=output)
+    processor = Processor(
+        query, plan.schema, mode=mode, buckets=buckets, output=output, trust=trust
+    )
     out = packed.groupBy(BUCKET).transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=StructType(fields),
