@@ -36,8 +36,7 @@ def describe(window: Any, core: BufferCore | ObjectCore) -> tuple[str, str, str,
     op, layout = core.operator, core.program.layout
     if layout is None:
         return type(window).__name__, op.name, "", "objects"
-    kinds = [f"{x.kinds}*{x.vector}" if x.vector else x.kinds for x in layout.leaves]
-    return type(window).__name__, op.name, ",".join(op.types), " ".join(kinds)
+    return type(window).__name__, op.name, ",".join(op.types), layout.kinds
 
 
 def open_bytes(data: bytes) -> tuple[list[str], bytes]:

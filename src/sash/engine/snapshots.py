@@ -48,12 +48,18 @@ def to_bytes(stream: Stream) -> bytes:
 def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str]) -> Stream:
     """The stream again."""
     said, body = open_bytes(data)
+    if said == ["Stream 1"]:
+        raise ValueError("these bytes are of an older sash, whose streams this one cannot read")
     if said != [_KIND]:
         raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")
     blobs = _parts(body)
     head = json.loads(next(blobs))
-    for name, was, is_ in differences(head["query"], fingerprint(query), trust):
-        raise ValueError(f"these bytes are of a stream with {name}: {was}; the query has {is_}")
+    found = differences(head["query"], fingerprint(query), trust)
+    if found:
+        raise ValueError(
+            f"these bytes are of a stream of another query ({'; '.join(found)}); use the query as it "
+            "was, or name the aggregates whose partials mean the same as before: trust=['…']"
+        )
     schema = _table(next(blobs)).schema
     made = cls(query, lateness=head["lateness"], mode=head["mode"], early=head["early"])
     made._late.load(_table(next(blobs)))

@@ -227,6 +227,10 @@ class Stream:
         An operator of your own must be the one that wrote the bytes.  Where you have mended it, and
         its partials mean the same as before, name the aggregate in `trust`.
 
+        Another query is refused, also if only a function of an operator of your own has changed,
+        or what it uses.  Where its partials still mean the same, because you mended its `combine`,
+        name the aggregate in `trust`.
+
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
         >>> s = q.stream(lateness=5)

@@ -343,7 +343,7 @@ def quantiles(k: int = 200, at: Sequence[float] = (0.5,)) -> Operator:
 
     return ready(
         Operator(
-            f"quantiles({k})",
+            f"quantiles({k})" if ranks == [0.5] else f"quantiles({k}, at={ranks})",
             library.kll_doubles_sketch(k),
             lift,
             combine,

@@ -10,10 +10,11 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from ..query.signatures import Mode
+from ..engine.identity import check_trust
 from ..engine.supported import Asked, check
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..query.signatures import Mode
 from ..state.scan import Scan
 from .batch import aggregate_batch
 from .buckets import how_many
@@ -60,6 +61,7 @@ def aggregate(
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
     count = how_many(df, buckets)
     plan = with_types(make_plan(query, _schema_for(df, query)))
+    check_trust(query, trust)
     if df.isStreaming:
         return aggregate_stream(
             df, plan, mode=mode, late=late, buckets=count, name=name, trust=tuple(trust)

@@ -39,6 +39,7 @@ _MANY = 1_000_000  # rows that are packed at a time
 _PROGRESS = b"progress"
 _TILES = b"t"
 _BATCH_ID = "streaming.sql.batchId"
+_VERSION = "2"  # of the state
 
 
 def pack(
@@ -349,32 +350,33 @@ def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     return values.cast(wanted)
 
 
-def about(plan: Plan, mode: str, buckets: int) -> dict[str, str]:
+def about(plan: Plan, shapes: Sequence[str], mode: str, buckets: int) -> dict[str, str]:
     """What state belongs to; state of anything else is refused."""
+    partials = [
+        f"{', '.join(g.names)}: {shape} of {', '.join(g.operator.types)}"
+        for g, shape in zip(plan.groups, shapes, strict=True)
+    ]
     return fingerprint(plan.query) | {
-        "state version": "2",
+        "state version": _VERSION,
         "buckets": str(buckets),
         "mode": mode,
         "columns": ", ".join(f"{f.name} {f.type}" for f in plan.schema),
-        "partials": "; ".join(_shape(group) for group in plan.groups),
+        "partials": "; ".join(partials),
     }
 
 
-def _shape(group: Any) -> str:
-    skips = [p.operator.skips for p in group.operator.parts]
-    nulls = "".join("-" if any(s) else "+" for s in skips)  # skipped or not
-    types = ", ".join(group.operator.types)
-    return f"{', '.join(group.names)}: {group.operator.shape} of {types} {nulls}"
-
-
-def _check_same(old: dict[str, str], new: dict[str, str], trust: Sequence[str]) -> None:
-    """Refuse the state of another query."""
-    found = [
-        f"{n}: {was} in the checkpoint, {is_} now" for n, was, is_ in differences(old, new, trust)
-    ]
+def _check_same(old: dict[str, str], new: dict[str, str], trust: Sequence[str] = ()) -> None:
+    """Refuse the state of another query, or of another version of sash."""
+    if old.get("state version") != _VERSION:
+        raise ValueError(
+            f"this checkpoint has state of version {old.get('state version')}, and this sash reads "
+            f"{_VERSION}; start with a new checkpoint and a new path for results"
+        )
+    found = differences(old, new, trust)
     if found:
         raise ValueError(
             "this checkpoint was started with another query, and its state cannot be used for this "
             f"one ({'; '.join(found)}); start with a new checkpoint and a new path for results, or "
-            "with the query as it was"
+            "with the query as it was, or name the aggregates whose partials mean the same as "
+            "before: trust=['…']"
         )

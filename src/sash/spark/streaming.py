@@ -11,9 +11,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from ..query.signatures import Mode
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
+from ..query.signatures import Mode
 from .batch import result_fields
 from .buckets import bucket_of, names
 from .processor import BUCKET, PAYLOAD, Output, Processor, pack
