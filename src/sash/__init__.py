@@ -24,7 +24,7 @@ from . import operators, policies, query
 from .operators import Operator, operator
 from .policies import Policy, policy
 from .query import Aggregate, Query, aggregate
-from .windows import sliding, tumbling
+from .windows import Cumulate, cumulate, sliding, tumbling
 
 if TYPE_CHECKING:
     from . import aggregators, testing
@@ -34,6 +34,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate",
+    "Cumulate",
     "InterpretedWarning",
     "Operator",
     "Policy",
@@ -41,6 +42,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "aggregators",
+    "cumulate",
     "operator",
     "operators",
     "policies",

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..state.scan import Pass
+from ..state.scan import Scan
 from .batch import aggregate_batch
 from .buckets import how_many
 from .streaming import aggregate_stream
@@ -86,6 +86,6 @@ def with_types(plan: Plan) -> Plan:
         return plan
     types = dict(plan.types)
     for group in plan.groups:
-        found = Pass(group, plan.query.window, plan.types).answer_types()
+        found = Scan(group, plan.query.window, plan.types).answer_types()
         types |= {name: t for name, t in found.items() if types[name] is None}
     return dataclasses.replace(plan, types=types)
