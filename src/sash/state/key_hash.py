@@ -17,7 +17,7 @@ from ..kernels.columns import Array
 from ..operators.codec import encode_value
 from ..tables.keys import one_zero_in
 
-__all__ = ["hash_keys"]
+__all__ = ["hash_keys", "prefixes_of"]
 
 #: Longer texts are hashed one by one.
 _LONG = 256
@@ -39,6 +39,13 @@ def hash_keys(columns: list[pa.Array], rows: int) -> Array:
     made = np.zeros(rows, dtype=np.uint64)
     for column in columns:
         made = _column(made, column)
+    return made
+
+
+def prefixes_of(hashes: Array, bits: Array | int) -> Array:
+    """The first bits of hashes, at least one, in their places; the others are 0."""
+    shift = np.asarray(64 - bits).astype(np.uint64)
+    made: Array = hashes >> shift << shift
     return made
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 __all__ = ["NO_NOTE", "Head", "Note", "pack_part", "tile_name", "unpack_part"]
 
-_HEAD = struct.Struct("<BqdIqIqI")  # then entries, and two notes
+_HEAD = struct.Struct("<BqdIqIIqII")  # then entries, and two notes
 _TILE = struct.Struct(">cBQBQ")
 
 
@@ -33,13 +33,14 @@ def tile_name(prefix: int, bits: int, level: int, number: int) -> bytes:
 
 @dataclass(frozen=True)
 class Note:
-    """Something noted on keys of a part, as bytes, of use until a window is closed."""
+    """Something noted on some keys of a part, as bytes, of use until a window is closed."""
 
     until: int
+    keys: int
     data: bytes | memoryview
 
 
-NO_NOTE = Note(-(2**62), b"")
+NO_NOTE = Note(-(2**62), 0, b"")
 
 
 @dataclass(frozen=True)
@@ -55,20 +56,18 @@ class Head:
 
 def pack_part(head: Head, entries: bytes) -> bytes:
     """A root as bytes."""
-    one, two = head.notes
-    sizes = (len(entries), one.until, len(one.data), two.until, len(two.data))
-    fixed = _HEAD.pack(head.height, head.youngest, head.slices, *sizes)
-    return b"".join([fixed, entries, one.data, two.data])
+    notes = [n for note in head.notes for n in (note.until, note.keys, len(note.data))]
+    fixed = _HEAD.pack(head.height, head.youngest, head.slices, len(entries), *notes)
+    return b"".join([fixed, entries, *(note.data for note in head.notes)])
 
 
 def unpack_part(body: memoryview) -> tuple[Head, memoryview]:
     """A root, and its entries as bytes."""
-    height, youngest, slices, size, one, one_size, two, two_size = _HEAD.unpack_from(body)
-    at = _HEAD.size
-    entries = body[at : at + size]
-    at += size
-    notes = (
-        Note(one, body[at : at + one_size]),
-        Note(two, body[at + one_size : at + one_size + two_size]),
-    )
-    return Head(height, youngest, slices, notes), entries
+    height, youngest, slices, size, *noted = _HEAD.unpack_from(body)
+    at = _HEAD.size + size
+    notes = []
+    for until, keys, length in (noted[:3], noted[3:]):
+        notes.append(Note(until, keys, body[at : at + length]))
+        at += length
+    entries = body[_HEAD.size : _HEAD.size + size]
+    return Head(height, youngest, slices, (notes[0], notes[1])), entries

@@ -117,6 +117,10 @@ class Index:
             nodes = rows["prefix"][below]
         return Visited(np.concatenate(found), np.concatenate(exists), of_keys)
 
+    def children(self) -> Array:
+        """The children of the root."""
+        return self._read(np.zeros(1, dtype=np.uint64), 0)[0]
+
     def _read(self, nodes: Array, depth: int) -> tuple[Array, Array]:
         """The children of nodes, and the place of each one's node."""
         names = [_node_name(prefix, depth) for prefix in nodes.tolist()]
@@ -160,7 +164,7 @@ class Index:
             table[name] = rows[name]
         table["slot"] = _slot(rows["prefix"], depth)
         table["span"] = NODE_BITS * (depth + 1) - rows["bits"]
-        ends = [*at[1:].tolist(), len(rows)]
+        ends = np.append(at[1:], len(rows))[: len(at)].tolist()
         for prefix, start, end in zip(nodes.tolist(), at.tolist(), ends, strict=True):
             self._records.put(_node_name(prefix, depth), table[start:end].tobytes())
         for prefix in set(before.tolist()) - set(nodes.tolist()):
