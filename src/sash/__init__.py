@@ -70,7 +70,7 @@ from .query.aggregates import (
     top_k,
     variance,
 )
-from .windows import Sliding, sliding, tumbling
+from .windows import Cumulate, Sliding, cumulate, sliding, tumbling
 
 if TYPE_CHECKING:
     from . import aggregators, testing
@@ -82,6 +82,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate",
+    "Cumulate",
     "InterpretedWarning",
     "Operator",
     "Policy",
@@ -101,6 +102,7 @@ __all__ = [
     "count",
     "count_distinct",
     "count_min",
+    "cumulate",
     "first",
     "first_n",
     "geometric_mean",

@@ -12,7 +12,7 @@ import pytest
 import sash
 from sash.kernels.program import specialise
 from sash.query.plan import Plan, make_plan
-from sash.state.scan_kernel import SWEEP
+from sash.state.scan_kernel import SCAN
 from sash.testing.queries import answers, differences
 from sash.testing.streams import stream
 
@@ -25,7 +25,7 @@ def plan(schema: pa.Schema = SCHEMA, **select: sash.Aggregate) -> Plan:
 
 def words(made: Plan) -> int:
     (group,) = made.groups
-    layout = specialise(SWEEP, group.operator).layout
+    layout = specialise(SCAN, group.operator).layout
     assert layout is not None
     return layout.words
 

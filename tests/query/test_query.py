@@ -41,7 +41,11 @@ def test_a_query_keeps_its_own_select() -> None:
     ("given", "error", "message"),
     [
         ({"time": 3}, TypeError, "time is the name of a column, not 3"),
-        ({"window": "1 minute"}, TypeError, r"window is one of sash.sliding\(…\) and sash.tumb"),
+        (
+            {"window": "1 minute"},
+            TypeError,
+            r"sash.sliding\(…\), sash.tumbling\(…\) and sash.cumul",
+        ),
         ({"by": None}, TypeError, r"by has the names of columns, such as \['k'\], not None"),
         ({"by": ["k", 1]}, TypeError, "by has the names of columns, not 1"),
         ({"by": ["n"]}, ValueError, "'n' would be in the result twice; choose another name"),

@@ -14,8 +14,8 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..state.scan import NoAnswer, Pass, Windows
-from ..tables.answers import differ_from_before
+from ..state.scan import NoAnswer, Scan, Windows
+from ..tables.answers import changed
 from ..tables.arrow import (
     as_arrow,
     as_given,
@@ -45,8 +45,8 @@ def run(query: Query, table: Any) -> Any:
 def compute(
     plan: Plan, table: pa.Table, wanted: Wanted | None = None
 ) -> tuple[list[pa.Array], Windows]:
-    """The keys in a table, and the windows of each; `wanted` says the first and last of each key
-    that are, if not all are."""
+    """The keys in a table, and the windows of each key; `wanted` says the numbers of the first and
+    last window of each key, if not all windows are wanted."""
     query = plan.query
     if query.where is not None:
         table = filtered(table, query.where)
@@ -56,7 +56,7 @@ def compute(
         spans = wanted(keys) if wanted else (None, None)
         return keys, _windows(plan, table, rows, times, bounds, *spans)
     except NoAnswer as error:
-        raise OverflowError(_told(plan, keys, error)) from None
+        raise OverflowError(_explained(plan, keys, error)) from None
 
 
 def _in_order(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Array | None, Array, Array]:
@@ -90,13 +90,13 @@ def _rise(times: Array, bounds: Array) -> bool:
     return not falls.any()
 
 
-def _told(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
-    """What to say of an answer that does not exist: whose it is."""
-    query = plan.query
+def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
+    """The reason why an answer does not exist, with its window and key."""
+    query, window = plan.query, plan.query.window
     whose = ", ".join(f"{n} = {k[error.group]}" for n, k in zip(query.by, keys, strict=False))
-    edges = as_time(np.array([error.start, error.start + query.window.size]), plan.time_type)
-    span = f"from {time_text(edges[0])} to {time_text(edges[1])}"
-    return f"{error} in the window {span}{whose and ' of ' + whose}"
+    span = np.array([window.start(error.number), window.end(error.number)])
+    start, end = map(time_text, as_time(span, plan.time_type))
+    return f"{error} in the window from {start} to {end}{whose and ' of ' + whose}"
 
 
 def _windows(
@@ -108,40 +108,28 @@ def _windows(
     first: Array | None,
     last: Array | None,
 ) -> Windows:
-    """The windows of all groups; each operator gives the same ones."""
+    """The windows of all groups; each operator answers the same ones."""
     query = plan.query
     changes = query.emit == "changes"
     made: Windows | None = None
     for group in plan.groups:
-        sweep = Pass(group, query.window, plan.types, changes=changes)
-        found = sweep.windows_of_events(sweep.columns(table), rows, times, bounds, first, last)
+        scan = Scan(group, query.window, plan.types, changes=changes)
+        found = scan.windows_of_events(scan.columns(table), rows, times, bounds, first, last)
         if made is None:
             made = found
         else:
             made.join(found)
     assert made is not None
-    return only_changes(made) if changes else made
-
-
-def only_changes(windows: Windows) -> Windows:
-    """The windows whose values differ from those of the window before."""
-    keep = windows.fresh.astype(bool)
-    keep[:1] = True
-    keep[windows.ends[windows.ends < len(keep)]] = True  # the first of each group
-    for values in windows.values.values():
-        keep[1:] |= differ_from_before(values)
-    return windows.where(keep)
+    if changes:
+        made = made.where(changed(made.groups, made.numbers, made.covered, made.values))
+    return made
 
 
 def results(plan: Plan, keys: list[pa.Array], windows: Windows) -> pa.Table:
     """Windows as a table: keys, the window's start and end, values."""
     query = plan.query
-    columns = [k.take(pa.array(windows.groups)) for k in keys]
-    names = list(query.by)
-    for name, edge in (("window_start", 0), ("window_end", query.window.size)):
-        names.append(name)
-        columns.append(as_time(windows.starts + edge, plan.time_type))
-    for name in query.select:
-        names.append(name)
-        columns.append(windows.values[name])
-    return pa.table(dict(zip(names, columns, strict=True)))
+    groups, window = pa.array(windows.groups), query.window
+    columns = {name: k.take(groups) for name, k in zip(query.by, keys, strict=True)}
+    columns["window_start"] = as_time(window.start(windows.numbers), plan.time_type)
+    columns["window_end"] = as_time(window.end(windows.numbers), plan.time_type)
+    return pa.table(columns | {name: windows.values[name] for name in query.select})

@@ -49,6 +49,11 @@ class Plan:
         return [self.schema.field(name) for name in (*self.query.by, *self.extra)]
 
     @cached_property
+    def ordered(self) -> bool:
+        """True if the order of events matters to one of the operators."""
+        return not all(group.operator.commutative for group in self.groups)
+
+    @cached_property
     def time_type(self) -> pa.DataType:
         return self.schema.field(self.query.time).type
 

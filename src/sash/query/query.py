@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from ..windows import Sliding
+from ..windows import Aligned
 from .aggregates import Aggregate
 from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode
 
@@ -43,7 +43,7 @@ class Query:
     """
 
     time: str
-    window: Sliding
+    window: Aligned
     select: Mapping[str, Aggregate]
     by: Sequence[str] = ()
     where: Any = None
@@ -53,9 +53,10 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.time, str):
             raise TypeError(f"time is the name of a column, not {self.time!r}")
-        if not isinstance(self.window, Sliding):
+        if not isinstance(self.window, Aligned):
             raise TypeError(
-                f"window is one of sash.sliding(…) and sash.tumbling(…), not {self.window!r}"
+                "window is one of sash.sliding(…), sash.tumbling(…) and sash.cumulate(…), not "
+                f"{self.window!r}"
             )
         if not isinstance(self.by, Iterable):
             raise TypeError(f"by has the names of columns, such as ['k'], not {self.by!r}")
@@ -132,9 +133,10 @@ class Query:
         try:
             return run(self, table)
         except MemoryError:
-            many = -(-self.window.size // self.window.every)
+            time = self.window.start(0)
+            many = self.window.last(time) - self.window.first(time) + 1
             raise MemoryError(
-                f"the result does not fit into memory; each event is in {many:,} windows of "
+                f"the result does not fit into memory; an event is in {many:,} windows of "
                 f"{self.window!r}: let windows start less often, or ask for those that differ from "
                 "the one before, with emit='changes'"
             ) from None

@@ -1,4 +1,6 @@
 """Events into slices, before any aggregator sees them.
 
-slices   the edges of sliding windows, and the partial of the events between two
+edges    the edges of aligned windows, numbered
+slices   windows and slices by number, as kernel words
+cut      events into slices
 """

@@ -1,12 +1,12 @@
 """The edges of aligned windows, numbered: where a stream is cut into slices.
 
-An edge is a time at which a window starts or ends.  Between two neighbouring edges all events are in
-the same windows, so they are kept as one partial: a slice.  A slice has the number of the edge it
-starts at.  Whatever places slices (tiles in a store, stretches of a Spark batch, slices that
+An edge is a time at which a window starts or ends.  Between two neighbouring edges all events are
+in the same windows, so they are kept as one partial: a slice.  A slice has the number of the edge
+it starts at.  Whatever places slices (tiles in a store, stretches of a Spark batch, slices that
 Spark itself makes) counts in these numbers.
 
-Where `every` divides the size, the ends of sliding windows are starts, and there is a slice for each
-slide (panes: Li et al., SIGMOD Record 2005); else there are two (pairs: Krishnamurthy, Wu,
+Where `every` divides the size, the ends of sliding windows are starts, and there is a slice for
+each slide (panes: Li et al., SIGMOD Record 2005); else there are two (pairs: Krishnamurthy, Wu,
 Franklin, SIGMOD 2006):
 
     sliding(5, 2)      0   1   2   3   4   5   6   7

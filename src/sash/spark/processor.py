@@ -1,8 +1,8 @@
 """What runs on the executors of a streaming query: rows packed by bucket, and a bucket's batch.
 
-    rows ─ pack ─→ one payload a bucket ─ shuffle ─→ Processor ─→ results, late rows, metrics
-                                                        │
-                             lifecycle over tiles in Spark's state store
+rows ─ pack ─→ one payload a bucket ─ shuffle ─→ Processor ─→ results, late rows, metrics
+                                                    │
+                         lifecycle over tiles in Spark's state store
 """
 
 from __future__ import annotations

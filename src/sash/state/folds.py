@@ -12,7 +12,7 @@ from ..kernels.program import Kernel
 from ..kernels.slots import Memory, Partials, combine, item, load, store
 from ..operators.contract import Operator
 
-__all__ = ["Runs"]
+__all__ = ["Folds"]
 
 SUM, NEW = 0, 1  # slots
 
@@ -33,10 +33,10 @@ def fold_runs(
         store(m, SUM, out, r)
 
 
-class Runs:
+class Folds:
     """Combines runs of an operator's partials, which are rows of words, or a list of objects."""
 
-    _kernel = Kernel("runs", (fold_runs,), ("fold_runs",), scratch=2)
+    _kernel = Kernel("folds", (fold_runs,), ("fold_runs",), scratch=2)
 
     def __init__(self, operator: Operator) -> None:
         self._core: BufferCore | ObjectCore = make_core(self._kernel, operator, 1)

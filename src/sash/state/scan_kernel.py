@@ -1,13 +1,13 @@
-"""From slices to windows: one pass over the slices of each group, oldest first.
+"""From slices to windows: one scan over the slices of each group, oldest first.
 
 A group is what belongs to one key (or a stretch of time of one).  Its slices go through two stacks
-in one queue; a window is given when a slice comes that is not in it any more.  Each slice
-is inserted and evicted once, each window asked for once, so that the cost is one per
-event and one per row given, whatever size/slide is.
+in one queue; a window is answered when a slice comes that is not in it any more.  Each slice is
+inserted and evicted once, each window asked for once, so that the cost is one per event and one per
+row, whatever size/slide is.
 
 Slices are made from events on the way (`windows_of_events`), or were made before
-(`windows_of_slices`); `slices_of_events` stops half-way.  All that `windows_of_slices` must know is
-noted before an answer is asked for: should it raise, the next call goes on after that window.
+(`windows_of_slices`).  All that `windows_of_slices` must know is noted before an answer is asked
+for: should it raise, the next call goes on after that window.
 """
 
 from __future__ import annotations
@@ -34,37 +34,42 @@ from ..kernels.slots import (
     put,
     set_item,
     set_link,
-    store,
 )
+from ..slicing.cut import cut
 from ..slicing.slices import (
-    EVERY,
-    SIZE,
     SLICES,
-    first_start,
+    first_window,
     gather,
-    last_start,
+    last_window,
     slice_of,
+    window_end,
+    window_start,
 )
 
-__all__ = ["CHANGES", "GROUP", "MADE", "SLICE", "SWEEP", "UNBOUNDED"]
+__all__ = ["CHANGES", "GROUP", "MADE", "NEW", "RING", "SCAN", "SLICE", "UNBOUNDED"]
 
-#: Header fields: the next window to give; the last that is known to hold something; whether only
-#: windows whose content differs from the one before are wanted; the last window wanted; the group,
-#: its next slice, and the rows made.
-NEXT, COVERED, CHANGES, LAST, GROUP, SLICE, MADE = 8, 9, 10, 11, 12, 13, 14
+#: Header fields, after those of `slices`: the next window, and when it ends; whether windows that
+#: have the same slices as the one before are left out; the last window wanted; the group, its next
+#: slice, and the rows made.
+NEXT, DUE, CHANGES, LAST, GROUP, SLICE, MADE = 12, 13, 14, 15, 16, 17, 18
 NEW, RING = 2, 3  # slots: a row on its way into a slice, the slices
 UNBOUNDED = 2**62  # after all times, and windows
 
 
-def begin(m: Memory, group: int, first: Any, last: Any) -> None:
-    """An empty queue for a group, and the first and last window that are wanted of it."""
+def begin(m: Memory, group: int, first: Any, last: Any, t: int) -> bool:
+    """Start with the first slice of a group, which is at a time: an empty queue.  Return whether
+    any of the windows wanted can hold something."""
+    w = max(item(first, group), first_window(m, t))
+    if w > item(last, group):
+        return False
     put(m, GROUP, group)
     put(m, START, get(m, END))
     put(m, MID, get(m, END))
     clear(m, BACK)
-    put(m, NEXT, item(first, group))
-    put(m, COVERED, item(first, group) - get(m, EVERY))
+    put(m, NEXT, w)
+    put(m, DUE, window_end(m, w))
     put(m, LAST, item(last, group))
+    return True
 
 
 def place(m: Memory) -> int:
@@ -77,8 +82,10 @@ def enter(m: Memory, start: int) -> None:
     at = place(m)
     set_link(m, at, start)
     combine(m, BACK, BACK, at)
-    if get(m, NEXT) + get(m, SIZE) <= start:  # then nothing is held
-        put(m, NEXT, first_start(m, start))
+    if get(m, DUE) <= start:  # then nothing is held
+        w = first_window(m, start)
+        put(m, NEXT, w)
+        put(m, DUE, window_end(m, w))
     put(m, END, get(m, END) + 1)
 
 
@@ -86,33 +93,33 @@ def fire(
     m: Memory,
     limit: int,
     outputs: Outputs,
-    starts: Any,
-    fresh: Any,
+    numbers: Any,
+    covered: Any,
     row: int,
 ) -> int:
-    """Give the windows that end by the limit and hold something; how many rows there are then.
+    """Answer the windows that end by the limit and hold something; how many rows there are then.
     The limit is the start of the next slice: windows that end later hold it."""
-    every = get(m, EVERY)
-    size = get(m, SIZE)
     mask = get(m, CAPACITY) - 1
     last = get(m, LAST)
     w = get(m, NEXT)
-    while w + size <= limit and w <= last:
-        while get(m, START) < get(m, END) and link(m, RING + (get(m, START) & mask)) < w:
+    end = get(m, DUE)
+    while end <= limit and w <= last:
+        start = window_start(m, w)
+        while get(m, START) < get(m, END) and link(m, RING + (get(m, START) & mask)) < start:
             evict(m)
         if get(m, START) == get(m, END):
             break
-        set_item(starts, row, w)
-        if get(m, CHANGES):
-            set_item(fresh, row, 1 if w - every > get(m, COVERED) else 0)
-        w += every
+        set_item(numbers, row, w)
+        w += 1
         if get(m, CHANGES):
             # the next that loses its oldest slice, or that holds the next one
-            w = max(w, last_start(m, link(m, RING + (get(m, START) & mask))) + every)
+            w = last_window(m, link(m, RING + (get(m, START) & mask))) + 1
             if limit < UNBOUNDED:
-                w = min(w, max(get(m, NEXT) + every, first_start(m, limit)))
+                w = min(w, first_window(m, limit))
+            set_item(covered, row, min(w - 1, last))
+        end = window_end(m, w)
         put(m, NEXT, w)
-        put(m, COVERED, w - every)
+        put(m, DUE, end)
         put(m, MADE, row + 1)
         lower(m, query(m), outputs, row)
         row += 1
@@ -129,23 +136,25 @@ def windows_of_events(
     count: int,
     outputs: Outputs,
     ends: Any,
-    starts: Any,
-    fresh: Any,
+    numbers: Any,
+    covered: Any,
 ) -> int:
     """The windows from first[g] to last[g] of each group; it has the rows from bounds[g] to
     bounds[g + 1], in order of time, and its windows end before ends[g].  Returns how many there
     are."""
     made = 0
     for g in range(count):
-        begin(m, g, first, last)
         i = item(bounds, g)
         n = item(bounds, g + 1)
-        while i < n:
-            start, end = slice_of(m, item(times, i))
-            made = fire(m, start, outputs, starts, fresh, made)
-            i = gather(m, place(m), NEW, columns, times, i, n, end)
-            enter(m, start)
-        made = fire(m, UNBOUNDED, outputs, starts, fresh, made)
+        if i < n and begin(m, g, first, last, item(times, i)):
+            while i < n:
+                start, end = slice_of(m, item(times, i))
+                made = fire(m, start, outputs, numbers, covered, made)
+                if get(m, NEXT) > get(m, LAST):
+                    break
+                i = gather(m, place(m), NEW, columns, times, i, n, end)
+                enter(m, start)
+            made = fire(m, UNBOUNDED, outputs, numbers, covered, made)
         set_item(ends, g, made)
     return made
 
@@ -153,15 +162,15 @@ def windows_of_events(
 def windows_of_slices(
     m: Memory,
     partials: Partials,
-    slices: Any,
+    starts: Any,
     bounds: Any,
     first: Any,
     last: Any,
     count: int,
     outputs: Outputs,
     ends: Any,
-    starts: Any,
-    fresh: Any,
+    numbers: Any,
+    covered: Any,
 ) -> int:
     """The windows from first[g] to last[g] of each group; its slices, by their starts, are those
     from bounds[g] to bounds[g + 1].  A slice may be longer than the windows' edges would cut it, if
@@ -173,16 +182,22 @@ def windows_of_slices(
         n = item(bounds, g + 1)
         if i < 0:
             i = item(bounds, g)
-            begin(m, g, first, last)
+            if i == n or not begin(m, g, first, last, item(starts, i)):
+                set_item(ends, g, made)
+                g += 1
+                i = -1
+                continue
         while i < n:
             put(m, SLICE, i)
-            start = item(slices, i)
-            made = fire(m, start, outputs, starts, fresh, made)
+            start = item(starts, i)
+            made = fire(m, start, outputs, numbers, covered, made)
+            if get(m, NEXT) > get(m, LAST):
+                break
             load(m, place(m), partials, i)
             enter(m, start)
             i += 1
         put(m, SLICE, n)
-        made = fire(m, UNBOUNDED, outputs, starts, fresh, made)
+        made = fire(m, UNBOUNDED, outputs, numbers, covered, made)
         set_item(ends, g, made)
         g += 1
         i = -1
@@ -191,59 +206,31 @@ def windows_of_slices(
 
 def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
     """How many windows of these groups hold something."""
-    every = get(m, EVERY)
-    size = get(m, SIZE)
     found = 0
     for g in range(count):
-        before = -UNBOUNDED  # the last window counted
+        first = 0  # the first window that is not counted
+        first_end = -UNBOUNDED
         edge = -UNBOUNDED
         for i in range(item(bounds, g), item(bounds, g + 1)):
             t = item(times, i)
             if t >= edge:
                 start, edge = slice_of(m, t)
-                last = last_start(m, t)
-                first = before + every
-                if first + size <= start:
-                    first = first_start(m, start)
-                # a division is to be had for some of the slices only
-                if last == first:
-                    found += 1
-                elif last > first:
-                    found += (last - first) // every + 1
-                before = last
+                if first_end <= start:
+                    first = first_window(m, start)
+                last = last_window(m, t)
+                if last >= first:
+                    found += last - first + 1
+                    first = last + 1
+                    first_end = window_end(m, first)
     return found
 
 
-def slices_of_events(
-    m: Memory,
-    columns: Columns,
-    times: Any,
-    bounds: Any,
-    count: int,
-    groups: Any,
-    starts: Any,
-    partials: Partials,
-) -> int:
-    """The slices of each group, with their starts.  Returns how many there are."""
-    made = 0
-    for g in range(count):
-        i = item(bounds, g)
-        n = item(bounds, g + 1)
-        while i < n:
-            start, end = slice_of(m, item(times, i))
-            i = gather(m, RING, NEW, columns, times, i, n, end)
-            store(m, RING, partials, made)
-            set_item(groups, made, g)
-            set_item(starts, made, start)
-            made += 1
-    return made
-
-
-#: The kernel; its memory is filled by `Pass` in `engine.passes`.
-SWEEP = Kernel(
-    "sweep",
+#: The kernel; its memory is filled by `Scan` in `state.scan`.
+SCAN = Kernel(
+    "scan",
     (
         *SLICES,
+        cut,
         flip,
         evict,
         query,
@@ -254,9 +241,8 @@ SWEEP = Kernel(
         windows_of_events,
         windows_of_slices,
         count_windows,
-        slices_of_events,
     ),
-    ("windows_of_events", "windows_of_slices", "count_windows", "slices_of_events"),
+    ("windows_of_events", "windows_of_slices", "count_windows", "cut"),
     scratch=3,
     link=True,
     constants=(("RING", RING),),

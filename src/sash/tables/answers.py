@@ -17,6 +17,7 @@ from ..kernels.columns import Array, to_micros
 
 __all__ = [
     "as_wanted",
+    "changed",
     "common_type",
     "concat_answers",
     "differ_from_before",
@@ -136,6 +137,20 @@ def _in_micros(wanted: pa.DataType) -> pa.DataType:
     if pa.types.is_list(wanted):
         return pa.list_(_in_micros(wanted.value_type))
     return wanted
+
+
+def changed(groups: Array, numbers: Array, covered: Array, values: dict[str, pa.Array]) -> Array:
+    """Which rows to keep where only changes are wanted: the windows whose values differ from those
+    of their group's window before.
+
+    Rows are in order of group and window number.  A row stands for all windows up to `covered`,
+    which have the same slices.  A group's first row is kept, and one behind an empty window.
+    """
+    keep = np.ones(len(groups), dtype=bool)
+    keep[1:] = (groups[1:] != groups[:-1]) | (numbers[1:] - 1 > covered[:-1])
+    for column in values.values():
+        keep[1:] |= differ_from_before(column)
+    return keep
 
 
 def differ_from_before(values: pa.Array) -> Array:

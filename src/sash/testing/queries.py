@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..query import Query
-from ..windows import duration
+from ..windows import Aligned, Cumulate, Sliding, duration
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["answers", "differences", "replay", "rows_of"]
 
 Row = dict[str, Any]
+Span = tuple[int, int]  # a window's start and end
 
 #: Beyond this a time cannot be used.
 _FARTHEST = 2**60
@@ -42,8 +43,8 @@ def answers(query: Query, table: Any) -> list[Row]:
     """
     held = _Held(query)
     for row in _events(query, table):
-        for start in windows_of(query, row[query.time]):
-            held.add(row, start)
+        for span in windows_of(query.window, row[query.time]):
+            held.add(row, span)
     return held.rows()
 
 
@@ -75,26 +76,52 @@ def replay(
                 late.append((row, []))
                 continue
             missed = []
-            for start in windows_of(query, time):
-                if watermark is not None and start + query.window.size <= watermark:
+            for span in windows_of(query.window, time):
+                start, end = span
+                if watermark is not None and end <= watermark:
                     missed.append(start)
                 else:
-                    held.add(row, start)
+                    held.add(row, span)
             if missed:
                 late.append((row, missed))
             newest = time if newest is None else max(newest, time)
     return held.rows(), late
 
 
-def windows_of(query: Query, time: int) -> list[int]:
-    """The starts of the windows that hold a time, in order."""
-    window = query.window
+def windows_of(window: Aligned, time: int) -> list[Span]:
+    """The windows that hold a time, in order, looked for one by one.
+
+    >>> from sash.windows import cumulate, sliding
+    >>> windows_of(sliding(4, 2), 3), windows_of(cumulate(6, 2), 3)
+    ([(0, 4), (2, 6)], [(0, 4), (0, 6)])
+    """
+    if isinstance(window, Cumulate):
+        start = time - (time - window.offset) % window.size
+        ends = range(start + window.step, start + window.size + 1, window.step)
+        return [(start, end) for end in ends if end > time]
+    assert isinstance(window, Sliding), f"the judge does not know {window!r}"
     start = (time - window.offset) // window.every * window.every + window.offset
     made = []
     while start + window.size > time:
-        made.append(start)
+        made.append((start, start + window.size))
         start -= window.every
     return made[::-1]
+
+
+def window_before(window: Aligned, span: Span) -> Span:
+    """The window before a window.
+
+    >>> from sash.windows import cumulate
+    >>> window_before(cumulate(6, 2), (0, 4)), window_before(cumulate(6, 2), (0, 2))
+    ((0, 2), (-6, 0))
+    """
+    start, end = span
+    if isinstance(window, Cumulate):
+        if end == start + window.step:
+            return start - window.size, start
+        return start, end - window.step
+    assert isinstance(window, Sliding), f"the judge does not know {window!r}"
+    return start - window.every, end - window.every
 
 
 def _usable(time: int | None) -> bool:
@@ -107,10 +134,10 @@ class _Held:
     def __init__(self, query: Query) -> None:
         self._query = query
         self._keys: dict[Any, list[Any]] = {}  # how a key is shown, by what it is equal by
-        self._events: dict[tuple[Any, int], list[tuple[Any, Row]]] = {}
+        self._events: dict[tuple[Any, Span], list[tuple[Any, Row]]] = {}
         self._arrived = 0
 
-    def add(self, row: Row, start: int) -> None:
+    def add(self, row: Row, span: Span) -> None:
         query = self._query
         shown = [_shown(row[name]) for name in query.by]
         key = tuple(_ordered(x) for x in shown)
@@ -118,22 +145,22 @@ class _Held:
         tie = () if query.tie is None else _tie(row[query.tie])
         self._arrived += 1
         place = (row[query.time], tie, self._arrived)
-        self._events.setdefault((key, start), []).append((place, row))
+        self._events.setdefault((key, span), []).append((place, row))
 
     def rows(self) -> list[Row]:
         query = self._query
         made: list[Row] = []
-        before: dict[Any, tuple[int | None, Row]] = {}  # the last window of each key
-        for key, start in sorted(self._events):
-            events = [row for _, row in sorted(self._events[key, start], key=lambda e: e[0])]
+        before: dict[Any, tuple[Span, Row]] = {}  # the last window of each key
+        for key, span in sorted(self._events):
+            events = [row for _, row in sorted(self._events[key, span], key=lambda e: e[0])]
             values = {n: _answer(a, events) for n, a in query.select.items()}
-            last = before.get(key, (None, {}))
-            before[key] = (start, values)
-            follows = last[0] == start - query.window.every
-            if query.emit == "changes" and follows and _equal(values, last[1]):
+            last = before.get(key)
+            before[key] = (span, values)
+            follows = last is not None and last[0] == window_before(query.window, span)
+            if query.emit == "changes" and last and follows and _equal(values, last[1]):
                 continue
             keys = dict(zip(query.by, self._keys[key], strict=True))
-            edges = {"window_start": start, "window_end": start + query.window.size}
+            edges = {"window_start": span[0], "window_end": span[1]}
             made.append({**keys, **edges, **values})
         return made
 
@@ -306,7 +333,8 @@ def differences(
 
 
 def _place(query: Query, row: Row) -> Any:
-    return tuple(_ordered(_shown(row[name])) for name in query.by), row["window_start"]
+    keys = tuple(_ordered(_shown(row[name])) for name in query.by)
+    return keys, row["window_start"], row["window_end"]
 
 
 def _equal(a: Any, b: Any, slack: float = 0.0) -> bool:

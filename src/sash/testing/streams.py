@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..windows import Sliding, sliding, tumbling
+from ..windows import Aligned, cumulate, sliding, tumbling
 from .disorder import arrivals
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ __all__ = ["STREAMS", "WINDOWS", "batches", "stream"]
 _SECOND = 1_000_000
 
 #: Windows for these streams: slides that divide the size and that do not, offsets, one longer than
-#: any stream, one of a single microsecond.
-WINDOWS: tuple[Sliding, ...] = (
+#: any stream, one of a single microsecond, and windows that start together.
+WINDOWS: tuple[Aligned, ...] = (
     tumbling("5 seconds"),
     sliding("10 seconds", "2 seconds"),
     sliding("7 seconds", "3 seconds"),
@@ -31,6 +31,8 @@ WINDOWS: tuple[Sliding, ...] = (
     sliding("60 seconds", "1.25 seconds", offset="0.5 seconds"),
     sliding("1 day", "2 hours"),
     tumbling(1),
+    cumulate("6 seconds", "2 seconds", offset="-1.5 seconds"),
+    cumulate("1 day", "2 hours"),
 )
 
 _KEYS = ("a", "b", "b", "é", "", None)

@@ -6,8 +6,8 @@
     merging   (none yet)                       the gaps between a key's events
 
 Aligned windows are numbered in order of time, so that both their starts and their ends rise with
-the number (or stay the same).  So the windows that hold a time are neighbours, from `first(time)` to
-`last(time)`, and all windows before `first(watermark)` are closed.
+the number (or stay the same).  So the windows that hold a time are neighbours, from `first(time)`
+to `last(time)`, and all windows before `first(watermark)` are closed.
 """
 
 from __future__ import annotations

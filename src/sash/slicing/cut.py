@@ -1,0 +1,97 @@
+"""Events into slices: the kernel function, and how it is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels.columns import Array, Table
+from ..kernels.core import BufferCore, ObjectCore
+from ..kernels.slots import Columns, Memory, Partials, item, set_item, store
+from .slices import gather, slice_of
+
+__all__ = ["cut", "cut_events"]
+
+
+def cut(
+    m: Memory,
+    columns: Columns,
+    times: Any,
+    bounds: Any,
+    count: int,
+    whole: int,
+    slot: int,
+    new: int,
+    starts: Any,
+    partials: Partials,
+    ends: Any,
+) -> int:
+    """Cut the events of `count` groups into slices: write each slice's start and partial, and
+    where each group's slices end, with 0 before the first.  Return how many slices there are.
+
+    Unless slices are to be `whole`, events of different times stay apart, each time a slice that
+    starts there.  The slots `slot` and `new` may be used on the way.
+    """
+    made = 0
+    set_item(ends, 0, 0)
+    for g in range(count):
+        i = item(bounds, g)
+        n = item(bounds, g + 1)
+        while i < n:
+            start = item(times, i)
+            end = start + 1
+            if whole:
+                start, end = slice_of(m, start)
+            i = gather(m, slot, new, columns, times, i, n, end)
+            store(m, slot, partials, made)
+            set_item(starts, made, start)
+            made += 1
+        set_item(ends, g + 1, made)
+    return made
+
+
+def cut_events(
+    core: BufferCore | ObjectCore,
+    columns: Table,
+    rows: Array | None,
+    times: Array,
+    bounds: Array,
+    *,
+    whole: bool,
+    slots: tuple[int, int],
+) -> tuple[Array, Any, Array]:
+    """Cut groups of events, which are in order of time, into slices.  `rows` says where in the
+    columns the events are, None that the columns have their order.  `slots` are two that the
+    core's kernel does not need just now.
+
+    Returns the slices' starts, their partials (rows of words, or a list of objects), and the
+    bounds of each group's slices, one more than there are groups.
+    """
+    count = len(bounds) - 1
+    kept = [core.integers(a) for a in (times, bounds)]
+    held, handle = core.take(columns if rows is None else columns.take(rows))
+    starts, at_starts = core.integers(np.empty(len(times), dtype=np.int64))
+    ends, at_ends = core.integers(np.empty(count + 1, dtype=np.int64))
+    partials: Any = [None] * len(times)
+    at_partials = partials
+    if isinstance(core, BufferCore):
+        partials, at_partials = core.integers(np.empty(len(times) * core.width, dtype=np.int64))
+        partials = partials.reshape(len(times), core.width)
+    made = core.run.cut(
+        core.m,
+        handle,
+        *(h for _, h in kept),
+        count,
+        int(whole),
+        *slots,
+        at_starts,
+        at_partials,
+        at_ends,
+    )
+    del kept, held
+    return (
+        np.asarray(starts[:made], dtype=np.int64),
+        partials[:made],
+        np.asarray(ends, dtype=np.int64),
+    )
