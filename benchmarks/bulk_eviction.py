@@ -22,7 +22,7 @@ CAP, QUICK_CAP = 1 << 20, 1 << 16
 NAIVE_ROWS = 50
 ROUNDS = 500_000
 DIMENSIONS = (1, 2, 5, 10, 20, 50)
-MAX = operators.max.over(float)
+MAX = operators.max.of(float)
 
 
 def bulk_eviction(rows: int, *, quick: bool) -> list[Workload]:
@@ -251,7 +251,7 @@ def _table_2(rows: int, cap: int) -> Workload:
         seconds = []
         for operator, _, timed in cases.values():
             types = ("int64", "float64") if timed else ("float64",)
-            window = Recalc(operator.over(*types))
+            window = Recalc(operator.of(*types))
             readings = memory_usage(rows)[:cap].tolist()
             for i, reading in enumerate(readings):
                 window.insert((i, reading) if timed else reading)

@@ -40,7 +40,7 @@ HIGH = 1 << 50  # times of the younger block; no other comes near them
 BATCH, BATCHES = 1000, 100
 FAR = 1 << 16
 MANY = 1 << 40  # a count that evicts nothing
-OPERATORS = {"sum": operators.sum.over(float), "max": operators.max.over(float)}
+OPERATORS = {"sum": operators.sum.of(float), "max": operators.max.of(float)}
 
 
 def out_of_order(x: Any, *, quick: bool) -> list[Workload]:
@@ -199,7 +199,7 @@ def _best_round(rounds: Rounds, many: int) -> float:
 
 def _bloom(n: int) -> Workload:
     """An operator whose partials are large: a Bloom filter of 2 KB."""
-    operator, many = operators.bloom(1 << 14).over(float), 2000
+    operator, many = operators.bloom(1 << 14).of(float), 2000
     distances = (0, 16, 1024 if n > 1024 else 512)
 
     def at_each(arity: int) -> list[float]:

@@ -35,6 +35,7 @@ from .machine import describe
 RESULTS = Path(__file__).parent / "results"
 START = 1_700_000_000  # a second of the year 2023
 KEYS, BATCHES, ROWS, SLOW_ROWS = 100, 5, 200_000, 20_000
+TRICKLES = 12  # micro-batches of ten rows
 CORES = 2
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 STORES = "org.apache.spark.sql.execution.streaming.state."
@@ -79,14 +80,33 @@ class Bench:
                     F.timestamp_seconds(second).alias("ts"),
                     F.rand(batch).alias("x"),
                 )
-                target = self.place / "part"
-                frame.write.mode("overwrite").parquet(str(target))
                 path.mkdir(exist_ok=True)
-                (file,) = target.glob("*.parquet")
-                moved = path / f"{batch:04}.parquet"
-                shutil.move(str(file), moved)
-                os.utime(moved, (10**9 + batch, 10**9 + batch))
+                self._move(frame, path / f"{batch:04}.parquet", batch)
         return str(path)
+
+    def trickle(self, keys: int) -> str:
+        """A file with one row for each key, and then files of ten rows each, of ten keys."""
+        path = self.place / f"trickle-{keys}"
+        if not path.exists():
+            path.mkdir()
+            for batch in range(1 + TRICKLES):
+                at = F.col("id")
+                key = at if batch == 0 else at * (keys // 10) + batch
+                frame = self.spark.range(0, 10 if batch else keys, numPartitions=1).select(
+                    key.cast("int").alias("k"),
+                    F.timestamp_seconds(F.lit(START - START % 3600 + batch)).alias("ts"),
+                    F.rand(batch).alias("x"),
+                )
+                self._move(frame, path / f"{batch:04}.parquet", batch)
+        return str(path)
+
+    def _move(self, frame: DataFrame, target: Path, batch: int) -> None:
+        """Write a frame of one partition to a file; files are read in the order of batches."""
+        part = self.place / "part"
+        frame.write.mode("overwrite").parquet(str(part))
+        (file,) = part.glob("*.parquet")
+        shutil.move(str(file), target)
+        os.utime(target, (10**9 + batch, 10**9 + batch))
 
     def stream(self, path: str) -> DataFrame:
         reader = self.spark.readStream.schema("k int, ts timestamp, x double")
@@ -121,7 +141,10 @@ class Bench:
     def native(self, ratio: int, path: str) -> list[float]:
         """Those of Spark's own window(), with the state store in memory, which serves it better."""
         window = F.window("ts", f"{ratio} seconds", "1 second")
-        out = self.stream(path).groupBy("k", window).agg(F.max("x").alias("worst"))
+        return self.natively(self.stream(path).groupBy("k", window).agg(F.max("x").alias("worst")))
+
+    def natively(self, out: DataFrame) -> list[float]:
+        """The micro-batches of a native query, with the state store in memory."""
         self.spark.conf.set(PROVIDER, STORES + "HDFSBackedStateStoreProvider")
         took = self.batches(out)
         self.spark.conf.set(PROVIDER, STORES + "RocksDBStateStoreProvider")
@@ -196,6 +219,33 @@ def many_keys(bench: Bench, quick: bool) -> Iterator[Line]:
     )
 
 
+def few_rows(bench: Bench, quick: bool) -> Iterator[Line]:
+    """Ten rows a micro-batch, with few and with many keys in state, tumbling windows."""
+    took: dict[tuple[str, int], float] = {}
+    query = sash.Query(
+        time="ts", by="k", window=sash.tumbling("1 hour"), select={"worst": sash.max("x")}
+    )
+    sizes = (1_000, 100_000 if quick else 1_000_000)
+    for keys in (1_000, *sizes):  # the first once more, as a warm-up
+        path = bench.trickle(keys)
+        ours = bench.batches(sash.spark.aggregate(bench.stream(path), query))
+        window = F.window("ts", "1 hour")
+        native = bench.stream(path).groupBy("k", window).agg(F.max("x").alias("worst"))
+        took["sash", keys] = statistics.median(ours[2:])
+        took["native", keys] = statistics.median(bench.natively(native)[2:])
+    for keys in sizes:
+        for who in ("sash", "native"):
+            yield Line(
+                f"{who}, 10 rows a micro-batch, {keys:,} keys in state", took[who, keys], "s"
+            )
+    few, many = sizes
+    ratio = took["sash", many] / took["sash", few]
+    yield Line(f"sash, 10 rows, {many:,} keys over {few:,} keys", ratio, "×", 1.3)
+    yield Line(
+        f"sash over native, 10 rows, {many:,} keys", took["sash", many] / took["native", many], "×"
+    )
+
+
 def batch(bench: Bench, quick: bool) -> Iterator[Line]:
     """2 M rows of one key in batch: seconds, and how many cores were at work."""
     rows = 500_000 if quick else 2_000_000
@@ -247,6 +297,7 @@ def cpu_seconds() -> float:
 PARTS: dict[str, Callable[[Bench, bool], Iterator[Line]]] = {
     "streaming": streaming,
     "many-keys": many_keys,
+    "few-rows": few_rows,
     "batch": batch,
 }
 

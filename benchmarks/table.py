@@ -238,7 +238,7 @@ def _arg_max(x: Any) -> Workload:
             name: _slide(
                 name,
                 operators.arg_max,
-                (x, positions),
+                (positions, x),
                 SMALL,
                 answer=lambda r: x[r],
                 bounds=NO_SLOWER if name == "TwoStacksLite" else (),
@@ -281,7 +281,7 @@ def _round() -> Workload:
 
         return Contender(run=run, bounds=under)
 
-    ties = {"typed": operators.max.over(float), "untyped": operators.max}
+    ties = {"typed": operators.max.of(float), "untyped": operators.max}
     return Workload(
         name="round",
         title=f"one round of insert, evict, query from Python, window {_in_words(SMALL)}",

@@ -39,7 +39,7 @@ def main() -> None:
     chosen: list[tuple[str, Any, Any]] = [
         ("max", operators.max, delays),
         ("mean", operators.mean, delays),
-        ("arg_max (which flight)", operators.arg_max, (delays, flights)),
+        ("arg_max (which flight)", operators.arg_max, (flights, delays)),
         ("late_by (your own)", late_by, delays),
     ]
     for name, operator, columns in chosen:

@@ -41,7 +41,7 @@ QUERY = sash.Query(
         "departures": sash.count(),
         "worst": sash.max("delay"),
         "mean": sash.mean("delay"),
-        "whose": sash.arg_max("delay", "carrier"),
+        "whose": sash.arg_max("carrier", by="delay"),
     },
     tie="report",
 )

@@ -69,7 +69,7 @@ def forms_of(op: Operator) -> list[Operator]:
     forms = [op]
     for types in product(TYPES, repeat=len(op.skips)):
         try:
-            forms.append(op.over(*types))
+            forms.append(op.of(*types))
         except TypeError:
             continue
     return forms

@@ -42,6 +42,7 @@ RULES = {
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(("sash.operators", "sash.windows"), inside=("sash.engine", "pyarrow")),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
+    "query/registry.py": Rule(("sash.operators", "pyarrow")),
     "query/types.py": Rule(("pyarrow",)),
     "tables/": Rule(
         ("sash.kernels", "sash.query", "sash.windows", "numpy", "pyarrow"), inside=("polars",)

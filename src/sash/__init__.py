@@ -1,11 +1,15 @@
 """Exact, incremental sliding-window aggregation.
 
+    sash.Query(…)       aggregates over columns, for windows and keys: q.run(table), q.stream()
+    sash.max("delay")   aggregates: count, sum, mean, arg_max, quantiles, …
+    sash.sliding(…)     windows
+    sash.operator(…)    an operator of your own, from plain Python functions, for
+                        sash.aggregate(operator, "delay")
     sash.operators      what is computed: sum, max, arg_max, quantiles, …
-    sash.operator(…)    an operator of your own, from plain Python functions
-    sash.Query(…)       aggregates over columns, for sliding windows and keys; q.run(table)
     sash.aggregators    data structures that keep a window and answer over it
     sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
                         ready ones
+    sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
 >>> import numpy as np
@@ -20,14 +24,58 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import operators, policies, query
+from . import operators, policies, windows
 from .operators import Operator, operator
 from .policies import Policy, policy
-from .query import Aggregate, Query, aggregate
-from .windows import Cumulate, cumulate, sliding, tumbling
+from .query import Query
+from .query.aggregates import (
+    Aggregate,
+    aggregate,
+    arg_max,
+    arg_min,
+    avg,
+    bloom,
+    collect,
+    collect_distinct,
+    concat,
+    count,
+    count_distinct,
+    count_min,
+    first,
+    first_n,
+    geometric_mean,
+    hll,
+    last,
+    last_n,
+    linear_regression,
+    longest_run,
+    m4,
+    max,
+    max_by,
+    max_count,
+    mean,
+    min,
+    min_by,
+    min_count,
+    nth_youngest,
+    population_stddev,
+    population_variance,
+    product,
+    quantiles,
+    span,
+    standard_deviation,
+    stddev,
+    sum,
+    sum_of_squares,
+    top_k,
+    variance,
+)
+from .windows import Cumulate, Sliding, cumulate, sliding, tumbling
 
 if TYPE_CHECKING:
     from . import aggregators, testing
+    from . import spark as spark
+    from .engine.stream import Stream
     from .kernels.program import InterpretedWarning
 
 __version__ = "0.1.0"
@@ -39,27 +87,74 @@ __all__ = [
     "Operator",
     "Policy",
     "Query",
+    "Sliding",
+    "Stream",
     "__version__",
     "aggregate",
     "aggregators",
+    "arg_max",
+    "arg_min",
+    "avg",
+    "bloom",
+    "collect",
+    "collect_distinct",
+    "concat",
+    "count",
+    "count_distinct",
+    "count_min",
     "cumulate",
+    "first",
+    "first_n",
+    "geometric_mean",
+    "hll",
+    "last",
+    "last_n",
+    "linear_regression",
+    "longest_run",
+    "m4",
+    "max",
+    "max_by",
+    "max_count",
+    "mean",
+    "min",
+    "min_by",
+    "min_count",
+    "nth_youngest",
     "operator",
     "operators",
     "policies",
     "policy",
+    "population_stddev",
+    "population_variance",
+    "product",
+    "quantiles",
     "sliding",
+    "span",
+    "standard_deviation",
+    "stddev",
+    "sum",
+    "sum_of_squares",
     "testing",
+    "top_k",
     "tumbling",
+    "variance",
+    "windows",
 ]
 
+#: Names whose modules take a while to load, and where they are.
+_LAZY = {"Stream": ".engine.stream", "InterpretedWarning": ".kernels.program"}
 
-def __getattr__(name: str) -> Any:
-    """The functions that make aggregates, and the heavier parts when they are first asked for."""
-    if name in query.NAMES:
-        globals()[name] = made = query.named(name)
-        return made
-    if name in ("aggregators", "testing", "spark"):
-        return import_module(f".{name}", __name__)
-    if name == "InterpretedWarning":
-        return import_module(".kernels.program", __name__).InterpretedWarning
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
+
+    def __getattr__(name: str) -> Any:
+        """Load the heavier parts when they are first asked for."""
+        if name in ("aggregators", "spark", "testing"):
+            return import_module(f".{name}", __name__)
+        if name in _LAZY:
+            return getattr(import_module(_LAZY[name], __name__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "spark"]

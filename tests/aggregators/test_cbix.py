@@ -22,10 +22,10 @@ from sash.kernels.program import jit_enabled
 from sash.testing import DISORDERS, agrees, arrivals, counting
 from sash.testing.schedules import value_source
 
-SUM = ops.sum.over(int)
+SUM = ops.sum.of(int)
 OPERATORS = [SUM, ops.sum, ops.max, ops.count, ops.count_min(4, 2)]
 if not jit_enabled():
-    OPERATORS += [ops.max.over(float), ops.together(ops.count, ops.min).over(int)]
+    OPERATORS += [ops.max.of(float), ops.together(ops.count, ops.min).of(int)]
 
 #: n and k: one of each, as many as partitions, dividing or not.
 SHAPES = [(1, 1), (5, 1), (5, 5), (9, 3), (9, 4), (10, 3), (16, 4), (23, 5), (40, 7)]

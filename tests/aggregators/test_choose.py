@@ -19,9 +19,9 @@ from sash.aggregators import (
 def test_each_need_has_its_aggregator() -> None:
     assert choose(ops.max).aggregator is TwoStacksLite
     assert choose(ops.max, no_pauses=True).aggregator is DabaLite
-    assert choose(ops.sum.over(int)).aggregator is SubtractOnEvict
-    assert choose(ops.sum.over(float)).aggregator is TwoStacksLite
-    assert choose(ops.sum.over(int), bulk=True).aggregator is Amta
+    assert choose(ops.sum.of(int)).aggregator is SubtractOnEvict
+    assert choose(ops.sum.of(float)).aggregator is TwoStacksLite
+    assert choose(ops.sum.of(int), bulk=True).aggregator is Amta
     assert choose(ops.collect, policy=True, timed=True).aggregator is Amta
     assert choose(ops.max, in_order=False, bulk=True).aggregator is Fiba
 

@@ -15,7 +15,7 @@ from sash.kernels.program import jit_enabled
 
 OPERATORS = [operators.sum, operators.bloom(64)]
 if not jit_enabled():
-    OPERATORS += [op.over(int) for op in OPERATORS]
+    OPERATORS += [op.of(int) for op in OPERATORS]
 IN_ORDER = [
     made
     for made in (getattr(aggregators, name) for name in aggregators.__all__)
@@ -53,13 +53,13 @@ def test_timed(made: Any, op: Any) -> None:
 
 
 def test_compiled() -> None:
-    test_in_order(DabaLite, operators.sum.over(int))
-    test_timed(lambda op: Fiba(op, min_arity=2), operators.sum.over(int))  # compiled anyway
+    test_in_order(DabaLite, operators.sum.of(int))
+    test_timed(lambda op: Fiba(op, min_arity=2), operators.sum.of(int))  # compiled anyway
 
 
 @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
 def test_flat_fat(how: Any) -> None:
-    tree = FlatFat(operators.sum.over(int), np.arange(8))
+    tree = FlatFat(operators.sum.of(int), np.arange(8))
     other = how(tree)
     other.update([3], np.array([100]))
     assert (tree.aggregate(), other.aggregate()) == (28, 125)

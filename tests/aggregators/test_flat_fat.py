@@ -16,7 +16,7 @@ from sash.testing import answer
 @pytest.mark.parametrize("typed", [False, True])
 def test_every_range(n: int, typed: bool) -> None:
     source = random.Random(n)
-    op = ops.sum.over(int) if typed else ops.collect
+    op = ops.sum.of(int) if typed else ops.collect
     values = [source.randint(-9, 9) for _ in range(n)]
     tree = FlatFat(op, values)
     for round_ in range(4):
@@ -35,7 +35,7 @@ def test_every_range(n: int, typed: bool) -> None:
             values[location] = value
 
 
-@pytest.mark.parametrize("op", [ops.collect, ops.sum.over(int)])
+@pytest.mark.parametrize("op", [ops.collect, ops.sum.of(int)])
 def test_bytes_round_trip(op: ops.Operator) -> None:
     tree = FlatFat(op, [3, 1, 4, 1, 5])
     again = FlatFat.from_bytes(tree.to_bytes(), op)
@@ -44,7 +44,7 @@ def test_bytes_round_trip(op: ops.Operator) -> None:
         one.update([2], [9])
     assert (len(again), again.range(1, 3)) == (5, tree.range(1, 3))
     with pytest.raises(ValueError, match="cannot become a FlatFat of max"):
-        FlatFat.from_bytes(tree.to_bytes(), ops.max.over(int) if op.types else ops.max)
+        FlatFat.from_bytes(tree.to_bytes(), ops.max.of(int) if op.types else ops.max)
 
 
 def test_from_an_array() -> None:

@@ -87,30 +87,30 @@ ANY_VALUE = [
     ops.together(ops.count, ops.linear_regression, ops.arg_max, columns=[0, (0, 1), (1, 0)]),
 ]
 
-SUM = ops.sum.over(int)
+SUM = ops.sum.of(int)
 
 #: Compiled: one for each shape of partial (scalar, tuple, vector), and several together.
 TYPED = [
-    ops.max.over(float),
+    ops.max.of(float),
     SUM,
-    ops.count_min(8, 2).over(float),
-    ops.together(ops.mean, ops.first, ops.bloom(64)).over(float),
+    ops.count_min(8, 2).of(float),
+    ops.together(ops.mean, ops.first, ops.bloom(64)).of(float),
 ]
 if not jit_enabled():  # without a compiler's time to pay, many more
     TYPED += [
-        ops.sum.over(float),
-        ops.count.over(int),
-        ops.min.over(bool),
-        ops.max.over("timestamp"),
-        ops.span.over(int),
-        ops.variance.over(float),
-        ops.max_count.over(float),
-        ops.arg_max.over(float, int),
-        ops.last.over(float),
-        ops.m4.over("timestamp", int),
-        ops.longest_run.over("timestamp", float),
-        ops.bloom(128).over(int),
-        ops.linear_regression.over(float, int),
+        ops.sum.of(float),
+        ops.count.of(int),
+        ops.min.of(bool),
+        ops.max.of("timestamp"),
+        ops.span.of(int),
+        ops.variance.of(float),
+        ops.max_count.of(float),
+        ops.arg_max.of(int, float),
+        ops.last.of(float),
+        ops.m4.of("timestamp", int),
+        ops.longest_run.of("timestamp", float),
+        ops.bloom(128).of(int),
+        ops.linear_regression.of(float, int),
     ]
 
 
@@ -253,7 +253,7 @@ def test_bad_use_is_a_clear_error(aggregator: type[InOrder]) -> None:
         window.slide([1, 2], 2.5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="not 'nothing'"):
         aggregator("nothing")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"convert it, or make the window with operator\.over"):
+    with pytest.raises(TypeError, match=r"convert it, or make the window with operator\.of"):
         aggregator(SUM).insert("seven")
     with pytest.raises(TypeError, match="a column of float64 was given"):
         aggregator(SUM).slide(np.array([1.5]), 2)
@@ -292,7 +292,7 @@ def test_a_combine_that_raises_never_makes_answers_wrong(
     )
     source, ended = random.Random(8), []
     for _ in range(20):
-        window = aggregator(op.over(int) if typed else op)
+        window = aggregator(op.of(int) if typed else op)
         held: list[int] = []
         for _ in range(60):
             try:
@@ -320,10 +320,10 @@ def _add_up_to_50(a: int, b: int) -> int:
 
 
 def test_subtract_on_evict_refuses_what_has_no_inverse() -> None:
-    for op in (ops.max, ops.max.over(float), ops.sum.over(float), ops.variance):
+    for op in (ops.max, ops.max.of(float), ops.sum.of(float), ops.variance):
         with pytest.raises(TypeError, match="needs an operator with an inverse"):
             SubtractOnEvict(op)
-    with pytest.raises(TypeError, match=r"try sum\.over\(int\)"):
+    with pytest.raises(TypeError, match=r"try sum\.of\(int\)"):
         SubtractOnEvict(ops.sum)
 
 
@@ -389,7 +389,7 @@ def test_from_bytes_refuses_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="hold a TwoStacksLite of sum"):
         DabaLite.from_bytes(data, SUM)
     with pytest.raises(ValueError, match="cannot become a TwoStacksLite of max"):
-        TwoStacksLite.from_bytes(data, ops.max.over(int))
+        TwoStacksLite.from_bytes(data, ops.max.of(int))
     nameless = sash.operator(identity={}, lift=lambda x: {x: 1}, combine=lambda a, b: {**a, **b})
     with pytest.raises(TypeError, match="without encode and decode"):
         TwoStacksLite(nameless).to_bytes()

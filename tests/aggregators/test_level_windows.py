@@ -19,11 +19,11 @@ from sash.kernels.program import jit_enabled
 from sash.testing import KINDS, agrees, schedule, windows
 
 BOTH: list[type[LevelWindow]] = [LogMta, Amta]
-SUM = ops.sum.over(int)
-FIRST_AND_SUM = ops.together(ops.first, ops.sum).over(int)  # compiled, and does not commute
+SUM = ops.sum.of(int)
+FIRST_AND_SUM = ops.together(ops.first, ops.sum).of(int)  # compiled, and does not commute
 OPERATORS = [ops.collect, ops.concat, ops.longest_run, ops.stddev, ops.bloom(64), FIRST_AND_SUM]
 if not jit_enabled():
-    OPERATORS += [SUM, ops.max.over(float), ops.count_min(8, 2).over(float)]
+    OPERATORS += [SUM, ops.max.of(float), ops.count_min(8, 2).of(float)]
 
 
 def bulk_replay(window: LevelWindow, steps: list[tuple[object, ...]]) -> list[object]:

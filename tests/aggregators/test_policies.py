@@ -30,7 +30,7 @@ from sash.policies import (
 from sash.testing import agrees
 
 BOTH: list[type[LevelWindow]] = [LogMta, Amta]
-FIRST_AND_SUM = ops.together(ops.first, ops.sum).over(int)
+FIRST_AND_SUM = ops.together(ops.first, ops.sum).of(int)
 Rows = list[Any]
 
 
@@ -175,7 +175,7 @@ def test_a_span_of_time_and_a_limit_in_the_stream(kind: type[LevelWindow]) -> No
     window = kind(ops.together(ops.first, ops.last), policy=policy)
     assert len(window._given.skips) == 3
     got = window.slide((np.arange(len(times)), times, limits))
-    one_by_one = kind(ops.together(ops.first, ops.last).over(int), policy=policy)
+    one_by_one = kind(ops.together(ops.first, ops.last).of(int), policy=policy)
     assert one_by_one.operator.types == ("int64",)
     held: Rows = []
     for i, row in enumerate(rows):
@@ -257,7 +257,7 @@ def test_a_rule_that_numba_refuses_runs_in_plain_python() -> None:
         lambda total, old: eval("total - old >= 3"), over=ops.count, name="refused by numba"
     )
     with pytest.warns(InterpretedWarning, match="numba refused its rule of"):
-        window = Amta(ops.sum.over(int), policy=odd)
+        window = Amta(ops.sum.of(int), policy=odd)
     assert window._core.program.mode == "objects"
     assert window.slide([1, 2, 3, 4]) == [1, 3, 6, 9]
 

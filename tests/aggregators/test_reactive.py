@@ -21,8 +21,8 @@ from sash.aggregators import Reactive
 from sash.aggregators.flat_fat import TREE
 from sash.testing import agrees, counting, timed_replay, timed_schedule, timed_windows
 
-SUM = ops.sum.over(int)
-OPERATORS = [ops.collect, SUM, ops.sum, ops.together(ops.first, ops.count_min(4, 2)).over(int)]
+SUM = ops.sum.of(int)
+OPERATORS = [ops.collect, SUM, ops.sum, ops.together(ops.first, ops.count_min(4, 2)).of(int)]
 
 
 class Pair:

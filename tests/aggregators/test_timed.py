@@ -34,7 +34,7 @@ from sash.aggregators.timed_fifo import Queue
 from sash.kernels.program import jit_enabled
 from sash.testing import agrees
 
-SUM = ops.sum.over(int)
+SUM = ops.sum.of(int)
 ALL: list[type[InOrder]] = [
     *(Recalc, TwoStacks, TwoStacksLite, Daba, DabaLite, FlatFatFifo, BInt, FlatFit, LogMta, Amta),
 ]

@@ -30,13 +30,13 @@ from sash.testing import (
 
 TREES: list[type[TreeWindow]] = [Fiba, BTree]
 
-SUM = ops.sum.over(int)
+SUM = ops.sum.of(int)
 
 #: A scalar, a tuple, a vector, two columns, and all of these together.
-TYPED = [ops.max.over(float), SUM, ops.count_min(8, 2).over(int), ops.m4.over(int, float)]
-TYPED += [ops.together(ops.mean, ops.first, ops.bloom(64)).over(float)]
+TYPED = [ops.max.of(float), SUM, ops.count_min(8, 2).of(int), ops.m4.of(int, float)]
+TYPED += [ops.together(ops.mean, ops.first, ops.bloom(64)).of(float)]
 if not jit_enabled():
-    TYPED += [ops.last.over(float), ops.min.over(int), ops.variance.over(float)]
+    TYPED += [ops.last.of(float), ops.min.of(int), ops.variance.of(float)]
 
 
 def judge(window: TreeWindow, op: sash.Operator, steps: list[Any], every: int = 1) -> None:
@@ -630,7 +630,7 @@ def test_vectors_from_bytes_and_types_after_a_bulk_eviction() -> None:
 
 
 def test_memory_per_event() -> None:
-    window = Fiba(ops.sum.over(float))
+    window = Fiba(ops.sum.of(float))
     n = 20_000
     window.bulk_insert(range(n), [1.0] * n)
     assert 8 * window._core.get(7) / n < 48

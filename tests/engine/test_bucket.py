@@ -144,7 +144,7 @@ ORDERED = {
     "all": sash.collect("n"),
     "first": sash.first("x"),
     "last": sash.last("x"),
-    "who": sash.arg_max("i", "n"),
+    "who": sash.arg_max("n", by="i"),
     "n": sash.count(),
 }
 

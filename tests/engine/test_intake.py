@@ -233,7 +233,7 @@ def test_where_may_read_a_field_that_only_some_events_have() -> None:
         s = q.stream()
         s.push([{"t": 1, "x": 2}])
         s.push({"t": 2})
-        s = Stream.restore(s.snapshot(), q)
+        s = Stream.from_bytes(s.to_bytes(), q)
         s.push([{"t": 3}, {"t": 4}])
         s.push({"t": 5, "x": 3})
         assert s.close()["n"].to_pylist() == [2]

@@ -25,7 +25,7 @@ def both(keys: pa.Array) -> list[dict[str, Any]]:
     s = q.stream(lateness=100)
     for i in range(len(keys)):
         s.push(table[i : i + 1])
-        s = Stream.restore(s.snapshot(), q)
+        s = Stream.from_bytes(s.to_bytes(), q)
     made = s.close()
     assert made["k"].type == run["k"].type
     assert repr(made.to_pylist()) == repr(run.to_pylist())

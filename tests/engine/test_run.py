@@ -27,7 +27,7 @@ TYPED = {
     "n": sash.count(),
     "max": sash.max("x"),
     "mean": sash.mean("x"),
-    "who": sash.arg_max("x", "n"),
+    "who": sash.arg_max("n", "x"),
     "last": sash.last("i"),
 }
 COMMON = {"n": sash.count(), "max": sash.max("x")}
@@ -49,8 +49,8 @@ NUMBERS = {
     "pstddev": sash.population_stddev("x"),
     "min_count": sash.min_count("x"),
     "max_count": sash.max_count("x"),
-    "arg_min": sash.arg_min("x", "w"),
-    "arg_max": sash.arg_max("x", "b"),
+    "arg_min": sash.min_by("w", "x"),
+    "arg_max": sash.max_by("b", by="x"),
     "first": sash.first("x"),
     "last": sash.last("x"),
     "first_some": sash.first("x", ignore_nulls=True),
@@ -79,7 +79,7 @@ OBJECTS = {
     "how_many": sash.count_distinct("i"),
     "max": sash.max("s"),
     "first": sash.first("s"),
-    "who": sash.arg_min("x", "s"),
+    "who": sash.arg_min("s", by="x"),
     "first_n": sash.first_n("s", n=2),
     "last_n": sash.last_n("i", n=2),
     "nth": sash.nth_youngest("x", i=2),

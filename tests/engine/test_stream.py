@@ -32,7 +32,7 @@ SELECTS: dict[str, dict[str, sash.Aggregate]] = {
         "last": sash.last("n"),
         "own": sash.aggregate(step_up, "n"),
     },
-    "objects": {"all": sash.collect("s"), "who": sash.arg_max("x", "s")},
+    "objects": {"all": sash.collect("s"), "who": sash.arg_max("s", by="x")},
 }
 LATENESS = {"none": 0, "some": "4 seconds", "all": "400 days"}
 

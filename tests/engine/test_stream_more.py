@@ -121,14 +121,14 @@ def test_a_stream_goes_on_from_its_snapshot(select: str, how: str) -> None:
     parts = list(batches(stream("keys come and go", 120, plain=True), seed=2, most=15))
     s = q.stream(lateness="3 seconds", mode=mode)
     for part in parts:
-        again = Stream.restore(s.snapshot(), q)
+        again = Stream.from_bytes(s.to_bytes(), q)
         again._check()
         assert again.counts == s.counts
         assert again.state_size()["slices"] == s.state_size()["slices"]
         expected = s.push(part)
         assert again.push(part).equals(expected)
         assert again.late.equals(s.late)
-        s = Stream.restore(again.snapshot(), q) if part.num_rows % 2 else again
+        s = Stream.from_bytes(again.to_bytes(), q) if part.num_rows % 2 else again
     rows, _ = replay(q, parts, "3 seconds")
     assert given(s.close()) == given(again.close())
     assert s.counts["given"] >= len(rows)
@@ -138,20 +138,20 @@ def test_a_snapshot_of_something_else_is_refused() -> None:
     q = query("numbers", WINDOWS[2])
     s = q.stream(lateness=5)
     s.push(stream("ties", 20))
-    data = s.snapshot()
-    with pytest.raises(ValueError, match="window: sliding"):
-        Stream.restore(data, query("numbers", WINDOWS[1]))
-    with pytest.raises(ValueError, match="select: n = count"):
-        Stream.restore(data, query("in order", WINDOWS[2]))
+    data = s.to_bytes()
+    with pytest.raises(ValueError, match="window was sliding"):
+        Stream.from_bytes(data, query("numbers", WINDOWS[1]))
+    with pytest.raises(ValueError, match="select was n, "):
+        Stream.from_bytes(data, query("in order", WINDOWS[2]))
     with pytest.raises(ValueError, match="damaged"):
-        Stream.restore(data[:-1] + b"?", q)
+        Stream.from_bytes(data[:-1] + b"?", q)
     with pytest.raises(ValueError, match="no window of sash"):
-        Stream.restore(b"what", q)
+        Stream.from_bytes(b"what", q)
     from sash.aggregators import Fiba
 
     with pytest.raises(ValueError, match="hold a Fiba"):
-        Stream.restore(Fiba(sash.operators.sum.over(float)).to_bytes(), q)
-    fresh = Stream.restore(q.stream(lateness=5).snapshot(), q)
+        Stream.from_bytes(Fiba(sash.operators.sum.of(float)).to_bytes(), q)
+    fresh = Stream.from_bytes(q.stream(lateness=5).to_bytes(), q)
     assert fresh.push(stream("ties", 20)).num_rows == s.counts["given"]
 
 

@@ -176,7 +176,7 @@ def test_threads_can_meet_at_a_kernel(tmp_path: Path) -> None:
         failed = []
         def use():
             try:
-                window = DabaLite(ops.max.over(float))
+                window = DabaLite(ops.max.of(float))
                 window.insert(1.0)
             except BaseException as error:
                 failed.append(error)
@@ -197,7 +197,7 @@ USE = """
     op = sash.operator(identity=0.0, lift=lambda x: x, combine=lambda a, b: a + b, name="total")
     got = TwoStacksLite(op).slide(np.arange(6.0), 3).tolist()
     assert got == [0.0, 1.0, 3.0, 6.0, 9.0, 12.0], got
-    print("ok", TwoStacksLite(op.over(float))._core.program.mode)
+    print("ok", TwoStacksLite(op.of(float))._core.program.mode)
 """
 
 
@@ -272,10 +272,10 @@ def test_operator_refuses_what_makes_no_sense() -> None:
         combine=lambda out, a, b: None,
     )
     with pytest.raises(TypeError, match="dtype int64, uint64 or float64, not float32"):
-        TwoStacksLite(narrow.over(float))
+        TwoStacksLite(narrow.of(float))
     with pytest.raises(TypeError, match="reads 1 column"):
-        ops.max.over(float, int)
+        ops.max.of(float, int)
     with pytest.raises(TypeError, match="tied to its types already"):
-        ops.max.over(float).over(int)
+        ops.max.of(float).of(int)
     with pytest.raises(TypeError, match="sum takes numbers"):
-        ops.sum.over("timestamp")
+        ops.sum.of("timestamp")

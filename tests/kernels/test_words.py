@@ -69,10 +69,10 @@ OPERATORS = pytest.mark.parametrize(
     [
         ops.concat,
         ops.mean,
-        ops.mean.over(int),
-        ops.last.over(int),  # tells orders apart
-        ops.together(ops.first, ops.sum).over(int),
-        sash.operator(identity=np.zeros(2, dtype=np.int64), lift=_one, combine=_add).over(int),
+        ops.mean.of(int),
+        ops.last.of(int),  # tells orders apart
+        ops.together(ops.first, ops.sum).of(int),
+        sash.operator(identity=np.zeros(2, dtype=np.int64), lift=_one, combine=_add).of(int),
     ],
     ids=lambda o: f"{o.name}-{'typed' if o.types else 'untyped'}",
 )
@@ -153,10 +153,10 @@ DIGITS_IN_A_VECTOR = sash.operator(
     "operator",
     [
         DIGITS,
-        DIGITS.over(int),
-        DIGITS_IN_A_VECTOR.over(int),
-        ops.together(DIGITS, DIGITS_IN_A_VECTOR).over(int),
-        ops.together(DIGITS, ops.sum).over(int),
+        DIGITS.of(int),
+        DIGITS_IN_A_VECTOR.of(int),
+        ops.together(DIGITS, DIGITS_IN_A_VECTOR).of(int),
+        ops.together(DIGITS, ops.sum).of(int),
     ],
     ids=lambda o: f"{o.name}-{'typed' if o.types else 'untyped'}",
 )

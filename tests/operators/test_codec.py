@@ -46,7 +46,7 @@ def test_snapshots_of_operators_over_such_columns(value: Any) -> None:
     q = sash.Query(time="t", window=sash.tumbling(10), select=select)
     s = q.stream()
     s.push(pa.table({"t": [1, 2], "x": pa.array([value, None])}))
-    (row,) = Stream.restore(s.snapshot(), q).close().to_pylist()
+    (row,) = Stream.from_bytes(s.to_bytes(), q).close().to_pylist()
     assert row["max"] == row["first"] == value
     assert row["n"] == 1
     assert row.get("all", [value]) == [value]

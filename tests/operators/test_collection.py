@@ -168,8 +168,8 @@ def test_arrays_agree_with_lists(op, column):
 
 def test_tied_to_types_they_stay_objects():
     for op in (collect, collect_distinct, count_distinct, concat):
-        assert op.over("object").shape == "object"
-        assert same(answer(op.over(str), ["a", None, "b"]), answer(op, ["a", None, "b"]))
+        assert op.of("object").shape == "object"
+        assert same(answer(op.of(str), ["a", None, "b"]), answer(op, ["a", None, "b"]))
 
 
 def test_times_leave_and_come_back():

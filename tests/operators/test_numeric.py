@@ -45,7 +45,7 @@ def bracketed(op, rows, random):
 
 
 def forms(op, *types):
-    return op, op.over(*types)
+    return op, op.of(*types)
 
 
 def near(got, want, scale=1.0):
@@ -75,7 +75,7 @@ def test_integer_sums_are_exact_or_an_error(values, random):
 @given(st.lists(WHOLE | st.none()), st.lists(WHOLE | st.none()))
 def test_integer_sums_have_an_exact_inverse(old, young):
     for op in (sum_, sum_of_squares, mean):
-        tied = op.over(int)
+        tied = op.of(int)
         assert tied.inverse(tied.fold(old + young), tied.fold(old)) == tied.fold(young)
     assert count.inverse(count.fold(old + young), count.fold(old)) == count.fold(young)
 
@@ -230,7 +230,7 @@ def test_what_is_no_number_is_refused():
     for op in (sum_, mean, product, variance, geometric_mean, sum_of_squares):
         for type_ in (str, "timestamp"):
             with pytest.raises(TypeError, match="takes numbers"):
-                op.over(type_)
+                op.of(type_)
 
 
 # regression
@@ -292,8 +292,8 @@ def test_declared_commutative_and_equal_when_shuffled(values, random):
 
 def test_float_sums_declare_no_inverse():
     for op in (sum_, mean, sum_of_squares):
-        assert not op.over(float).invertible
-        assert op.over(int).invertible
+        assert not op.of(float).invertible
+        assert op.of(int).invertible
     assert count.invertible
 
 
@@ -321,7 +321,7 @@ def test_compiled_sum_and_count_agree_with_generic(column):
 
 
 def test_compiled_sum_overflows_only_where_the_answer_does():
-    tied = sum_.over(int)
+    tied = sum_.of(int)
     window = TwoStacksLite(tied)
     with pytest.raises(OverflowError, match="row 1: the sum leaves int64"):
         window.slide(np.array([MOST, 1, -1]), 3)

@@ -79,7 +79,7 @@ def test_typed_first_and_last_agree_with_generic(type_, data):
     values = data.draw(st.lists(VALUES[type_] | st.none(), max_size=8))
     random = data.draw(st.randoms())
     for op in (first, last, first.ignore_nulls(), last.ignore_nulls()):
-        tied = op.over(type_)
+        tied = op.of(type_)
         assert tied.shape == "tuple"
         assert same(tied.lower(bracketed(tied, values, random)), answer(op, values))
 
@@ -135,7 +135,7 @@ def test_m4_both_forms(time, value, data):
     )
     random = data.draw(st.randoms())
     want = four_points(rows)
-    tied = m4.over(time, value)
+    tied = m4.of(time, value)
     assert tied.shape == "tuple"
     assert same(tied.lower(bracketed(tied, rows, random)), want)
     assert same(m4.lower(bracketed(m4, rows, random)), want)
@@ -143,10 +143,10 @@ def test_m4_both_forms(time, value, data):
 
 
 def test_m4_says_which_fields_are_times():
-    assert m4.over(datetime, int).returns == ("timestamp", "") * 4
-    assert m4.over(float, "timestamp").returns == ("", "timestamp") * 4
+    assert m4.of(datetime, int).returns == ("timestamp", "") * 4
+    assert m4.of(float, "timestamp").returns == ("", "timestamp") * 4
     assert len(m4.fields) == 8
-    assert m4.over(int, str).shape == "object"
+    assert m4.of(int, str).shape == "object"
 
 
 def values_of(column):

@@ -84,7 +84,7 @@ def test_both_forms_agree_with_a_scan(time, value, data):
     if time == "float64":
         times = [t / 2 for t in times]
     rows, random = list(zip(times, values, strict=True)), data.draw(st.randoms())
-    tied = longest_run.over(time, value)
+    tied = longest_run.of(time, value)
     assert tied.shape == "tuple"
     for op in (tied, longest_run):
         assert same(op.lower(bracketed(op, rows, random)), scan(rows))
@@ -102,7 +102,7 @@ def test_partials_associate(data):
 
 def test_an_interval_that_leaves_int64_is_an_error():
     rows = [(-(2**63), 1), (2**63 - 1, 2)]
-    for form in (longest_run, longest_run.over(int, int)):
+    for form in (longest_run, longest_run.of(int, int)):
         for wide in (rows, [(2**63 - 1, 1), (-(2**63), 2)], [(1, 1), (-(2**63), 2)]):
             with pytest.raises(OverflowError, match="interval"):
                 answer(form, wide)
@@ -111,9 +111,9 @@ def test_an_interval_that_leaves_int64_is_an_error():
 
 
 def test_object_times_or_values_stay_objects():
-    assert longest_run.over(int, str).shape == "object"
-    assert longest_run.over(bool, int).shape == "object"
-    assert longest_run.over("timestamp", int).returns == ("timestamp", "timestamp", "", "")
+    assert longest_run.of(int, str).shape == "object"
+    assert longest_run.of(bool, int).shape == "object"
+    assert longest_run.of("timestamp", int).returns == ("timestamp", "timestamp", "", "")
 
 
 def test_compiled_agrees_with_generic():

@@ -194,7 +194,7 @@ def test_estimate_refuses_another_shape():
 def test_typed_and_generic_vectors_are_identical(name, type_, data):
     op = MAKERS[name]()
     values = data.draw(st.lists(VALUES[type_] | st.none(), max_size=6))
-    tied = op.over(type_)
+    tied = op.of(type_)
     assert tied.shape == "vector"
     assert tied.compile
     assert same(tied.fold(values), op.fold(values))
@@ -227,7 +227,7 @@ def test_strings_run_in_plain_python():
         got = TwoStacksLite(op).slide(words, 2)
         want = [op.fold(words[max(0, i - 1) : i + 1]) for i in range(4)]
         assert same(np.stack(got), np.stack(want))
-        assert same(op.over(str).fold(words), op.fold(words))
+        assert same(op.of(str).fold(words), op.fold(words))
 
 
 # all of them

@@ -153,7 +153,7 @@ def test_values_keep_the_type_of_their_column(kind: pa.DataType) -> None:
         select={
             "max": sash.max("x"),
             "first": sash.first("x"),
-            "who": sash.arg_min("t", "x"),
+            "who": sash.arg_min("x", by="t"),
             "all": sash.collect("x"),
             "two": sash.first_n("x", n=2),
             "n": sash.count("x"),
@@ -264,3 +264,21 @@ def test_columns_that_cannot_be_read_are_named() -> None:
         TypeError, match="the time column 't' has type string; it must hold timestamps, or whole"
     ):
         plan(pa.schema([("t", pa.string()), ("x", pa.int64())]), v=sash.max("x"))
+
+
+def test_what_is_picked_comes_first_and_what_it_is_picked_by_second() -> None:
+    table = pa.table({"t": [1, 2, 3], "carrier": ["UA", "AA", "B6"], "delay": [3.5, 9.0, 5.0]})
+    picked = {
+        "worst": sash.arg_max("carrier", "delay"),
+        "also_worst": sash.max_by("carrier", by="delay"),
+        "best": sash.arg_min("carrier", by="delay"),
+        "also_best": sash.min_by("carrier", "delay"),
+        "when": sash.max_by("t", "delay"),
+    }
+    q = sash.Query(time="t", window=sash.tumbling(10), select=picked)
+    found = q.run(table)
+    assert found.select(list(picked)).to_pylist() == [
+        {"worst": "AA", "also_worst": "AA", "best": "UA", "also_best": "UA", "when": 2}
+    ]
+    assert found["worst"].type == pa.string()
+    assert found["when"].type == pa.int64()

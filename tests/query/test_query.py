@@ -21,7 +21,7 @@ def test_a_query_is_frozen_and_knows_its_columns() -> None:
     q = make(
         by="k",
         tie="o",
-        select={"m": sash.max("x"), "who": sash.arg_max("x", "t")},
+        select={"m": sash.max("x"), "who": sash.arg_max("t", "x")},
         where=pc.field("z") > 0,
     )
     assert q.by == ("k",)
@@ -70,15 +70,17 @@ def test_refuses(given: dict[str, Any], error: type[Exception], message: str) ->
 
 
 def test_aggregates_say_what_they_are_and_refuse_what_they_cannot_read() -> None:
-    assert repr(sash.arg_max("x", "who")) == "arg_max('x', 'who')"
+    assert repr(sash.arg_max("who", "x")) == "arg_max('who', 'x')"
     assert repr(sash.first_n("x", n=3)) == "first_n(3)('x')"
     assert sash.first("x", ignore_nulls=True).operator.skips == (True,)
     with pytest.raises(TypeError, match="max reads 1 column, and was given none"):
-        sash.max()
-    with pytest.raises(TypeError, match="arg_max reads 2 columns, and was given x"):
-        sash.arg_max("x")
+        sash.aggregate(sash.operators.max)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'column'"):
+        sash.max()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'by'"):
+        sash.arg_max("x")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="max reads columns by name, and was given 3"):
-        sash.max(3)
+        sash.max(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="an aggregate needs an operator, not 'max'"):
         sash.aggregate("max", "x")  # type: ignore[arg-type]
 

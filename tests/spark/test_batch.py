@@ -42,6 +42,8 @@ PAIRS = {
     "text": (sash.max("s"), lambda: F.max("s")),
     "flag": (sash.min("b"), lambda: F.min("b")),
     "when": (sash.max("w"), lambda: F.max("w")),
+    "latest": (sash.max_by("s", "n"), lambda: F.max_by("s", "n")),
+    "earliest": (sash.min_by("w", by="n"), lambda: F.min_by("w", "n")),
 }
 
 
@@ -52,7 +54,16 @@ def ordered(column: str, *, nulls: bool = False) -> Any:
     return values if nulls else F.filter(values, lambda v: v.isNotNull())
 
 
+def first_by(column: str, *, least: bool) -> Any:
+    """What to pick by so that Spark's own max_by and min_by pick the first of equals."""
+    sign = 1 if least else -1
+    at = F.struct(column, sign * F.unix_micros("t"), sign * F.col("n"))
+    return F.when(F.col(column).isNotNull(), at)
+
+
 ORDERED = {
+    "who": (sash.arg_max("s", by="i"), lambda: F.max_by("s", first_by("i", least=False))),
+    "whose": (sash.arg_min("b", "i"), lambda: F.min_by("b", first_by("i", least=True))),
     "all": (sash.collect("s"), lambda: ordered("s")),
     "numbers": (sash.collect("i"), lambda: ordered("i")),
     "first": (sash.first("x"), lambda: F.element_at(ordered("x", nulls=True), 1)),
@@ -114,6 +125,27 @@ def test_equal_to_native_windows(frame: Frame, kind: str, zone: str) -> None:
         got = sash.spark.aggregate(df, q)
         assert assert_equal(q, native(df, q, pairs), got) > 100
         assert not differences(q, answers(q, events), got.toArrow(), ordered=False)
+
+
+def test_what_can_be_null_is_nullable(frame: Frame) -> None:
+    """As with Spark's own; an operator of one's own can give null, though it is named count."""
+    own = sash.operator(
+        identity=0, lift=lambda x: 1, combine=sash.operators.count.combine,
+        lower=lambda n: None if n == 1 else n, name="count",
+    )  # fmt: skip
+    df = frame(pa.table({"t": pa.array([1, 2], pa.timestamp("us", "UTC")), "k": [1, 2]}))
+    pairs = {
+        "n": (sash.count(), lambda: F.count("*")),
+        "all": (sash.collect("k"), lambda: F.collect_list("k")),
+        "top": (sash.max("k"), lambda: F.max("k")),
+        "own": (sash.aggregate(own, "k", returns=pa.int64()), lambda: F.max("k")),
+    }
+    q = query(sash.tumbling("1 second"), pairs)
+    got, right = sash.spark.aggregate(df, q), native(df, q, pairs)
+    assert {n: got.schema[n].nullable for n in pairs} == {
+        n: right.schema[n].nullable for n in pairs
+    }
+    assert [row["own"] for row in got.collect()] == [None, None]
 
 
 def test_over_a_change_of_clocks(frame: Frame) -> None:

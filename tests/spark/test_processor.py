@@ -6,24 +6,28 @@ refuses rows whose event time is not after the watermark of the batch before.
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import sash
+from sash.engine.identity import fingerprint
 from sash.query.plan import make_plan
 from sash.testing.queries import differences, replay, rows_of
 
 pytest.importorskip("pyspark")
+from pyspark import cloudpickle
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from sash.spark.batch import result_fields
-from sash.spark.processor import BUCKET, PAYLOAD, Output, Processor, pack
+from sash.spark.processor import BUCKET, PAYLOAD, Output, Processor, _check_same, pack
 from sash.spark.streaming import _travelling
 from sash.spark.types import arrow_schema
 
@@ -52,20 +56,22 @@ class Handle:
         self.timers.discard(at)
 
 
-def processor(query: sash.Query, mode: str, handle: Handle) -> Processor:
+def processor(
+    query: sash.Query, mode: str, handle: Handle, trust: tuple[str, ...] = ()
+) -> Processor:
     plan = make_plan(query, SCHEMA)
     schema = from_arrow_schema(SCHEMA)
     result = result_fields(plan, schema)
     made = arrow_schema(StructType(_travelling(plan, schema, result, mode=mode, late=True)))
     output = Output(tuple(made.names), tuple(made.types), True)
-    started = Processor(query, plan.schema, mode=mode, buckets=1, output=output)
+    started = Processor(query, plan.schema, mode=mode, buckets=1, output=output, trust=trust)
     started.init(handle)
     return started
 
 
 def packed(query: sash.Query, table: pa.Table) -> Iterator[Any]:
     rows = table.append_column(BUCKET, pa.array([0] * len(table), pa.int32()))
-    for batch in pack(query, table.column_names, 0, iter(rows.to_batches())):
+    for batch in pack(query, table.column_names, [0], iter(rows.to_batches())):
         yield batch.to_pandas()[[PAYLOAD]]
 
 
@@ -133,11 +139,11 @@ def test_timers_close_windows_and_no_row_is_before_the_watermark(mode: str) -> N
 def test_rows_are_packed_as_they_are_and_the_first_bucket_is_always_called() -> None:
     query = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("n")})
     table = pa.table({"t": [3, 1, 2], "n": [None, 5, 6], BUCKET: pa.array([2, 1, 2], pa.int32())})
-    (batch,) = pack(query, ["t", "n"], 0, iter(table.to_batches()))
+    (batch,) = pack(query, ["t", "n"], [0], iter(table.to_batches()))
     assert batch.column(0).to_pylist() == [0, 1, 2]
     rows = [rows_of(pa.ipc.open_stream(p).read_all()) for p in batch.column(1).to_pylist()]
     assert rows == [[], [{"t": 1, "n": 5}], [{"t": 3, "n": None}, {"t": 2, "n": 6}]]
-    assert list(pack(query, ["t", "n"], 0, iter([]))) == []
+    assert list(pack(query, ["t", "n"], [0], iter([]))) == []
 
 
 def test_windows_before_1970_close_with_the_first_watermark() -> None:
@@ -155,12 +161,12 @@ def test_windows_before_1970_close_with_the_first_watermark() -> None:
     assert len(handle.state) == 1, "but for the mark all is gone"
 
 
-def own(combine: Any) -> sash.Query:
-    mine = sash.operator(identity=0, lift=lambda x: x, combine=combine, name="own")
+def own(combine: Any, **more: Any) -> sash.Query:
+    given = {"identity": 0, "lift": lambda x: x, "combine": combine, "name": "own"} | more
     return sash.Query(
         time="t",
         window=sash.tumbling(10),
-        select={"n": sash.aggregate(mine, "n", returns=pa.int64())},
+        select={"spread": sash.aggregate(sash.operator(**given), "n", returns=pa.int64())},
     )
 
 
@@ -175,35 +181,81 @@ def skipping(ignore: bool) -> sash.Query:
     return sash.Query(time="t", window=sash.tumbling(10), select=select)
 
 
-def plus(more: int) -> Any:
+def plus(more: Any) -> Any:
     return lambda a, b: a + b + more
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "said"),
-    [
-        (own(lambda a, b: a ^ b), own(lambda a, b: a | b), "functions"),
-        (own(plus(1)), own(plus(2)), "functions"),
-        (among(1, 60, *range(80, 90)), among(1, 61, *range(80, 90)), "where"),
-        (skipping(True), skipping(False), "nulls counted by"),
-    ],
-)
+def reading(table: Any) -> Any:
+    return lambda a, b: a + b + table[0]
+
+
+def with_globals(**names: Any) -> Any:
+    """A combine with a global `limit` and a helper `add`."""
+    given = {"add": lambda a, b: a + b, "limit": 3} | names
+    exec("def combine(a, b): return min(add(a, b), limit)", given)
+    return given["combine"]
+
+
+def plain(a: Any, b: Any) -> Any:
+    return a + b
+
+
+CHANGED = [
+    (own(lambda a, b: a ^ b), own(lambda a, b: a | b), "spread: combine differs"),
+    (own(plus(1)), own(plus(2)), "spread: combine differs"),
+    (own(with_globals()), own(with_globals(limit=4)), "spread: combine differs"),
+    (own(with_globals()), own(with_globals(add=lambda a, b: b)), "spread: combine differs"),
+    (own(reading(np.zeros(2))), own(reading(np.ones(2))), "spread: combine differs"),
+    (own(plain), own(plain, identity=1), "spread: identity was 0 and is 1"),
+    (own(plain), own(plain, commutative=True), "spread: commutative was no and is yes"),
+    (among(1, 60, *range(80, 90)), among(1, 61, *range(80, 90)), "where was "),
+    (skipping(True), skipping(False), "n: nulls was skipped and is kept"),
+]
+
+
+def feed(query: sash.Query, handle: Handle, trust: tuple[str, ...] = ()) -> None:
+    timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: 0)
+    table = pa.table({"t": [5], "k": ["a"], "n": [1]}).cast(SCHEMA)
+    started = processor(query, "final", handle, trust)
+    list(started.handleInputRows((0,), packed(query, table), timers))
+
+
+@pytest.mark.parametrize(("first", "second", "said"), CHANGED)
 def test_state_of_a_query_that_looks_the_same_is_refused(
     first: sash.Query, second: sash.Query, said: str
 ) -> None:
     handle = Handle()
-    timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: 0)
-    table = pa.table({"t": [5], "k": ["a"], "n": [1]}).cast(SCHEMA)
     for _ in range(2):
-        list(processor(first, "final", handle).handleInputRows((0,), packed(first, table), timers))
-    with pytest.raises(ValueError, match=rf"another query, .*\({said}: "):
-        list(
-            processor(second, "final", handle).handleInputRows((0,), packed(second, table), timers)
-        )
+        feed(first, handle)
+    with pytest.raises(ValueError, match=rf"another query, .*\({said}"):
+        feed(second, handle)
     stream = first.stream()
-    stream.push(table)
-    with pytest.raises(ValueError, match=f"of a stream with {said}"):
-        type(stream).restore(stream.snapshot(), second)
+    stream.push(pa.table({"t": [5], "k": ["a"], "n": [1]}).cast(SCHEMA))
+    with pytest.raises(ValueError, match=rf"another query \({said}"):
+        type(stream).from_bytes(stream.to_bytes(), second)
+
+
+def test_trusted_state_becomes_the_new_querys() -> None:
+    first, second, _ = CHANGED[3]
+    handle = Handle()
+    feed(first, handle)
+    feed(second, handle, trust=("spread",))
+    feed(second, handle)
+    with pytest.raises(ValueError, match="spread: combine differs"):
+        feed(first, handle)
+    for other in (own(plain, commutative=True), own(lambda a, b: a / b)):
+        with pytest.raises(ValueError, match=r"\((spread: commutative|partials) was "):
+            feed(other, handle, trust=("spread",))
+
+
+def test_a_query_that_travels_is_the_same_query() -> None:
+    for query, _, _ in CHANGED:
+        assert fingerprint(pickle.loads(cloudpickle.dumps(query))) == fingerprint(query)
+
+
+def test_state_of_an_older_version_is_refused_by_its_version() -> None:
+    with pytest.raises(ValueError, match="state of version 1, and this sash reads 2"):
+        _check_same({"state version": "1", "functions": "Python 3.11: 12"}, {})
 
 
 def test_a_damaged_mark_is_refused() -> None:

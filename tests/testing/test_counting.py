@@ -11,7 +11,7 @@ from sash.testing import answer, counting, draw_value
 
 
 def test_each_function_is_counted() -> None:
-    counted = counting(operators.sum.over(int))
+    counted = counting(operators.sum.of(int))
     op = counted.operator
     lift, combine, inverse = op.python_lift(), op.python_combine(), op.python_inverse()
     total = combine(lift(3), lift(4))
@@ -52,7 +52,7 @@ def test_the_copy_is_the_same_operator(ready: Operator) -> None:
 @pytest.mark.parametrize("types", [(), ("int64",)])
 def test_together_counts_one_combine_for_all(types: tuple[str, ...]) -> None:
     counted = counting(together(operators.sum, operators.max, operators.count_min(8, 2)))
-    op = counted.operator.over(*types) if types else counted.operator
+    op = counted.operator.of(*types) if types else counted.operator
     partial = op.fold([3, None, 4])
     assert (counted.combines, counted.lifts) == (3, 3)
     assert op.lower is not None
@@ -62,15 +62,15 @@ def test_together_counts_one_combine_for_all(types: tuple[str, ...]) -> None:
 
 def test_a_copy_tied_to_types_goes_on_counting() -> None:
     counted = counting(operators.max)
-    tied = counted.operator.over(float)
+    tied = counted.operator.of(float)
     assert tied.types == ("float64",)
-    assert tied.shape == operators.max.over(float).shape
+    assert tied.shape == operators.max.of(float).shape
     tied.fold([1.0, 2.0])
     assert (counted.combines, counted.lifts) == (2, 2)
-    assert tied.over(float).combine is not None
-    counting(operators.bloom(64)).operator.over(int).fold([1])
+    assert tied.of(float).combine is not None
+    counting(operators.bloom(64)).operator.of(int).fold([1])
     untyped = counting(operators.collect)
-    untyped.operator.over(int).fold([1, 2])
+    untyped.operator.of(int).fold([1, 2])
     assert untyped.combines == 2
 
 

@@ -77,7 +77,7 @@ BY_HAND = [
     (o.min, [3, None, -9, 4], -9),
     (o.min, [NAN, 5.0], 5.0),
     (o.min, [NAN], NAN),
-    (o.min.over(bool), [True, False], False),
+    (o.min.of(bool), [True, False], False),
     (o.span, [3, 9, None, 4], 6),
     (o.span, [1.0, NAN], NAN),
     (o.span, [None], None),
@@ -86,12 +86,12 @@ BY_HAND = [
     (o.min_count, [0.0, -0.0, 1.0], 2),
     (o.max_count, [NAN, 1.0, NAN], 2),
     (o.max_count, [], 0),
-    (o.arg_max, [(1, "a"), (7, "b"), (7, "c"), (None, "d")], "b"),
-    (o.arg_max, [(1, "a"), (NAN, "b"), (NAN, "c")], "b"),
-    (o.arg_max, [(2, None), (1, "a")], None),
+    (o.arg_max, [("a", 1), ("b", 7), ("c", 7), ("d", None)], "b"),
+    (o.arg_max, [("a", 1), ("b", NAN), ("c", NAN)], "b"),
+    (o.arg_max, [(None, 2), ("a", 1)], None),
     (o.arg_max, [], None),
-    (o.arg_min, [(1, "a"), (0, "b"), (0, "c"), (NAN, "d")], "b"),
-    (o.arg_min, [(0.0, "a"), (-0.0, "b")], "a"),
+    (o.arg_min, [("a", 1), ("b", 0), ("c", 0), ("d", NAN)], "b"),
+    (o.arg_min, [("a", 0.0), ("b", -0.0)], "a"),
     # position
     (o.first, [None, 2, 3], None),
     (o.first.ignore_nulls(), [None, 2, 3], 2),
@@ -126,7 +126,7 @@ BY_HAND = [
     (o.concat, [""], ""),
     # together
     (together(o.sum, o.max), [3, None, 9], (12, 9)),
-    (together(o.sum, o.arg_max, columns=[0, (1, 0)]), [(3, 1), (4, 0)], (7, 3)),
+    (together(o.sum, o.arg_max, columns=[0, (0, 1)]), [(3, 1), (4, 0)], (7, 3)),
     (together(o.count, together(o.min, o.max)), [4, 2], (2, (2, 4))),
     (together(o.sum, o.max), [], (None, None)),
 ]  # fmt: skip
@@ -159,11 +159,11 @@ def test_operators_by_hand(op: Operator, values: list[object], expected: object)
     [
         (o.sum, [2**63 - 1, 1]),
         (o.sum, [-(2**63), -1]),
-        (o.sum.over(int), [2**63 - 1, 1]),
-        (o.sum_of_squares.over(int), [2**32]),
-        (o.span.over(int), [-(2**63), 1]),
-        (o.longest_run.over(int, int), [(-(2**63), 1), (2**62, 2)]),
-        (o.longest_run.over(int, str), [(-(2**63), "a"), (2**62, "b")]),
+        (o.sum.of(int), [2**63 - 1, 1]),
+        (o.sum_of_squares.of(int), [2**32]),
+        (o.span.of(int), [-(2**63), 1]),
+        (o.longest_run.of(int, int), [(-(2**63), 1), (2**62, 2)]),
+        (o.longest_run.of(int, str), [(-(2**63), "a"), (2**62, "b")]),
         (together(o.max, o.sum), [2**63 - 1, 1]),
     ],
 )
@@ -178,13 +178,13 @@ def test_answers_that_leave_int64(op: Operator, values: list[object]) -> None:
 
 
 def test_values_take_the_types_of_a_tied_operator() -> None:
-    assert answer(o.max.over(float), [1, 2]) == 2.0
-    assert type(answer(o.max.over(float), [1, 2])) is float
+    assert answer(o.max.of(float), [1, 2]) == 2.0
+    assert type(answer(o.max.of(float), [1, 2])) is float
     when = datetime(2020, 1, 1, tzinfo=UTC)
     micros = 1_577_836_800_000_000
-    assert answer(o.max.over("timestamp"), [when, micros - 1]) == micros
-    assert agrees(o.max.over("timestamp"), [micros], np.datetime64(micros, "us"))
-    assert agrees(o.first.over("timestamp"), [np.datetime64(-1, "ns")], np.datetime64(-1, "us"))
+    assert answer(o.max.of("timestamp"), [when, micros - 1]) == micros
+    assert agrees(o.max.of("timestamp"), [micros], np.datetime64(micros, "us"))
+    assert agrees(o.first.of("timestamp"), [np.datetime64(-1, "ns")], np.datetime64(-1, "us"))
     assert agrees(o.max, [when], when)
 
 

@@ -81,7 +81,7 @@ def test_values_suit_the_operator(kind: str, ready: Operator) -> None:
 
 def test_drawn_values_have_nulls_ties_and_nan() -> None:
     source = random.Random(0)
-    drawn = [draw_value(operators.max.over(float), source) for _ in range(200)]
+    drawn = [draw_value(operators.max.of(float), source) for _ in range(200)]
     assert None in drawn
     assert math.inf in drawn
     assert any(x is not None and x != x for x in drawn)
@@ -89,8 +89,8 @@ def test_drawn_values_have_nulls_ties_and_nan() -> None:
     pairs = [draw_value(operators.m4, source) for _ in range(50)]
     assert all(len(row) == 2 for row in pairs)
     assert column_kinds(operators.concat) == ("text",)
-    assert column_kinds(operators.arg_max.over(int, bool)) == ("int64", "bool")
-    assert column_kinds(operators.arg_max.over(int, str)) == ("int64", "number")
+    assert column_kinds(operators.arg_max.of(bool, int)) == ("bool", "int64")
+    assert column_kinds(operators.arg_max.of(str, int)) == ("number", "int64")
 
 
 def test_a_drawing_function_is_taken() -> None:

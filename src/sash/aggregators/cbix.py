@@ -216,7 +216,7 @@ class Cbix(Copyable):
     one span (on average).
 
     >>> from sash.operators import sum
-    >>> window = Cbix(sum.over(int), partitions=9, checkpoints=3, size=2, offset=5)
+    >>> window = Cbix(sum.of(int), partitions=9, checkpoints=3, size=2, offset=5)
     >>> for time in range(5, 23):
     ...     window.insert(time, time)
     >>> window.query(), window.oldest(), window.youngest()
@@ -407,7 +407,7 @@ class Cbix(Copyable):
             raise self._expired(int(when[row]), int(newest[row]) - self._n + 1, row)
         if not len(self) and not self._given.types and "object" not in table.types:
             begun = self._core.get(BEGUN), self._core.get(NEWEST)
-            self._core = self._make(self._given.over(*table.types))
+            self._core = self._make(self._given.of(*table.types))
             if begun[0]:  # the window stays where it was
                 self._core.run.advance(self._core.m, begun[1])
         return made, table

@@ -182,7 +182,7 @@ class FlatFat(Copyable):
         if not table.rows:
             raise ValueError("a FlatFat has at least one location: give at least one value")
         if not operator.types and "object" not in table.types:
-            operator = operator.over(*table.types)
+            operator = operator.of(*table.types)
         self._count = table.rows
         capacity = 1 << (table.rows - 1).bit_length()
         self._core = core = make_core(self._kernel, operator, capacity)

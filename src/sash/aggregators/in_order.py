@@ -98,7 +98,7 @@ def kernel(name: str, *functions: Any, entries: tuple[str, ...] = (), **shape: A
 class InOrder(Copyable):
     """A first-in, first-out window.
 
-    An operator tied to types (`operator.over(float)`) runs compiled.  One that is not takes
+    An operator tied to types (`operator.of(float)`) runs compiled.  One that is not takes
     any Python value, in plain Python, unless the first thing an empty window is given is an
     array to `slide` over, which then says the types.
     """
@@ -172,7 +172,7 @@ class InOrder(Copyable):
         size = check_size(size)
         table = read(values, len(self._given.skips))
         if not len(self) and not self._given.types and "object" not in table.types:
-            self._core = make_core(self._kernel, self._given.over(*table.types), SMALLEST)
+            self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
         core = self._core
         self._reserve(max(len(self), min(size, len(self) + table.rows)))
         kept, columns = core.take(table)

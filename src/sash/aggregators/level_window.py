@@ -218,7 +218,7 @@ class LevelWindow(InOrder):
         most = check_size(size) if size is not None else 1 << 62
         table = read(values, len(self._given.skips))
         if not len(self) and not self._given.types and "object" not in table.types:
-            self._core = make_core(self._kernel, self._given.over(*table.types), SMALLEST)
+            self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
         core = self._core
         kept, columns = core.take(table)
         out, outputs = core.outputs(table.rows)

@@ -412,7 +412,7 @@ class Reactive(Copyable):
         made, table = as_times(times), read(values, len(self._given.skips))
         check_rows(type(self), made, table, self.youngest())
         if not len(self) and not self._given.types and "object" not in table.types:
-            self._core = make_core(self._kernel, self._given.over(*table.types), SMALLEST)
+            self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
         return made, table
 
     def _time(self, position: int) -> int:

@@ -36,8 +36,7 @@ def describe(window: Any, core: BufferCore | ObjectCore) -> tuple[str, str, str,
     op, layout = core.operator, core.program.layout
     if layout is None:
         return type(window).__name__, op.name, "", "objects"
-    kinds = [f"{x.kinds}*{x.vector}" if x.vector else x.kinds for x in layout.leaves]
-    return type(window).__name__, op.name, ",".join(op.types), " ".join(kinds)
+    return type(window).__name__, op.name, ",".join(op.types), layout.kinds
 
 
 def open_bytes(data: bytes) -> tuple[list[str], bytes]:
@@ -58,7 +57,7 @@ def as_told(said: Sequence[str], operator: Operator) -> Operator:
     """The operator, tied to types if it was when the bytes were made."""
     types = said[2].split(",") if said[2] else []
     if types and not operator.types and len(types) == len(operator.skips):
-        return operator.over(*types)
+        return operator.of(*types)
     return operator
 
 

@@ -56,7 +56,7 @@ class SubtractOnEvict(InOrder):
     """In-order aggregation for invertible operators, one step for each operation.
 
     >>> from sash.operators import count, max, sum
-    >>> SubtractOnEvict(sum.over(int)).slide([5, 1, 2], 2)
+    >>> SubtractOnEvict(sum.of(int)).slide([5, 1, 2], 2)
     [5, 6, 3]
     >>> SubtractOnEvict(max)
     Traceback (most recent call last):
@@ -72,7 +72,7 @@ use TwoStacksLite or DabaLite
         if operator.inverse is None:
             hint = ""
             if operator.typed is not None and operator.shape == "tuple":
-                hint = f" (it may have one for integers: try {operator.name}.over(int))"
+                hint = f" (it may have one for integers: try {operator.name}.of(int))"
             raise TypeError(
                 f"SubtractOnEvict needs an operator with an inverse, and {operator!r} has none"
                 f"{hint}; use TwoStacksLite or DabaLite"

@@ -214,7 +214,7 @@ class Timed(Copyable):
         made, table = as_times(times), read(values, len(given.skips))
         check_rows(type(self), made, table, self.youngest())
         if not len(self) and not given.types and "object" not in table.types:
-            fifo._core = make_core(fifo._kernel, given.over(*table.types), SMALLEST)
+            fifo._core = make_core(fifo._kernel, given.of(*table.types), SMALLEST)
         return made, table
 
     def _run(self, times: Array, table: Table, limits: Array, most: int, *, answers: int) -> Any:

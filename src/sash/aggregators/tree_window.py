@@ -311,7 +311,7 @@ class TreeWindow(Copyable):
     def _tie(self, table: Any) -> None:
         """Let the first array that an empty window is given say the types."""
         if not self._given.types and "object" not in table.types and self.oldest() is None:
-            self._core = self._make(self._given.over(*table.types))
+            self._core = self._make(self._given.of(*table.types))
 
     def _short(self) -> bool:
         return self._core.get(CAPACITY) - self._core.get(TOP) < self._reserve

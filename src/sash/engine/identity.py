@@ -1,7 +1,9 @@
-"""What a query is, as text: state of another query is refused, with the difference named.
+"""A query's fingerprint: the text by which state of another query is refused.
 
-Of an operator of one's own its functions are told by their bytecode, which changes with Python's
-version: then they are not compared.
+The fingerprint has a line for each fact of the query, and lines `aggregate: fact` for each of its
+aggregates, so that a difference names what has changed.  Ready operators are known by name and
+parameters.  An operator of one's own is read whole (`kernels.fingerprint`): its functions with all
+that they use, its identity, and what it declares.  (`equal` only serves tests, and is left out.)
 """
 
 from __future__ import annotations
@@ -9,44 +11,158 @@ from __future__ import annotations
 import hashlib
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from types import FunctionType
 from typing import Any
 
-from ..kernels.freeze import feed
+from ..kernels.fingerprint import digest, text_of
+from ..operators.contract import Operator
 from ..query.query import Query
 
-__all__ = ["differences", "told"]
+__all__ = ["check_trust", "differences", "fingerprint"]
 
-_FUNCTIONS = "functions"
+_PYTHON = "Python"
+_FUNCTIONS = ("lift", "combine", "lower", "inverse", "encode", "decode", "rule")
 
 
-def told(query: Query) -> dict[str, str]:
-    """What a query is."""
-    return {
+def fingerprint(query: Query) -> dict[str, str]:
+    """The facts by which a query is known; the same in every process of the same program.
+
+    >>> import sash
+    >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.max("x")})
+    >>> fingerprint(q)["n: operator"]
+    'max'
+    """
+    facts = {
         "time": query.time,
         "keys": ", ".join(query.by),
         "window": repr(query.window),
-        "select": ", ".join(f"{name} = {chosen!r}" for name, chosen in query.select.items()),
-        "nulls counted by": ", ".join(
-            name for name, chosen in query.select.items() if not all(chosen.operator.skips)
-        ),
+        "select": ", ".join(query.select),
         "where": _condition(query.where),
         "tie": str(query.tie),
         "emit": query.emit,
-        _FUNCTIONS: _functions(query),
+        _PYTHON: f"{sys.version_info[0]}.{sys.version_info[1]}",
     }
+    for name, chosen in query.select.items():
+        facts[f"{name}: columns"] = ", ".join(chosen.columns)
+        facts[f"{name}: returns"] = str(chosen.returns)
+        facts |= {f"{name}: {fact}": said for fact, said in _facts(chosen.operator)}
+    return facts
 
 
-def differences(old: dict[str, str], new: dict[str, str]) -> list[tuple[str, str, str]]:
-    """What differs: its name, as it was, and as it is."""
+def differences(old: dict[str, str], new: dict[str, str], trust: Iterable[str] = ()) -> list[str]:
+    """What makes two fingerprints differ, a sentence each.
+
+    Of the aggregates in `trust`, functions and identity may differ: their partials are said to
+    mean the same as before.  Functions are compared only under one version of Python.
+
+    >>> differences({"time": "t", "n: lift": "#1"}, {"time": "u", "n: lift": "#2"})
+    ['time was t and is u', 'n: lift differs']
+    """
+    before, now = _aggregates(old), _aggregates(new)
+    trusted = _trusted(trust, now)
+    same_python = old.get(_PYTHON) == new.get(_PYTHON)
     found = []
-    for name in {**old, **new}:
-        was, is_ = old.get(name, "nothing"), new.get(name, "nothing")
-        if name == _FUNCTIONS and was.split(":")[0] != is_.split(":")[0]:
-            continue  # of another Python
-        if was != is_:
-            found.append((name, was, is_))
+    for key in {**old, **new}:
+        if old.get(key) == new.get(key) or key == _PYTHON:
+            continue
+        name, fact = _split(key)
+        if name:
+            if name not in before or name not in now:
+                continue  # that is a difference of select
+            operator = f"{name}: operator"
+            if old.get(operator) != new.get(operator) and key != operator:
+                continue  # of another operator all the rest differs as well
+            if fact in _FUNCTIONS and not same_python:
+                continue
+            if fact in ("identity", *_FUNCTIONS) and name in trusted:
+                continue
+        found.append(_difference(key, old.get(key, ""), new.get(key, "")))
     return found
+
+
+def _difference(key: str, was: str, is_: str) -> str:
+    if was.startswith("#") or is_.startswith("#"):
+        return f"{key} differs"
+    return f"{key} was {was or 'none'} and is {is_ or 'none'}"
+
+
+def _split(key: str) -> tuple[str, str]:
+    """The aggregate that a line is about, and the fact; an aggregate's name may be any text."""
+    name, _, fact = key.rpartition(": ")
+    return name, fact.partition(" ")[0]
+
+
+def _aggregates(facts: dict[str, str]) -> list[str]:
+    return list(dict.fromkeys(name for name, _ in map(_split, facts) if name))
+
+
+def check_trust(query: Query, trust: Iterable[str]) -> None:
+    """Refuse names in `trust` that are no aggregates of the query."""
+    _trusted(trust, list(query.select))
+
+
+def _trusted(trust: Iterable[str], aggregates: list[str]) -> list[str]:
+    if isinstance(trust, str):
+        raise TypeError(f"trust has the names of aggregates, such as [{trust!r}], not {trust!r}")
+    names = list(trust)
+    for name in names:
+        if name not in aggregates:
+            raise ValueError(
+                f"trust names {name!r}, which the query does not select; its aggregates are: "
+                f"{', '.join(aggregates)}"
+            )
+    return names
+
+
+def _facts(operator: Operator) -> Iterator[tuple[str, str]]:
+    """The facts of an operator."""
+    yield "nulls", ", ".join("skipped" if skip else "kept" for skip in operator.skips)
+    yield "types", ", ".join(operator.types)
+    yield "fields", ", ".join(operator.fields)
+    if operator.parts:
+        yield "operator", f"{len(operator.parts)} together"
+        for number, part in enumerate(operator.parts, 1):
+            yield f"columns of part {number}", str(part.columns)
+            for fact, said in _facts(part.operator):
+                yield f"{fact} of part {number}", said
+        if operator.rule is not None:
+            yield "rule", f"#{digest(operator.rule)}"
+    elif _is_own(operator):
+        yield "operator", "one's own"
+        yield "partial", _partial(operator)
+        yield "commutative", "yes" if operator.commutative else "no"
+        yield "identity", _identity(operator)
+        for role in _FUNCTIONS:
+            function = getattr(operator, role)
+            yield role, "none" if function is None else f"#{digest(function)}"
+    else:
+        yield "operator", operator.name
+
+
+def _is_own(operator: Operator) -> bool:
+    """Whether an operator is one of the user's, or a ready one with a function of the user's."""
+    functions = (getattr(operator, role) for role in _FUNCTIONS)
+    return not operator.ready or any(
+        isinstance(f, FunctionType) and f.__module__.partition(".")[0] != "sash" for f in functions
+    )
+
+
+def _partial(operator: Operator) -> str:
+    """The shape of a partial; what types its fields have, the memory's layout says."""
+    identity, shape = operator.identity, operator.shape
+    if shape == "tuple":
+        return f"tuple of {len(identity)}"
+    return f"vector of {len(identity)} {identity.dtype}" if shape == "vector" else shape
+
+
+def _identity(operator: Operator) -> str:
+    text, whole = text_of(operator.identity)
+    if not whole and operator.encode is not None:
+        return f"#{digest(operator.encode(operator.identity))}"
+    if "\n" in text or len(text) > 60:
+        return f"#{digest(operator.identity)}"
+    return text
 
 
 def _condition(where: Any) -> str:
@@ -54,34 +170,3 @@ def _condition(where: Any) -> str:
     if "..." in text:  # of a long list Arrow shows the ends only
         text += " " + hashlib.sha256(pickle.dumps(where)).hexdigest()[:16]
     return text
-
-
-def _functions(query: Query) -> str:
-    digest = hashlib.sha256()
-    for name, chosen in query.select.items():
-        operator = chosen.operator
-        for function in (operator.lift, operator.combine, operator.lower):
-            if function is not None and not _ours(function):
-                digest.update(name.encode())
-                _feed(digest, function)
-    return f"Python {sys.version_info[0]}.{sys.version_info[1]}: {digest.hexdigest()[:16]}"
-
-
-def _ours(function: Callable[..., Any]) -> bool:
-    return str(getattr(function, "__module__", "")).partition(".")[0] == "sash"
-
-
-def _feed(digest: Any, function: Any, within: tuple[Any, ...] = ()) -> None:
-    """A function's code, and the plain values and functions that it has from around it."""
-    function = getattr(function, "py_func", function)
-    code = getattr(function, "__code__", None)
-    if code is None or function in within:
-        digest.update(repr(getattr(function, "__qualname__", type(function))).encode())
-        return
-    feed(digest, code)
-    for cell in function.__closure__ or ():
-        value = cell.cell_contents
-        if callable(value) and not _ours(value):
-            _feed(digest, value, (*within, function))
-        elif isinstance(value, int | float | str | bytes | tuple | None):
-            digest.update(repr(value).encode())

@@ -1,23 +1,84 @@
-"""A stream's second output: rows that missed windows or could not be used."""
+"""Late rows: those that missed some or all of their windows, or that cannot be used, and why."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..windows import Sliding
+from ..tables.arrow import as_time
+from ..windows import Aligned
 
-__all__ = ["LateRows", "check_names"]
+__all__ = ["ALL_CLOSED", "SOME_CLOSED", "Late", "LateOutput", "check_names", "late_rows"]
 
-ALL = "all its windows were closed before it came"
-SOME = "some of its windows were closed before it came"
+ALL_CLOSED = "all its windows were closed before it came"
+SOME_CLOSED = "some of its windows were closed before it came"
+
+#: The columns that a late row has besides those it came with.
+ADDED = ("reason", "missed", "missed_start", "missed_end")
 
 
-#: Columns that a late row has besides those it came with.
-ADDED = ("reason", "missed", "missed_first", "missed_last")
+@dataclass
+class Late:
+    """The late rows of a batch, in its order: their places, the reasons, which of them are in no
+    window at all (`lost`), and the numbers of the first and last window missed, of which there
+    are none in between that a row did not miss.  The last is before the first for a row that
+    cannot be used."""
+
+    rows: Array
+    reasons: list[str]
+    lost: Array
+    first: Array
+    last: Array
+
+    @classmethod
+    def none(cls) -> Late:
+        """No late rows."""
+        empty = np.zeros(0, dtype=np.int64)
+        return cls(empty, [], empty.astype(bool), empty, empty)
+
+    @property
+    def missed(self) -> Array:
+        """How many windows each row missed."""
+        return self.last - self.first + 1
+
+    def spans(self, window: Aligned, time: pa.DataType) -> tuple[pa.Array, pa.Array]:
+        """From the start of the first window missed to the end of the last, for each row; null for
+        a row that cannot be used."""
+        none = pa.array(self.missed == 0)
+        edges = (window.start(self.first), window.end(np.maximum(self.last, self.first)))
+        start, end = (as_time(edge, time) for edge in edges)
+        return (
+            pa.compute.if_else(none, pa.scalar(None, start.type), start),
+            pa.compute.if_else(none, pa.scalar(None, end.type), end),
+        )
+
+
+def late_rows(
+    window: Aligned, watermark: int | None, times: Array, refused: dict[int, str]
+) -> tuple[Array, Late]:
+    """Judge rows by the watermark: which of them are in an open window, and which are late."""
+    usable = np.ones(len(times), dtype=bool)
+    usable[list(refused)] = False
+    reasons = dict(refused)
+    first, last = np.zeros(len(times), np.int64), np.full(len(times), -1, np.int64)
+    if watermark is not None:
+        opened = window.first(watermark)
+        old = np.flatnonzero(usable & (times < watermark))  # from it on, no window is closed
+        begin, end = window.first(times[old]), window.last(times[old])
+        late = begin < opened
+        old, begin, end = old[late], begin[late], end[late]
+        first[old], last[old] = begin, np.minimum(end, opened - 1)
+        gone = end < opened
+        usable[old] = ~gone
+        reasons |= dict.fromkeys(old[gone].tolist(), ALL_CLOSED)
+        reasons |= dict.fromkeys(old[~gone].tolist(), SOME_CLOSED)
+    rows = np.array(sorted(reasons), dtype=np.int64)
+    why = [reasons[row] for row in rows.tolist()]
+    return usable, Late(rows, why, ~usable[rows], first[rows], last[rows])
 
 
 def check_names(names: list[str]) -> None:
@@ -30,95 +91,49 @@ def check_names(names: list[str]) -> None:
             )
 
 
-class LateRows:
-    """Late rows, kept until they are taken off.
-
-    To the columns a row came with are added the reason, how many windows it missed, and the starts
-    of the first and the last of them (there are none that it did not miss in between).
-    """
+class LateOutput:
+    """A stream's second output: late rows, kept until they are taken."""
 
     def __init__(self) -> None:
         self._parts: list[pa.Table] = []
-        self.count = 0  # of all rows that ever came here
 
-    def note(
-        self,
-        table: pa.Table,
-        times: Array,
-        reasons: dict[int, str],
-        window: Sliding,
-        watermark: int | None,
-    ) -> None:
-        """Of a batch, the rows that cannot be used, and why; and of the others those of which some
-        or all windows are closed."""
-        if reasons:
-            rows = np.array(list(reasons), dtype=np.int64)
-            none = np.zeros(len(rows), dtype=np.int64)
-            self._add(table, rows, list(reasons.values()), none, none - 1, 1)
-        if watermark is not None:
-            old = np.flatnonzero(times < watermark)  # from it on, no window is closed
-            self._miss(table, np.setdiff1d(old, list(reasons)), times, window, watermark)
-
-    def _miss(
-        self, table: pa.Table, rows: Array, times: Array, window: Sliding, watermark: int
-    ) -> None:
-        first, last = window.first_of(times[rows]), window.last_of(times[rows])
-        missed = first + window.size <= watermark
-        rows, first, last = rows[missed], first[missed], last[missed]
-        if not len(rows):
+    def add(self, batch: pa.Table, late: Late, window: Aligned, time: pa.DataType) -> None:
+        """Keep the late rows of a batch, with the reason and what they missed."""
+        if not len(late.rows):
             return
-        gone = last + window.size <= watermark
-        last = np.minimum(last, window.first_of(watermark) - window.every)
-        why = [ALL if g else SOME for g in gone.tolist()]
-        self._add(table, rows, why, first, last, window.every)
-
-    def _add(
-        self,
-        table: pa.Table,
-        rows: Array,
-        reasons: list[str],
-        first: Array,
-        last: Array,
-        every: int,
-    ) -> None:
-        missed = (last - first) // every + 1
-        none = missed == 0
-        made = table.take(pa.array(rows))
-        for name, column in _more(
-            pa.array(reasons, pa.string()),
-            pa.array(missed),
-            pa.array(first, mask=none),
-            pa.array(last, mask=none),
-        ).items():
+        made = batch.take(pa.array(late.rows))
+        start, end = late.spans(window, time)
+        added = (pa.array(late.reasons, pa.string()), pa.array(late.missed), start, end)
+        for name, column in zip(ADDED, added, strict=True):
             made = made.append_column(name, column)
         self._parts.append(made)
-        self.count += len(rows)
 
-    def table(self) -> pa.Table:
+    def table(self, time: pa.DataType | None) -> pa.Table:
         """All rows that are here."""
         if len(self._parts) > 1:
             try:
                 made = pa.concat_tables(self._parts, promote_options="permissive")
             except (pa.ArrowTypeError, pa.ArrowInvalid):  # columns of one name, and two types
-                made = pa.concat_tables(_alike(self._parts), promote_options="permissive")
+                made = pa.concat_tables(_as_text(self._parts), promote_options="permissive")
             self._parts = [made]
         if self._parts:
             return self._parts[0]
-        none = pa.array([], pa.int64())
-        return pa.table(_more(pa.array([], pa.string()), none, none, none))
+        edge = as_time(np.zeros(0, np.int64), time or pa.int64())
+        none = (pa.array([], pa.string()), pa.array([], pa.int64()), edge, edge)
+        return pa.table(dict(zip(ADDED, none, strict=True)))
 
-    def take(self) -> pa.Table:
-        """All rows that are here, which are then taken off."""
-        taken = self.table()
+    def take(self, time: pa.DataType | None) -> pa.Table:
+        """All rows that are here, which are then gone."""
+        taken = self.table(time)
         self._parts = []
         return taken
 
-    def restore(self, rows: pa.Table, count: int) -> None:
-        """Have these rows again."""
-        self._parts, self.count = [rows] if rows.num_rows else [], count
+    def load(self, rows: pa.Table) -> None:
+        """Keep these rows instead of those that are here."""
+        self._parts = [rows] if rows.num_rows else []
 
 
-def _alike(parts: list[pa.Table]) -> list[pa.Table]:
+def _as_text(parts: list[pa.Table]) -> list[pa.Table]:
     """Tables with columns as text where they have different types."""
     types: dict[str, set[Any]] = {}
     for field in (f for part in parts for f in part.schema):
@@ -131,9 +146,3 @@ def _alike(parts: list[pa.Table]) -> list[pa.Table]:
                 part = part.set_column(i, name, pa.array(items, pa.string()))
         made.append(part)
     return made
-
-
-def _more(
-    reason: pa.Array, missed: pa.Array, first: pa.Array, last: pa.Array
-) -> dict[str, pa.Array]:
-    return dict(zip(ADDED, (reason, missed, first, last), strict=True))

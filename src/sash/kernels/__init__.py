@@ -4,6 +4,7 @@ slots      the words kernels are written in
 program    a kernel specialised to an operator: compiled, checked, or on objects
 layout     how an operator's partials lie in memory, and what its answers look like
 text       the source generated for a kernel and an operator
+fingerprint  what functions and values are, the same in every process
 freeze     Python functions as text
 cache      where generated sources and compiled code are kept
 native     loads and stores for compiled kernels

@@ -44,7 +44,7 @@ class Column:
             return _column_from_list(self.data, wanted)
         raise TypeError(
             f"this window holds {wanted} values, and a column of {self.type} was given; convert "
-            f"it, or make the window with operator.over({self.type!r})"
+            f"it, or make the window with operator.of({self.type!r})"
         )
 
     def take(self, order: Array) -> Column:
@@ -219,7 +219,7 @@ def checked_value(value: Any, wanted: str) -> Any:
     if not isinstance(value, (*fits[wanted], np.bool_, bool)):
         raise TypeError(
             f"this window holds {wanted} values, and {value!r} ({type(value).__name__}) was "
-            "given; convert it, or make the window with operator.over(…) for another type"
+            "given; convert it, or make the window with operator.of(…) for another type"
         )
     number: Any = value
     if wanted == "float64":

@@ -506,7 +506,7 @@ def encoder(operator: Operator) -> Any:
     raise TypeError(
         f"{operator!r} has partials that are Python objects, and they cannot leave the process "
         "without encode and decode; give both to sash.operator(…), or tie a ready operator to "
-        "its types with .over(…)"
+        "its types with .of(…)"
     )
 
 

@@ -9,7 +9,6 @@ tuples by value, other functions in the same way.
 from __future__ import annotations
 
 import builtins
-import dis
 import hashlib
 import marshal
 import sys
@@ -19,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CannotFreeze", "Frozen", "feed", "thaw"]
+from .fingerprint import code_text, global_names
+
+__all__ = ["CannotFreeze", "Frozen", "thaw"]
 
 
 #: Modules whose content does not change: of others, compiled code would hold on to what a name in
@@ -60,7 +61,7 @@ class Frozen:
         self._open.append(function)
         code = function.__code__
         used: dict[str, str] = {}
-        for key in sorted(_global_names(code)):
+        for key in sorted(global_names(code)):
             if key in function.__globals__:
                 used[key] = self._value(function.__globals__[key], key)
             elif not hasattr(builtins, key):
@@ -72,8 +73,8 @@ class Frozen:
             except ValueError as error:
                 raise CannotFreeze(f"{role} uses {key}, which has no value yet") from error
         defaults = self._value(function.__defaults__, "defaults")
-        feed(self._digest, code)
-        self._digest.update(repr((name, sorted(used.items()), cells, defaults)).encode())
+        content = (name, code_text(code), sorted(used.items()), cells, defaults)
+        self._digest.update(repr(content).encode())
         globals_ = "{" + ", ".join(f"{k!r}: {v}" for k, v in sorted(used.items())) + "}"
         self.lines.append(
             f"{name} = inner(thaw({marshal.dumps(code)!r}, {globals_}, "
@@ -127,28 +128,3 @@ def _cell(value: Any) -> Any:
 
 def _identifier(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name)
-
-
-def _global_names(code: CodeType) -> set[str]:
-    """The names a code object, or one inside it, looks up as globals."""
-    names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            names |= _global_names(const)
-    return names
-
-
-def feed(digest: Any, code: CodeType) -> None:
-    """What a code object does, without where it was written."""
-    digest.update(code.co_code)
-    digest.update(
-        repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)).encode()
-    )
-    digest.update(repr((code.co_argcount, code.co_kwonlyargcount, code.co_flags)).encode())
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            feed(digest, const)
-        elif isinstance(const, frozenset):
-            digest.update(repr(sorted(const, key=repr)).encode())
-        else:
-            digest.update(repr((type(const).__name__, const)).encode())

@@ -23,7 +23,8 @@ import numpy as np
 from ..operators.contract import Operator
 from . import cache as kept
 from . import objects
-from .freeze import CannotFreeze, Frozen, feed, thaw
+from .fingerprint import code_text
+from .freeze import CannotFreeze, Frozen, thaw
 from .layout import (
     RULE,
     Answer,
@@ -255,8 +256,7 @@ def _kernel_digest(kernel: Kernel) -> str:
     told = (kernel.entries, kernel.inline, kernel.constants, constants(kernel.functions))
     digest = hashlib.sha256(repr(told).encode())
     for function in kernel.functions:
-        digest.update(function.__name__.encode())
-        feed(digest, function.__code__)
+        digest.update(f"{function.__name__} {code_text(function.__code__)}\n".encode())
     return digest.hexdigest()
 
 

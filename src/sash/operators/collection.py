@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .codec import decode_value, encode_value
-from .contract import Operator, objects_only
+from .contract import Operator, objects_only, ready
 
 __all__ = ["collect", "collect_distinct", "concat", "count_distinct"]
 
@@ -30,15 +30,17 @@ def _drop_prefix(total: Any, old: Any) -> Any:
 
 
 #: All values in order, as a list, without nulls.
-collect = Operator(
-    "collect",
-    (),
-    _one,
-    _append,
-    list,
-    _drop_prefix,
-    encode=encode_value,
-    decode=decode_value,
+collect = ready(
+    Operator(
+        "collect",
+        (),
+        _one,
+        _append,
+        list,
+        _drop_prefix,
+        encode=encode_value,
+        decode=decode_value,
+    )
 )
 
 
@@ -81,15 +83,17 @@ def _decode_values(data: bytes) -> Any:
 
 
 #: The distinct values in order of first occurrence, as a list, without nulls.
-collect_distinct = Operator(
-    "collect_distinct",
-    {},
-    _keyed,
-    _unite,
-    _values,
-    encode=_encode_values,
-    decode=_decode_values,
-    equal=lambda a, b: list(a) == list(b),
+collect_distinct = ready(
+    Operator(
+        "collect_distinct",
+        {},
+        _keyed,
+        _unite,
+        _values,
+        encode=_encode_values,
+        decode=_decode_values,
+        equal=lambda a, b: list(a) == list(b),
+    )
 )
 
 
@@ -103,15 +107,17 @@ def _union(a: Any, b: Any) -> Any:
 
 #: How many distinct values there are, exactly; nulls do not count.  `hll` gives an estimate in
 #: fixed space.
-count_distinct = Operator(
-    "count_distinct",
-    frozenset(),
-    _key_set,
-    _union,
-    len,
-    commutative=True,
-    encode=encode_value,
-    decode=decode_value,
+count_distinct = ready(
+    Operator(
+        "count_distinct",
+        frozenset(),
+        _key_set,
+        _union,
+        len,
+        commutative=True,
+        encode=encode_value,
+        decode=decode_value,
+    )
 )
 
 
@@ -151,14 +157,16 @@ def _joined(a: Any) -> Any:
 
 
 #: All strings, bytes, lists or tuples joined in order; null if there are none.
-concat = Operator(
-    "concat",
-    _NOTHING,
-    _joinable,
-    _join,
-    _joined,
-    _unjoin,
-    encode=encode_value,
-    decode=decode_value,
-    typed=objects_only("concat", "strings, bytes, lists or tuples"),
+concat = ready(
+    Operator(
+        "concat",
+        _NOTHING,
+        _joinable,
+        _join,
+        _joined,
+        _unjoin,
+        encode=encode_value,
+        decode=decode_value,
+        typed=objects_only("concat", "strings, bytes, lists or tuples"),
+    )
 )

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Operator", "Part", "operator", "same", "type_name"]
+__all__ = ["Operator", "Part", "operator", "ready", "same", "type_name"]
 
 #: The types a column of values can have for compiled code, and `object` for all others.
 TYPES = ("int64", "float64", "bool", "timestamp", "object")
@@ -54,7 +54,10 @@ class Operator:
 
     Made by `sash.operator(...)`, or ready in `sash.operators`.  `skips` has one entry for
     each input column: whether a null there skips the row (else the null reaches `lift` as
-    None).  `types` are the columns' types once the operator is tied to them by `over`.
+    None).  `types` are the columns' types once the operator is tied to them by `of`.
+    `ready` is the name that a ready operator has in `sash.operators`, whatever its parameters and
+    types are.  It is empty for an operator of your own, whatever its name is, and a copy with other
+    functions (`dataclasses.replace`) is one of your own.
     `serves` has, for the lift of each other operator whose answers can be told from these partials
     as well, the lower that does so.
 
@@ -83,6 +86,7 @@ class Operator:
     parts: tuple[Part, ...] = ()
     serves: tuple[tuple[Callable[..., Any], Callable[[Any], Any]], ...] = ()
     rule: Callable[[Any, Any], bool] | None = None
+    ready: str = dataclasses.field(default="", init=False)
 
     @property
     def shown(self) -> Operator:
@@ -128,14 +132,14 @@ class Operator:
         """
         return self.inverse is not None
 
-    def over(self, *types: Any) -> Operator:
+    def of(self, *types: Any) -> Operator:
         """The same operator tied to the types of its input columns.
 
         A type is given as a Python type, a numpy dtype or a name.  Tied to numbers, times
         or bools, an operator can run compiled; an untied one accepts any Python value.
 
         >>> from sash.operators import max
-        >>> max.over(float)
+        >>> max.of(float)
         <operator max(float64)>
         """
         names = tuple(type_name(t) for t in types)
@@ -147,7 +151,7 @@ class Operator:
         if self.types:
             if names != self.types:
                 raise TypeError(
-                    f"{self!r} is tied to its types already and cannot be used over "
+                    f"{self!r} is tied to its types already and cannot be tied to "
                     f"({', '.join(names)}); start again from the operator without types"
                 )
             return self
@@ -159,18 +163,19 @@ class Operator:
     def _tie(self, names: tuple[str, ...]) -> Operator:
         if self.parts:
             parts = tuple(
-                dataclasses.replace(p, operator=p.operator.over(*(names[c] for c in p.columns)))
+                dataclasses.replace(p, operator=p.operator.of(*(names[c] for c in p.columns)))
                 for p in self.parts
             )
             return _join(parts, len(self.skips), name=self.name, types=names, rule=self.rule)
         made = self.typed(names) if self.typed else None
-        return dataclasses.replace(
+        tied = dataclasses.replace(
             made or self,
             name=self.name,
             skips=self.skips,
             types=names,
             compile=self.compile and "object" not in names,
         )
+        return ready(tied, self.ready)
 
     def ignore_nulls(self) -> Operator:
         """The same operator with rows skipped where any of its columns is null.
@@ -187,7 +192,7 @@ class Operator:
                 dataclasses.replace(p, operator=p.operator.ignore_nulls()) for p in self.parts
             )
             return _join(parts, len(self.skips), name=self.name, types=self.types, rule=self.rule)
-        return dataclasses.replace(self, skips=(True,) * len(self.skips))
+        return ready(dataclasses.replace(self, skips=(True,) * len(self.skips)), self.ready)
 
     def fold(self, values: Sequence[Any]) -> Any:
         """The partial of a sequence of values, by lifting and combining one after another.
@@ -325,6 +330,12 @@ def operator(
     if columns < 1:
         raise TypeError("lift must take the value of at least one column")
     return dataclasses.replace(made, skips=(True,) * columns)
+
+
+def ready(made: Operator, name: str | None = None) -> Operator:
+    """The operator marked as a ready one, under its own name without the parameters."""
+    object.__setattr__(made, "ready", made.name.partition("(")[0] if name is None else name)
+    return made
 
 
 def type_name(given: Any) -> str:

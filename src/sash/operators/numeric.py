@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .contract import Operator
+from .contract import Operator, ready
 
 __all__ = [
     "count",
@@ -74,7 +74,7 @@ def _subtract(a: Any, b: Any) -> Any:
 
 
 #: How many rows there are, nulls included; `count.ignore_nulls()` leaves them out.
-count = Operator("count", 0, _one, _add, inverse=_subtract, commutative=True, skips=(False,))
+count = ready(Operator("count", 0, _one, _add, inverse=_subtract, commutative=True, skips=(False,)))
 
 
 # sums and means of integers: (how many, high word, low word)
@@ -228,23 +228,29 @@ def _mean(types: tuple[str, ...]) -> Operator:
 
 
 #: The sum; of integers exact.
-sum = Operator(
-    "sum", (0, 0), _any_lift, _pair_add, _any_sum, commutative=True, equal=close, typed=_sum
+sum = ready(
+    Operator(
+        "sum", (0, 0), _any_lift, _pair_add, _any_sum, commutative=True, equal=close, typed=_sum
+    )
 )
 #: The sum of the squares; of integers exact.
-sum_of_squares = Operator(
-    "sum_of_squares",
-    (0, 0),
-    _any_square,
-    _pair_add,
-    _any_sum,
-    commutative=True,
-    equal=close,
-    typed=_sum_of_squares,
+sum_of_squares = ready(
+    Operator(
+        "sum_of_squares",
+        (0, 0),
+        _any_square,
+        _pair_add,
+        _any_sum,
+        commutative=True,
+        equal=close,
+        typed=_sum_of_squares,
+    )
 )
 #: The arithmetic mean, a float.
-mean = Operator(
-    "mean", (0, 0), _any_lift, _pair_add, _pair_mean, commutative=True, equal=close, typed=_mean
+mean = ready(
+    Operator(
+        "mean", (0, 0), _any_lift, _pair_add, _pair_mean, commutative=True, equal=close, typed=_mean
+    )
 )
 
 
@@ -279,7 +285,7 @@ def _for_numbers(made: Operator) -> Operator:
             return None
         return dataclasses.replace(made, lift=_from_bools(made.lift, types))
 
-    return dataclasses.replace(made, typed=typed)
+    return ready(dataclasses.replace(made, typed=typed))
 
 
 @cache  # operators share a partial only if they have the same lift

@@ -1,15 +1,16 @@
-"""Operators that pick by order: least, greatest, and what stands beside them.
+"""Operators that pick by order: least, greatest, and a value picked by another.
 
 NaN is the greatest number; among equals, the first in order wins.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from .codec import decode_value, encode_value
-from .contract import Operator
+from .contract import Operator, ready
 from .ranks import ABOVE, BELOW, float_key, float_value, rank, zero_of
 
 __all__ = ["arg_max", "arg_min", "max", "max_count", "min", "min_count", "span"]
@@ -93,9 +94,7 @@ def _make_extreme(name: str, *, greatest: bool) -> Operator:
 
 
 def _with(generic: Operator, typed: Callable[[tuple[str, ...]], Operator | None]) -> Operator:
-    import dataclasses
-
-    return dataclasses.replace(generic, typed=typed)
+    return ready(dataclasses.replace(generic, typed=typed))
 
 
 def _span(type_: str) -> Operator:
@@ -174,17 +173,16 @@ def _make_extreme_count(name: str, *, greatest: bool) -> Operator:
 
 
 def _arg(name: str, types: tuple[str, ...], *, greatest: bool) -> Operator:
-    """What stands beside the least or greatest: (there is one, its key, beside it is a value,
-    that value)."""
-    r = rank(types[0])
+    """The value of the row whose `by` is least or greatest: (there is a row, the key of its `by`,
+    its value is not null, its value)."""
+    zero, r = zero_of(types[0]), rank(types[1])
     to_key = r.key
-    zero = zero_of(types[1])
     beats = _beats(greatest)
 
-    def lift(measure: Any, what: Any) -> Any:
-        if what is None:
-            return (True, to_key(measure), False, zero)
-        return (True, to_key(measure), True, what)
+    def lift(value: Any, by: Any) -> Any:
+        if value is None:
+            return (True, to_key(by), False, zero)
+        return (True, to_key(by), True, value)
 
     def combine(a: Any, b: Any) -> Any:
         if not b[0]:
@@ -202,8 +200,8 @@ def _arg(name: str, types: tuple[str, ...], *, greatest: bool) -> Operator:
         lift,
         combine,
         lower,
-        skips=(True, False),
-        returns=(rank(types[1]).returns,),
+        skips=(False, True),
+        returns=(rank(types[0]).returns,),
         **_codec("object" if "object" in types else ""),
     )
 
@@ -225,7 +223,7 @@ span = _with(_span("object"), lambda types: _span(types[0]))
 min_count = _make_extreme_count("min_count", greatest=False)
 #: How many values equal the greatest one.
 max_count = _make_extreme_count("max_count", greatest=True)
-#: Of (measure, what): the `what` beside the least measure, the first of equals.
+#: Of rows (value, by): the value of the row whose `by` is least, the first of equals.
 arg_min = _make_arg("arg_min", greatest=False)
-#: Of (measure, what): the `what` beside the greatest measure, the first of equals.
+#: Of rows (value, by): the value of the row whose `by` is greatest, the first of equals.
 arg_max = _make_arg("arg_max", greatest=True)

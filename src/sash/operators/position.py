@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from .codec import decode_value, encode_value
-from .contract import Operator
+from .contract import Operator, ready
 from .ranks import rank, zero_of
 
 __all__ = ["first", "first_n", "last", "last_n", "m4", "nth_youngest"]
@@ -82,9 +82,9 @@ def _picked(a: Any) -> Any:
 
 
 #: The first value, null if that is what it is; `first.ignore_nulls()` takes the first non-null.
-first = _first(("object",))
+first = ready(_first(("object",)))
 #: The last value, null if that is what it is; `last.ignore_nulls()` takes the last non-null.
-last = _last(("object",))
+last = ready(_last(("object",)))
 
 
 # several at one end: their tuple
@@ -95,8 +95,10 @@ def _one(x: Any) -> Any:
 
 
 def _tuples(name: str, combine: Any, lower: Any = None) -> Operator:
-    return Operator(
-        name, (), _one, combine, lower, skips=(False,), encode=encode_value, decode=decode_value
+    return ready(
+        Operator(
+            name, (), _one, combine, lower, skips=(False,), encode=encode_value, decode=decode_value
+        )
     )
 
 
@@ -205,4 +207,4 @@ def _m4(types: tuple[str, ...]) -> Operator:
 
 #: Of (time, value): the first, last, least and greatest value, each with its time (M4, Jugel et
 #: al., VLDB 2014); the first of equals.  These four points draw a window's line without error.
-m4 = _m4(("object", "object"))
+m4 = ready(_m4(("object", "object")))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from .codec import decode_value, encode_value
-from .contract import Operator
+from .contract import Operator, ready
 from .ranks import rank, zero_of
 
 __all__ = ["longest_run"]
@@ -113,4 +113,4 @@ def _longest_run(types: tuple[str, ...]) -> Operator:
 #: before, as start, end, interval (end - start; of a timestamp column in microseconds) and
 #: length in values; the first of equally long ones.  NaN is above all numbers.  Rows with a null
 #: are left out, and so do not end a run.
-longest_run = _longest_run(("object", "object"))
+longest_run = ready(_longest_run(("object", "object")))

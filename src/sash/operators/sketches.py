@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .codec import encode_value
-from .contract import Operator, objects_only
+from .contract import Operator, objects_only, ready
 from .numeric import _number
 from .position import check_whole
 from .ranks import float_key, rank
@@ -147,7 +147,7 @@ def bloom(bits: int, hashes: int = 7) -> Operator:
             typed=_by_type(make),
         )
 
-    return make(_code)
+    return ready(make(_code))
 
 
 def _either(out: Vector, a: Vector, b: Vector) -> None:
@@ -200,7 +200,7 @@ def count_min(width: int, depth: int) -> Operator:
             typed=_by_type(make),
         )
 
-    return make(_code)
+    return ready(make(_code))
 
 
 def _add(out: Vector, a: Vector, b: Vector) -> None:
@@ -273,16 +273,18 @@ def hll(lg_k: int = 12) -> Operator:
             and b.get_lower_bound(3) <= a.get_upper_bound(3)
         )
 
-    return Operator(
-        f"hll({lg_k})",
-        library.hll_sketch(lg_k, library.HLL_8),
-        lift,
-        combine,
-        lambda a: a.get_estimate(),
-        commutative=True,
-        encode=lambda a: a.serialize_compact(),
-        decode=library.hll_sketch.deserialize,
-        equal=equal,
+    return ready(
+        Operator(
+            f"hll({lg_k})",
+            library.hll_sketch(lg_k, library.HLL_8),
+            lift,
+            combine,
+            lambda a: a.get_estimate(),
+            commutative=True,
+            encode=lambda a: a.serialize_compact(),
+            decode=library.hll_sketch.deserialize,
+            equal=equal,
+        )
     )
 
 
@@ -339,17 +341,19 @@ def quantiles(k: int = 200, at: Sequence[float] = (0.5,)) -> Operator:
         points = a.get_quantiles(deciles, True) + b.get_quantiles(deciles, True)
         return all(abs(a.get_rank(x, True) - b.get_rank(x, True)) <= bound for x in points)
 
-    return Operator(
-        f"quantiles({k})",
-        library.kll_doubles_sketch(k),
-        lift,
-        combine,
-        lower,
-        commutative=True,
-        encode=lambda a: a.serialize(),
-        decode=library.kll_doubles_sketch.deserialize,
-        equal=equal,
-        fields=tuple(f"q{p:g}" for p in ranks),
+    return ready(
+        Operator(
+            f"quantiles({k})" if ranks == [0.5] else f"quantiles({k}, at={ranks})",
+            library.kll_doubles_sketch(k),
+            lift,
+            combine,
+            lower,
+            commutative=True,
+            encode=lambda a: a.serialize(),
+            decode=library.kll_doubles_sketch.deserialize,
+            equal=equal,
+            fields=tuple(f"q{p:g}" for p in ranks),
+        )
     )
 
 
@@ -400,15 +404,17 @@ def top_k(k: int) -> Operator:
             for x in {row[0] for row in rows(a) + rows(b)}
         )
 
-    return Operator(
-        f"top_k({k})",
-        library.frequent_strings_sketch(lg_size),
-        lift,
-        combine,
-        lower,
-        commutative=True,
-        encode=lambda a: a.serialize(),
-        decode=library.frequent_strings_sketch.deserialize,
-        typed=objects_only("top_k", "strings"),
-        equal=equal,
+    return ready(
+        Operator(
+            f"top_k({k})",
+            library.frequent_strings_sketch(lg_size),
+            lift,
+            combine,
+            lower,
+            commutative=True,
+            encode=lambda a: a.serialize(),
+            decode=library.frequent_strings_sketch.deserialize,
+            typed=objects_only("top_k", "strings"),
+            equal=equal,
+        )
     )

@@ -152,7 +152,7 @@ def _guard(operator: Operator, rules: Policy) -> Operator:
     known = _types(rules) | dict(enumerate(operator.types))
     types = [known.get(c, "") for c in range(columns)]
     # Tied if the operator is, and the types of all columns are known; else the values say them.
-    return made.over(*types) if operator.types and all(types) else made
+    return made.of(*types) if operator.types and all(types) else made
 
 
 def _types(rules: Policy) -> dict[int, str]:

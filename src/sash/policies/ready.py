@@ -131,7 +131,7 @@ def at_most_sum(limit: float, column: int | None = None) -> Policy:
 
 
 def _typed_keys(types: tuple[str, ...]) -> Operator:
-    return dataclasses.replace(greatest.over(*types), lower=None, typed=None, returns=())
+    return dataclasses.replace(greatest.of(*types), lower=None, typed=None, returns=())
 
 
 #: The maximum as the key that it is compared by: NaN is greatest.

@@ -2,10 +2,11 @@
 
 aggregates   operators over columns
 query        aggregates, a window, and keys
+registry     what is known of each ready operator: its names, the type of its answers, …
 plan         a query tied to the types of a table: operators to run, columns of the result
 """
 
-from .aggregates import NAMES, Aggregate, aggregate, named
+from .aggregates import Aggregate, aggregate
 from .query import Query
 
-__all__ = ["NAMES", "Aggregate", "Query", "aggregate", "named"]
+__all__ = ["Aggregate", "Query", "aggregate"]

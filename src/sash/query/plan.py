@@ -19,7 +19,8 @@ import pyarrow as pa
 from ..operators.contract import Operator, Part, _join
 from .aggregates import Aggregate
 from .query import Query
-from .types import column_type, result_type, value_type
+from .registry import result_type
+from .types import column_type, value_type
 
 __all__ = ["Group", "Plan", "column_type", "make_plan"]
 
@@ -76,7 +77,7 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
         read = _reads(chosen, query.time)
         given = [value_type(fields[c].type) for c in read]
         try:
-            tied = chosen.operator.over(*map(column_type, given))
+            tied = chosen.operator.of(*map(column_type, given))
         except TypeError as error:
             have = ", ".join(f"{c!r} has {t}" for c, t in zip(read, given, strict=True))
             hint = "; cast decimals to numbers first" if "decimal" in have else ""
@@ -101,7 +102,7 @@ def _group(
     parts = []
     for _, a in chosen:
         reads = tuple(columns.index(c) for c in _reads(a, query.time))
-        parts.append(Part(a.operator.over(*(types[c] for c in reads)), reads))
+        parts.append(Part(a.operator.of(*(types[c] for c in reads)), reads))
     names = tuple(name for name, _ in chosen)
     return Group(names, columns, _joined(shared(parts), names, types))
 

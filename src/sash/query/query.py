@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..windows import Aligned
 from .aggregates import Aggregate
+from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from ..engine.stream import Stream
 
 __all__ = ["RESERVED", "Query"]
@@ -45,7 +48,7 @@ class Query:
     by: Sequence[str] = ()
     where: Any = None
     tie: str | None = None
-    emit: str = "all"
+    emit: Emit = "all"
 
     def __post_init__(self) -> None:
         if not isinstance(self.time, str):
@@ -107,6 +110,13 @@ class Query:
         read += [c for a in self.select.values() for c in a.columns]
         return tuple(dict.fromkeys(read))
 
+    @overload
+    def run(self, table: Frame) -> Frame: ...
+    @overload
+    def run(self, table: LazyFrame[Frame]) -> Frame: ...
+    @overload
+    def run(self, table: ArrowStream | Columns) -> pyarrow.Table: ...
+
     def run(self, table: Any) -> Any:
         """The results over a whole table (pandas, Polars or Arrow, rows in any order), as the
         same kind of table, ordered by keys, then window.
@@ -132,7 +142,7 @@ class Query:
             ) from None
 
     def stream(
-        self, lateness: Any = 0, mode: str = "final", early: bool = False, schema: Any = None
+        self, lateness: Any = 0, mode: Mode = "final", early: bool = False, schema: Any = None
     ) -> Stream:
         """The query over a stream that is fed batch by batch; see `sash.engine.stream`."""
         from ..engine.stream import Stream

@@ -20,6 +20,7 @@ from ..engine.run import compute
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..query.registry import is_nullable
 from ..windows import Sliding
 from .buckets import bucket_of
 from .types import arrow_schema, micros, quoted, spark_type
@@ -86,8 +87,7 @@ def result_fields(plan: Plan, schema: StructType) -> StructType:
                 f"{name} = {chosen}: Spark needs the type of its answers beforehand; say it with "
                 "sash.aggregate(…, returns=pyarrow.float64()), or another Arrow type"
             )
-        counts = chosen.operator.name == "count"
-        fields.append(StructField(name, spark_type(made), nullable=not counts))
+        fields.append(StructField(name, spark_type(made), is_nullable(chosen.operator)))
     return StructType(fields)
 
 

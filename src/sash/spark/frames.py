@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from ..engine.identity import check_trust
+from ..engine.supported import Asked, check
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..query.signatures import Mode
 from ..state.scan import Scan
 from .batch import aggregate_batch
 from .buckets import how_many
@@ -23,10 +27,11 @@ __all__ = ["aggregate"]
 def aggregate(
     df: DataFrame,
     query: Query,
-    mode: str = "final",
+    mode: Mode = "final",
     late: bool = False,
     buckets: int | None = None,
     name: str = "sash",
+    trust: Sequence[str] = (),
 ) -> DataFrame:
     """The results of a query over a DataFrame, bounded or streaming, as a DataFrame: the keys,
     `window` (a struct of start and end), the values.
@@ -39,11 +44,14 @@ def aggregate(
     the future moves Spark's watermark there, before it comes here, and all that follows is late:
     where that can happen, leave out such rows before `withWatermark`.)
 
-    Keys are spread over `buckets`; a stream's checkpoint is tied to their number.  Figures of each
-    micro-batch are in the query's progress, as the observed metrics named `name`: `rows_in`, which
-    is `rows_counted` (in some window) and `rows_late` (in none); `rows_partly_late`, counted but
-    not in all their windows; `corrections`, `rows_out`, `open_windows`; `state_records` and
-    `state_bytes` read and written; `watermark`.
+    Keys are spread over `buckets`; a stream's checkpoint is tied to their number.  An operator of
+    your own must be the one that the checkpoint was written with; where you have mended it, and its
+    partials mean the same as before, name the aggregate in `trust`.
+
+    The metrics of each micro-batch are in the query's progress, as the observed metrics named
+    `name`: `rows_in`, which is `rows_counted` (in some window) and `rows_late` (in none);
+    `rows_partly_late`, counted but not in all their windows; `corrections`, `rows_out`,
+    `open_windows`; `state_records` and `state_bytes` read and written; `watermark`.
     """
     if not isinstance(df, DataFrame):
         raise TypeError(f"aggregate takes a Spark DataFrame, not {type(df).__name__}")
@@ -53,13 +61,12 @@ def aggregate(
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
     count = how_many(df, buckets)
     plan = with_types(make_plan(query, _schema_for(df, query)))
+    check_trust(query, trust)
     if df.isStreaming:
-        return aggregate_stream(df, plan, mode=mode, late=late, buckets=count, name=name)
-    if late or mode == "live":
-        raise ValueError(
-            "mode='live' and late=True are for streams; a bounded DataFrame has all its rows, and "
-            "gives each window once"
+        return aggregate_stream(
+            df, plan, mode=mode, late=late, buckets=count, name=name, trust=tuple(trust)
         )
+    check("Spark batch", Asked(query, plan, mode, late=late))
     return aggregate_batch(df, plan, count)
 
 

@@ -1,9 +1,14 @@
-"""What runs on the executors of a streaming query: rows packed by bucket, and a bucket's batch."""
+"""What runs on the executors of a streaming query: rows packed by bucket, and a bucket's batch.
+
+rows ─ pack ─→ one payload a bucket ─ shuffle ─→ Processor ─→ results, late rows, metrics
+                                                    │
+                         lifecycle over tiles in Spark's state store
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -12,48 +17,76 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark import cloudpickle
+from pyspark import TaskContext, cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from ..engine.bucket import Bucket, Given, Mark, Outcome
-from ..engine.identity import differences, told
-from ..query.plan import make_plan
+from ..engine.identity import differences, fingerprint
+from ..engine.lifecycle import Lifecycle, Outcome, Progress
+from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..state.tile import open_sealed, seal
+from ..query.signatures import Mode
+from ..state.tiles import TileState
+from ..stores.sealed import seal, unseal
 from ..tables.arrow import filtered, flat
-from .state import KEY, VALUE, Records
+from ..windows.contract import LATEST
+from .state import KEY, VALUE, SparkStore
 
 __all__ = ["BUCKET", "PAYLOAD", "Output", "Processor", "pack"]
 
 BUCKET, PAYLOAD = "bucket", "payload"
 _ROW = "__sash_row"
 _MANY = 1_000_000  # rows that are packed at a time
+_PROGRESS = b"progress"
+_TILES = b"t"
+_BATCH_ID = "streaming.sql.batchId"
+_VERSION = "2"  # of the state
 
 
 def pack(
-    query: Query, names: list[str], always: int, batches: Iterator[pa.RecordBatch]
+    query: Query, names: list[str], buckets: Sequence[int], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of each bucket as one value, in Arrow's own format; one bucket always has a value, so
-    that it is called in every batch, and state of another query is found at once.  The columns
-    are called so, and after them comes the bucket.
+    """Pack the rows of each bucket into one value, in Arrow's own format.  The columns of the
+    batches are `names`, and after them the bucket.
 
-    A stateful operator in Python is given pandas, which has no null integers and cannot tell NaN
-    from null; and it is given each row at a price.  Bytes pass unharmed, and a few of them cheaply.
+    A stateful operator in Python receives pandas, which has no null integers and cannot tell NaN
+    from null; and it receives each row at a price.  Bytes pass unharmed, and a few of them
+    cheaply.
+
+    The first task adds an empty value for every bucket.  So each bucket is called in every
+    micro-batch that has a task here, and knows the watermark of the micro-batch before, by which
+    Spark judges lateness: rows that an operator upstream emits on the watermark lie between
+    that one and the present one.
     """
+    if _task(0) == 0:
+        empty = pa.array([b""] * len(buckets), pa.binary())
+        yield pa.record_batch({BUCKET: pa.array(buckets, pa.int32()), PAYLOAD: empty})
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         held.append(batch)
         rows += batch.num_rows
         if rows >= _MANY:
-            yield from _packed(query, names, always, held)
+            yield from _packed(query, names, held)
             held, rows = [], 0
     if held:
-        yield from _packed(query, names, always, held)
+        yield from _packed(query, names, held)
+
+
+def _task(default: int) -> int:
+    """The number of this task among those of its stage."""
+    context = TaskContext.get()
+    return default if context is None else context.partitionId()
+
+
+def _batch_id() -> int | None:
+    """The number of the present micro-batch, None if Spark does not say."""
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty(_BATCH_ID)
+    return None if found is None else int(found)
 
 
 def _packed(
-    query: Query, names: list[str], always: int, batches: list[pa.RecordBatch]
+    query: Query, names: list[str], batches: list[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     table = pa.Table.from_batches(batches)
     where = table.column(len(names))
@@ -65,10 +98,9 @@ def _packed(
     buckets = flat(where).to_numpy(zero_copy_only=False)
     order = np.argsort(buckets, kind="stable")
     table = table.select(query.columns).take(pa.array(order)).combine_chunks()
-    found = np.union1d(buckets, [always])
-    first = np.searchsorted(buckets[order], found).tolist()
+    found, first = np.unique(buckets[order], return_index=True)
     payloads = []
-    for start, end in zip(first, [*first[1:], len(order)], strict=True):
+    for start, end in zip(first.tolist(), [*first[1:].tolist(), len(order)], strict=True):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table.slice(start, end - start))
@@ -82,7 +114,7 @@ def _packed(
 class Output:
     """The columns that come out of the operator, by their names and Arrow types.
 
-    Rows are results, rows that missed windows (`late`), and one row of figures a bucket.
+    Rows are results, rows that missed windows (`late`), and one row of metrics a bucket.
     """
 
     names: tuple[str, ...]
@@ -90,50 +122,66 @@ class Output:
     late: bool
 
 
+@dataclass
+class Place:
+    """Where a bucket stands between two micro-batches."""
+
+    progress: Progress
+    batch: int | None = None  # the last micro-batch in which the bucket was called
+    timer: int | None = None
+
+
 class Processor(StatefulProcessor):
-    """A bucket's batches."""
+    """A bucket's micro-batches."""
 
     def __init__(
         self,
         query: Query,
         schema: pa.Schema,
         *,
-        mode: str,
+        mode: Mode,
         buckets: int,
         output: Output,
+        trust: tuple[str, ...] = (),
     ) -> None:
         self._query = query
         self._schema = schema
         self._mode = mode
         self._buckets = buckets
         self._output = output
+        self._trust = trust
 
     def __reduce__(self) -> Any:
-        """On its way to other processes: with where sash is.  Spark starts one beside the driver
-        that does not know of `--py-files`."""
+        """Send the processor to other processes with the place of sash: Spark starts one beside the
+        driver that does not know of `--py-files`."""
         given: dict[str, Any] = {
             "mode": self._mode,
             "buckets": self._buckets,
             "output": self._output,
+            "trust": self._trust,
         }
         made = partial(Processor, self._query, self._schema, **given)
         packed = cloudpickle.dumps(made)  # type: ignore[no-untyped-call]
         return _arrive, (str(Path(__file__).parents[2]), packed)
 
     def init(self, handle: Any) -> None:
-        """Called on the executor, before the first bucket."""
+        """Spark calls this on the executor, before the first bucket."""
         self._handle = handle
-        self._records = Records(handle.getMapState("tiles", KEY, VALUE))
-        self._bucket = Bucket(make_plan(self._query, self._schema), self._mode)
-        self._about = about(self._query, self._bucket, self._mode, self._buckets)
+        self._store = SparkStore(handle.getMapState("records", KEY, VALUE))
+        plan = make_plan(self._query, self._schema)
+        self._state = TileState(plan, self._store, _TILES)
+        self._lifecycle = Lifecycle(plan, mode=self._mode)
+        self._about = about(plan, self._mode, self._buckets)
+        self._window = self._query.window
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """A batch for one bucket."""
+        """A micro-batch for one bucket."""
         tables = []
         for frame in rows:
             for payload in frame[PAYLOAD]:
-                with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-                    tables.append(reader.read_all().cast(self._schema))
+                if payload:
+                    with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
+                        tables.append(reader.read_all().cast(self._schema))
         yield from self._process(pa.concat_tables(tables) if tables else None, timerValues, None)
 
     def handleExpiredTimer(
@@ -148,90 +196,108 @@ class Processor(StatefulProcessor):
     def _process(
         self, batch: pa.Table | None, timers: Any, expired: int | None
     ) -> Iterator[pd.DataFrame]:
-        self._records.reset()
-        mark, timer = self._read_mark()
+        self._store.reset()
+        place = self._read_place()
+        progress = place.progress
         millis = timers.getCurrentWatermarkInMs()
-        watermark = millis * 1000 if millis > 0 else None  # until there is one, Spark says 0
-        before = mark.watermark or 0
-        outcome = self._bucket.process(mark, self._records, batch, watermark)
-        wanted = self._next_timer(mark, millis)
-        if timer is not None and timer not in (wanted, expired):
-            self._handle.deleteTimer(timer)
-        if wanted is not None and (wanted != timer or expired == wanted):
+        # until there is a watermark, Spark says 0
+        watermark = min(millis * 1000, LATEST) if millis > 0 else None
+        self._catch_up(place, watermark)
+        before = progress.watermark or 0
+        outcome = self._lifecycle.process(progress, self._state, batch, watermark=watermark)
+        visit = self._state.next_visit()
+        wanted = self._next_timer(visit, millis)
+        if place.timer is not None and place.timer not in (wanted, expired):
+            self._handle.deleteTimer(place.timer)
+        if wanted is not None and (wanted != place.timer or expired == wanted):
             self._handle.registerTimer(wanted)
-        self._write_mark(mark, wanted)
+        place.timer = wanted
+        self._write_place(place)
+        open_windows = 0 if visit is None else self._lifecycle.open_windows(progress)
         # Spark refuses rows that are not after the watermark of the batch before, in milliseconds;
         # what is not about a window is put after the present one.
-        yield from self._frames(batch, outcome, before + 1000, max(millis, 0) * 1000 + 1000)
+        now = max(millis, 0) * 1000 + 1000
+        yield from self._frames(batch, outcome, before + 1000, now, open_windows)
 
-    def _next_timer(self, mark: Mark, millis: int) -> int | None:
+    def _catch_up(self, place: Place, watermark: int | None) -> None:
+        """Move the bucket to the watermark of the micro-batch before this one.
+
+        A bucket is called in every micro-batch in which rows were packed.  If it missed some,
+        those had no rows, so the watermark has not moved since.
+        """
+        batch = _batch_id()
+        if batch is None:
+            return
+        if place.batch is None or batch > place.batch + 1:
+            progress = place.progress
+            if watermark is not None:
+                progress.watermark = max(watermark, progress.watermark or -LATEST)
+        place.batch = batch
+
+    def _next_timer(self, visit: int | None, millis: int) -> int | None:
         """When the bucket must be called, if no rows come: when the next window closes, and once
         before if the watermark may come so near to its end that a result's event time, a moment
         before the end, would be at the watermark."""
-        due = self._bucket.next_close(mark)
-        if due is None:
+        if visit is None:
             return None
-        end = max(-(-due // 1000), 1)  # until there is a watermark, Spark says 0
+        end = max(-(-self._window.end(visit) // 1000), 1)  # without a watermark, Spark says 0
         return end - 1 if end - 1 > millis else end
 
     # where the bucket stands
 
-    def _read_mark(self) -> tuple[Mark, int | None]:
-        data = self._records.get_mark()
+    def _read_place(self) -> Place:
+        (data,) = self._store.get_many([_PROGRESS])
         if data is None:
-            return Mark(), None
-        said = json.loads(bytes(open_sealed(data)))
-        _check_same(said["about"], self._about)
-        return Mark(**said["mark"]), said["timer"]
+            return Place(Progress())
+        said = json.loads(bytes(unseal(data, _PROGRESS)))
+        _check_same(said["about"], self._about, self._trust)
+        return Place(Progress(**said["progress"]), said["batch"], said["timer"])
 
-    def _write_mark(self, mark: Mark, timer: int | None) -> None:
-        said = {"about": self._about, "mark": asdict(mark), "timer": timer}
-        self._records.put_mark(seal(json.dumps(said, separators=(",", ":")).encode()))
+    def _write_place(self, place: Place) -> None:
+        said = {"about": self._about, **asdict(place)}
+        body = json.dumps(said, separators=(",", ":")).encode()
+        self._store.put_many({_PROGRESS: seal(body, _PROGRESS)})
 
     # rows out
 
     def _frames(
-        self, batch: pa.Table | None, outcome: Outcome, after: int, now: int
+        self, batch: pa.Table | None, outcome: Outcome, after: int, now: int, open_windows: int
     ) -> Iterator[pd.DataFrame]:
-        rows_out = lacking = 0
-        for given in outcome.given:
-            rows = len(given.windows.starts)
-            rows_out += rows
-            lacking += int(given.windows.lacking.sum())
-            if rows:
-                yield self._frame(rows, self._result(given, after, now))
-        if self._output.late and len(outcome.late.rows) and batch is not None:
-            yield self._frame(len(outcome.late.rows), self._late(batch, outcome, now))
-        figures = {
-            "rows_in": 0 if batch is None else batch.num_rows,
-            "rows_late": int(outcome.late.lost.sum()),
-            "rows_partly_late": int((~outcome.late.lost).sum()),
-            "rows_counted": outcome.rows,
+        rows_out, late = len(outcome.emitted.windows), outcome.late
+        if rows_out:
+            yield self._frame(rows_out, self._results(outcome, after, now))
+        if self._output.late and len(late.rows) and batch is not None:
+            yield self._frame(len(late.rows), self._late(batch, outcome, now))
+        metrics = {
+            "rows_in": outcome.rows,
+            "rows_late": outcome.rows - outcome.counted,
+            "rows_partly_late": int((~late.lost).sum()),
+            "rows_counted": outcome.counted,
             "corrections": outcome.corrections,
             "rows_out": rows_out,
-            "rows_without_answer": lacking,
-            "open_windows": outcome.open_windows,
-            "state_records": self._records.records,
-            "state_bytes": self._records.bytes,
+            "rows_without_answer": len(outcome.emitted.failed),
+            "open_windows": open_windows,
+            "state_records": self._store.records,
+            "state_bytes": self._store.bytes,
             "watermark": now - 1000,
         }
-        figures_row = {"event_time": np.array([now]), "figures": pa.array([json.dumps(figures)])}
-        yield self._frame(1, figures_row)
+        row = {"event_time": np.array([now]), "metrics": pa.array([json.dumps(metrics)])}
+        yield self._frame(1, row)
 
-    def _result(self, given: Given, after: int, now: int) -> dict[str, Any]:
-        windows, query = given.windows, self._query
-        end = windows.starts + query.window.size
-        groups = pa.array(windows.groups)
+    def _results(self, outcome: Outcome, after: int, now: int) -> dict[str, Any]:
+        emitted, query = outcome.emitted, self._query
+        start, end = self._window.start(emitted.windows), self._window.end(emitted.windows)
+        codes = pa.array(emitted.codes)
         # those that are open end after the present watermark, be it by less than a millisecond
         least = np.where(end > now - 1000, now - 999, after)
         made: dict[str, Any] = {"event_time": np.maximum(end - 1, least)}
-        made["start"] = pa.array(windows.starts)
-        for i, keys in enumerate(given.keys):
-            made[f"key_{i}"] = keys.take(groups)
+        made["start"], made["end"] = pa.array(start), pa.array(end)
+        for i, keys in enumerate(emitted.keys):
+            made[f"key_{i}"] = keys.take(codes)
         for i, name in enumerate(query.select):
-            made[f"value_{i}"] = windows.values[name]
-        if given.revisions is not None:
-            made["revision"] = pa.array(given.revisions)
+            made[f"value_{i}"] = emitted.values[name]
+        if outcome.revisions is not None:
+            made["revision"] = pa.array(outcome.revisions)
         return made
 
     def _late(self, batch: pa.Table, outcome: Outcome, now: int) -> dict[str, Any]:
@@ -239,9 +305,7 @@ class Processor(StatefulProcessor):
         rows = batch.take(pa.array(late.rows))
         made: dict[str, Any] = {"event_time": np.full(len(late.rows), now)}
         made["reason"] = pa.array(late.reasons, pa.string())
-        unknown = late.first > late.last
-        made["missed_start"] = pa.array(late.first, mask=unknown)
-        made["missed_end"] = pa.array(late.last + self._query.window.size, mask=unknown)
+        made["missed_start"], made["missed_end"] = late.spans(self._window, pa.int64())
         for i, name in enumerate(self._query.columns):
             made[f"late_{i}"] = flat(rows.column(name))
         return made
@@ -286,30 +350,33 @@ def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     return values.cast(wanted)
 
 
-def about(query: Query, bucket: Bucket, mode: str, buckets: int) -> dict[str, str]:
+def about(plan: Plan, shapes: Sequence[str], mode: str, buckets: int) -> dict[str, str]:
     """What state belongs to; state of anything else is refused."""
-    shapes = []
-    for group, runs in zip(bucket.plan.groups, bucket.tree.runs, strict=True):
-        width = f"{runs.width} words" if runs.width else "objects"
-        skips = [p.operator.skips for p in group.operator.parts]
-        nulls = "".join("-" if any(s) else "+" for s in skips)  # skipped or not
-        types = ", ".join(group.operator.types)
-        shapes.append(f"{', '.join(group.names)}: {width} of {types} {nulls}")
-    return told(query) | {
-        "state version": "1",
+    partials = [
+        f"{', '.join(g.names)}: {shape} of {', '.join(g.operator.types)}"
+        for g, shape in zip(plan.groups, shapes, strict=True)
+    ]
+    return fingerprint(plan.query) | {
+        "state version": _VERSION,
         "buckets": str(buckets),
         "mode": mode,
-        "columns": ", ".join(f"{f.name} {f.type}" for f in bucket.plan.schema),
-        "partials": "; ".join(shapes),
+        "columns": ", ".join(f"{f.name} {f.type}" for f in plan.schema),
+        "partials": "; ".join(partials),
     }
 
 
-def _check_same(old: dict[str, str], new: dict[str, str]) -> None:
-    """Refuse the state of another query."""
-    found = [f"{n}: {was} in the checkpoint, {is_} now" for n, was, is_ in differences(old, new)]
+def _check_same(old: dict[str, str], new: dict[str, str], trust: Sequence[str] = ()) -> None:
+    """Refuse the state of another query, or of another version of sash."""
+    if old.get("state version") != _VERSION:
+        raise ValueError(
+            f"this checkpoint has state of version {old.get('state version')}, and this sash reads "
+            f"{_VERSION}; start with a new checkpoint and a new path for results"
+        )
+    found = differences(old, new, trust)
     if found:
         raise ValueError(
             "this checkpoint was started with another query, and its state cannot be used for this "
             f"one ({'; '.join(found)}); start with a new checkpoint and a new path for results, or "
-            "with the query as it was"
+            "with the query as it was, or name the aggregates whose partials mean the same as "
+            "before: trust=['…']"
         )

@@ -7,15 +7,13 @@ The results are new facts, so the output mode is append, also for revisions of a
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from ..engine.bucket import check_mode
-from ..kernels.core import encoder
+from ..engine.supported import Asked, check
 from ..query.plan import Plan
-from ..tables.arrow import tie_numbers
+from ..query.signatures import Mode
 from .batch import result_fields
 from .buckets import bucket_of, names
 from .processor import BUCKET, PAYLOAD, Output, Processor, pack
@@ -30,24 +28,33 @@ RESERVED = ("event_time", "late", BATCH)
 
 
 def aggregate_stream(
-    df: DataFrame, plan: Plan, *, mode: str, late: bool, buckets: int, name: str
+    df: DataFrame,
+    plan: Plan,
+    *,
+    mode: Mode,
+    late: bool,
+    buckets: int,
+    name: str,
+    trust: tuple[str, ...],
 ) -> DataFrame:
     """The results over a stream, and with `late` the rows that missed windows."""
     query, schema = plan.query, df.schema
-    _check(df, plan, mode)
+    _check(df, plan, mode, late)
     columns = df.columns if query.where is not None else list(query.columns)
     # not every way through Spark takes names with dots
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
     rows = df.select(*plain, bucket_of(query, schema, buckets).alias(BUCKET))
-    always = names(buckets)[0]
+    called = names(buckets)
     packed = rows.mapInArrow(
-        lambda batches: pack(query, columns, always, batches), f"{BUCKET} int, {PAYLOAD} binary"
+        lambda batches: pack(query, columns, called, batches), f"{BUCKET} int, {PAYLOAD} binary"
     )
     result = result_fields(plan, schema)
     fields = _travelling(plan, schema, result, mode=mode, late=late)
     made = arrow_schema(StructType(fields))
     output = Output(tuple(made.names), tuple(made.types), late)
-    processor = Processor(query, plan.schema, mode=mode, buckets=buckets, output=output)
+    processor = Processor(
+        query, plan.schema, mode=mode, buckets=buckets, output=output, trust=trust
+    )
     out = packed.groupBy(BUCKET).transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=StructType(fields),
@@ -55,13 +62,13 @@ def aggregate_stream(
         timeMode="EventTime",
         eventTimeColumnName="event_time",
     )
-    out = out.observe(name, *_figures()).where(F.col("figures").isNull())
+    out = out.observe(name, *_metrics()).where(F.col("metrics").isNull())
     return out.select(*_columns(plan, schema, result, mode=mode, late=late))
 
 
-def _check(df: DataFrame, plan: Plan, mode: str) -> None:
+def _check(df: DataFrame, plan: Plan, mode: str, late: bool) -> None:
     query = plan.query
-    check_mode(query, mode)
+    check("Spark stream", Asked(query, plan, mode, late=late))
     for name in (*query.by, *query.select):
         if name in RESERVED:
             raise ValueError(
@@ -78,11 +85,6 @@ def _check(df: DataFrame, plan: Plan, mode: str) -> None:
             f"a stream needs a watermark, which says how late events may be: call "
             f"df.withWatermark({query.time!r}, '10 minutes') before sash.spark.aggregate"
         )
-    for group in plan.groups:
-        if group.operator.shape == "object":
-            encoder(group.operator)  # refuses partials that cannot leave the process
-    if query.tie is not None and not all(g.operator.commutative for g in plan.groups):
-        tie_numbers(pa.array([], plan.schema.field(query.tie).type))  # refuses what has no number
 
 
 def _travelling(
@@ -90,7 +92,8 @@ def _travelling(
 ) -> list[StructField]:
     """The columns as they come out of the operator."""
     query = plan.query
-    fields = [StructField("event_time", TimestampType()), StructField("start", _LONG)]
+    fields = [StructField("event_time", TimestampType())]
+    fields += [StructField("start", _LONG), StructField("end", _LONG)]
     for i, key in enumerate(query.by):
         fields.append(StructField(f"key_{i}", carried(schema[key].dataType).travels))
     for i, name in enumerate(query.select):
@@ -103,17 +106,17 @@ def _travelling(
         fields.append(StructField("missed_end", _LONG))
         for i, name in enumerate(query.columns):
             fields.append(StructField(f"late_{i}", carried(schema[name].dataType).travels))
-    fields.append(StructField("figures", StringType()))
+    fields.append(StructField("metrics", StringType()))
     return fields
 
 
 def _columns(
     plan: Plan, schema: StructType, result: StructType, *, mode: str, late: bool
 ) -> list[Column]:
-    """The columns of the result, made what they are."""
+    """Cast the columns to the types of the result."""
     query = plan.query
     time = schema[query.time].dataType
-    start, end = F.col("start"), F.col("start") + F.lit(query.window.size)
+    start, end = F.col("start"), F.col("end")
     window = F.struct(time_from(start, time).alias("start"), time_from(end, time).alias("end"))
     columns = [
         carried(schema[key].dataType).back(F.col(f"key_{i}")).alias(key)
@@ -145,14 +148,14 @@ def _columns(
     return columns
 
 
-def _figures() -> list[Column]:
-    """The figures of a micro-batch, from those of its buckets."""
+def _metrics() -> list[Column]:
+    """The metrics of a micro-batch, from those of its buckets."""
 
-    def figure(name: str) -> Column:
-        return F.get_json_object(F.col("figures"), f"$.{name}").cast("long")
+    def metric(name: str) -> Column:
+        return F.get_json_object(F.col("metrics"), f"$.{name}").cast("long")
 
     sums = ["rows_in", "rows_counted", "rows_late", "rows_partly_late", "corrections", "rows_out"]
     sums += ["rows_without_answer", "open_windows", "state_records", "state_bytes"]
-    made = [F.sum(figure(name)).alias(name) for name in sums]
-    made.append(F.max(figure("watermark")).alias("watermark"))
+    made = [F.sum(metric(name)).alias(name) for name in sums]
+    made.append(F.max(metric("watermark")).alias("watermark"))
     return made

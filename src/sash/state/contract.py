@@ -10,7 +10,8 @@
 
 A state decides nothing: `Step` says which windows are due, which may be emitted again, and what may
 be forgotten.  Windows go by their numbers (`windows.contract`), so a state asks the window only
-where a slice lies.  A call changes the state wholly or, if it raises, not at all.
+where a slice lies.  A batch changes the state wholly, by `commit`, or not at all: `abandon` comes
+instead of it if anything raises.
 """
 
 from __future__ import annotations
@@ -118,6 +119,12 @@ class State(ABC):
     ) -> None:
         """Remember the last emitted values of some keys, instead of what was remembered, until
         window `covered` + 1 is closed."""
+
+    def commit(self) -> None:
+        """Make the changes since the last commit final."""
+
+    def abandon(self) -> None:
+        """Undo the changes since the last commit, or refuse further use."""
 
     @abstractmethod
     def size(self) -> dict[str, int]:

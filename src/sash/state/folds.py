@@ -46,6 +46,12 @@ class Folds:
         """How many words a partial has; 0 if it is an object."""
         return 0 if isinstance(self._core, ObjectCore) else self._core.width
 
+    @property
+    def kinds(self) -> str:
+        """The types of a partial's words; none if it is an object."""
+        layout = self._core.program.layout
+        return layout.kinds if layout else ""
+
     def fold(self, partials: Any, order: Array, bounds: Array) -> Any:
         """One partial for each run; none of them may be empty."""
         core, count = self._core, len(bounds) - 1

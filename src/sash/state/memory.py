@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.types import value_type
-from ..tables.answers import joined_answers
+from ..tables.answers import concat_answers
 from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
@@ -49,7 +49,7 @@ class _Values:
         both = _Values(
             np.concatenate([self.keys, more.keys]),
             np.concatenate([self.covered, more.covered]),
-            {name: joined_answers(column, more.values[name]) for name, column in self.values.items()},
+            {name: concat_answers(column, more.values[name]) for name, column in self.values.items()},
         )
         return both.take(np.argsort(both.keys))
 

@@ -1,22 +1,20 @@
-"""Tiles: the slices of many keys in one stretch of time, as arrays and as bytes.
+"""Entries of many keys as bytes, and back.
 
-A tile of level 0 covers 64 neighbouring slices and has an entry for each key and slice that holds
-something.  A tile of level 1 covers 64 tiles of level 0, with an entry for each key and tile: the
-aggregate of that key's slices there.  And so on up: what is far from a window's edges is read
-from high tiles, so that a window's result needs a few tiles, however many slices it has.
+An entry is a key, a unit of time, and for each operator a partial.  On level 0 a unit is a slice; on
+level 1 it is a tile of level 0, which covers 64 neighbouring slices; and so on up.
 
     level 1    |  tile 0                                         |  tile 1     64 × 64 slices each
     level 0    |  tile 0  |  tile 1  |  tile 2  |  …  |  tile 63 |  …          64 slices each
 
-Time comes before key in where an entry lives, as all keys' windows move on together: a batch adds
-to the young tiles and reads the old ones at the windows' tail, for all keys at once, and
-dead tiles are dropped whole.
+Where the order of events matters, a slice cannot be one partial, as more events may come between
+those it has.  Then level 0 has an entry for each time, and with a tie column for each (time, tie):
+these are an entry's `marks`.
 """
 
 from __future__ import annotations
 
 import struct
-import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,181 +23,144 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..kernels.core import decoder, encoder
-from ..operators.contract import Operator
-from ..windows import Sliding
+from ..query.plan import Plan
+from ..slicing.edges import edges_of
+from .folds import Folds
 
-__all__ = [
-    "ASIDE",
-    "BITS",
-    "REVISIONS",
-    "Positions",
-    "Tile",
-    "decode_tile",
-    "encode_tile",
-    "open_sealed",
-    "seal",
-]
+__all__ = ["BITS", "Form", "Packer", "Tile"]
 
-BITS = 6  # 64 entries a key in each tile
-#: Levels of records that are not the tree's: numbers of revisions, and a window put aside.
-REVISIONS, ASIDE = 100, 101
+#: A tile covers 2^BITS units.
+BITS = 6
 
-_VERSION = 1
-_SEAL = struct.Struct("<4sBI")  # magic, version, checksum
-_MAGIC = b"sash"
-_COUNTS = struct.Struct("<II")  # keys, entries
-
-
-@dataclass(frozen=True)
-class Positions:
-    """Slices numbered in order of time."""
-
-    window: Sliding
-
-    @property
-    def per(self) -> int:
-        """How many slices there are in a slide."""
-        return 2 if self.window.rest else 1
-
-    def of(self, starts: Array) -> Array:
-        """The numbers of slices, from their starts."""
-        w = self.window
-        k, into = np.divmod(starts - w.offset, w.every)
-        numbers: Array = k * 2 + (into >= w.rest) if w.rest else k
-        return numbers
-
-    def start(self, positions: Array) -> Array:
-        """The starts of slices, from their numbers."""
-        w = self.window
-        if not w.rest:
-            positions = positions * w.every
-            return positions + w.offset
-        k, second = np.divmod(positions, 2)
-        starts: Array = w.offset + k * w.every + second * w.rest
-        return starts
-
-    def first(self, window: int) -> int:
-        """The first slice of the window that starts then."""
-        return (window - self.window.offset) // self.window.every * self.per
-
-    @property
-    def levels(self) -> int:
-        """How many levels of tiles there are: a window has no more slices than a highest tile."""
-        levels = 3
-        while self.last(0) - self.first(0) >= 1 << BITS * levels:
-            levels += 1
-        return levels
-
-    def last(self, window: int) -> int:
-        """Its last slice."""
-        w = self.window
-        k = (window - w.offset) // w.every + w.size // w.every
-        return 2 * k if w.rest else k - 1
+_HEAD = struct.Struct("<IIqBBI")  # keys, entries, first unit, sizes of counts and units, of keys
+_SIZE = struct.Struct("<Q")
 
 
 @dataclass
 class Tile:
-    """Entries of one tile: for each key, in the order of `keys`, `counts` of them, at these
-    places; and for each operator their partials.
-
-    Where the order of events matters, a slice cannot be one partial, as more events may come
-    between those it has.  Then a tile of level 0 has an entry for each time, and with ties put in
-    order by a column, for each value of it: these are the `marks`.
-    """
+    """Entries as they were read: for each of the keys `counts` of them, in order."""
 
     keys: list[pa.Array]
     counts: Array
-    at: Array
+    units: Array
     partials: list[Any]
     marks: list[Array] = field(default_factory=list)
 
 
-def seal(body: bytes, place: bytes = b"") -> bytes:
-    """A record of the state, with a version and a checksum, which is also of its place."""
-    return _SEAL.pack(_MAGIC, _VERSION, zlib.crc32(body, zlib.crc32(place))) + body
+class Form:
+    """What all records of a query's state have in common."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.window = plan.query.window
+        self.edges = edges_of(self.window)
+        self.operators = [group.operator for group in plan.groups]
+        self.folds = [Folds(operator) for operator in self.operators]
+        self.widths = [folds.width for folds in self.folds]
+        self.encoders = [encoder(o) if not f.width else None for o, f in self._pairs()]
+        self._decoders = [decoder(o) if not f.width else None for o, f in self._pairs()]
+        self.ordered = plan.ordered
+        self.marks = (1 + (plan.query.tie is not None)) if plan.ordered else 0
+        self.key_schema = pa.schema(
+            [(str(i), _value_type(key.type)) for i, key in enumerate(plan.keys)]
+        )
+
+    def _pairs(self) -> Any:
+        return zip(self.operators, self.folds, strict=True)
+
+    def unpack(self, body: memoryview, level: int) -> Tile:
+        """The entries in a body that a `Packer` made."""
+        keys, entries, base, count_size, unit_size, key_bytes = _HEAD.unpack_from(body)
+        at = _HEAD.size
+        counts = np.frombuffer(body, dtype=f"<u{count_size}", count=keys, offset=at)
+        at += count_size * keys
+        units = np.frombuffer(body, dtype=f"<u{unit_size}", count=entries, offset=at)
+        at += unit_size * entries
+        columns: list[pa.Array] = []
+        if key_bytes:
+            raw = pa.py_buffer(body[at : at + key_bytes])
+            columns = pa.ipc.read_record_batch(raw, self.key_schema).columns
+        at += key_bytes
+        marks = []
+        for _ in range(0 if level else self.marks):
+            marks.append(np.frombuffer(body, dtype="<i8", count=entries, offset=at))
+            at += 8 * entries
+        partials: list[Any] = []
+        for width, decode in zip(self.widths, self._decoders, strict=True):
+            if width:
+                words = np.frombuffer(body, dtype="<i8", count=entries * width, offset=at)
+                partials.append(words.reshape(entries, width))
+                at += 8 * entries * width
+                continue
+            sizes = np.frombuffer(body, dtype="<u4", count=entries, offset=at).tolist()
+            at += 4 * entries
+            objects = []
+            for size in sizes:
+                objects.append(decode(bytes(body[at : at + size])))
+                at += size
+            partials.append(objects)
+        return Tile(
+            columns, counts.astype(np.int64), units.astype(np.int64) + base, partials, marks
+        )
 
 
-def open_sealed(data: bytes, place: bytes = b"") -> memoryview:
-    """What is in a record, or an error if it is not as it was written."""
-    if len(data) < _SEAL.size:
-        raise ValueError(f"a record of the state is damaged: it has {len(data)} bytes")
-    magic, version, checksum = _SEAL.unpack_from(data)
-    if magic != _MAGIC or version != _VERSION:
-        raise ValueError(f"this state is not of version {_VERSION}; it begins {data[:5]!r}")
-    body = memoryview(data)[_SEAL.size :]
-    if zlib.crc32(body, zlib.crc32(place)) != checksum:
-        raise ValueError("a record of the state is damaged: its checksum is not right")
-    return body
+class Packer:
+    """Entries of one level on their way into bytes.
+
+    `keys` has a row for each run of entries of one key, and a run has `counts` entries; `partials`
+    has rows of words, or lists of encoded objects.
+    """
+
+    def __init__(
+        self,
+        keys: list[pa.Array],
+        counts: Array,
+        units: Array,
+        partials: Sequence[Any],
+        marks: Sequence[Array],
+    ) -> None:
+        names = [str(i) for i in range(len(keys))]
+        self._keys = pa.RecordBatch.from_arrays(keys, names=names) if keys else None
+        self._counts = counts
+        self._units = units
+        self._marks = [mark.astype("<i8", copy=False) for mark in marks]
+        self._partials = [
+            p.astype("<i8", copy=False) if isinstance(p, np.ndarray) else p for p in partials
+        ]
+        self._ends = np.append(0, np.cumsum(counts))
+
+    def pack(self, start: int, end: int) -> bytes:
+        """The entries of some runs as bytes."""
+        low, high = int(self._ends[start]), int(self._ends[end])
+        counts, units = self._counts[start:end], self._units[low:high]
+        base = int(units.min()) if high > low else 0
+        count_size, unit_size = _size_of(int(counts.max(initial=0))), 1
+        if high > low:
+            unit_size = _size_of(int(units.max()) - base)
+        keys = b""
+        if self._keys is not None:
+            keys = self._keys.slice(start, end - start).serialize().to_pybytes()
+        head = _HEAD.pack(end - start, high - low, base, count_size, unit_size, len(keys))
+        made: list[Any] = [
+            head,
+            counts.astype(f"<u{count_size}").data,
+            (units - base).astype(f"<u{unit_size}").data,
+            keys,
+        ]
+        made += [mark[low:high].data for mark in self._marks]
+        for partials in self._partials:
+            if isinstance(partials, np.ndarray):
+                made.append(partials[low:high].tobytes())
+            else:
+                encoded = partials[low:high]
+                made.append(np.array([len(e) for e in encoded], dtype="<u4").tobytes())
+                made += encoded
+        return b"".join(made)
 
 
-def encode_tile(tile: Tile, operators: list[Operator]) -> bytes:
-    """A tile as bytes."""
-    parts = [_COUNTS.pack(len(tile.counts), len(tile.at))]
-    parts += [tile.counts.astype("<u4").tobytes(), tile.at.astype("u1").tobytes()]
-    keys = b""
-    if tile.keys:
-        batch = pa.RecordBatch.from_arrays(tile.keys, names=[str(i) for i in range(len(tile.keys))])
-        keys = batch.serialize().to_pybytes()
-    parts.append(_sized(keys))
-    parts += [m.astype("<i8", copy=False).tobytes() for m in tile.marks]
-    for operator, partials in zip(operators, tile.partials, strict=True):
-        if isinstance(partials, np.ndarray):
-            parts.append(_sized(partials.astype("<i8", copy=False).tobytes()))
-        else:
-            encode = encoder(operator)
-            encoded = [encode(p) for p in partials]
-            sizes = np.array([len(e) for e in encoded], dtype="<u4").tobytes()
-            parts.append(_sized(sizes + b"".join(encoded)))
-    return b"".join(parts)
+def _size_of(most: int) -> int:
+    """The bytes that whole numbers up to this need."""
+    return next(size for size in (1, 2, 4, 8) if most < 1 << 8 * size)
 
 
-def decode_tile(
-    body: bytes | memoryview,
-    key_schema: pa.Schema,
-    operators: list[Operator],
-    widths: list[int],
-    marks: int = 0,
-) -> Tile:
-    """A tile again, from its bytes; `widths` are the words a partial has, 0 for objects, and
-    `marks` how many there are."""
-    body = memoryview(body)
-    keys, entries = _COUNTS.unpack_from(body)
-    at = _COUNTS.size
-    counts = np.frombuffer(body[at : at + 4 * keys], dtype="<u4").astype(np.int64)
-    at += 4 * keys
-    places = np.frombuffer(body[at : at + entries], dtype="u1").astype(np.int64)
-    at += entries
-    raw, at = _take(body, at)
-    columns: list[pa.Array] = []
-    if len(key_schema):
-        columns = pa.ipc.read_record_batch(pa.py_buffer(raw), key_schema).columns
-    marked = []
-    for _ in range(marks):
-        marked.append(np.frombuffer(body[at : at + 8 * entries], dtype="<i8"))
-        at += 8 * entries
-    partials: list[Any] = []
-    for operator, width in zip(operators, widths, strict=True):
-        raw, at = _take(body, at)
-        if width:
-            partials.append(np.frombuffer(raw, dtype="<i8").reshape(entries, width))
-        else:
-            partials.append(_decode_objects(raw, entries, decoder(operator)))
-    return Tile(columns, counts, places, partials, marked)
-
-
-def _decode_objects(raw: memoryview, count: int, decode: Any) -> list[Any]:
-    sizes = np.frombuffer(raw[: 4 * count], dtype="<u4").tolist()
-    at, made = 4 * count, []
-    for size in sizes:
-        made.append(decode(bytes(raw[at : at + size])))
-        at += size
-    return made
-
-
-def _sized(raw: bytes) -> bytes:
-    return struct.pack("<Q", len(raw)) + raw
-
-
-def _take(body: memoryview, at: int) -> tuple[memoryview, int]:
-    (size,) = struct.unpack_from("<Q", body, at)
-    return body[at + 8 : at + 8 + size], at + 8 + size
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

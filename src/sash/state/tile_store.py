@@ -23,7 +23,7 @@ from .tile import (
 
 __all__ = ["Store", "TileTree", "Tiles"]
 
-_COUNT = operators.count.over(int)
+_COUNT = operators.count.of(int)
 
 
 class TileTree:

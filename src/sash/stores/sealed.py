@@ -9,11 +9,15 @@ from __future__ import annotations
 import struct
 import zlib
 
-__all__ = ["seal", "unseal"]
+__all__ = ["Damaged", "seal", "unseal"]
 
 _VERSION = 2
 _HEAD = struct.Struct("<4sBI")  # magic, version, checksum
 _MAGIC = b"sash"
+
+
+class Damaged(ValueError):
+    """A record is not as it was written, or is not there."""
 
 
 def seal(body: bytes, place: bytes = b"") -> bytes:
@@ -28,10 +32,10 @@ def seal(body: bytes, place: bytes = b"") -> bytes:
 def unseal(data: bytes, place: bytes = b"") -> memoryview:
     """The body of a record; an error if the record is not as it was written."""
     if len(data) < _HEAD.size:
-        raise ValueError(f"a record of the state is damaged: it has {len(data)} bytes")
+        raise Damaged(f"a record is damaged: it has {len(data)} bytes")
     magic, version, checksum = _HEAD.unpack_from(data)
     if magic != _MAGIC:
-        raise ValueError(f"these bytes are no record of sash: they begin {bytes(data[:4])!r}")
+        raise Damaged(f"these bytes are no record of sash: they begin {bytes(data[:4])!r}")
     if version != _VERSION:
         raise ValueError(
             f"this state was written in version {version} of the format, and this release of sash "
@@ -39,5 +43,5 @@ def unseal(data: bytes, place: bytes = b"") -> memoryview:
         )
     body = memoryview(data)[_HEAD.size :]
     if zlib.crc32(body, zlib.crc32(place)) != checksum:
-        raise ValueError("a record of the state is damaged: its checksum is not right")
+        raise Damaged("a record is damaged: its checksum is not right")
     return body

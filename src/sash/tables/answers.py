@@ -19,9 +19,9 @@ __all__ = [
     "as_wanted",
     "changed",
     "common_type",
+    "concat_answers",
     "differ_from_before",
     "from_objects",
-    "joined_answers",
     "object_answers",
     "typed_answers",
 ]
@@ -139,22 +139,6 @@ def _in_micros(wanted: pa.DataType) -> pa.DataType:
     return wanted
 
 
-def joined_answers(a: pa.Array, b: pa.Array) -> pa.Array:
-    """Answers one after the other, to be compared: of two types in a common one, or as text if there
-    is none."""
-    if a.type != b.type:
-        kind = common_type(a.type, b.type)
-        try:
-            a, b = (_texts(a), _texts(b)) if kind is None else (a.cast(kind), b.cast(kind))
-        except pa.ArrowInvalid:  # a large integer, say, that is no float
-            a, b = _texts(a), _texts(b)
-    return pa.concat_arrays([a, b])
-
-
-def _texts(values: pa.Array) -> pa.Array:
-    return pa.array([None if x is None else repr(x) for x in values.to_pylist()], pa.string())
-
-
 def changed(groups: Array, numbers: Array, covered: Array, values: dict[str, pa.Array]) -> Array:
     """Which rows to keep where only changes are wanted: the windows whose values differ from those
     of their group's window before.
@@ -191,3 +175,19 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(_equal, a, b))
     return bool(a == b or (a != a and b != b))
+
+
+def concat_answers(a: pa.Array, b: pa.Array) -> pa.Array:
+    """Answers of two batches as one array, to be compared: in a common type, or as text if there is
+    none."""
+    if a.type != b.type:
+        kind = common_type(a.type, b.type)
+        try:
+            a, b = (_texts(a), _texts(b)) if kind is None else (a.cast(kind), b.cast(kind))
+        except pa.ArrowInvalid:  # a large integer, say, that is no float
+            a, b = _texts(a), _texts(b)
+    return pa.concat_arrays([a, b])
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    return pa.array([None if x is None else repr(x) for x in values.to_pylist()], pa.string())

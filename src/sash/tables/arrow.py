@@ -23,6 +23,7 @@ __all__ = [
     "check_times",
     "filtered",
     "flat",
+    "has_tie_number",
     "one_array",
     "plain_type",
     "tie_numbers",
@@ -148,6 +149,13 @@ def times_of(column: pa.Array) -> tuple[Array, Array]:
     return np.ascontiguousarray(plain, dtype=np.int64), bad
 
 
+def has_tie_number(kind: pa.DataType) -> bool:
+    """True if a tie column of this type can be kept as numbers."""
+    types = pa.types
+    plain = (types.is_floating, types.is_boolean, types.is_integer, types.is_temporal)
+    return any(is_a(kind) for is_a in plain)
+
+
 def tie_numbers(column: pa.Array) -> Array:
     """A tie column as int64 in the same order, null last, so that it can be kept beside times."""
     given = column.type
@@ -158,14 +166,9 @@ def tie_numbers(column: pa.Array) -> Array:
         numbers: Array = bits ^ ((bits >> 63) & (2**63 - 1))
     elif pa.types.is_boolean(given) or pa.types.is_integer(given):
         numbers = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    elif pa.types.is_temporal(given):
+    else:
         whole = pa.int32() if given.bit_width == 32 else pa.int64()
         numbers = column.cast(whole).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    else:
-        raise TypeError(
-            f"a tie column of {given} cannot be kept in a stream's state: use one of numbers or "
-            "times"
-        )
     return np.where(np.asarray(column.is_valid()), numbers, 2**63 - 1)
 
 

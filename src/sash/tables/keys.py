@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 
-__all__ = ["by_group", "key_codes"]
+__all__ = ["by_group", "key_codes", "one_zero_in"]
 
 
 def key_codes(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]]:
@@ -89,7 +89,7 @@ def _codes_of_structs(column: pa.Array) -> tuple[Array, pa.Array]:
 
 def _codes_of_lists(column: pa.Array) -> tuple[Array, pa.Array]:
     """For types that Arrow does not put in order."""
-    items = [_one_zero_in(x) for x in column.to_pylist()]
+    items = [one_zero_in(x) for x in column.to_pylist()]
     keys = [_ordered(x) for x in items]
     try:
         seen = dict(zip(keys, items, strict=True))
@@ -102,14 +102,14 @@ def _codes_of_lists(column: pa.Array) -> tuple[Array, pa.Array]:
     return codes, pa.array([seen[key] for key in rank], type=column.type)
 
 
-def _one_zero_in(item: Any) -> Any:
+def one_zero_in(item: Any) -> Any:
     """A value with one NaN and one zero in it."""
     if isinstance(item, float):
         return item + 0.0 if item == item else np.nan
     if type(item) in (list, tuple):
-        return type(item)(map(_one_zero_in, item))
+        return type(item)(map(one_zero_in, item))
     if isinstance(item, dict):
-        return {name: _one_zero_in(x) for name, x in item.items()}
+        return {name: one_zero_in(x) for name, x in item.items()}
     return item
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from ..operators.contract import Operator
+from ..operators.contract import Operator, ready
 
 __all__ = ["Counted", "counting"]
 
@@ -72,7 +72,7 @@ def counting(operator: Operator) -> Counted:
     """A copy of an operator that counts its calls, in plain Python.
 
     Operators that run `together` count as one: one combine for each joined combine.  Tied to
-    types by `over`, the copy goes on counting.
+    types by `of`, the copy goes on counting.
 
     >>> from sash.aggregators.two_stacks_lite import TwoStacksLite
     >>> from sash.operators import max
@@ -89,18 +89,18 @@ def counting(operator: Operator) -> Counted:
 class _CountedOperator(Operator):
     """An operator whose copies tied to types count as well."""
 
-    def over(self, *types: Any) -> Operator:
+    def of(self, *types: Any) -> Operator:
         counts: Counted = self.combine.counts  # type: ignore[attr-defined]
-        return _wrap(super().over(*types), counts)
+        return _wrap(super().of(*types), counts)
 
 
 def _wrap(operator: Operator, counts: Counted) -> Operator:
-    fields = {f.name: getattr(operator, f.name) for f in dataclasses.fields(operator)}
+    fields = {f.name: getattr(operator, f.name) for f in dataclasses.fields(operator) if f.init}
     for role in _ROLES:
         if fields[role] is not None:
             fields[role] = _counter(fields[role], role, counts)
     fields["compile"] = False  # compiled code cannot count
-    return _CountedOperator(**fields)
+    return ready(_CountedOperator(**fields), operator.ready)
 
 
 def _counter(function: Callable[..., Any], role: str, counts: Counted) -> Callable[..., Any]:

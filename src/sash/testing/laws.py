@@ -69,7 +69,7 @@ def laws(operator: Operator, values: Any = None, *, max_examples: int = 100) -> 
     are chosen to suit the operator's types, or else numbers or strings, with nulls.
 
     >>> import sash
-    >>> laws(sash.operators.max.over(float))
+    >>> laws(sash.operators.max.of(float))
     >>> wrong = sash.operator(identity=0, lift=lambda x: x, combine=max, name="largest")
     >>> laws(wrong)
     Traceback (most recent call last):
@@ -135,8 +135,8 @@ def values_of(operator: Operator) -> Any:
 
     >>> from hypothesis import find
     >>> from sash.operators import arg_max
-    >>> find(values_of(arg_max.over(int, bool)), lambda row: None not in row)
-    (0, False)
+    >>> find(values_of(arg_max.of(bool, int)), lambda row: None not in row)
+    (False, 0)
     """
     st = need_hypothesis().strategies
     # Rounding is only bounded for values of one size; whole numbers of any size are for

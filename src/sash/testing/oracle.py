@@ -39,7 +39,7 @@ def answer(
     >>> from sash.operators import arg_max, max, mean, sum, together
     >>> answer(mean, [1, None, 4])
     2.5
-    >>> answer(arg_max, [(1, "a"), (7, "b"), (7, "c")])
+    >>> answer(arg_max, [("a", 1), ("b", 7), ("c", 7)])
     'b'
     >>> answer(together(sum, max, columns=[0, 1]), [(1, 5), (2, None)])
     (3, 5)
@@ -52,7 +52,7 @@ def answer(
         return tuple(
             answer(p.operator, _columns(operator, values, p.columns)) for p in operator.parts
         )
-    name, parameters = _parameters(operator.name)
+    name, parameters = _parameters(operator)
     if name not in _DEFINITIONS:
         known = "; it can be judged by agrees(…)" if name in _PROMISES else ""
         raise TypeError(
@@ -83,7 +83,7 @@ def agrees(
     """
     if definition is None and operator.parts:
         return _agrees_in_parts(operator, values, got)
-    name, parameters = _parameters(operator.name)
+    name, parameters = _parameters(operator)
     if definition is None and name in _PROMISES:
         return _PROMISES[name](operator, _kept(operator, values), got, *parameters)
     try:
@@ -111,7 +111,7 @@ def _agrees_in_parts(operator: Operator, values: Sequence[Any], got: Any) -> boo
 
 
 def _overflows(operator: Operator, values: Sequence[Any]) -> bool:
-    if not operator.parts and _parameters(operator.name)[0] not in _DEFINITIONS:
+    if not operator.parts and _parameters(operator)[0] not in _DEFINITIONS:
         return False
     try:
         answer(operator, values)
@@ -123,18 +123,12 @@ def _overflows(operator: Operator, values: Sequence[Any]) -> bool:
 # What reaches the definitions
 
 
-def _parameters(name: str) -> tuple[str, tuple[Any, ...]]:
-    """A name such as `first_n(3)` as its word and its numbers."""
-    word, bracket, rest = name.partition("(")
-    if not bracket:
-        return word, ()
-    try:
-        numbers = tuple(
-            float(x) if "." in x else int(x) for x in rest.rstrip(")").split(",") if x.strip()
-        )
-    except ValueError:
-        return name, ()
-    return word, numbers
+def _parameters(operator: Operator) -> tuple[str, tuple[int, ...]]:
+    """A ready operator's name and its parameters: `first_n` and 3 of `first_n(3)`."""
+    if not operator.ready:
+        return "", ()
+    numbers = operator.name.removeprefix(operator.ready).strip("()")
+    return operator.ready, tuple(int(x) for x in numbers.split(",") if x)
 
 
 def _columns(operator: Operator, values: Sequence[Any], columns: tuple[int, ...]) -> list[Any]:
@@ -231,10 +225,10 @@ def _span(values: list[Any]) -> Any:
     return _whole(made) if isinstance(made, int) else made
 
 
-def _beside(pick: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+def _picked(pick: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     def definition(rows: list[Any]) -> Any:
-        best = pick([measure for measure, _ in rows])
-        return next((what for measure, what in rows if _alike(measure, best)), None)
+        best = pick([by for _, by in rows])
+        return next((value for value, by in rows if _alike(by, best)), None)
 
     return definition
 
@@ -436,8 +430,8 @@ _DEFINITIONS: dict[str, Callable[..., Any]] = {
     "span": _span,
     "min_count": _how_often(_least),
     "max_count": _how_often(_greatest),
-    "arg_min": _beside(_least),
-    "arg_max": _beside(_greatest),
+    "arg_min": _picked(_least),
+    "arg_max": _picked(_greatest),
     "first": lambda values: _nth(values, 0),
     "last": lambda values: _nth(values, -1),
     "first_n": lambda values, n: values[:n],

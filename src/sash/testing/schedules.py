@@ -66,7 +66,7 @@ def column_kinds(operator: Operator) -> tuple[str, ...]:
                     kinds[column] = kind
         return tuple(kinds)
     width = len(operator.skips)
-    known = _COLUMNS.get(operator.name)
+    known = _COLUMNS.get(operator.ready)
     given = operator.types or ("object",) * width
     for kind in ("number", "plain", "text"):
         wanted = known or (kind,) * width
@@ -84,7 +84,7 @@ def draw_value(operator: Operator, source: random.Random) -> Any:
     """A value that an operator takes, often one that was drawn before, now and then null.
 
     >>> from sash.operators import max
-    >>> [draw_value(max.over(int), random.Random(seed)) for seed in range(5)]
+    >>> [draw_value(max.of(int), random.Random(seed)) for seed in range(5)]
     [-2, 12, None, 12, 3]
     """
     return value_source(operator)(source)

@@ -1,0 +1,74 @@
+"""Which aggregate, key and window a failing `combine` belongs to.
+
+A stream stops when `combine` raises: partials that cannot be combined have no place to go.  Its
+message must then say where to look, so the batch's rows are folded once more in plain Python, one
+aggregate and key at a time, until one fails.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan, column_type
+from ..tables.arrow import as_time, flat, time_text
+from ..tables.keys import by_group, key_codes
+from ..tables.order import in_time
+
+__all__ = ["CombineFailed", "key_text", "name_failure", "window_text"]
+
+
+class CombineFailed(RuntimeError):
+    """An operator's `combine` raised, so the stream cannot go on."""
+
+
+def name_failure(plan: Plan, table: pa.Table, times: Array, error: Exception) -> Exception:
+    """The error to raise for a batch in which `combine` raised; the error itself if no fold in
+    plain Python fails."""
+    query = plan.query
+    codes, keys = key_codes([flat(table.column(c)) for c in query.by], len(times))
+    rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
+    for name, chosen in query.select.items():
+        columns = [flat(table.column(c)).to_pylist() for c in chosen.columns or (query.time,)]
+        kinds = [column_type(plan.schema.field(c).type) for c in chosen.columns or (query.time,)]
+        operator = chosen.operator.of(*kinds)
+        combine, lift = operator.python_combine(), operator.python_lift()
+        for k in range(len(bounds) - 1):
+            total = operator.identity
+            for row in rows[bounds[k] : bounds[k + 1]].tolist():
+                value = tuple(c[row] for c in columns)
+                try:
+                    total = combine(total, lift(value if len(value) > 1 else value[0]))
+                except Exception as found:
+                    return failure(plan, name, found, keys, k, int(times[row]))
+    return error
+
+
+def failure(
+    plan: Plan, name: str, error: Exception, keys: list[pa.Array], code: int, time: int
+) -> CombineFailed:
+    """An error that names the aggregate, the key and the windows around a time."""
+    window = plan.query.window
+    whose = key_text(plan, keys, code)
+    return CombineFailed(
+        f"combine of {name} = {plan.query.select[name]!r} raised {type(error).__name__}: {error}, "
+        f"in the window {window_text(plan, window.first(time))}"
+        f"{whose and ' of ' + whose}; the batch was not inserted"
+    )
+
+
+def key_text(plan: Plan, keys: list[pa.Array], code: int) -> str:
+    """A key as a person would write it."""
+    pairs = zip(plan.query.by, keys, strict=False)
+    return ", ".join(f"{name} = {column[code]}" for name, column in pairs)
+
+
+def window_text(plan: Plan, number: int) -> str:
+    """A window as a person would write it."""
+    window = plan.query.window
+    edges: Any = np.array([window.start(number), window.end(number)])
+    start, end = as_time(edges, plan.time_type)
+    return f"from {time_text(start)} to {time_text(end)}"

@@ -1,0 +1,271 @@
+"""One lifecycle for every stream: what is late, due, emitted again, unchanged, closed.
+
+    batch ─→ judge ─→ cut ─→ state.step ─→ changes ─→ revisions ─→ outcome
+               │                │
+               └─ late rows     └─ insert, answer due windows, forget
+
+`Stream` and Spark's processor are its two callers, a forest in memory and tiles in a store its two
+states.  Stream time is the largest event time so far; the watermark is the time before which no
+more events are accepted.  Rows are judged by the watermark that earlier batches have reached; then
+they are inserted, and then windows close by the watermark that holds after the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..query.signatures import Mode
+from ..state.contract import AGAIN, Emitted, Slices, State, Step
+from ..tables.answers import changed, concat_answers
+from ..tables.arrow import one_array, times_of
+from ..tables.intake import bad_rows, some_rows
+from .failures import name_failure
+from .late import Late, late_rows
+
+__all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress"]
+
+#: After all times; a watermark here closes every window.
+UNBOUNDED = 2**62
+
+
+@dataclass
+class Progress:
+    """How far a stream has come, and what it has counted.  Each row is counted in some window or
+    late, in none; some of those counted missed other windows."""
+
+    stream_time: int | None = None
+    watermark: int | None = None
+    rows: int = 0
+    counted: int = 0
+    late: int = 0
+    partly_late: int = 0
+    emitted: int = 0
+
+
+@dataclass
+class Outcome:
+    """What a batch emits: windows, their revisions in live mode, and the rows that are late."""
+
+    emitted: Emitted
+    revisions: Array | None
+    late: Late
+    rows: int
+    corrections: int = 0
+
+    @property
+    def counted(self) -> int:
+        """The rows that are in some window."""
+        return self.rows - int(self.late.lost.sum())
+
+
+class Lifecycle:
+    """The lifecycle of one query.  What lasts between batches is in `Progress` and the state."""
+
+    def __init__(
+        self, plan: Plan, *, mode: Mode, lateness: int | None = None, early: bool = False
+    ) -> None:
+        """With `lateness`, the watermark follows stream time; else the caller moves it."""
+        self._plan = plan
+        self._window = plan.query.window
+        self._live = mode == "live"
+        self._early = early
+        self._lateness = lateness
+        self._changes = plan.query.emit == "changes"
+
+    def process(
+        self,
+        progress: Progress,
+        state: State,
+        batch: pa.Table | None = None,
+        refused: dict[int, str] | None = None,
+        *,
+        watermark: int | None = None,
+        stream_time: int | None = None,
+    ) -> Outcome:
+        """Insert the rows of a batch that can be used, move on, and emit the windows that are due.
+        `refused` has rows that the caller cannot use, with the reason.  If this raises, neither
+        progress nor state has changed."""
+        try:
+            outcome, moved = self._process(
+                progress, state, batch, dict(refused or {}), watermark, stream_time
+            )
+            state.commit()
+        except BaseException:
+            state.abandon()
+            raise
+        progress.__dict__.update(moved.__dict__)
+        return outcome
+
+    def _process(
+        self,
+        progress: Progress,
+        state: State,
+        batch: pa.Table | None,
+        refused: dict[int, str],
+        watermark: int | None,
+        stream_time: int | None,
+    ) -> tuple[Outcome, Progress]:
+        """What a batch emits, and where the stream stands after it."""
+        slices, late, newest = None, Late.none(), None
+        rows = 0 if batch is None else batch.num_rows
+        if batch is not None and rows:
+            slices, late, newest = self._take_in(progress, state, batch, refused)
+        moved = self._moved(progress, newest, watermark, stream_time)
+        emitted = state.step(slices, self._step(progress, moved))
+        if self._changes:
+            emitted = self._only_changes(state, emitted)
+        revisions = self._revisions(state, emitted) if self._live else None
+        corrections = 0 if revisions is None else int((revisions > 0).sum())
+        outcome = Outcome(emitted, revisions, late, rows, corrections)
+        moved.rows += rows
+        moved.counted += outcome.counted
+        moved.late += rows - outcome.counted
+        moved.partly_late += len(late.rows) - (rows - outcome.counted)
+        moved.emitted += len(emitted.windows)
+        return outcome, moved
+
+    def open_windows(self, progress: Progress) -> int:
+        """How many windows are open that may hold something."""
+        if progress.stream_time is None:
+            return 0
+        last = self._window.last(min(progress.stream_time, UNBOUNDED))
+        if progress.watermark is None:
+            return last - self._window.first(progress.stream_time) + 1
+        return max(0, last - self._window.first(progress.watermark) + 1)
+
+    # rows in
+
+    def _take_in(
+        self, progress: Progress, state: State, batch: pa.Table, refused: dict[int, str]
+    ) -> tuple[Slices | None, Late, int | None]:
+        """Judge the rows of a batch, and cut those that can be used into slices."""
+        column = one_array(batch.column(self._plan.query.time))
+        times, unusable = times_of(column)
+        for row in np.flatnonzero(unusable).tolist():
+            what = "out of range" if column[row].is_valid else "null"
+            refused.setdefault(row, f"its time is {what}")
+        usable, late = late_rows(self._window, progress.watermark, times, refused)
+        rows = np.flatnonzero(usable)
+        if not len(rows):
+            return None, late, None
+        held = some_rows(batch, rows)
+        try:
+            slices = state.cut(held, times[rows])
+        except Exception as error:
+            # a value that `lift` refuses makes its row late; a `combine` that fails is a defect
+            wrong = bad_rows(lambda part: state.cut(part, np.zeros(len(part), np.int64)), held)
+            if not wrong:
+                raise name_failure(self._plan, held, times[rows], error) from error
+            refused |= {int(rows[i]): why for i, why in wrong.items()}
+            return self._take_in(progress, state, batch, refused)
+        return slices, late, int(times[rows].max())
+
+    # what a batch asks of the state
+
+    def _moved(
+        self,
+        progress: Progress,
+        newest: int | None,
+        watermark: int | None,
+        stream_time: int | None,
+    ) -> Progress:
+        """Where the stream stands after a batch."""
+        moved = replace(progress)
+        moved.stream_time = _latest(moved.stream_time, newest, stream_time)
+        if self._lateness is not None and newest is not None:
+            watermark = _latest(watermark, newest - self._lateness)
+        moved.watermark = _latest(moved.watermark, watermark)
+        return moved
+
+    def _step(self, before: Progress, after: Progress) -> Step:
+        return Step(
+            opened=self._opened(before),
+            fresh=self._undue(before),
+            due=self._undue(after),
+            keep=self._opened(after),
+            again=self._live,
+            early=self._early and (after.stream_time or 0) < UNBOUNDED,
+            changes=self._changes,
+        )
+
+    def _opened(self, at: Progress) -> int:
+        """The first window that is open."""
+        return self._window.first(-UNBOUNDED if at.watermark is None else at.watermark)
+
+    def _undue(self, at: Progress) -> int:
+        """The first window that is not due: in final mode the first that is open, in live mode the
+        first that ends after stream time."""
+        opened = self._opened(at)
+        if not self._live or at.stream_time is None:
+            return opened
+        return max(opened, self._window.first(at.stream_time))
+
+    # what is emitted
+
+    def _only_changes(self, state: State, emitted: Emitted) -> Emitted:
+        """The windows whose values differ from those of the same key's window before."""
+        codes, covered = emitted.codes, emitted.covered
+        if not len(codes):
+            return emitted
+        assert covered is not None
+        firsts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+        keys = codes[firsts]
+        old = state.recall(emitted, keys)
+        # before the first row of a key goes what is remembered of it
+        place = firsts[old.there]
+        many = len(place)
+        order = np.insert(np.arange(many, many + len(codes)), place, np.arange(many))
+        at = pa.array(order)
+        values = {
+            name: concat_answers(old.values[name], v).take(at) if many else v
+            for name, v in emitted.values.items()
+        }
+        keep = changed(
+            np.concatenate([keys[old.there], codes])[order],
+            np.concatenate([old.covered[old.there], emitted.windows])[order],
+            np.concatenate([old.covered[old.there], covered])[order],
+            values,
+        )
+        lasts = np.append(firsts[1:], len(codes)) - 1
+        taken = pa.array(lasts)
+        state.remember(
+            emitted, keys, covered[lasts], {n: v.take(taken) for n, v in emitted.values.items()}
+        )
+        return _where(emitted, keep[order >= many])
+
+    def _revisions(self, state: State, emitted: Emitted) -> Array:
+        """Number the revision that each row is.  A window that was empty when it was due starts at
+        0, like one that is emitted for the first time."""
+        made = np.zeros(len(emitted.windows), dtype=np.int64)
+        again = emitted.reasons == AGAIN
+        rows = np.arange(len(made)) if self._early else np.flatnonzero(again)
+        if len(rows):
+            made[rows] = state.revise(emitted, rows, np.where(again[rows], 0, -1))
+        return made
+
+
+def _where(emitted: Emitted, keep: Array) -> Emitted:
+    """Some of the rows."""
+    rows = np.flatnonzero(keep)
+    at = pa.array(rows)
+    new = {int(row): i for i, row in enumerate(rows.tolist()) if row in emitted.failed}
+    return Emitted(
+        emitted.keys,
+        emitted.codes[rows],
+        emitted.windows[rows],
+        emitted.reasons[rows],
+        {name: v.take(at) for name, v in emitted.values.items()},
+        {i: emitted.failed[row] for row, i in new.items()},
+        None if emitted.covered is None else emitted.covered[rows],
+    )
+
+
+def _latest(*times: Any) -> int | None:
+    """The latest of the times that are there."""
+    return max((t for t in times if t is not None), default=None)

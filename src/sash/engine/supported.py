@@ -1,0 +1,165 @@
+"""What each way to run a query refuses: the one place that decides, and the table in the docs.
+
+An ability that a place lacks is refused when the query is set up there, with the reason.  Where the
+place has no argument to ask for it, there is nothing to refuse, and the table alone says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..kernels.core import encoder
+from ..query.plan import Plan
+from ..query.query import Query
+from ..tables.arrow import has_tie_number
+
+__all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
+
+Place = Literal["Query.run", "Query.stream", "Spark batch", "Spark stream"]
+PLACES: tuple[Place, ...] = ("Query.run", "Query.stream", "Spark batch", "Spark stream")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a place.  The plan is missing while the types of columns are not known."""
+
+    query: Query
+    plan: Plan | None = None
+    mode: str = "final"
+    early: bool = False
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class Ability:
+    """Something a user may ask for, and why some places lack it."""
+
+    what: str
+    refused: dict[Place, str] = field(default_factory=dict)
+    asked: Callable[[Asked], bool] | None = None
+    error: type[Exception] = ValueError
+
+
+def _ordered(asked: Asked) -> bool:
+    return asked.query.tie is not None and asked.plan is not None and asked.plan.ordered
+
+
+def _text_tie(asked: Asked) -> bool:
+    if not _ordered(asked):
+        return False
+    assert asked.plan is not None
+    return not has_tie_number(asked.plan.schema.field(asked.query.tie).type)
+
+
+def _without_codec(asked: Asked) -> bool:
+    for group in asked.plan.groups if asked.plan else ():
+        if group.operator.shape == "object":
+            encoder(group.operator)  # raises, naming the operator
+    return False
+
+
+_ONCE = "it has all its rows, and emits each window once"
+
+ABILITIES = (
+    Ability("`mode='final'`: each window once, when it closes"),
+    Ability(
+        "`mode='live'`: windows as soon as stream time passes them, and again when they change",
+        dict.fromkeys(
+            ("Query.run", "Spark batch"), f"mode='live' is for streams; a table is not one: {_ONCE}"
+        ),
+        lambda asked: asked.mode == "live",
+    ),
+    Ability("`emit='changes'` in final mode"),
+    Ability(
+        "`emit='changes'` in live mode",
+        dict.fromkeys(
+            ("Query.run", "Query.stream", "Spark batch", "Spark stream"),
+            "emit='changes' needs mode='final': in live mode the window before may still be "
+            "revised, so whether a window differs from it is not settled",
+        ),
+        lambda asked: asked.mode == "live" and asked.query.emit == "changes",
+    ),
+    Ability(
+        "`early=True`, in live mode: the window that ends next, as it stands",
+        dict.fromkeys(
+            ("Query.run", "Spark batch", "Spark stream"),
+            "early=True emits a window of every key after each batch, which only a state in memory "
+            "can do cheaply",
+        ),
+        lambda asked: asked.early,
+    ),
+    Ability(
+        "late rows on a second output",
+        dict.fromkeys(
+            ("Query.run", "Spark batch"),
+            f"late=True is for streams; a table has no late rows: {_ONCE}",
+        ),
+        lambda asked: asked.late,
+    ),
+    Ability(
+        "`tie`, where the order of events matters: numbers and times",
+        {
+            "Query.stream": "on a stream in this process, events of one time are in the order of "
+            "their arrival, and `tie` cannot put them into another; leave it out, or select only "
+            "what has no order"
+        },
+        _ordered,
+    ),
+    Ability(
+        "`tie`, where the order of events matters: text",
+        {
+            "Query.stream": "on a stream in this process, events of one time are in the order of "
+            "their arrival, and `tie` cannot put them into another; leave it out, or select only "
+            "what has no order",
+            "Spark stream": "a tie column of text cannot be kept in a stream's state: use one of "
+            "numbers or times",
+        },
+        _text_tie,
+        TypeError,
+    ),
+    Ability(
+        "partials that are Python objects without `encode` and `decode`",
+        {"Spark stream": "its state leaves the process, as bytes"},
+        _without_codec,
+        TypeError,
+    ),
+    Ability(
+        "a key's values over any range of what is kept (`Stream.query`)",
+        dict.fromkeys(("Query.run", "Spark batch", "Spark stream"), "there is no state to ask"),
+    ),
+    Ability(
+        "the whole state as bytes (`Stream.to_bytes`)",
+        {
+            "Query.run": "there is no state",
+            "Spark batch": "there is no state",
+            "Spark stream": "Spark's checkpoint is that",
+        },
+    ),
+)
+
+
+def check(place: Place, asked: Asked) -> None:
+    """Raise if a place lacks what is asked of it."""
+    if asked.early and asked.mode != "live":
+        raise ValueError("early=True emits windows before they end, so it needs mode='live'")
+    for ability in ABILITIES:
+        why = ability.refused.get(place)
+        if why is not None and ability.asked is not None and ability.asked(asked):
+            raise ability.error(why)
+
+
+def table() -> str:
+    """What is supported where, as a Markdown table."""
+    lines = [f"| | {' | '.join(PLACES)} |", "|---|" + "---|" * len(PLACES)]
+    notes: dict[str, int] = {}
+    for ability in ABILITIES:
+        cells = []
+        for place in PLACES:
+            why = ability.refused.get(place)
+            cells.append("yes" if why is None else f"no [{notes.setdefault(why, len(notes) + 1)}]")
+        lines.append(f"| {ability.what} | {' | '.join(cells)} |")
+    lines.append("")
+    lines += [f"{number}. {why}" for why, number in notes.items()]
+    return "\n".join(lines)

@@ -1,0 +1,79 @@
+"""Aggregates: operators over columns, by the names SQL has for them.
+
+sash.max("delay")                      one column
+sash.arg_max("carrier", by="delay")    what is picked, and by what
+sash.count()                           all rows; count("x") those in which x is not null
+sash.first_n("x", 3)                   an operator's own parameters
+sash.aggregate(mine, "x")              an operator of your own
+
+contract     Aggregate, and aggregate for any operator
+numeric      count, sum, mean, variance, regression, …
+order        min, max, arg_max, …
+position     first, last, first_n, m4, longest_run, …
+collection   collect, count_distinct, concat, …
+sketches     bloom, count_min, hll, quantiles, top_k
+"""
+
+from .collection import collect, collect_distinct, concat, count_distinct
+from .contract import Aggregate, aggregate
+from .numeric import (
+    avg,
+    count,
+    geometric_mean,
+    linear_regression,
+    mean,
+    population_stddev,
+    population_variance,
+    product,
+    standard_deviation,
+    stddev,
+    sum,
+    sum_of_squares,
+    variance,
+)
+from .order import arg_max, arg_min, max, max_by, max_count, min, min_by, min_count, span
+from .position import first, first_n, last, last_n, longest_run, m4, nth_youngest
+from .sketches import bloom, count_min, hll, quantiles, top_k
+
+__all__ = [
+    "Aggregate",
+    "aggregate",
+    "arg_max",
+    "arg_min",
+    "avg",
+    "bloom",
+    "collect",
+    "collect_distinct",
+    "concat",
+    "count",
+    "count_distinct",
+    "count_min",
+    "first",
+    "first_n",
+    "geometric_mean",
+    "hll",
+    "last",
+    "last_n",
+    "linear_regression",
+    "longest_run",
+    "m4",
+    "max",
+    "max_by",
+    "max_count",
+    "mean",
+    "min",
+    "min_by",
+    "min_count",
+    "nth_youngest",
+    "population_stddev",
+    "population_variance",
+    "product",
+    "quantiles",
+    "span",
+    "standard_deviation",
+    "stddev",
+    "sum",
+    "sum_of_squares",
+    "top_k",
+    "variance",
+]

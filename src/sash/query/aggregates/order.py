@@ -1,0 +1,117 @@
+"""Aggregates that pick by order: least, greatest, and a value picked by another.
+
+NaN is the greatest number; among equals, the first in order wins.
+"""
+
+from __future__ import annotations
+
+from ... import operators
+from .contract import Aggregate, reading
+
+__all__ = [
+    "arg_max",
+    "arg_min",
+    "max",
+    "max_by",
+    "max_count",
+    "min",
+    "min_by",
+    "min_count",
+    "span",
+]
+
+
+def max(column: str) -> Aggregate:
+    """The greatest value, NaN above all numbers; null if there are none.
+
+    >>> import sash
+    >>> sash.max("delay").answer({"delay": [3, None, 9]})
+    9
+    """
+    return Aggregate(operators.max, (column,))
+
+
+def min(column: str) -> Aggregate:
+    """The least value, NaN only if there is nothing else; null if there are none.
+
+    >>> import sash
+    >>> sash.min("delay").answer({"delay": [3, None, 9]})
+    3
+    """
+    return Aggregate(operators.min, (column,))
+
+
+def span(column: str) -> Aggregate:
+    """The greatest value less the least, of times in microseconds; null if there are none.
+
+    >>> import sash
+    >>> sash.span("delay").answer({"delay": [3, None, 9]})
+    6
+    """
+    return Aggregate(operators.span, (column,))
+
+
+def max_count(column: str) -> Aggregate:
+    """Count the values that equal the greatest one.
+
+    >>> import sash
+    >>> sash.max_count("delay").answer({"delay": [9, 3, 9]})
+    2
+    """
+    return Aggregate(operators.max_count, (column,))
+
+
+def min_count(column: str) -> Aggregate:
+    """Count the values that equal the least one.
+
+    >>> import sash
+    >>> sash.min_count("delay").answer({"delay": [9, 3, 9]})
+    1
+    """
+    return Aggregate(operators.min_count, (column,))
+
+
+def arg_max(value: str, by: str, *, ignore_nulls: bool = False) -> Aggregate:
+    """The value of the row whose `by` is greatest, of equals the first.
+
+    Rows whose `by` is null are left out; with `ignore_nulls` so are those whose value is null.
+
+    >>> import sash
+    >>> table = {"carrier": ["UA", "AA", "B6"], "delay": [3, 9, None]}
+    >>> sash.arg_max("carrier", by="delay").answer(table)
+    'AA'
+    """
+    return reading(operators.arg_max, value, by, ignore_nulls=ignore_nulls)
+
+
+def max_by(value: str, by: str, *, ignore_nulls: bool = False) -> Aggregate:
+    """The value of the row whose `by` is greatest, by Spark's name: see `arg_max`.
+
+    >>> import sash
+    >>> sash.max_by("carrier", "delay").answer({"carrier": ["UA", "AA"], "delay": [3, 9]})
+    'AA'
+    """
+    return arg_max(value, by, ignore_nulls=ignore_nulls)
+
+
+def arg_min(value: str, by: str, *, ignore_nulls: bool = False) -> Aggregate:
+    """The value of the row whose `by` is least, of equals the first.
+
+    Rows whose `by` is null are left out; with `ignore_nulls` so are those whose value is null.
+
+    >>> import sash
+    >>> table = {"carrier": ["UA", "AA", "B6"], "delay": [3, 9, None]}
+    >>> sash.arg_min("carrier", by="delay").answer(table)
+    'UA'
+    """
+    return reading(operators.arg_min, value, by, ignore_nulls=ignore_nulls)
+
+
+def min_by(value: str, by: str, *, ignore_nulls: bool = False) -> Aggregate:
+    """The value of the row whose `by` is least, by Spark's name: see `arg_min`.
+
+    >>> import sash
+    >>> sash.min_by("carrier", "delay").answer({"carrier": ["UA", "AA"], "delay": [3, 9]})
+    'UA'
+    """
+    return arg_min(value, by, ignore_nulls=ignore_nulls)

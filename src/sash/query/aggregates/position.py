@@ -1,0 +1,88 @@
+"""Aggregates that pick by place: the first, the last, the n-th, M4's four points, and runs.
+
+Place is the order of event time, ties in arrival order, or by the query's `tie` column.
+"""
+
+from __future__ import annotations
+
+from ... import operators
+from .contract import Aggregate, reading
+
+__all__ = ["first", "first_n", "last", "last_n", "longest_run", "m4", "nth_youngest"]
+
+
+def first(column: str, *, ignore_nulls: bool = False) -> Aggregate:
+    """The first value, which may be null; with `ignore_nulls` the first that is not.
+
+    >>> import sash
+    >>> table = {"x": [None, 5, 7]}
+    >>> sash.first("x").answer(table), sash.first("x", ignore_nulls=True).answer(table)
+    (None, 5)
+    """
+    return reading(operators.first, column, ignore_nulls=ignore_nulls)
+
+
+def last(column: str, *, ignore_nulls: bool = False) -> Aggregate:
+    """The last value, which may be null; with `ignore_nulls` the last that is not.
+
+    >>> import sash
+    >>> table = {"x": [5, 7, None]}
+    >>> sash.last("x").answer(table), sash.last("x", ignore_nulls=True).answer(table)
+    (None, 7)
+    """
+    return reading(operators.last, column, ignore_nulls=ignore_nulls)
+
+
+def first_n(column: str, n: int, *, ignore_nulls: bool = False) -> Aggregate:
+    """The first `n` values in order, as a list; fewer if there are fewer.
+
+    >>> import sash
+    >>> sash.first_n("x", 2).answer({"x": [5, None, 7]})
+    [5, None]
+    """
+    return reading(operators.first_n(n), column, ignore_nulls=ignore_nulls)
+
+
+def last_n(column: str, n: int, *, ignore_nulls: bool = False) -> Aggregate:
+    """The last `n` values in order, as a list; fewer if there are fewer.
+
+    >>> import sash
+    >>> sash.last_n("x", 2, ignore_nulls=True).answer({"x": [5, None, 7]})
+    [5, 7]
+    """
+    return reading(operators.last_n(n), column, ignore_nulls=ignore_nulls)
+
+
+def nth_youngest(column: str, i: int, *, ignore_nulls: bool = False) -> Aggregate:
+    """The `i`-th value from the young end, 1 being the last; null if there are fewer.
+
+    >>> import sash
+    >>> sash.nth_youngest("x", 2).answer({"x": [5, 6, 7]})
+    6
+    """
+    return reading(operators.nth_youngest(i), column, ignore_nulls=ignore_nulls)
+
+
+def m4(time: str, value: str) -> Aggregate:
+    """The first, last, least and greatest value, each with its time, as a struct; null if there
+    are none.
+
+    These four points draw a window's line without error (Jugel et al., VLDB 2014).
+
+    >>> import sash
+    >>> found = sash.m4("t", "x").answer({"t": [1, 2, 3], "x": [5, 9, 7]})
+    >>> found["first"], found["last"], found["max"], found["max_time"]
+    (5, 7, 9, 2)
+    """
+    return Aggregate(operators.m4, (time, value))
+
+
+def longest_run(time: str, value: str) -> Aggregate:
+    """The longest run of rising values, as a struct of its start, end, interval and length; null
+    if there are no values.
+
+    >>> import sash
+    >>> sash.longest_run("t", "x").answer({"t": [1, 2, 3, 4], "x": [5, 4, 6, 9]})
+    {'start': 2, 'end': 4, 'interval': 2, 'length': 3}
+    """
+    return Aggregate(operators.longest_run, (time, value))

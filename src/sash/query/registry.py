@@ -1,0 +1,168 @@
+"""What a query must know of each ready operator, one row for each: how to make it, its other names,
+the type of its answers as Spark has it, and whether an answer can be null.
+
+A row is found by `Operator.ready`, so that an operator of your own is yours, whatever its name is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from .. import operators as ops
+from ..operators.contract import Operator
+from .types import column_type, value_type
+
+if TYPE_CHECKING:
+    from .aggregates import Aggregate
+
+__all__ = ["REGISTRY", "Facts", "counts_rows", "is_nullable", "result_type"]
+
+#: The type of the answers, from the operator and the types of the columns; None if only the
+#: answers tell.
+Rule = Callable[[Operator, Sequence[pa.DataType]], pa.DataType | None]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One row: a ready operator, or the factory that makes it from parameters, and its facts."""
+
+    make: Operator | Callable[..., Operator]
+    type: Rule
+    aliases: tuple[str, ...] = ()
+    nullable: bool = True  # False if it has an answer over no values as well
+    counts_rows: bool = False  # it may read no column
+
+
+def result_type(chosen: Aggregate, given: Sequence[pa.DataType]) -> pa.DataType | None:
+    """The Arrow type of an aggregate's answers over columns of these types, or None if only the
+    answers tell.
+
+    >>> import sash
+    >>> result_type(sash.max("x"), [pa.int32()]), result_type(sash.sum("x"), [pa.int32()])
+    (DataType(int32), DataType(int64))
+    """
+    if chosen.returns is not None:
+        return chosen.returns
+    facts = REGISTRY.get(chosen.operator.ready)
+    return facts.type(chosen.operator, [value_type(t) for t in given]) if facts else None
+
+
+def is_nullable(operator: Operator) -> bool:
+    """True if an answer of the operator can be null.
+
+    >>> is_nullable(ops.count), is_nullable(ops.max)
+    (False, True)
+    """
+    facts = REGISTRY.get(operator.ready)
+    return facts is None or facts.nullable
+
+
+def counts_rows(operator: Operator) -> bool:
+    """True if the operator counts rows, so that it need not read a column.
+
+    >>> counts_rows(ops.count), counts_rows(ops.count.ignore_nulls())
+    (True, False)
+    """
+    facts = REGISTRY.get(operator.ready)
+    return facts is not None and facts.counts_rows and not any(operator.skips)
+
+
+# Rules
+
+
+def _same(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    return kinds[0]
+
+
+def _list(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    return pa.list_(kinds[0])
+
+
+def _whole(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    return pa.int64()
+
+
+def _float(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    return pa.float64()
+
+
+def _floats(operator: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    return pa.struct([(field, pa.float64()) for field in operator.fields])
+
+
+def _unknown(_: Operator, kinds: Sequence[pa.DataType]) -> None:
+    return None
+
+
+def _number(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """A sum, or another number in the domain of the values."""
+    kind = column_type(kinds[0])
+    if kind == "timestamp":
+        return pa.int64()  # microseconds
+    return {"float64": pa.float64(), "int64": pa.int64(), "bool": pa.int64()}.get(kind)
+
+
+def _joined(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    return pa.binary() if pa.types.is_fixed_size_binary(kinds[0]) else kinds[0]
+
+
+def _m4(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    fields = []
+    for name in ("first", "last", "min", "max"):
+        fields += [(f"{name}_time", kinds[0]), (name, kinds[1])]
+    return pa.struct(fields)
+
+
+def _longest_run(operator: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    interval = _number(operator, kinds)
+    if interval is None:
+        return None
+    ends = [("start", kinds[0]), ("end", kinds[0])]
+    return pa.struct([*ends, ("interval", interval), ("length", pa.int64())])
+
+
+def _top_k(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    return pa.list_(pa.struct([("item", kinds[0]), ("count", pa.int64())]))
+
+
+#: By the name in `sash.operators`.
+REGISTRY: dict[str, Facts] = {
+    "count": Facts(ops.count, _whole, nullable=False, counts_rows=True),
+    "sum": Facts(ops.sum, _number),
+    "sum_of_squares": Facts(ops.sum_of_squares, _number),
+    "product": Facts(ops.product, _float),
+    "mean": Facts(ops.mean, _float, aliases=("avg",)),
+    "geometric_mean": Facts(ops.geometric_mean, _float),
+    "variance": Facts(ops.variance, _float),
+    "population_variance": Facts(ops.population_variance, _float),
+    "stddev": Facts(ops.stddev, _float, aliases=("standard_deviation",)),
+    "population_stddev": Facts(ops.population_stddev, _float),
+    "linear_regression": Facts(ops.linear_regression, _floats),
+    "max": Facts(ops.max, _same),
+    "min": Facts(ops.min, _same),
+    "span": Facts(ops.span, _number),
+    "max_count": Facts(ops.max_count, _whole, nullable=False),
+    "min_count": Facts(ops.min_count, _whole, nullable=False),
+    "arg_max": Facts(ops.arg_max, _same, aliases=("max_by",)),
+    "arg_min": Facts(ops.arg_min, _same, aliases=("min_by",)),
+    "first": Facts(ops.first, _same),
+    "last": Facts(ops.last, _same),
+    "first_n": Facts(ops.first_n, _list, nullable=False),
+    "last_n": Facts(ops.last_n, _list, nullable=False),
+    "nth_youngest": Facts(ops.nth_youngest, _same),
+    "m4": Facts(ops.m4, _m4),
+    "longest_run": Facts(ops.longest_run, _longest_run),
+    "collect": Facts(ops.collect, _list, nullable=False),
+    "collect_distinct": Facts(ops.collect_distinct, _list, nullable=False),
+    "count_distinct": Facts(ops.count_distinct, _whole, nullable=False),
+    "concat": Facts(ops.concat, _joined),
+    "bloom": Facts(ops.bloom, _unknown, nullable=False),
+    "count_min": Facts(ops.count_min, _unknown, nullable=False),
+    "hll": Facts(ops.hll, _float, nullable=False),
+    "quantiles": Facts(ops.quantiles, _floats),
+    "top_k": Facts(ops.top_k, _top_k, nullable=False),
+}

@@ -1,0 +1,151 @@
+"""Entries of one level, of all keys that a step touches, in order of key and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..kernels.columns import Array
+from .ragged import Places, ragged, run_starts
+from .tile import Form, Tile
+
+__all__ = ["Entries", "join_tiles"]
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass
+class Entries:
+    """Entries in order of code, unit and marks; a code is the number of a key.  `old` is True for
+    those that the state held before the step's slices came."""
+
+    form: Form
+    codes: Array = field(default_factory=_NONE.copy)
+    units: Array = field(default_factory=_NONE.copy)
+    partials: list[Any] = field(default_factory=list)
+    marks: list[Array] = field(default_factory=list)
+    old: Array = field(default_factory=lambda: np.empty(0, dtype=bool))
+
+    def __post_init__(self) -> None:
+        if not self.partials:
+            self.partials = [folds.join([]) for folds in self.form.folds]
+        self._places: Places | None = None
+        self._encoded: dict[int, list[bytes | None]] = {}
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def find(self, codes: Array, units: Array) -> Array:
+        """The place of the first entry that is not before this unit of this key."""
+        if self._places is None:
+            self._places = Places(self.codes, self.units)
+        return self._places.find(codes, units)
+
+    def take(self, at: Array) -> Entries:
+        """Some of the entries, which stay in order."""
+        return Entries(
+            self.form,
+            self.codes[at],
+            self.units[at],
+            [f.take(p, at) for f, p in zip(self.form.folds, self.partials, strict=True)],
+            [mark[at] for mark in self.marks],
+            self.old[at],
+        )
+
+    def merge(self, new: Entries, *, replace: bool = False) -> Entries:
+        """These entries and new ones: where both have an entry, it is their partials combined, or
+        the new one."""
+        if not len(new):
+            return self
+        codes = np.concatenate([self.codes, new.codes])
+        units = np.concatenate([self.units, new.units])
+        marks = [np.concatenate(pair) for pair in zip(self.marks, new.marks, strict=True)]
+        order = _order(codes, units, marks)
+        at = run_starts(*(column[order] for column in (codes, *(marks or [units]))))
+        heads = order[at]
+        partials = []
+        for folds, old, more in zip(self.form.folds, self.partials, new.partials, strict=True):
+            both = folds.join([old, more])
+            if replace:
+                partials.append(folds.take(both, order[np.append(at[1:], len(order)) - 1]))
+            else:
+                partials.append(folds.fold(both, order, np.append(at, len(order))))
+        # an old entry comes before a new one of the same place
+        was = np.concatenate([self.old, new.old])[heads]
+        return Entries(
+            self.form, codes[heads], units[heads], partials, [m[heads] for m in marks], was
+        )
+
+    def totals(self, codes: Array, tiles: Array, shift: int) -> Entries:
+        """An entry for each of these keys and tiles, with the key's entries there combined; a tile
+        has 2^shift units, and none is empty."""
+        start = self.find(codes, tiles << shift)
+        counts = self.find(codes, (tiles + 1) << shift) - start
+        order, bounds = ragged(start, counts), np.append(0, np.cumsum(counts))
+        partials = [
+            folds.fold(p, order, bounds)
+            for folds, p in zip(self.form.folds, self.partials, strict=True)
+        ]
+        return Entries(self.form, codes, tiles, partials, [], np.zeros(len(codes), dtype=bool))
+
+    def encoded(self, at: Array) -> list[Any]:
+        """The partials of some entries as rows of words, or as lists of encoded objects."""
+        made: list[Any] = []
+        for i, (width, encode) in enumerate(zip(self.form.widths, self.form.encoders, strict=True)):
+            if width:
+                made.append(self.partials[i][at])
+                continue
+            known = self._encoded.setdefault(i, [None] * len(self))
+            objects = self.partials[i]
+            for j in at.tolist():
+                if known[j] is None:
+                    known[j] = encode(objects[j])
+            made.append([known[j] for j in at.tolist()])
+        return made
+
+    def sizes(self, at: Array) -> Array:
+        """How many bytes some entries take, without their keys."""
+        fixed = 1 + 8 * (sum(self.form.widths) + len(self.marks))
+        sizes = np.full(len(at), fixed, dtype=np.int64)
+        if 0 in self.form.widths:
+            for partials, width in zip(self.encoded(at), self.form.widths, strict=True):
+                if not width:
+                    sizes += np.array([4 + len(e) for e in partials], dtype=np.int64)
+        return sizes
+
+
+def join_tiles(form: Form, tiles: list[Tile], codes: Array, level: int) -> Entries:
+    """The entries of tiles, put in order.  `codes` has the codes of the tiles' keys, and the entries
+    of a key in one tile are all before, or all after, those it has in another."""
+    marks = 0 if level else form.marks
+    if not tiles:
+        return Entries(form, marks=[_NONE] * marks)
+    counts = np.concatenate([tile.counts for tile in tiles])
+    units = np.concatenate([tile.units for tile in tiles])
+    starts = np.cumsum(counts) - counts
+    runs = np.lexsort((units[starts], codes))
+    at = ragged(starts[runs], counts[runs])
+    return Entries(
+        form,
+        np.repeat(codes[runs], counts[runs]),
+        units[at],
+        [
+            folds.take(folds.join([tile.partials[i] for tile in tiles]), at)
+            for i, folds in enumerate(form.folds)
+        ],
+        [np.concatenate([tile.marks[i] for tile in tiles])[at] for i in range(marks)],
+        np.ones(len(at), dtype=bool),
+    )
+
+
+def _order(codes: Array, units: Array, marks: list[Array]) -> Array:
+    """Rows in order, of which many are."""
+    if marks:
+        return np.lexsort((*marks[::-1], codes))
+    low, span = int(units.min()), int(units.max()) - int(units.min()) + 1
+    if (int(codes.max()) + 1) * span >= 2**63:
+        return np.lexsort((units, codes))
+    # A merge of two runs, where sorting by one column after the other would start anew.
+    return np.argsort(codes * span + (units - low), kind="stable")

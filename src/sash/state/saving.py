@@ -1,0 +1,203 @@
+"""The entries of a visit into records, and its parts into the index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from .halving import halve
+from .layout import Layout
+from .part import Head, pack_part, tile_name
+from .part_index import NEVER, ROWS, part_name
+from .ragged import in_pairs, ragged, run_starts
+from .tile import BITS, Packer
+from .visit import Visit
+
+__all__ = ["save"]
+
+_NO_ENTRIES = np.empty(0, dtype=np.int64)
+
+
+def save(visit: Visit) -> Array:
+    """Write what a visit changed, and return the children of the index's root."""
+    saving = _Saving(visit, Layout(visit))
+    return saving.save()
+
+
+class _Saving:
+    def __init__(self, visit: Visit, layout: Layout) -> None:
+        self._visit = visit
+        self._layout = layout
+        self._records = visit.records
+
+    def save(self) -> Array:
+        visit, layout = self._visit, self._layout
+        crowded = layout.divide()
+        self._prefixes = visit.rows["prefix"].tolist()
+        self._bits = visit.rows["bits"].tolist()
+        self._sizes = visit.rows["bytes"].astype(np.float64)
+        self._describe()
+        self._drop()
+        for level in range(len(visit.levels)):
+            self._write(level)
+        self._write_bare()
+        rows = self._rows()
+        halves = [
+            halve(visit.form, self._records, rows[rows["prefix"] == prefix][0])
+            for prefix in visit.rows["prefix"][crowded]
+        ]
+        if halves:
+            rows = np.concatenate(
+                [rows[~np.isin(rows["prefix"], visit.rows["prefix"][crowded])], *halves]
+            )
+        return visit.index.replace(rows)
+
+    def _describe(self) -> None:
+        """Find how many keys and slices each part has, its youngest slice, and when it must be
+        visited."""
+        visit, count = self._visit, len(self._visit.rows)
+        self._keys = np.zeros(count, dtype=np.int64)
+        for level, entries in enumerate(visit.levels):
+            heads = run_starts(entries.codes)
+            parts = self._layout.parts(level)[heads]
+            here = visit.heights[parts] == level
+            self._keys += np.bincount(parts[here], minlength=count)
+        parts, units = self._layout.parts(0), visit.levels[0].units
+        flat = visit.heights == 0
+        visit.slices[flat] = np.bincount(parts, minlength=count)[flat]
+        visit.youngest[flat] = -NEVER
+        np.maximum.at(visit.youngest, parts, units)
+        visit.youngest[self._keys == 0] = -NEVER
+        visit.rows["due"] = self._due()
+        visit.rows["drop"] = self._drop_after()
+
+    def _due(self) -> Array:
+        """The first window of each part that may hold something and is not due yet."""
+        visit, step, form = self._visit, self._visit.step, self._visit.form
+        first = form.edges.number(form.window.start(step.due))
+        oldest = np.full(len(visit.rows), NEVER)
+        for level, entries in enumerate(visit.levels):
+            parts = self._layout.parts(level)
+            start, end = entries.units << BITS * level, (entries.units + 1) << BITS * level
+            alive = end > first
+            if level:
+                alive &= self._layout.unknown(level)
+            np.minimum.at(oldest, parts[alive], np.maximum(start[alive], first))
+        some = np.flatnonzero(oldest < NEVER)
+        due = np.full(len(visit.rows), NEVER)
+        times = form.edges.time(oldest[some])
+        due[some] = np.maximum(form.window.first(times), step.due)
+        if step.fresh == step.due:  # then tiles of windows that are not due yet were not read
+            deep = visit.heights > 0
+            before = np.maximum(visit.rows["due"], step.due)
+            due[deep] = np.minimum(due, before)[deep]
+        due[visit.youngest < first] = NEVER
+        return due
+
+    def _drop_after(self) -> Array:
+        """The window of each part whose closing lets all of it be dropped."""
+        visit, form = self._visit, self._visit.form
+        drop = np.full(len(visit.rows), -NEVER)
+        some = np.flatnonzero(visit.youngest > -NEVER)
+        drop[some] = form.window.last(form.edges.time(visit.youngest[some]))
+        for part, notes in enumerate(visit.notes):
+            for note in notes:
+                if note.data:
+                    drop[part] = max(drop[part], note.until)
+        drop[drop == -NEVER] = NEVER
+        return drop
+
+    def _drop(self) -> None:
+        """Delete the records of parts that were split, and tiles that are dead."""
+        for part in np.flatnonzero(self._layout.gone & self._visit.exists).tolist():
+            self._records.delete(part_name(self._prefixes[part], self._bits[part]))
+        for level, (parts, numbers) in enumerate(self._layout.dropped):
+            for part, number in zip(parts.tolist(), numbers.tolist(), strict=True):
+                self._records.delete(self._tile_name(part, level, number))
+
+    def _tile_name(self, part: int, level: int, number: int) -> bytes:
+        return tile_name(self._prefixes[part], self._bits[part], level, number)
+
+    def _write(self, level: int) -> None:
+        """Write the roots and tiles of a level that changed."""
+        visit, layout = self._visit, self._layout
+        entries, parts = visit.levels[level], layout.parts(level)
+        tiles = entries.units >> BITS
+        root = visit.heights[parts] == level
+        wanted = root & layout.roots[parts]
+        if level < len(layout.tiles):
+            wanted |= ~root & in_pairs(parts, tiles, layout.tiles[level])
+        at = np.flatnonzero(wanted)
+        if not len(at):
+            return
+        # all entries of a root are together
+        tiles = np.where(root, 0, tiles)[at]
+        codes, parts = entries.codes[at], parts[at]
+        heads = run_starts(codes, tiles)
+        counts = np.diff(np.append(heads, len(at)))
+        order = np.lexsort((codes[heads], tiles[heads], parts[heads]))
+        runs, counts = heads[order], counts[order]
+        at = at[ragged(runs, counts)]
+        taken = pa.array(codes[runs])
+        packer = Packer(
+            [column.take(taken) for column in visit.keys],
+            counts,
+            entries.units[at],
+            entries.encoded(at),
+            [mark[at] for mark in entries.marks],
+        )
+        parts, tiles = parts[runs], tiles[runs]
+        starts = run_starts(parts, tiles)
+        ends = np.append(starts[1:], len(runs))
+        places = (parts[starts], tiles[starts], starts, ends)
+        for part, tile, start, end in zip(*(p.tolist() for p in places), strict=True):
+            body = packer.pack(start, end)
+            if visit.heights[part] == level:
+                self._put_root(part, body)
+            else:
+                self._records.put(self._tile_name(part, level, tile), body)
+
+    def _write_bare(self) -> None:
+        """Write the roots that have no entries but notes, and delete those that have nothing."""
+        visit = self._visit
+        packer = Packer(
+            [column.slice(0, 0) for column in visit.keys],
+            _NO_ENTRIES,
+            _NO_ENTRIES,
+            [folds.join([]) for folds in visit.form.folds],
+            [_NO_ENTRIES] * visit.form.marks,
+        )
+        for part in np.flatnonzero(self._layout.roots & (self._keys == 0)).tolist():
+            visit.heights[part] = 0
+            if any(note.data for note in visit.notes[part]):
+                self._put_root(part, packer.pack(0, 0))
+            elif visit.exists[part]:
+                self._records.delete(part_name(self._prefixes[part], self._bits[part]))
+
+    def _put_root(self, part: int, entries: bytes) -> None:
+        visit = self._visit
+        one, two = visit.notes[part]
+        head = Head(
+            int(visit.heights[part]),
+            int(visit.youngest[part]),
+            float(visit.slices[part]),
+            (one, two),
+        )
+        body = pack_part(head, entries)
+        self._sizes[part] = len(body)
+        self._records.put(part_name(self._prefixes[part], self._bits[part]), body)
+
+    def _rows(self) -> Array:
+        """The parts as they are now."""
+        visit = self._visit
+        rows = visit.rows
+        rows["keys"], rows["slices"] = self._keys, visit.slices
+        fixed = 1 + 8 * (sum(visit.form.widths) + visit.form.marks)
+        rows["bytes"] = self._sizes + np.where(visit.heights > 0, visit.slices * fixed, 0)
+        noted = np.array([any(n.data for n in notes) for notes in visit.notes], dtype=bool)
+        alive: Any = rows[~self._layout.gone & ((self._keys > 0) | noted)]
+        assert alive.dtype == ROWS
+        return alive

@@ -1,0 +1,148 @@
+"""The slices of many keys in a store of bytes, at a cost that goes by what is touched.
+
+    index      which parts there are, and when each must be visited     part_index
+    part       the slices of the keys whose hashes begin alike          part, tile
+    step       reads the parts that it needs, all at once as arrays     visit, entries
+               emits windows                                            emission
+               drops, divides and writes what changed                   layout, saving
+
+A step reads and writes the parts of its keys and those that must be visited, because a window that
+holds something is due or because all of a part can be dropped, and the index on the way to
+them: a number of small records that does not depend on how many keys there are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..stores.contract import Store
+from ..tables.arrow import flat, tie_numbers
+from ..tables.keys import by_group, key_codes
+from ..tables.order import in_time
+from .contract import Emitted, Recalled, Slices, State, Step
+from .emission import emit
+from .part_index import NEVER, Index
+from .records import Records
+from .saving import save
+from .scan import Scan
+from .tile import Form
+from .visit import Visit
+
+__all__ = ["TileState"]
+
+
+class TileState(State):
+    """The slices of all keys of one query, in the records of a store that begin with a prefix.
+
+    A batch is a step, then what is asked of the windows it emitted, then `flush`: until then the store
+    is as it was.  Nothing is kept between batches, so the store may be exchanged for another.
+    """
+
+    def __init__(self, plan: Plan, store: Store, prefix: bytes = b"") -> None:
+        self._plan = plan
+        self._form = Form(plan)
+        self._records = Records(store, prefix)
+        self._scans: dict[bool, list[Scan]] = {}
+        self._visit: Visit | None = None
+        self._root: Array | None = None
+
+    def _scans_for(self, changes: bool) -> list[Scan]:
+        if changes not in self._scans:
+            query, types = self._plan.query, self._plan.types
+            self._scans[changes] = [
+                Scan(group, query.window, types, changes=changes) for group in self._plan.groups
+            ]
+        return self._scans[changes]
+
+    def cut(self, table: pa.Table, times: Array) -> Slices:
+        query, ordered = self._plan.query, self._plan.ordered
+        codes, keys = key_codes([flat(table.column(c)) for c in query.by], table.num_rows)
+        ties = tie_numbers(flat(table.column(query.tie))) if query.tie else None
+        count = len(keys[0]) if keys else 1
+        rows, bounds = by_group(codes, count, in_time(times, ties))
+        at = times[rows]
+        if ordered and ties is not None:
+            # each distinct (time, tie) of a key gets a time of its own
+            stamps, marks = at, ties[rows]
+            change = np.ones(len(rows), dtype=np.int64)
+            change[1:] = (at[1:] != at[:-1]) | (marks[1:] != marks[:-1])
+            change[bounds[:-1]] = 1
+            at = np.cumsum(change)
+        partials = []
+        for scan in self._scans_for(False):
+            starts, made, ends = scan.cut(scan.columns(table), rows, at, bounds, not ordered)
+            partials.append(made)
+        if not ordered or ties is None:
+            return Slices(keys, ends, starts, partials)
+        heads = np.searchsorted(at, starts)
+        return Slices(keys, ends, stamps[heads], partials, marks[heads])
+
+    def step(self, slices: Slices | None, step: Step) -> Emitted:
+        if step.early:
+            raise NotImplementedError("windows that are not due cannot be emitted from a store")
+        self._save()
+        visit = Visit(self._form, self._records, slices, step)
+        emitted = emit(visit, self._scans_for(step.changes))
+        self._visit, self._root = visit, None
+        return emitted
+
+    def _save(self) -> None:
+        """Bring the records up to date with the last step."""
+        if self._visit is not None:
+            visit, self._visit = self._visit, None
+            try:
+                self._root = save(visit)
+            except BaseException:
+                self.discard()
+                raise
+
+    def flush(self) -> None:
+        """Write the batch to the store."""
+        self._save()
+        self._records.flush()
+        self._root = None
+
+    def discard(self) -> None:
+        """Forget the batch: the state is what the store has."""
+        self._visit = self._root = None
+        self._records.discard()
+
+    def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
+        raise NotImplementedError
+
+    def recall(self, emitted: Emitted, codes: Array) -> Recalled:
+        raise NotImplementedError
+
+    def remember(
+        self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
+    ) -> None:
+        raise NotImplementedError
+
+    def next_visit(self) -> int | None:
+        """The number of the first window whose closing needs a step, even one without slices: a
+        window with something in it becomes due, or something can be dropped."""
+        rows = self._children()
+        first = min(rows["due"].min(initial=NEVER), rows["drop"].min(initial=NEVER))
+        return None if first == NEVER else int(first)
+
+    def size(self) -> dict[str, int]:
+        """About how many keys and slices there are, and how many bytes they take.
+
+        The root of the index has the sums.  A part in one record is counted exactly, the slices
+        of one in tiles by estimate; and the index is written for a count alone only if it has
+        changed by a quarter.
+        """
+        rows = self._children()
+        return {name: round(float(rows[name].sum())) for name in ("keys", "slices", "bytes")}
+
+    def _children(self) -> Array:
+        self._save()
+        if self._root is None:
+            self._root = Index(self._records).children()
+        return self._root
+
+    def _check(self) -> None:
+        raise NotImplementedError

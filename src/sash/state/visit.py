@@ -1,0 +1,268 @@
+"""A step's work on the parts of a state: read what it needs, number the keys, insert slices.
+
+All parts that a step touches are worked on together, as arrays with an entry's key and time, one set
+of arrays for each level.  First all records that will be needed are read: the roots of the
+parts that the slices go to and of those that must be visited, then, level by level, the tiles that
+slices go to, and those at the edges of the windows wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..tables.keys import key_codes
+from .contract import Slices, Step
+from .entries import Entries, join_tiles
+from .key_hash import hash_keys
+from .part import NO_NOTE, Note, tile_name, unpack_part
+from .part_index import NEVER, Index, part_name
+from .ragged import in_pairs, merged_ranges, ragged, unique_pairs
+from .records import Records
+from .tile import BITS, Form, Tile
+
+__all__ = ["Reach", "Visit"]
+
+_NONE = np.empty(0, dtype=np.int64)
+_Pairs = tuple[Array, Array]
+
+
+@dataclass
+class Reach:
+    """The slices of ranges of windows: from `low` up to `high` are those that some of the windows
+    hold, from `inner_low` up to `inner_high` those that all of them hold."""
+
+    low: Array
+    high: Array
+    inner_low: Array
+    inner_high: Array
+
+    @classmethod
+    def of(cls, form: Form, first: Array, last: Array) -> Reach:
+        """The slices of the windows from `first` to `last`."""
+        number, window = form.edges.number, form.window
+        return cls(
+            number(window.start(first)),
+            number(window.end(last)),
+            number(window.start(last)),
+            number(window.end(first)),
+        )
+
+
+class Visit:
+    """The parts of a step.  Arrays with an item for each part go by its place in `rows`."""
+
+    def __init__(self, form: Form, records: Records, slices: Slices | None, step: Step) -> None:
+        self.form = form
+        self.records = records
+        self.step = step
+        self._slices = slices
+        self.index = Index(records)
+        hashes = np.empty(0, dtype=np.uint64)
+        if slices is not None:
+            hashes = hash_keys(slices.keys, len(slices.bounds) - 1)
+        visited = self.index.visit(hashes, step.due, step.opened)
+        self.rows, self.exists = visited.rows, visited.exists
+        count = len(self.rows)
+        self.heights = np.zeros(count, dtype=np.int64)
+        self.youngest = np.full(count, -NEVER, dtype=np.int64)
+        self.slices = np.zeros(count)  # about how many each has
+        self.notes: list[list[Note]] = [[NO_NOTE, NO_NOTE] for _ in range(count)]
+        #: the tiles of each level that are read, or that slices create, by part and number
+        self.tiles: list[_Pairs] = []
+        self.touched: list[_Pairs] = []
+        self._read: list[list[tuple[int, Tile]]] = [[]]
+        self._place(visited.of_keys)
+        self._read_roots()
+        self._read_tiles()
+        self._number()
+        self._insert()
+
+    # slices
+
+    def _place(self, of_keys: Array) -> None:
+        """Find each slice's key in the batch, its unit, and its part."""
+        slices = self._slices
+        if slices is None:
+            self._keys_of = self._units = self._parts = _NONE
+            return
+        self._keys_of = np.repeat(np.arange(len(of_keys)), np.diff(slices.bounds))
+        self._units = self.form.edges.number(slices.starts)
+        self._parts = of_keys[self._keys_of]
+        self._of_keys = of_keys
+
+    def again(self) -> tuple[Array, Array, Array]:
+        """The windows to emit again: ranges of them, by the place of a slice that they hold."""
+        step, slices = self.step, self._slices
+        if not step.again or slices is None:
+            return _NONE, _NONE, _NONE
+        window = self.form.window
+        first = np.maximum(window.first(slices.starts), step.opened)
+        last = np.minimum(window.last(slices.starts), step.fresh - 1)
+        at = np.flatnonzero(first <= last)
+        return at, first[at], last[at]
+
+    def codes_of(self, places: Array) -> Array:
+        """The codes of slices' keys, by the slices' places."""
+        return self._codes[self._keys_of[places]]
+
+    # records
+
+    def _read_roots(self) -> None:
+        at = np.flatnonzero(self.exists).tolist()
+        prefixes, bits = self.rows["prefix"].tolist(), self.rows["bits"].tolist()
+        names = [part_name(prefixes[part], bits[part]) for part in at]
+        for part, body in zip(at, self.records.need(names), strict=True):
+            head, entries = unpack_part(memoryview(body))
+            self.heights[part] = head.height
+            self.youngest[part] = head.youngest
+            self.slices[part] = head.slices
+            self.notes[part] = list(head.notes)
+            self._add(part, head.height, self.form.unpack(entries, head.height))
+
+    def _add(self, part: int, level: int, tile: Tile) -> None:
+        while len(self._read) <= level:
+            self._read.append([])
+        self._read[level].append((part, tile))
+
+    def _read_tiles(self) -> None:
+        """Read the tiles that are needed, level by level."""
+        levels = int(self.heights.max(initial=0))
+        self.tiles = [(_NONE, _NONE)] * levels
+        self.touched = [self._touched(level) for level in range(levels)]
+        if levels:
+            self._find_reach()
+        for level in range(levels - 1, -1, -1):
+            parts, units = self._exist(level)
+            wanted = in_pairs(parts, units, self.touched[level])
+            wanted |= self._reached(level, parts, units)
+            wanted |= self._old(level, parts, units)
+            found = parts[wanted], units[wanted]
+            rows = self.rows[found[0]]
+            places = (rows["prefix"].tolist(), rows["bits"].tolist(), found[1].tolist())
+            names = [tile_name(p, b, level, n) for p, b, n in zip(*places, strict=True)]
+            bodies = self.records.need(names)
+            for part, body in zip(found[0].tolist(), bodies, strict=True):
+                self._add(part, level, self.form.unpack(memoryview(body), level))
+            both = zip(found, self.touched[level], strict=True)
+            self.tiles[level] = unique_pairs(*(np.concatenate(pair) for pair in both))
+
+    def _touched(self, level: int) -> _Pairs:
+        """The tiles of a level that slices go to."""
+        here = self.heights[self._parts] > level
+        return unique_pairs(self._parts[here], self._units[here] >> BITS * (level + 1))
+
+    def _exist(self, level: int) -> _Pairs:
+        """The tiles of a level that exist: each is a unit of the level above."""
+        above = self._read[level + 1]
+        parts = np.repeat([part for part, _ in above], [len(tile.units) for _, tile in above])
+        return unique_pairs(parts, np.concatenate([_NONE, *(tile.units for _, tile in above)]))
+
+    def _find_reach(self) -> None:
+        """Find the windows that will be asked for, by part."""
+        at, first, last = self.again()
+        owners = self._parts[at]
+        if self.step.fresh < self.step.due:
+            every = np.arange(len(self.rows))
+            owners = np.concatenate([owners, every])
+            first = np.concatenate([first, np.full(len(every), self.step.fresh)])
+            last = np.concatenate([last, np.full(len(every), self.step.due - 1)])
+        owners, first, last = merged_ranges(owners, first, last)
+        self._reach = Reach.of(self.form, first, last)
+        self._ranges = np.bincount(owners, minlength=len(self.rows))
+        self._first_range = np.cumsum(self._ranges) - self._ranges
+
+    def _reached(self, level: int, parts: Array, tiles: Array) -> Array:
+        """True for tiles that lie at an edge of the windows that will be asked for."""
+        times = self._ranges[parts]
+        at = np.repeat(np.arange(len(parts)), times)
+        reach, i = self._reach, ragged(self._first_range[parts], times)
+        start, end = tiles[at] << BITS * (level + 1), (tiles[at] + 1) << BITS * (level + 1)
+        touches = (end > reach.low[i]) & (start < reach.high[i])
+        inside = (start >= reach.inner_low[i]) & (end <= reach.inner_high[i])
+        reached = np.zeros(len(parts), dtype=bool)
+        reached[at[touches & ~inside]] = True
+        return reached
+
+    def _old(self, level: int, parts: Array, tiles: Array) -> Array:
+        """True for tiles that say which tiles below them can be dropped."""
+        if not level:
+            return np.zeros(len(parts), dtype=bool)
+        old: Array = (tiles << BITS * (level + 1)) < self.kept_from()[parts]
+        return old
+
+    def kept_from(self) -> Array:
+        """For each part the first slice that is kept; before it, tiles are dropped.  Where windows
+        do not move on, nothing is looked for that could be dropped."""
+        step = self.step
+        first = self.form.edges.number(self.form.window.start(step.keep))
+        moves = step.fresh < step.due
+        kept = np.full(len(self.rows), first if moves else -NEVER)
+        young = self.youngest.copy()
+        np.maximum.at(young, self._parts, self._units)
+        kept[young < first] = NEVER  # all of it
+        return kept
+
+    # arrays
+
+    def _number(self) -> None:
+        """Number the keys of all that was read together, in their order, and make arrays."""
+        form, slices = self.form, self._slices
+        read = [tile for level in self._read for _, tile in level]
+        sources = [tile.keys for tile in read] + ([slices.keys] if slices else [])
+        sizes = [len(tile.counts) for tile in read]
+        if form.key_schema:
+            columns = [
+                pa.concat_arrays([s[i] for s in sources]) if sources else pa.array([], f.type)
+                for i, f in enumerate(form.key_schema)
+            ]
+            codes, self.keys = key_codes(columns, len(columns[0]))
+        else:
+            codes, self.keys = np.zeros(sum(sizes) + 1, dtype=np.int64), []
+        self.key_count = len(self.keys[0]) if self.keys else 1
+        self.part_of = np.full(self.key_count, -1, dtype=np.int64)
+        self.levels = []
+        at = 0
+        for level, tiles in enumerate(self._read):
+            counts = [len(tile.counts) for _, tile in tiles]
+            end = at + sum(counts)
+            self.part_of[codes[at:end]] = np.repeat([part for part, _ in tiles], counts)
+            self.levels.append(join_tiles(form, [tile for _, tile in tiles], codes[at:end], level))
+            at = end
+        self._read = []
+        if slices is not None:
+            self._codes = codes[at:]
+            self.part_of[self._codes[: len(self._of_keys)]] = self._of_keys
+
+    def _insert(self) -> None:
+        """Insert the slices, and bring the levels above up to date."""
+        slices = self._slices
+        if slices is None:
+            return
+        codes = self._codes[self._keys_of]
+        marks = [slices.starts, slices.ties][: self.form.marks]
+        new = Entries(
+            self.form,
+            codes,
+            self._units,
+            slices.partials,
+            [mark for mark in marks if mark is not None],
+            np.zeros(len(codes), dtype=bool),
+        )
+        self.levels[0] = self.levels[0].merge(new)
+        np.maximum.at(self.youngest, self._parts, self._units)
+        for level in range(len(self.levels) - 1):
+            here = self.heights[self._parts] > level
+            owners, tiles = unique_pairs(codes[here], self._units[here] >> BITS * (level + 1))
+            totals = self.levels[level].totals(owners, tiles, BITS)
+            self.levels[level + 1] = self.levels[level + 1].merge(totals, replace=True)
+
+    @property
+    def touched_parts(self) -> Array:
+        """True for parts that slices go to."""
+        touched = np.zeros(len(self.rows), dtype=bool)
+        touched[self._parts] = True
+        return touched

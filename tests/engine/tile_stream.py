@@ -1,0 +1,96 @@
+"""A stream over tiles in a store, as Spark runs it, for tests without Spark.
+
+What stands between two batches is bytes in the store and JSON, so that nothing is carried over in
+memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import sash
+from sash.engine.lifecycle import Progress
+from sash.engine.stream import Stream
+from sash.engine.supported import Place
+from sash.query.plan import Plan
+from sash.state.tiles import TileState
+from sash.stores import MemoryStore, Store
+
+__all__ = ["CountingStore", "TileStream", "open_stream"]
+
+
+class CountingStore(Store):
+    """A store in memory that counts the records and bytes that are moved."""
+
+    def __init__(self) -> None:
+        self.kept = MemoryStore()
+        self.reset()
+
+    def reset(self) -> None:
+        self.records = self.bytes = 0
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        found = self.kept.get_many(keys)
+        self._count(found)
+        return found
+
+    def put_many(self, records: Mapping[bytes, bytes]) -> None:
+        self._count(records.values())
+        self.kept.put_many(records)
+
+    def delete_many(self, keys: Iterable[bytes]) -> None:
+        keys = list(keys)
+        self._count([b""] * len(keys))
+        self.kept.delete_many(keys)
+
+    def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        return self.kept.scan(prefix)
+
+    def _count(self, moved: Iterable[bytes | None]) -> None:
+        for data in moved:
+            self.records += 1
+            self.bytes += len(data or b"")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.kept.scan())
+
+    def size(self) -> int:
+        return sum(len(data) for _, data in self.kept.scan())
+
+
+class TileStream(Stream):
+    """A stream whose state is tiles in a store."""
+
+    _place: Place = "Spark stream"
+
+    def __init__(self, query: sash.Query, **more: Any) -> None:
+        self.store = CountingStore()
+        super().__init__(query, **more)
+
+    def _make_state(self, plan: Plan) -> Any:
+        return TileState(plan, self.store)
+
+    def _anew(self) -> None:
+        """Carry over nothing but bytes."""
+        self._progress = Progress(**json.loads(json.dumps(asdict(self._progress))))
+        if self._plan is not None:
+            self._state = self._make_state(self._plan)
+
+    def push(self, batch: Any) -> Any:
+        self._anew()
+        return super().push(batch)
+
+    def close(self) -> Any:
+        self._anew()
+        return super().close()
+
+
+def open_stream(state: str, query: sash.Query, **more: Any) -> Any:
+    """A stream of a query over one of the states: "memory" or "tiles"."""
+    return query.stream(**more) if state == "memory" else TileStream(query, **more)
+
+
+STATES = ("memory", "tiles")
