@@ -33,8 +33,8 @@ def answers_of(
 ) -> dict[str, pa.Array]:
     """The first rows of a core's outputs as answers by name, in the types that results have.
 
-    Rows in `lacking` have no answer, and become null; rows with an answer that does not fit its type
-    become null and are put there, with the reason.  With None, such an answer is an error.
+    Rows in `lacking` have no answer, and become null; rows with an answer that does not fit its
+    type become null and are put there, with the reason.  With None, such an answer is an error.
     """
     values: dict[str, pa.Array] = {}
     misfits: dict[int, str] = {}

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 
-__all__ = ["AGAIN", "EARLY", "NEW", "Emitted", "Recalled", "Slices", "State", "Step"]
+__all__ = ["AGAIN", "EARLY", "NEW", "Emitted", "Recalled", "Slices", "State", "Step", "StepFailed"]
 
 #: Why a window is emitted: it is due, and was not emitted before; it was, and changed; it is not
 #: due yet, but emitted as it stands.
@@ -80,7 +80,8 @@ class Emitted:
     reasons: Array  # NEW, AGAIN or EARLY; AGAIN only if it held something before the batch
     values: dict[str, pa.Array]
     failed: dict[int, str] = field(default_factory=dict)  # rows without an answer, and why
-    covered: Array | None = None  # with `changes`: the last due window that has a row's content
+    # with `changes`: the last window that has a row's content, or the last of those that is due
+    covered: Array | None = None
 
 
 @dataclass
@@ -91,6 +92,19 @@ class Recalled:
     there: Array
     covered: Array
     values: dict[str, pa.Array]
+
+
+class StepFailed(RuntimeError):
+    """An operator's `combine` raised in a step: for which aggregates, key and window."""
+
+    def __init__(
+        self, error: Exception, names: tuple[str, ...], keys: list[pa.Array], code: int, window: int
+    ) -> None:
+        super().__init__(f"combine of {', '.join(names)} raised {type(error).__name__}: {error}")
+        self.names = names
+        self.keys = keys  # a column for each key column
+        self.code = code  # the key's place in them
+        self.window = window  # its number
 
 
 class State(ABC):

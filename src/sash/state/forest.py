@@ -34,16 +34,25 @@ from .forest_kernel import (
     GONE,
     MADE,
     NEXT,
+    NOW,
     ROWS,
     VISIT,
     WANTED,
     forest_kernel,
 )
 
-__all__ = ["Answered", "Forest"]
+__all__ = ["Answered", "CombineRaised", "Forest"]
 
 #: Windows hold times of less than 2^60, and are not longer: they lie between these times.
 _FAR = 2**61
+
+
+class CombineRaised(Exception):
+    """An operator's `combine` raised: the numbers of the key and of the window it worked for."""
+
+    def __init__(self, key: int, window: int) -> None:
+        super().__init__(key, window)
+        self.key, self.window = key, window
 
 
 @dataclass
@@ -107,7 +116,9 @@ class Forest:
         records = np.asarray(self._records, dtype=np.int64).reshape(-1, RECORD)
         self._records, self._at_records = self._core.integers(records[kept].reshape(-1))
 
-    def step(self, step: Step, visits: Array, bounds: Array, starts: Array, partials: Any) -> Answered:
+    def step(
+        self, step: Step, visits: Array, bounds: Array, starts: Array, partials: Any
+    ) -> Answered:
         """Insert slices, answer windows, evict.  The keys to visit have numbers; the slices of the
         key visits[v] are those from bounds[v] to bounds[v + 1]."""
         core, call = self._core, self._call
@@ -116,6 +127,7 @@ class Forest:
         asked = [*numbers, int(step.again), int(step.early), int(step.changes)]
         call[: len(asked)] = np.array(asked) if isinstance(call, np.ndarray) else asked
         call[VISIT] = call[BEGUN] = call[MADE] = call[GONE] = call[WANTED] = 0
+        call[AT] = -1
         kept = [core.integers(a) for a in (visits, bounds, starts)]
         held = partials if isinstance(core, ObjectCore) else partials.reshape(-1)
         held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
@@ -143,11 +155,12 @@ class Forest:
                     *out.handles,
                     at_gone,
                 )
-            except Exception as error:  # an answer that does not exist: it is left out
-                if core.header[BUSY]:
+            except Exception as error:
+                row = int(call[AT])
+                if core.header[BUSY] or row < 0 or row in failed:
                     core.give_up_if_unsound()
-                    raise
-                failed[int(call[AT])] = str(error)
+                    raise CombineRaised(int(visits[call[VISIT]]), int(call[NOW])) from error
+                failed[row] = str(error)  # an answer that does not exist: it is left out
         del kept, held
         made = int(call[MADE])
         self._rows = max(1024, made + made // 4)
@@ -179,6 +192,12 @@ class Forest:
             name: object_answers([x], self._types[name], part.operator.fields, {})[0].as_py()
             for name, part, x in parts
         }
+
+    def held(self) -> list[tuple[int, int]]:
+        """The number of each key that holds slices, and how many."""
+        counts = np.asarray(self._records, dtype=np.int64)[3::RECORD]
+        keys = np.flatnonzero(counts)
+        return list(zip(keys.tolist(), counts[keys].tolist(), strict=True))
 
     def slices(self) -> int:
         """How many slices there are."""

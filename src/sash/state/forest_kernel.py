@@ -44,19 +44,20 @@ __all__ = ["CALL", "FIELDS", "forest_kernel"]
 #: Where a forest's header has the window, as its own fields have the usual places.
 FIELDS = 15
 
-#: Fields of a record, all of them numbers of windows: the next to be answered, if nothing comes; the
-#: last that holds the oldest slice; the last that is known to have the same slices as the one
-#: that was answered last.
+#: Fields of a record, all of them numbers of windows: the next to be answered, if nothing comes;
+#: the last that holds the oldest slice; the last that is known to have the same slices as the
+#: one that was answered last.
 NEXT, EXPIRES, COVERED = 4, 5, 6
 
 #: Fields of a call.  What is asked for, as in a `Step`.
 OPENED, FRESH, DUE, KEEP = 0, 1, 2, 3
 WITH_AGAIN, WITH_EARLY, CHANGES = 4, 5, 6
 #: How far it got: the key, whether it is at hand, its next slice and window, the rows made and how
-#: many there may be, the row that was last answered, those that are emitted again, keys that left.
+#: many there may be, the row that is being answered (-1 while its slices are combined), those that
+#: are emitted again, keys that left, rows that lack, the window that work is done for.
 VISIT, BEGUN, SLICE, WINDOW, MADE, ROWS = 7, 8, 9, 10, 11, 12
-AT, AGAIN_ROW, AGAIN_END, GONE, WANTED = 13, 14, 15, 16, 17
-CALL = 18
+AT, AGAIN_ROW, AGAIN_END, GONE, WANTED, NOW = 13, 14, 15, 16, 17, 18
+CALL = 19
 
 
 def changed_before(
@@ -209,9 +210,14 @@ def step(
         edge = -UNBOUNDED
         if evicts:
             edge = window_start(m, w)
-        elif not ready and i == n and item(c, AGAIN_ROW) == item(c, AGAIN_END):
-            if item(c, WITH_EARLY) != 1:
-                edge = window_start(m, keep)
+        elif (
+            not ready
+            and i == n
+            and item(c, AGAIN_ROW) == item(c, AGAIN_END)
+            and item(c, WITH_EARLY) != 1
+        ):
+            edge = window_start(m, keep)
+        set_item(c, NOW, w if ready else keep)
         while oldest(m) < edge:
             drop_oldest(m)
         row = -1  # where the window w is answered, if it is
@@ -237,6 +243,7 @@ def step(
                 return 0
             first = max(item(c, FRESH), first_window(m, item(starts, i)))
             set_item(c, WINDOW, min(w, first))
+            set_item(c, NOW, first)
             load(m, new_slot(m), partials, i)
             enter(m, item(starts, i))
             set_item(c, SLICE, i + 1)
@@ -261,11 +268,14 @@ def step(
             continue
         # all is noted before the answer: should it raise, the rest goes on after it
         set_item(c, MADE, max(item(c, MADE), row + 1))
-        set_item(c, AT, row)
+        set_item(c, AT, -1)
+        set_item(c, NOW, w)
         set_item(keys, row, key)
         set_item(windows, row, w)
         set_item(reasons, row, reason)
-        lower(m, reach(m, window_start(m, w), window_end(m, w) - 1), outputs, row)
+        slot = reach(m, window_start(m, w), window_end(m, w) - 1)
+        set_item(c, AT, row)
+        lower(m, slot, outputs, row)
     return 1
 
 

@@ -20,8 +20,8 @@ from ..tables.answers import concat_answers
 from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
-from .contract import Emitted, Recalled, Slices, State, Step
-from .forest import Forest
+from .contract import Emitted, Recalled, Slices, State, Step, StepFailed
+from .forest import CombineRaised, Forest
 from .key_numbers import KeyNumbers
 
 __all__ = ["ForestState"]
@@ -49,7 +49,10 @@ class _Values:
         both = _Values(
             np.concatenate([self.keys, more.keys]),
             np.concatenate([self.covered, more.covered]),
-            {name: concat_answers(column, more.values[name]) for name, column in self.values.items()},
+            {
+                name: concat_answers(column, more.values[name])
+                for name, column in self.values.items()
+            },
         )
         return both.take(np.argsort(both.keys))
 
@@ -57,8 +60,7 @@ class _Values:
 class ForestState(State):
     """The slices of all keys in memory.
 
-    If an operator's combine raises while a slice is inserted, the state is not sound any more, and
-    further calls are refused.
+    A step changes it at once.  So if a batch that was begun is abandoned, further ones are refused.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -71,6 +73,8 @@ class ForestState(State):
         self._revisions: dict[int, dict[int, int]] = {}  # by window, then by key
         self._last = _Values(_NONE, _NONE, self._no_values)
         self._keep: int | None = None  # windows before it are closed
+        self._changed = False  # since the last commit
+        self._broken = False
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing."""
@@ -88,6 +92,11 @@ class ForestState(State):
         A row's `covered` may lie behind the windows that are due: those up to it are not emitted
         later, unless a slice comes into them.
         """
+        if self._broken:
+            raise RuntimeError(
+                "an error stopped this stream in the middle of a batch, and its state is not sound "
+                "any more: make a new stream, or restore one from its bytes"
+            )
         self._settle()
         visits, bounds, starts = _NONE, np.zeros(1, dtype=np.int64), _NONE
         partials: list[Any] = [_NONE] * len(self._forests)
@@ -103,10 +112,15 @@ class ForestState(State):
             bounds = np.zeros(len(visits) + 1, dtype=np.int64)
             bounds[places + 1] = many
             bounds = np.cumsum(bounds)
-        answered = [
-            forest.step(step, visits, bounds, starts, part)
-            for forest, part in zip(self._forests, partials, strict=True)
-        ]
+        self._changed = True
+        answered = []
+        for forest, part in zip(self._forests, partials, strict=True):
+            try:
+                answered.append(forest.step(step, visits, bounds, starts, part))
+            except CombineRaised as at:
+                error, names = at.__cause__, forest.group.names
+                assert isinstance(error, Exception)
+                raise StepFailed(error, names, self._keys.columns, at.key, at.window) from error
         self._keep = step.keep
         self._keys.remove(answered[0].gone)
         first = answered[0]
@@ -171,6 +185,14 @@ class ForestState(State):
         others = np.flatnonzero(~np.isin(old.keys, codes))
         self._last = old.take(others).join(_Values(codes, covered, values))
 
+    def commit(self) -> None:
+        """Make the changes since the last commit final."""
+        self._changed = False
+
+    def abandon(self) -> None:
+        """Refuse further use, if anything changed since the last commit."""
+        self._broken |= self._changed
+
     def ask(self, key: tuple[Any, ...], lo: int, hi: int) -> dict[str, Any]:
         """The values of one key over the times from `lo` up to but not including `hi`."""
         number = self._keys.number(key)
@@ -211,7 +233,9 @@ class ForestState(State):
         saved = json.loads(head)
         mine = [f.describe() for f in self._forests]
         if saved["forests"] != mine:
-            raise ValueError(f"these bytes hold partials of {saved['forests']}; the query has {mine}")
+            raise ValueError(
+                f"these bytes hold partials of {saved['forests']}; the query has {mine}"
+            )
         self._keep = saved["keep"]
         for window, key, revision in saved["revisions"]:
             self._revisions.setdefault(window, {})[key] = revision

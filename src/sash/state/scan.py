@@ -141,7 +141,8 @@ class Scan:
                 core.m, handle, *(h for _, h in kept), count, *out.handles
             )
         except OverflowError as error:
-            at = core.get(MADE) - 1
+            made = core.get(MADE)
+            at = made - 1 if made > 0 else -1 - made
             raise NoAnswer(str(error), core.get(GROUP), int(out.numbers[at])) from error
         del taken, kept
         return self._windows(out, made, None)

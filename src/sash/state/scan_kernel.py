@@ -50,7 +50,7 @@ __all__ = ["CHANGES", "GROUP", "MADE", "NEW", "RING", "SCAN", "SLICE", "UNBOUNDE
 
 #: Header fields, after those of `slices`: the next window, and when it ends; whether windows that
 #: have the same slices as the one before are left out; the last window wanted; the group, its next
-#: slice, and the rows made.
+#: slice, and the rows made (-1 less the row, while its slices are combined).
 NEXT, DUE, CHANGES, LAST, GROUP, SLICE, MADE = 12, 13, 14, 15, 16, 17, 18
 NEW, RING = 2, 3  # slots: a row on its way into a slice, the slices
 UNBOUNDED = 2**62  # after all times, and windows
@@ -120,8 +120,10 @@ def fire(
         end = window_end(m, w)
         put(m, NEXT, w)
         put(m, DUE, end)
+        put(m, MADE, -1 - row)
+        slot = query(m)
         put(m, MADE, row + 1)
-        lower(m, query(m), outputs, row)
+        lower(m, slot, outputs, row)
         row += 1
     return row
 

@@ -23,12 +23,14 @@ __all__ = [
     "check_times",
     "filtered",
     "flat",
+    "from_ipc",
     "has_tie_number",
     "one_array",
     "plain_type",
     "tie_numbers",
     "time_text",
     "times_of",
+    "to_ipc",
 ]
 
 
@@ -206,3 +208,17 @@ def as_time(micros: Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(wanted):
         return pa.array(micros.view("M8[us]")).cast(pa.timestamp("us", wanted.tz))
     return pa.array(micros)
+
+
+def to_ipc(table: pa.Table) -> bytes:
+    """A table as Arrow's own bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def from_ipc(data: bytes) -> pa.Table:
+    """The table again, each column in one piece."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all().combine_chunks()
