@@ -70,9 +70,9 @@ def test_types_that_arrow_has_no_order_for() -> None:
 
 
 def test_half_a_key_is_never_kept() -> None:
-    from sash.state.key_numbers import LiveKeys
+    from sash.state.key_numbers import KeyNumbers
 
-    keys = LiveKeys([pa.int64()])
+    keys = KeyNumbers([pa.int64()])
     with pytest.raises(pa.ArrowInvalid):
         keys.add([pa.array(["a"])], 1)
     assert len(keys) == keys.most == 0

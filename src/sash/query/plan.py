@@ -50,7 +50,8 @@ class Plan:
 
     @cached_property
     def ordered(self) -> bool:
-        """True if the order of events matters to one of the operators."""
+        """True if the order of events matters to an aggregate.  Then the events of a slice are not
+        kept as one partial, as more events may come between them."""
         return not all(group.operator.commutative for group in self.groups)
 
     @cached_property

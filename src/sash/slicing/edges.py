@@ -122,12 +122,13 @@ def union(*edges: Edges) -> Edges:
     """
     if len(edges) == 1:
         return edges[0]
-    if all(isinstance(e, Periodic) for e in edges):
-        cycle = lcm(*(e.cycle for e in edges))
-        if sum(cycle // e.cycle * len(e.cuts) for e in edges) <= _MOST:
+    periodic = [e for e in edges if isinstance(e, Periodic)]
+    if len(periodic) == len(edges):
+        cycle = lcm(*(e.cycle for e in periodic))
+        if sum(cycle // e.cycle * len(e.cuts) for e in periodic) <= _MOST:
             found = {
                 (e.offset + turn * e.cycle + cut) % cycle
-                for e in edges
+                for e in periodic
                 for turn in range(cycle // e.cycle)
                 for cut in e.cuts
             }

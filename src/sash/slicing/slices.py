@@ -35,9 +35,9 @@ def specify(header: Any, window: Aligned, first: int = CYCLE) -> None:
     edges, cycle = edges_of(window), window.cycle
     if not isinstance(edges, Periodic) or len(edges.cuts) > 2:
         raise ValueError(f"kernels cut at one or two edges a cycle, and {window!r} has others")
-    told = (edges.cycle, edges.offset, edges.cuts[-1])
-    told += (cycle.length, cycle.offset, cycle.windows, cycle.longest, cycle.step)
-    for i, value in enumerate(told):
+    slices = (edges.cycle, edges.offset, edges.cuts[-1])
+    windows = (cycle.length, cycle.offset, cycle.windows, cycle.longest, cycle.step)
+    for i, value in enumerate(slices + windows):
         header[first + i] = value
 
 

@@ -1,4 +1,4 @@
-"""The state of a stream for one group of aggregates, as seen from Python: a forest of slices."""
+"""The slices of all keys in memory, for one group of aggregates: a forest, as seen from Python."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..aggregators.forest import RECORD, UNBOUNDED
 from ..aggregators.nodes import COUNT, LEFT, RIGHT, ROOT, SLOTS, TOP
 from ..aggregators.snapshot import describe
 from ..aggregators.tree_window import TreeWindow, _arity_for, _Check
-from ..kernels.columns import Array, Table, answers_from_columns, read
+from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
 from ..kernels.slots import BUSY, CAPACITY, HEADER
 from ..query.plan import Group
-from ..tables.answers import object_answers, typed_answers
-from ..tables.arrow import flat
-from ..windows import Sliding
+from ..slicing.cut import cut_events
+from ..slicing.slices import specify
+from ..tables.answers import object_answers
+from ..windows import Aligned
+from .answers import answers_of, columns_of
+from .contract import Step
 from .forest_kernel import (
     AT,
     BEGUN,
@@ -35,37 +37,25 @@ from .forest_kernel import (
     ROWS,
     VISIT,
     WANTED,
-    closing_kernel,
+    forest_kernel,
 )
 
-__all__ = ["Forest", "Given", "Slices"]
+__all__ = ["Answered", "Forest"]
+
+#: Windows hold times of less than 2^60, and are not longer: they lie between these times.
+_FAR = 2**61
 
 
 @dataclass
-class Slices:
-    """Slices of some keys: their starts and partials, and where those of each key begin, with the
-    end of the last."""
-
-    starts: Any
-    partials: Any
-    bounds: Array
-
-    def among(self, places: Array, count: int) -> Slices:
-        """The same slices, with bounds for all of `count` keys; theirs have these places, in
-        order."""
-        many = np.zeros(count + 1, dtype=np.int64)
-        many[places + 1] = np.diff(self.bounds)
-        return Slices(self.starts, self.partials, np.cumsum(many))
-
-
-@dataclass
-class Given:
-    """Windows that were given: the key's number and the start of each, its mark, its answers by
-    name; rows without an answer, and why; numbers of keys that left."""
+class Answered:
+    """Windows that a step answered: each one's key and window, by number, why it is emitted, the
+    last window that has the same slices (where only changes are asked for), and its answers by
+    name; rows without an answer, and why; the numbers of keys that hold nothing any more."""
 
     keys: Array
-    starts: Array
-    marks: Array
+    windows: Array
+    reasons: Array
+    covered: Array
     values: dict[str, pa.Array]
     failed: dict[int, str]
     gone: Array
@@ -74,64 +64,33 @@ class Given:
 class Forest:
     """The slices of all keys for one group of aggregates, a tree for each key."""
 
-    def __init__(self, group: Group, window: Sliding, types: dict[str, Any]) -> None:
+    def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         self.group = group
         self._types = types
+        self._windows = window.first(-_FAR), window.first(_FAR)
         arity = _arity_for(group.operator)
         self._entries = 2 * arity
-        core = make_core(closing_kernel(arity), group.operator, HEADER)
+        core = make_core(forest_kernel(arity), group.operator, HEADER)
         self._core: BufferCore | ObjectCore = core
         leaf = 2 + self._entries + core.width * (self._entries + 2)
         self._reserve = 33 * (leaf + (1 + core.width) * (self._entries + 1))
         first = HEADER + SLOTS * core.width
         core.resize(first + 2 * self._reserve, [])
         core.header[TOP] = first
-        for name, value in zip(
-            FIELDS, (window.size, window.every, window.offset, window.rest), strict=True
-        ):
-            core.header[FIELDS[name]] = value
+        specify(core.header, window, FIELDS)
         self._call, self._at_call = core.integers(np.zeros(CALL, dtype=np.int64))
         self._records, self._at_records = core.integers(np.zeros(0, dtype=np.int64))
         self._rows = 1024
 
-    @property
-    def whole(self) -> bool:
-        """Whether events of a slice can be combined as they arrive; else their times matter."""
-        return self.group.operator.commutative
-
-    def columns(self, table: pa.Table) -> Table:
-        """The columns this group reads."""
-        arrays = tuple(flat(table.column(c)) for c in self.group.columns)
-        return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
-
-    def cut(self, columns: Table, rows: Array | None, times: Array, bounds: Array) -> Slices:
-        """The slices of groups of events, which are in order of time; `rows` says where in the
-        columns they are, None that they are in that order as well.  Changes nothing."""
-        core, count = self._core, len(bounds) - 1
-        kept = [core.integers(a) for a in (times, bounds)]
-        held, handle = core.take(columns if rows is None else columns.take(rows))
-        starts, at_starts = core.integers(np.empty(len(times), dtype=np.int64))
-        ends, at_ends = core.integers(np.empty(count + 1, dtype=np.int64))
-        partials, at_partials = self._empty_partials(len(times))
-        core.run.cut(
-            core.m,
-            handle,
-            *(h for _, h in kept),
-            count,
-            int(self.whole),
-            at_starts,
-            at_partials,
-            at_ends,
-        )
-        del kept, held
-        return Slices(starts, partials, np.asarray(ends, dtype=np.int64))
-
-    def _empty_partials(self, rows: int) -> tuple[Any, Any]:
-        core = self._core
-        if isinstance(core, ObjectCore):
-            made: list[Any] = [None] * rows
-            return made, made
-        return core.integers(np.empty(rows * core.width, dtype=np.int64))
+    def cut(
+        self, table: pa.Table, rows: Array | None, times: Array, bounds: Array, *, whole: bool
+    ) -> tuple[Array, Any, Array]:
+        """Cut groups of rows into slices, or into distinct times unless they are to be `whole`;
+        see `slicing.cut.cut_events`.  Changes nothing."""
+        width = self._core.width
+        slots = (HEADER + width, HEADER + 3 * width)  # a new partial's, and a part of an answer's
+        columns = columns_of(self.group, table)
+        return cut_events(self._core, columns, rows, times, bounds, whole=whole, slots=slots)
 
     def make_room(self, numbers: int) -> None:
         """Records for keys up to this number."""
@@ -148,17 +107,20 @@ class Forest:
         records = np.asarray(self._records, dtype=np.int64).reshape(-1, RECORD)
         self._records, self._at_records = self._core.integers(records[kept].reshape(-1))
 
-    def step(self, asked: list[int], visits: Array, slices: Slices | None) -> Given:
-        """Insert slices, give windows, evict; see `closing`."""
+    def step(self, step: Step, visits: Array, bounds: Array, starts: Array, partials: Any) -> Answered:
+        """Insert slices, answer windows, evict.  The keys to visit have numbers; the slices of the
+        key visits[v] are those from bounds[v] to bounds[v + 1]."""
         core, call = self._core, self._call
+        low, high = self._windows
+        numbers = [min(max(n, low), high) for n in (step.opened, step.fresh, step.due, step.keep)]
+        asked = [*numbers, int(step.again), int(step.early), int(step.changes)]
         call[: len(asked)] = np.array(asked) if isinstance(call, np.ndarray) else asked
         call[VISIT] = call[BEGUN] = call[MADE] = call[GONE] = call[WANTED] = 0
-        none = np.zeros(len(visits) + 1, dtype=np.int64)
-        bounds = none if slices is None else slices.bounds
-        kept = [core.integers(visits), core.integers(bounds)]
+        kept = [core.integers(a) for a in (visits, bounds, starts)]
+        held = partials if isinstance(core, ObjectCore) else partials.reshape(-1)
+        held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
-        at_starts, at_partials = self._handles(slices)
-        out = _Out(core, self._rows)
+        out = _Out(core, self._rows, changes=step.changes)
         failed: dict[int, str] = {}
         done = 0
         while not done:
@@ -176,7 +138,7 @@ class Forest:
                     kept[0][1],
                     len(visits),
                     kept[1][1],
-                    at_starts,
+                    kept[2][1],
                     at_partials,
                     *out.handles,
                     at_gone,
@@ -186,69 +148,30 @@ class Forest:
                     core.give_up_if_unsound()
                     raise
                 failed[int(call[AT])] = str(error)
+        del kept, held
         made = int(call[MADE])
         self._rows = max(1024, made + made // 4)
-        return Given(
-            np.asarray(out.keys[:made], dtype=np.int64),
-            np.asarray(out.windows[:made], dtype=np.int64),
-            np.asarray(out.marks[:made], dtype=np.int64),
-            self._values(out, made, failed),
+        values = answers_of(core, self.group, self._types, out.kept, made, failed)
+        return Answered(
+            *(np.asarray(getattr(out, name)[:made], dtype=np.int64) for name in _Out.NAMES),
+            values,
             failed,
             np.asarray(gone[: int(call[GONE])], dtype=np.int64),
         )
 
-    def _handles(self, slices: Slices | None) -> tuple[Any, Any]:
-        if isinstance(self._core, ObjectCore):
-            return ([], []) if slices is None else (slices.starts, slices.partials)
-        if slices is None:
-            return 0, 0
-        return slices.starts.ctypes.data, slices.partials.ctypes.data
-
-    def _values(self, out: _Out, made: int, failed: dict[int, str]) -> dict[str, pa.Array]:
-        """The answers by name, in the types the result has for them.  In rows that failed they are
-        null, and rows with an answer that does not fit are then among those."""
-        misfits: dict[int, str] = {}
-        names, core = self.group.names, self._core
-        if isinstance(core, BufferCore) and core.layout.answers:
-            columns = [
-                (data[:made], None if valid is None else valid[:made])
-                for data, valid in out.kept[0]
-            ]
-            values = {
-                name: typed_answers(
-                    answers_from_columns(a, columns, "arrow"), self._types[name], misfits
-                )
-                for name, (_, a) in zip(names, core.layout.answer.fields, strict=True)
-            }
-        else:
-            rows, empty = out.kept[:made], (None,) * len(names)
-            for row in failed:
-                rows[row] = empty
-            values = {
-                name: object_answers(
-                    [r[i] for r in rows], self._types[name], part.operator.fields, misfits
-                )
-                for i, (name, part) in enumerate(zip(names, self.group.operator.parts, strict=True))
-            }
-        if failed:
-            there = np.ones(made, dtype=bool)
-            there[list(failed)] = False
-            values = {n: pc.if_else(pa.array(there), v, None) for n, v in values.items()}
-        failed |= misfits
-        return values
-
     def no_values(self) -> dict[str, pa.Array]:
         """Answers by name without any row."""
-        return self._values(_Out(self._core, 0), 0, {})
+        kept, _ = self._core.outputs(0)
+        return answers_of(self._core, self.group, self._types, kept, 0, {})
 
     def ask(self, number: int | None, lo: int, hi: int) -> dict[str, Any]:
         """The answers over a range of a key's times, both ends in; None stands for a key that is
         not there."""
         core = self._core
         if number is not None and self._records[RECORD * number]:
-            out = _Out(core, 1)
-            core.run.ask(core.m, self._at_records, number, out.handles[0], lo, hi)
-            values = self._values(out, 1, {})
+            kept, at = core.outputs(1)
+            core.run.ask(core.m, self._at_records, number, at, lo, hi)
+            values = answers_of(core, self.group, self._types, kept, 1, {})
             return {name: value[0].as_py() for name, value in values.items()}
         empty = self.group.operator.python_lower()(self.group.operator.identity)
         parts = zip(self.group.names, self.group.operator.parts, empty, strict=True)
@@ -282,15 +205,15 @@ class Forest:
                 parts.append(struct.pack("<qqQ", number, t, len(raw)) + raw)
         return [records.tobytes(), b"".join(parts)]
 
-    def restore(self, records: bytes, memory: bytes) -> None:
-        """Have again what `dump` gave."""
+    def load(self, records: bytes, memory: bytes) -> None:
+        """Take back what `dump` gave."""
         core = self._core
-        told = np.frombuffer(records, dtype="<i8").copy()
+        saved = np.frombuffer(records, dtype="<i8").copy()
         if isinstance(core, BufferCore):
             words = np.frombuffer(memory, dtype="<i8")
             core.resize(len(words) + 2 * self._reserve, [])
             core.buffer[1 : len(words)] = words[1:]
-            self._records, self._at_records = core.integers(told)
+            self._records, self._at_records = core.integers(saved)
             return
         decode, at = decoder(core.operator), 0
         numbers, times, partials = [], [], []
@@ -300,13 +223,13 @@ class Forest:
             numbers.append(number)
             times.append(t)
             partials.append(decode(memory[at - size : at]))
-        self.make_room(len(told) // RECORD)
+        self.make_room(len(saved) // RECORD)
         visits, many = np.unique(np.array(numbers, dtype=np.int64), return_counts=True)
         bounds = np.append(0, np.cumsum(many))
-        nothing = [-UNBOUNDED, -UNBOUNDED, -UNBOUNDED, -UNBOUNDED, 0, 0, 0]
-        self.step(nothing, visits, Slices(times, partials, bounds))
-        for i in range(NEXT, len(told), RECORD):
-            self._records[i : i + RECORD - NEXT] = told[i : i + RECORD - NEXT].tolist()
+        nothing = Step(*[self._windows[0]] * 4)
+        self.step(nothing, visits, bounds, np.array(times, dtype=np.int64), partials)
+        for i in range(NEXT, len(saved), RECORD):
+            self._records[i : i + RECORD - NEXT] = saved[i : i + RECORD - NEXT].tolist()
 
     def _trees(self) -> Iterator[tuple[int, Iterator[tuple[int, Any]]]]:
         """Each key's number, and the times and partials in its tree, which is put at hand."""
@@ -351,21 +274,28 @@ def _fresh_record() -> list[int]:
 class _Out:
     """Where a kernel writes windows."""
 
-    def __init__(self, core: BufferCore | ObjectCore, rows: int) -> None:
-        self._core, self.rows = core, rows
+    NAMES = ("keys", "windows", "reasons", "covered")
+
+    def __init__(self, core: BufferCore | ObjectCore, rows: int, *, changes: bool) -> None:
+        self._core, self.rows, self._changes = core, rows, changes
         self.kept, at = core.outputs(rows)
-        self.keys, at_keys = core.integers(np.empty(rows, dtype=np.int64))
-        self.windows, at_windows = core.integers(np.empty(rows, dtype=np.int64))
-        self.marks, at_marks = core.integers(np.empty(rows, dtype=np.int64))
-        self.handles = (at, at_keys, at_windows, at_marks)
+        self.keys, at_keys = self._integers(rows)
+        self.windows, at_windows = self._integers(rows)
+        self.reasons, at_reasons = self._integers(rows)
+        self.covered, at_covered = self._integers(rows if changes else 0)
+        self.handles = (at, at_keys, at_windows, at_reasons, at_covered)
+
+    def _integers(self, rows: int) -> tuple[Any, Any]:
+        return self._core.integers(np.empty(rows, dtype=np.int64))
 
     def grow(self, rows: int) -> None:
         """Room for more rows, with all that is there at its place."""
         old = _Out.__new__(_Out)
         old.__dict__.update(self.__dict__)
-        self.__init__(self._core, rows)  # type: ignore[misc]
-        for name in ("keys", "windows", "marks"):
-            getattr(self, name)[: old.rows] = getattr(old, name)
+        self.__init__(self._core, rows, changes=self._changes)  # type: ignore[misc]
+        for name in self.NAMES:
+            before = getattr(old, name)
+            getattr(self, name)[: len(before)] = before
         if isinstance(self.kept, list):
             self.kept[: old.rows] = old.kept
             return

@@ -1,11 +1,9 @@
-"""The kernel of a stream: a batch's slices into a forest, and windows out of it.
+"""The kernel of a state in memory: a batch's slices into a forest, and windows out of it.
 
-`cut` makes a batch's events into slices, and touches nothing else.  `step` goes from key to key:
-slices are inserted, oldest first, and before a slice is, the windows that end before it are
-given, so that little that is younger is in the tree; then what no later window needs is
-evicted.  In `final` mode a window is given when it closes.  In `live` mode it is given when stream
-time passes its end, and those that were given before and hold one of the batch's slices are
-given again, after all slices are in.
+`step` goes from key to key: slices are inserted, oldest first, and before a slice is, the windows
+that end before it are answered, so that little that is younger is in the tree; then what no later
+window needs is evicted.  Windows that were emitted before and hold one of the batch's slices
+are answered after all slices are in.  What is asked for is in `state.contract.Step`.
 
 `step` comes back when memory or rows run short, and can be called again to go on: all it must
 remember is in its call, an array with the fields below.  The same holds if an answer raises.
@@ -27,100 +25,59 @@ from ..aggregators.forest import (
     reach,
     take_out,
 )
-from ..aggregators.nodes import new_slot, part_slot, room
+from ..aggregators.nodes import new_slot, room
 from ..kernels.program import Kernel
-from ..kernels.slots import (
-    Columns,
-    Memory,
-    Outputs,
-    Partials,
-    get,
-    item,
-    load,
-    lower,
-    set_item,
-    store,
-)
+from ..kernels.slots import Memory, Outputs, Partials, item, load, lower, set_item
+from ..slicing.cut import cut
 from ..slicing.slices import (
-    EVERY,
-    SIZE,
     SLICES,
-    first_start,
-    gather,
-    last_start,
-    slice_of,
+    fields_from,
+    first_window,
+    last_window,
+    window_end,
+    window_start,
 )
+from .contract import AGAIN, EARLY, NEW
 
-__all__ = ["CALL", "FIELDS", "NEXT", "closing_kernel"]
+__all__ = ["CALL", "FIELDS", "forest_kernel"]
 
 #: Where a forest's header has the window, as its own fields have the usual places.
-FIELDS = {"SIZE": 16, "EVERY": 17, "OFFSET": 18, "REST": 19}
+FIELDS = 15
 
-#: Fields of a record: the next window to be given, if nothing comes; what is evicted next;
-#: the last window that is known to hold something.
+#: Fields of a record, all of them numbers of windows: the next to be answered, if nothing comes; the
+#: last that holds the oldest slice; the last that is known to have the same slices as the one
+#: that was answered last.
 NEXT, EXPIRES, COVERED = 4, 5, 6
 
-#: Fields of a call.  What is asked for: the first window that is open, the first that was not given
-#: before, up to which end windows are given, and the first window that is open afterwards.
-OPEN, FRESH, LIMIT, KEEP = 0, 1, 2, 3
-LIVE, EARLY, CHANGES = 4, 5, 6
+#: Fields of a call.  What is asked for, as in a `Step`.
+OPENED, FRESH, DUE, KEEP = 0, 1, 2, 3
+WITH_AGAIN, WITH_EARLY, CHANGES = 4, 5, 6
 #: How far it got: the key, whether it is at hand, its next slice and window, the rows made and how
-#: many there may be, the row that was last answered, those that are given again, keys that left.
+#: many there may be, the row that was last answered, those that are emitted again, keys that left.
 VISIT, BEGUN, SLICE, WINDOW, MADE, ROWS = 7, 8, 9, 10, 11, 12
-AT, AGAIN, AGAIN_END, GONE, WANTED = 13, 14, 15, 16, 17
+AT, AGAIN_ROW, AGAIN_END, GONE, WANTED = 13, 14, 15, 16, 17
 CALL = 18
 
 
-def cut(
-    m: Memory,
-    columns: Columns,
-    times: Any,
-    bounds: Any,
-    count: int,
-    whole: int,
-    starts: Any,
-    partials: Partials,
-    ends: Any,
-) -> int:
-    """The slices of `count` keys, with their starts, and where those of each key end.  Unless they
-    are to be `whole`, events of different times stay apart."""
-    made = 0
-    set_item(ends, 0, 0)
-    for g in range(count):
-        i = item(bounds, g)
-        n = item(bounds, g + 1)
-        while i < n:
-            start = item(times, i)
-            end = start + 1
-            if whole:
-                start, end = slice_of(m, start)
-            i = gather(m, new_slot(m), part_slot(m), columns, times, i, n, end)
-            store(m, new_slot(m), partials, made)
-            set_item(starts, made, start)
-            made += 1
-        set_item(ends, g + 1, made)
-    return made
-
-
-def given_again(
+def changed_before(
     m: Memory, c: Any, starts: Any, i: int, n: int, key: int, row: int, keys: Any, windows: Any
 ) -> int:
-    """Of the windows given before and still open, those that hold one of the slices from i to n:
+    """Of the windows emitted before and still open, those that hold one of the slices from i to n:
     how many they are; from `row` on they are noted, unless that is less than 0."""
-    w = item(c, OPEN)
+    w = item(c, OPENED)
     fresh = item(c, FRESH)
     found = 0
     for k in range(i, n):
-        w = max(w, first_start(m, item(starts, k)))
+        w = max(w, first_window(m, item(starts, k)))
         if w >= fresh:
             break
-        last = min(last_start(m, item(starts, k)) + 1, fresh)
-        while w < last:
+        end = min(last_window(m, item(starts, k)) + 1, fresh)
+        while w < end:
             if row >= 0:
                 set_item(keys, row + found, key)
                 set_item(windows, row + found, w)
             found += 1
-            w += get(m, EVERY)
+            w += 1
     return found
 
 
@@ -134,14 +91,14 @@ def begin(
     n: int,
     keys: Any,
     windows: Any,
-    again: Any,
+    reasons: Any,
 ) -> int:
     """Have a key's tree at hand, and reserve rows for the windows that its slices change; 0 if
     there are not enough."""
     row = item(c, MADE)
     many = 0
-    if item(c, LIVE) and i < n:
-        many = given_again(m, c, starts, i, n, key, -1, keys, windows)
+    if item(c, WITH_AGAIN) and i < n:
+        many = changed_before(m, c, starts, i, n, key, -1, keys, windows)
         if row + many > item(c, ROWS):
             set_item(c, WANTED, many)
             return 0
@@ -150,18 +107,18 @@ def begin(
     take_out(m, records, key)
     set_item(c, BEGUN, 1)
     set_item(c, SLICE, i)
-    set_item(c, AGAIN, row)
+    set_item(c, AGAIN_ROW, row)
     set_item(c, AGAIN_END, row + many)
     set_item(c, MADE, row + many)
     set_item(c, WINDOW, max(item(c, FRESH), item(records, at + NEXT)) if known else UNBOUNDED)
     if many:
-        given_again(m, c, starts, i, n, key, row, keys, windows)
+        changed_before(m, c, starts, i, n, key, row, keys, windows)
         found = -UNBOUNDED
         for k in range(row, row + many):
             w = item(windows, k)
-            if found < w:
-                found = next_time(m, w)
-            set_item(again, k, 1 if found < w + get(m, SIZE) else 0)
+            if found < window_start(m, w):
+                found = next_time(m, window_start(m, w))
+            set_item(reasons, k, AGAIN if found < window_end(m, w) else NEW)
     return 1
 
 
@@ -170,38 +127,35 @@ def finish(m: Memory, c: Any, records: Any, key: int, gone: Any) -> None:
     at = RECORD * key
     w = item(c, WINDOW)
     found = oldest(m)
-    expires = found
+    expires = UNBOUNDED
     if found == UNBOUNDED:
-        set_item(records, at + NEXT, UNBOUNDED)
+        w = UNBOUNDED
         # a window that follows the last one is compared with it
         if item(c, CHANGES):
-            expires = item(records, at + COVERED) + get(m, EVERY)
+            expires = item(records, at + COVERED) + 1
         if expires == UNBOUNDED or expires < item(c, KEEP):
             set_item(gone, item(c, GONE), key)
             set_item(c, GONE, item(c, GONE) + 1)
     else:
-        if item(c, LIVE) and found < w:
-            found = next_time(m, w)
-        set_item(records, at + NEXT, max(w, first_start(m, found)))
+        expires = last_window(m, found)
+        if found < window_start(m, w):
+            found = next_time(m, window_start(m, w))
+        w = max(w, first_window(m, found))
+    set_item(records, at + NEXT, w)
     set_item(records, at + EXPIRES, expires)
     put_away(m, records, key)
     set_item(c, BEGUN, 0)
-    if item(c, EARLY) == 2:
-        set_item(c, EARLY, 1)
+    if item(c, WITH_EARLY) == 2:
+        set_item(c, WITH_EARLY, 1)
 
 
-def skips(m: Memory, c: Any, records: Any, key: int, found: int) -> int:
-    """Of a window that is given, where only changes are: whether the one before it was empty.  What
-    comes next is the window that loses its oldest slice, or that holds one more."""
-    every = get(m, EVERY)
-    w = item(c, WINDOW)
-    at = RECORD * key + COVERED
-    mark = 1 if w - 2 * every > item(records, at) else 0
-    more = first_start(m, next_time(m, w - every + get(m, SIZE)))
-    w = max(w, min(last_start(m, found) + every, more))
-    set_item(records, at, w - every)
-    set_item(c, WINDOW, w)
-    return mark
+def skip_alike(m: Memory, w: int, found: int, starts: Any, i: int, n: int) -> int:
+    """The last window that has the same slices as a window whose oldest slice is `found`: the next
+    one loses that slice, or holds one more."""
+    more = next_time(m, window_end(m, w))
+    if i < n:
+        more = min(more, item(starts, i))
+    return min(last_window(m, found), first_window(m, more) - 1)
 
 
 def step(
@@ -216,7 +170,8 @@ def step(
     outputs: Outputs,
     keys: Any,
     windows: Any,
-    again: Any,
+    reasons: Any,
+    covered: Any,
     gone: Any,
 ) -> int:
     """All keys to visit, in order; key v has the slices from bounds[v] to bounds[v + 1].  Returns
@@ -225,11 +180,8 @@ def step(
     It is one loop in which a key's next window, slice or row is dealt with, since each function
     that is compiled into others makes all of them longer to compile.
     """
-    size = get(m, SIZE)
-    every = get(m, EVERY)
-    limit = item(c, LIMIT)
-    live = item(c, LIVE)
-    changes = item(c, CHANGES)
+    due = item(c, DUE)
+    keep = item(c, KEEP)
     while item(c, VISIT) < count:
         v = item(c, VISIT)
         key = item(visits, v)
@@ -239,64 +191,70 @@ def step(
             i = item(bounds, v)
             if (
                 i == n
-                and item(c, EARLY) == 0
-                and item(records, at + NEXT) + size > limit
-                and item(records, at + EXPIRES) >= item(c, KEEP)
+                and item(c, WITH_EARLY) == 0
+                and item(records, at + NEXT) >= due
+                and item(records, at + EXPIRES) >= keep
             ):
                 set_item(c, VISIT, v + 1)
                 continue
-            if not begin(m, c, records, key, starts, i, n, keys, windows, again):
+            if not begin(m, c, records, key, starts, i, n, keys, windows, reasons):
                 return 0
         i = item(c, SLICE)
         w = item(c, WINDOW)
-        edge = item(c, KEEP)
-        upto = limit
-        if i < n:
-            upto = min(limit, item(starts, i))
-            edge = -UNBOUNDED
-        due = w + size <= upto
-        if due:
-            edge = -UNBOUNDED if live else w
-        elif i == n and (item(c, AGAIN) < item(c, AGAIN_END) or item(c, EARLY) == 1):
-            edge = -UNBOUNDED
+        ready = w < due
+        if ready and i < n:
+            ready = window_end(m, w) <= item(starts, i)
+        # what lies before w is needed no more, unless windows before it are emitted again
+        evicts = ready and w <= keep and item(c, WITH_AGAIN) == 0
+        edge = -UNBOUNDED
+        if evicts:
+            edge = window_start(m, w)
+        elif not ready and i == n and item(c, AGAIN_ROW) == item(c, AGAIN_END):
+            if item(c, WITH_EARLY) != 1:
+                edge = window_start(m, keep)
         while oldest(m) < edge:
             drop_oldest(m)
         row = -1  # where the window w is answered, if it is
-        mark = 0
-        if due:
-            found = next_time(m, w) if live else oldest(m)
-            if found >= w + size:
-                set_item(c, WINDOW, first_start(m, min(found, upto)))
+        reason = NEW
+        if ready:
+            found = oldest(m) if evicts else next_time(m, window_start(m, w))
+            if found >= window_end(m, w):
+                if i < n:
+                    found = min(found, item(starts, i))
+                set_item(c, WINDOW, min(first_window(m, found), due))
                 continue
             if item(c, MADE) == item(c, ROWS):
                 return 0
             row = item(c, MADE)
-            set_item(c, WINDOW, w + every)
-            if changes:
-                mark = skips(m, c, records, key, found)
+            set_item(c, WINDOW, w + 1)
+            if item(c, CHANGES):
+                last = skip_alike(m, w, found, starts, i, n)
+                set_item(covered, row, last)
+                set_item(records, at + COVERED, last)
+                set_item(c, WINDOW, last + 1)
         elif i < n:
             if not room(m):
                 return 0
-            first = max(item(c, FRESH), first_start(m, item(starts, i)))
+            first = max(item(c, FRESH), first_window(m, item(starts, i)))
             set_item(c, WINDOW, min(w, first))
             load(m, new_slot(m), partials, i)
             enter(m, item(starts, i))
             set_item(c, SLICE, i + 1)
             continue
-        elif item(c, AGAIN) < item(c, AGAIN_END):
-            row = item(c, AGAIN)
-            set_item(c, AGAIN, row + 1)
+        elif item(c, AGAIN_ROW) < item(c, AGAIN_END):
+            row = item(c, AGAIN_ROW)
+            set_item(c, AGAIN_ROW, row + 1)
             w = item(windows, row)
-            mark = item(again, row)
-        elif item(c, EARLY) == 1:
+            reason = item(reasons, row)
+        elif item(c, WITH_EARLY) == 1:
             if item(c, MADE) == item(c, ROWS):
                 return 0
-            set_item(c, EARLY, 2)
-            w = first_start(m, limit)
-            if next_time(m, w) >= w + size:
+            set_item(c, WITH_EARLY, 2)
+            w = due
+            if next_time(m, window_start(m, w)) >= window_end(m, w):
                 continue
             row = item(c, MADE)
-            mark = 2
+            reason = EARLY
         if row < 0:
             finish(m, c, records, key, gone)
             set_item(c, VISIT, v + 1)
@@ -306,8 +264,8 @@ def step(
         set_item(c, AT, row)
         set_item(keys, row, key)
         set_item(windows, row, w)
-        set_item(again, row, mark)
-        lower(m, reach(m, w, w + size - 1), outputs, row)
+        set_item(reasons, row, reason)
+        lower(m, reach(m, window_start(m, w), window_end(m, w) - 1), outputs, row)
     return 1
 
 
@@ -321,10 +279,10 @@ _FUNCTIONS = (
     *SLICES,
     *FOREST,
     cut,
-    given_again,
+    changed_before,
     begin,
     finish,
-    skips,
+    skip_alike,
     step,
     ask,
 )
@@ -332,13 +290,13 @@ _FUNCTIONS = (
 _INLINE = ("close_entries",)
 
 
-def closing_kernel(arity: int) -> Kernel:
+def forest_kernel(arity: int) -> Kernel:
     """The kernel for trees of a least arity."""
     return Kernel(
-        f"closing{arity}",
+        f"forest{arity}",
         _FUNCTIONS,
         ("cut", "step", "ask"),
         own=True,
         inline=_INLINE,
-        constants=(("ENTRIES", 2 * arity), ("FINGERS", 1), *FIELDS.items()),
+        constants=(("ENTRIES", 2 * arity), ("FINGERS", 1), *fields_from(FIELDS)),
     )

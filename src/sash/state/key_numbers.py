@@ -16,10 +16,10 @@ from ..tables.arrow import one_array
 from ..tables.intake import CANNOT_BE, one_of_type
 from ..tables.keys import key_codes
 
-__all__ = ["LiveKeys"]
+__all__ = ["KeyNumbers"]
 
 
-class LiveKeys:
+class KeyNumbers:
     """Keys, their numbers, and their order."""
 
     def __init__(self, types: list[pa.DataType]) -> None:
@@ -67,6 +67,10 @@ class LiveKeys:
             self._there = np.append(self._there, np.ones(len(new), dtype=bool))
             self._order = None
         return np.array([numbers[name] for name in names], dtype=np.int64)
+
+    def there(self, numbers: Array) -> Array:
+        """Whether the keys with these numbers are there."""
+        return self._there[numbers]
 
     def in_order(self) -> Array:
         """The numbers in the order of their keys."""

@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..kernels.columns import Array, Table, answers_from_columns, read
+from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.layout import Answer
 from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..slicing.cut import cut_events
 from ..slicing.slices import slices_held, specify
-from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
-from ..tables.arrow import flat
 from ..windows import Aligned
+from .answers import answers_of, columns_of
 from .scan_kernel import CHANGES, GROUP, MADE, NEW, RING, SCAN, SLICE, UNBOUNDED
 
 __all__ = ["NoAnswer", "Scan", "Windows"]
@@ -108,8 +106,7 @@ class Scan:
 
     def columns(self, table: pa.Table) -> Table:
         """The columns this group reads."""
-        arrays = tuple(flat(table.column(c)) for c in self.group.columns)
-        return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
+        return columns_of(self.group, table)
 
     def cut(
         self, columns: Table, rows: Array | None, times: Array, bounds: Array, whole: bool
@@ -193,7 +190,7 @@ class Scan:
 
     def _windows(self, out: _Out, made: int, lacking: dict[int, str] | None) -> Windows:
         """The windows made; where answers may lack, those that cannot be had in their type do."""
-        values = self._values(out, made, lacking)
+        values = answers_of(self._core, self.group, self._types, out.kept, made, lacking)
         return Windows(
             np.asarray(out.ends, dtype=np.int64),
             np.asarray(out.numbers[:made], dtype=np.int64),
@@ -201,43 +198,6 @@ class Scan:
             values,
             lacking or {},
         )
-
-    def _values(self, out: _Out, made: int, lacking: dict[int, str] | None) -> dict[str, pa.Array]:
-        """The answers by name, in the types the result has for them.  Rows in `lacking` are null,
-        and rows with an answer that does not fit are put there."""
-        names, core = self.group.names, self._core
-        values: dict[str, pa.Array] = {}
-        misfits: dict[int, str] = {}
-        if isinstance(core, BufferCore) and core.layout.answers:
-            columns = [
-                (data[:made], None if valid is None else valid[:made])
-                for data, valid in out.kept[0]
-            ]
-            none = np.zeros(made, dtype=bool)
-            none[list(lacking or {})] = True
-            for name, (_, answer) in zip(names, core.layout.answer.fields, strict=True):
-                # a call takes its columns off the list
-                found, wanted = answers_from_columns(answer, columns, "arrow"), self._types[name]
-                if lacking is None:
-                    values[name] = as_wanted(found, wanted)
-                    continue
-                if lacking:
-                    found = pc.if_else(pa.array(none), pa.nulls(made, found.type), found)
-                values[name] = typed_answers(found, wanted, misfits)
-        else:
-            rows, nothing = out.kept[:made], (None,) * len(names)
-            for row in lacking or {}:
-                rows[row] = nothing
-            for i, (name, part) in enumerate(zip(names, self.group.operator.parts, strict=True)):
-                items, wanted = [r[i] for r in rows], self._types[name]
-                fields = part.operator.fields
-                if lacking is None:
-                    values[name] = from_objects(items, wanted, fields)
-                else:
-                    values[name] = object_answers(items, wanted, fields, misfits)
-        if lacking is not None:
-            lacking |= misfits
-        return values
 
 
 class _Out:
