@@ -1,4 +1,4 @@
-"""Streams against brute force: generated streams, cut into batches in any way."""
+"""Streams against brute force: generated streams, cut into batches in any way, over both states."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import pytest
 import sash
 from sash.testing.queries import differences, replay, rows_of
 from sash.testing.streams import STREAMS, WINDOWS, batches, stream
+from sash.windows import Aligned
+
+from .tile_stream import STATES, open_stream
 
 #: The difference between the two latest values, or the value if there is one.
 step_up = sash.operator(
@@ -37,7 +40,7 @@ SELECTS: dict[str, dict[str, sash.Aggregate]] = {
 LATENESS = {"none": 0, "some": "4 seconds", "all": "400 days"}
 
 
-def query(select: str, window: sash.Sliding, **more: Any) -> sash.Query:
+def query(select: str, window: Aligned, **more: Any) -> sash.Query:
     return sash.Query(time="t", by=["k"], window=window, select=SELECTS[select], **more)
 
 
@@ -61,7 +64,10 @@ def joined(given: list[pa.Table]) -> pa.Table:
 
 def starts_in_order(q: sash.Query, table: pa.Table) -> bool:
     """Whether rows come by keys, null first, then window."""
-    places = [(r["k"] is not None, r["k"] or "", r["window_start"]) for r in rows_of(table)]
+    places = [
+        (r["k"] is not None, r["k"] or "", r["window_end"], r["window_start"])
+        for r in rows_of(table)
+    ]
     return places == sorted(places)
 
 
@@ -70,7 +76,7 @@ def last_revisions(q: sash.Query, given: list[pa.Table]) -> list[dict[str, Any]]
     last: dict[Any, dict[str, Any]] = {}
     for table in given:
         for row in rows_of(table):
-            key = (*(repr(row[k]) for k in q.by), row["window_start"])
+            key = (*(repr(row[k]) for k in q.by), row["window_start"], row["window_end"])
             before = last[key]["revision"] if key in last else -1
             assert row["revision"] == before + 1, row
             last[key] = row
@@ -79,14 +85,14 @@ def last_revisions(q: sash.Query, given: list[pa.Table]) -> list[dict[str, Any]]
 
 def check_late(q: sash.Query, s: Any, expected: list[Any]) -> None:
     """The late output has exactly the rows that brute force says, and nothing is lost."""
-    found = rows_of(s.late)
-    assert len(found) == len(expected) == s.counts["late"]
+    found, counts = rows_of(s.late), s.counts
+    assert len(found) == len(expected) == counts["late"] + counts["partly_late"]
     for row, (right, missed) in zip(found, expected, strict=True):
         assert row["n"] == right["n"]
         assert row["missed"] == len(missed)
         if missed:
-            assert [row["missed_first"], row["missed_last"]] == [missed[0], missed[-1]]
-    assert s.counts["rows"] == s.counts["counted"] + s.counts["late"]
+            assert [row["missed_start"], row["missed_end"]] == [missed[0][0], missed[-1][1]]
+    assert counts["rows"] == counts["counted"] + counts["late"]
 
 
 CASES = [
@@ -96,24 +102,25 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize(("select", "kind", "window", "lateness"), CASES, ids=str)
 def test_final_and_live_end_with_what_brute_force_says(
-    select: str, kind: str, window: sash.Sliding, lateness: str
+    select: str, kind: str, window: Aligned, lateness: str, state: str
 ) -> None:
     q = query(select, window)
     parts = list(batches(stream(kind, 90, seed=len(kind)), seed=len(select), most=25))
     rows, late = replay(q, parts, LATENESS[lateness])
 
-    final = q.stream(lateness=LATENESS[lateness])
+    final = open_stream(state, q, lateness=LATENESS[lateness])
     given = feed(final, parts)
     assert not differences(q, rows, joined(given), ordered=False)
-    starts = [(repr(r["k"]), r["window_start"]) for t in given for r in rows_of(t)]
+    starts = [(repr(r["k"]), r["window_start"], r["window_end"]) for t in given for r in rows_of(t)]
     assert len(set(starts)) == len(starts), "a window was given twice"
     for table in given:
         assert starts_in_order(q, table)
     check_late(q, final, late)
 
-    live = q.stream(lateness=LATENESS[lateness], mode="live")
+    live = open_stream(state, q, lateness=LATENESS[lateness], mode="live")
     given = feed(live, parts)
     assert not differences(q, rows, last_revisions(q, given), ordered=False)
     for table in given:
@@ -121,30 +128,33 @@ def test_final_and_live_end_with_what_brute_force_says(
     check_late(q, live, late)
 
 
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("kind", STREAMS)
-def test_only_changes(kind: str) -> None:
-    for window in WINDOWS[1:6]:
+def test_only_changes(kind: str, state: str) -> None:
+    for window in WINDOWS[1:]:
         for select in ("numbers", "objects"):
             q = query(select, window, emit="changes")
             parts = list(batches(stream(kind, 80), seed=3, most=20))
             rows, late = replay(q, parts, "4 seconds")
-            s = q.stream(lateness="4 seconds")
+            s = open_stream(state, q, lateness="4 seconds")
             assert not differences(q, rows, joined(feed(s, parts)), ordered=False)
             check_late(q, s, late)
 
 
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("kind", STREAMS)
-def test_any_cutting_ends_with_what_one_run_gives(kind: str) -> None:
+def test_any_cutting_ends_with_what_one_run_gives(kind: str, state: str) -> None:
     table = stream(kind, 80, seed=4)
     for window in WINDOWS[2:4]:
         q = query("numbers", window)
         run = rows_of(q.run(table))
         for most in (1, 7, 80):
             parts = list(batches(table, seed=most, least=1, most=most))
-            final = q.stream(lateness="400 days")
+            final = open_stream(state, q, lateness="400 days")
             given = feed(final, parts, check=False)
             assert not differences(q, run, joined(given), ordered=False)
-            live = q.stream(lateness="400 days", mode="live", early=True)
+            early = state == "memory"
+            live = open_stream(state, q, lateness="400 days", mode="live", early=early)
             given = feed(live, parts, check=False)
             assert not differences(q, run, last_revisions(q, given), ordered=False)
             assert final.late.num_rows == live.late.num_rows == 0

@@ -50,9 +50,9 @@ def answers(query: Query, table: Any) -> list[Row]:
 
 def replay(
     query: Query, batches: Iterable[Any], lateness: Any = 0
-) -> tuple[list[Row], list[tuple[Row, list[int]]]]:
-    """The rows that a stream of batches ends with, and the late events, each with the starts of the
-    windows that it missed (none, if its time cannot be used).
+) -> tuple[list[Row], list[tuple[Row, list[Span]]]]:
+    """The rows that a stream of batches ends with, and the late events, each with the windows that
+    it missed, as pairs of start and end (none, if its time cannot be used).
 
     After each batch the watermark is the largest time so far, over all keys, less the lateness.
     A window is closed when its end is not after the watermark.  What `where` leaves out is no
@@ -62,11 +62,11 @@ def replay(
     >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
     >>> rows, late = replay(q, [[{"t": 3}, {"t": 12}], [{"t": 4}, {"t": 13}]])
     >>> [(row["window_start"], row["n"]) for row in rows], late
-    ([(0, 1), (10, 2)], [({'t': 4}, [0])])
+    ([(0, 1), (10, 2)], [({'t': 4}, [(0, 10)])])
     """
     allowed = duration(lateness, "the lateness")
     held = _Held(query)
-    late: list[tuple[Row, list[int]]] = []
+    late: list[tuple[Row, list[Span]]] = []
     newest: int | None = None
     for batch in batches:
         watermark = None if newest is None else newest - allowed
@@ -77,9 +77,8 @@ def replay(
                 continue
             missed = []
             for span in windows_of(query.window, time):
-                start, end = span
-                if watermark is not None and end <= watermark:
-                    missed.append(start)
+                if watermark is not None and span[1] <= watermark:
+                    missed.append(span)
                 else:
                     held.add(row, span)
             if missed:
