@@ -25,6 +25,7 @@ from ..tables.arrow import as_given, plain_type
 from ..tables.intake import chosen, conform, given_table
 from ..windows import duration, duration_text
 from ..windows.contract import LATEST
+from .identity import fingerprint
 from .late import LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress
 from .results import result_table
@@ -82,6 +83,7 @@ class Stream:
             raise ValueError(
                 f"the lateness is a length of time, not {duration_text(self._lateness)}"
             )
+        self._fingerprint = fingerprint(query)  # before its functions run, and change what they use
         self._plan: Plan | None = None
         self._progress = Progress()
         self._closed = False
@@ -221,7 +223,7 @@ class Stream:
         return to_bytes(self)
 
     @classmethod
-    def from_bytes(cls, data: bytes, query: Query, *, trust: Sequence[str] = ()) -> Stream:
+    def from_bytes(cls, data: bytes, query: Query, trust: Sequence[str] = ()) -> Stream:
         """The stream again, from the bytes of `to_bytes` and the same query.
 
         An operator of your own must be the one that wrote the bytes.  Where you have mended it, and
