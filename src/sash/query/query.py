@@ -128,8 +128,11 @@ class Query:
         >>> q.run(pa.table({"t": [1, 2, 6]}))["n"].to_pylist()
         [1, 2, 1, 1, 1]
         """
+        from ..engine import oracle
         from ..engine.run import run
 
+        if oracle.asked_for():
+            return oracle.run(self, table)
         try:
             return run(self, table)
         except MemoryError:
@@ -145,6 +148,8 @@ class Query:
         self, lateness: Any = 0, mode: Mode = "final", early: bool = False, schema: Any = None
     ) -> Stream:
         """The query over a stream that is fed batch by batch; see `sash.engine.stream`."""
+        from ..engine import oracle
         from ..engine.stream import Stream
 
-        return Stream(self, lateness=lateness, mode=mode, early=early, schema=schema)
+        made = oracle.OracleStream if oracle.asked_for() else Stream
+        return made(self, lateness=lateness, mode=mode, early=early, schema=schema)
