@@ -413,6 +413,27 @@ def test_cost_grows_with_the_logarithm_of_the_distance_not_with_n() -> None:
     assert near < far
 
 
+@pytest.mark.parametrize(("arity", "n"), [(2, 1092), (8, 12_300)])
+@pytest.mark.parametrize("tree", TREES)
+def test_a_pair_among_full_nodes_rebalances_little(
+    tree: type[TreeWindow], arity: int, n: int
+) -> None:
+    """All nodes of the right spine are full: the first insertion splits them, but the eviction that
+    follows must not merge them again."""
+    counted = counting(ops.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a + b))
+    for op, rounds in ((SUM, 1000), (counted.operator, 200)):
+        window = tree(op, min_arity=arity)
+        window.bulk_insert(range(n), [1] * n)
+        before, combines = window.work(), counted.combines
+        for _ in range(rounds):
+            window.insert(n, 1)
+            window.evict(n)
+        steps = sum(window.work()[k] - before[k] for k in ("splits", "merges", "moves"))
+        assert steps <= 12, "more than the first insertion splits, and a merge or a move"
+        if tree is Fiba:
+            assert (counted.combines - combines) / rounds <= {2: 4, 8: 12}[arity]
+
+
 def test_classic_b_tree_grows_with_n() -> None:
     small, large = (per_round(BTree, 2**k, 0, 500) for k in (8, 16))
     assert large["combines"] > 1.5 * small["combines"]
