@@ -181,8 +181,8 @@ class Stream:
         return self._answer(made)
 
     def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
-        """The values over the times from `lo` up to but not including `hi` of one key (a tuple, if
-        there are several key columns), out of what later windows need.
+        """The values over the times `[lo, hi)` of one key (a tuple, if there are several key
+        columns), out of what later windows need: from `lo` up to but not including `hi`.
 
         Events of one slice are kept as one partial where their order does not matter; then
         both ends have to be where a window starts or ends.
@@ -205,7 +205,7 @@ class Stream:
         last = UNBOUNDED if hi is None else to_micros(hi)
         if first < begin:
             raise ValueError(f"lo is {first}, and what lies before {begin} is evicted")
-        if first >= last:
+        if first > last:
             raise ValueError(f"a range goes from an older to a younger time, not {lo!r}, {hi!r}")
         if any(f.whole for f in self._forests):
             for name, given, at in (("lo", lo, first), ("hi", hi, last)):
