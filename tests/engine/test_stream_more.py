@@ -220,12 +220,12 @@ def test_any_range_of_the_state() -> None:
                 expected = [r for r in answers(wide, held) if r["k"] == key]
                 found = s.query(key, lo, hi)
                 assert all(found[name] == expected[0][name] for name in q.select), (lo, hi)
-        assert s.query("nobody") == s.query("a", 10_001)
+        assert s.query("nobody") == s.query("a", 10_001) == s.query("a", 45, 45)
         assert s.query("a") == s.query("a", begin)
         with pytest.raises(ValueError, match="is evicted"):
             s.query("a", begin - 4)
         with pytest.raises(ValueError, match="older to a younger"):
-            s.query("a", 45, 45)
+            s.query("a", 45, 41)
         with pytest.raises(TypeError, match=r"a key has 1 value\(s\), not 2"):
             s.query(("a", "b"))
     q = query("numbers", sash.sliding(20, 4, offset=1))

@@ -37,7 +37,7 @@ from .nodes import (
     VISITS,
 )
 from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
-from .timed import LEAST, as_span, as_time, as_times, check_count, check_operator, keep
+from .timed import as_range, as_span, as_time, as_times, check_count, check_operator, keep
 
 __all__ = ["TreeWindow"]
 
@@ -143,18 +143,13 @@ class TreeWindow(Copyable):
         self._do(self._core.run.evict, as_time(time))
 
     def query(self, lo: Any = None, hi: Any = None) -> Any:
-        """The answer over the whole window, or over the times from `lo` to `hi`, both in."""
+        """The answer over the whole window, or over the times `[lo, hi)`: from `lo` up to but not
+        including `hi`.  Without one of them, the range is open to that side."""
         core = self._core
         if lo is None and hi is None:
             core.run.ask(core.m, core.answer, 0)
         else:
-            first = LEAST if lo is None else as_time(lo)
-            last = -1 - LEAST if hi is None else as_time(hi)
-            if first > last:
-                raise ValueError(
-                    f"a range goes from an older to a younger time, not {lo!r}, {hi!r}"
-                )
-            core.run.ask_between(core.m, core.answer, first, last)
+            core.run.ask_between(core.m, core.answer, *as_range(lo, hi))
         return core.read()
 
     def bulk_insert(self, times: Any, values: Any) -> None:

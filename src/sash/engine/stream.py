@@ -197,7 +197,7 @@ class Stream:
         end = UNBOUNDED if hi is None else to_micros(hi)
         if first < begin:
             raise ValueError(f"lo is {first}, and what lies before {begin} is evicted")
-        if first >= end:
+        if first > end:
             raise ValueError(f"a range goes from an older to a younger time, not {lo!r}, {hi!r}")
         if not self._plan.ordered:
             edges = edges_of(window)
