@@ -214,7 +214,7 @@ CHANGES = {
         "def make(): return ops.quantiles(at=(0.5, 0.99999991))",
         "91",
         "92",
-        "operator",
+        "fields",
     ),
 }
 

@@ -215,12 +215,9 @@ class FlatFat(Copyable):
             return
         self._write(where, table)
         core = self._core
-        kept, nodes = core.integers(np.unique(where) + core.get(CAPACITY))
-        try:
-            core.run.refresh(core.m, nodes, len(kept))
-        except BaseException:
-            core.give_up_if_unsound()
-            raise
+        nodes = np.unique(where) + core.get(CAPACITY)
+        with core.call() as call:
+            core.run.refresh(core.m, call.integers(nodes), len(nodes))
 
     def aggregate(self) -> Any:
         """The answer over all locations."""
@@ -255,10 +252,9 @@ class FlatFat(Copyable):
 
     def _write(self, locations: Any, table: Any) -> None:
         core = self._core
-        kept, columns = core.take(table)
-        where, handle = core.integers(np.asarray(locations, dtype=np.int64))
-        core.run.write(core.m, columns, handle, table.rows)
-        del kept, where
+        with core.call() as call:
+            where = call.integers(np.asarray(locations, dtype=np.int64))
+            core.run.write(core.m, call.columns(table), where, table.rows)
 
     def _edge(self, location: int) -> int:
         """A location, or the end of the last one."""

@@ -382,25 +382,22 @@ class Reactive(Copyable):
 
     def _run(self, times: Array, table: Table, limits: Array, most: int, *, answers: int) -> Any:
         core, rows = self._core, table.rows
-        kept, columns = core.take(table)
-        out, outputs = core.outputs(rows if answers else 0)
-        when, handle = core.integers(times)
-        edges, limit = core.integers(limits)
         row = 0
-        try:
-            while row < rows:
-                row = core.run.slide(
-                    core.m, handle, limit, columns, outputs, row, rows, most, answers
-                )  # fmt: skip
-                if row < rows:
-                    self._resize(2 * core.get(CAPACITY))
-        except OverflowError as error:
-            row = core.get(ROW)
-            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
-        finally:
-            self._shrink()
-        del kept, when, edges
-        return core.give(out, table.kind) if answers else None
+        with core.call() as call:
+            columns, outputs = call.columns(table), call.outputs(rows if answers else 0)
+            handle, limit = call.integers(times), call.integers(limits)
+            try:
+                while row < rows:
+                    row = core.run.slide(
+                        core.m, handle, limit, columns, outputs, row, rows, most, answers
+                    )  # fmt: skip
+                    if row < rows:
+                        self._resize(2 * core.get(CAPACITY))
+            except OverflowError as error:
+                raise call.at_row(error, core.get(ROW)) from None
+            finally:
+                self._shrink()
+            return call.answers(table.kind) if answers else None
 
     def _read(self, times: Any, values: Any) -> tuple[Array, Table]:
         """Rows to insert, checked before anything is done with them."""
