@@ -101,6 +101,11 @@ class InOrder(Copyable):
     An operator tied to types (`operator.of(float)`) runs compiled.  One that is not takes
     any Python value, in plain Python, unless the first thing an empty window is given is an
     array to `slide` over, which then says the types.
+
+    >>> from sash.aggregators import DabaLite
+    >>> from sash.operators import max
+    >>> isinstance(DabaLite(max), InOrder)
+    True
     """
 
     _kernel: ClassVar[Kernel]

@@ -23,7 +23,7 @@ from ..kernels.slots import (
     lower,
 )
 from ..operators.contract import Operator, same
-from ..policies import Policy, guard
+from ..policies.contract import Policy, guard
 from .in_order import FEW, MUCH, SMALLEST, InOrder, check_size, evict, insert, kernel, query
 from .levels import LONGER, PREFIX, RING, SWEPT, beside, level_blocks, look, sweep, tail
 

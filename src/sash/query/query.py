@@ -29,7 +29,7 @@ class Query:
     has an aggregate for each column of the result.  `where` is an Arrow expression
     (`pyarrow.compute.field("x") > 0`) that rows must satisfy.  `tie` names a column that puts
     events of one time in order where arrival does not, as on Spark.  With `emit="changes"` a
-    window is given only if its values differ from those of the same key's window before it.
+    window is emitted only if its values differ from those of the same key's window before it.
 
     >>> import sash
     >>> q = sash.Query(
