@@ -87,7 +87,8 @@ def test_dir_shows_what_is_loaded_later() -> None:
         sash.maximum  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_the_reference_page_is_up_to_date() -> None:
-    page = REFERENCE["PAGE"]
-    same = page.exists() and page.read_text() == REFERENCE["page"]()
-    assert same, f"docs/{page.name} differs from the docstrings: run python tools/{TOOL.name}"
+@pytest.mark.parametrize(("place", "text"), [("PAGE", "page"), ("SUPPORTED", "supported")])
+def test_the_generated_pages_are_up_to_date(place: str, text: str) -> None:
+    page = REFERENCE[place]
+    same = page.exists() and page.read_text() == REFERENCE[text]()
+    assert same, f"docs/{page.name} differs from the code: run python tools/{TOOL.name}"

@@ -122,7 +122,7 @@ def _row(label: str, text: str) -> str:
 
 def _code(name: str, found: Any) -> str:
     """A name, of a function with its parameters."""
-    if not inspect.isroutine(found):
+    if not callable(found) or isinstance(found, type):
         return f"`{name}`"
     shown = []
     for p in inspect.signature(found).parameters.values():

@@ -147,7 +147,13 @@ class Query:
     def stream(
         self, lateness: Any = 0, mode: Mode = "final", early: bool = False, schema: Any = None
     ) -> Stream:
-        """The query over a stream that is fed batch by batch; see `sash.engine.stream`."""
+        """Start a stream of the query, which is fed batch by batch; see `sash.Stream`.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> q.stream(lateness="5 seconds", mode="live").state_size()
+        {'keys': 0, 'slices': 0, 'bytes': 0}
+        """
         from ..engine import oracle
         from ..engine.stream import Stream
 
