@@ -122,7 +122,7 @@ def _row(label: str, text: str) -> str:
 
 def _code(name: str, found: Any) -> str:
     """A name, of a function with its parameters."""
-    if not callable(found) or isinstance(found, type):
+    if not inspect.isfunction(found) and not inspect.ismethod(found):
         return f"`{name}`"
     shown = []
     for p in inspect.signature(found).parameters.values():
