@@ -187,6 +187,31 @@ def test_a_sum_that_exists_is_found_across_stretches(spark: Any) -> None:
     assert not differences(q, answers(q, table), found, ordered=False)
 
 
+@pytest.mark.parametrize("emit", ["all", "changes"])
+def test_windows_that_start_together(spark: Any, emit: str) -> None:
+    """A stretch ends within a cycle of 1,000 windows, and within one of 7."""
+    second = 1_000_000
+    times = [(i * 7919 % 4001 - 2000) * second + i for i in range(150)]
+    table = pa.table({"t": times, "k": [i % 2 for i in range(150)], "i": range(150)})
+    df = spark.createDataFrame(table).repartition(2)
+    pairs = {"n": (sash.count(), None), "last": (sash.max("i"), None)}
+    for window in (
+        sash.cumulate(1000 * second, second, offset=300),
+        sash.cumulate(7 * second, second),
+    ):
+        q = query(window, pairs, emit=emit)
+        found = sash.spark.aggregate(df, q).toArrow()
+        assert not differences(q, answers(q, table), found, ordered=False)
+
+
+@pytest.mark.parametrize("time", [2**63 - 1, -(2**63), None])
+def test_a_time_that_cannot_be_used_is_named(spark: Any, time: int | None) -> None:
+    table = pa.table({"t": pa.array([5, time], pa.int64()), "k": [1, 2]})
+    q = query(sash.sliding(100, 10), {"n": (sash.count(), None)})
+    with pytest.raises(Exception, match="its time, in column 't', is"):
+        sash.spark.aggregate(spark.createDataFrame(table), q).toArrow()
+
+
 def test_keys_of_all_types(frame: Frame) -> None:
     n = 60
     keys: dict[str, Any] = {

@@ -1,10 +1,10 @@
-"""A query over a bounded DataFrame.
+"""A query over a DataFrame that is no stream.
 
 Rows are grouped by a bucket of keys, not by key: what a group costs is paid once for many.  A long
-stream of one key would be one group's work all the same, so time is cut into stretches of many
-windows, and a key's stretches go to buckets of their own.  An event that is in windows of two
-stretches goes to both, so that each gives its windows by itself; a stretch is at least 16 times
-as long as a window, so that few do.
+stream of one key would be one group's work all the same, so windows are cut, by their numbers, into
+stretches of many windows, and a key's stretches go to buckets of their own.  An event that is in
+windows of two stretches goes to both, so that each answers its windows by itself; a stretch has at
+least 16 times as many windows as hold one event, so that few events do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.registry import is_nullable
-from ..windows import Sliding
+from ..windows import Aligned
+from ..windows.contract import LATEST, Cycle
+from .arithmetic import SPARK
 from .buckets import bucket_of
 from .types import arrow_schema, micros, quoted, spark_type
 
@@ -33,15 +35,15 @@ _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
 def aggregate_batch(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     """The results over all rows of a DataFrame."""
     query, window = plan.query, plan.query.window
-    length = stretch(window)
+    held = window.last(window.start(0)) - window.first(window.start(0)) + 1  # by one time, at most
+    length = max(1024, 16 * (held + 1))
     schema = df.schema
     time = micros(quoted(query.time), schema[query.time].dataType)
     # only changes: the first window of a stretch is compared with the last of the one before
-    after = window.every if query.emit == "changes" else 0
-    first, last = _stretches(time, window, length, after)
+    after = 1 if query.emit == "changes" else 0
+    first, last = _stretches(time, window.cycle, length, after)
     names = df.columns if query.where is not None else list(query.columns)
-    several = window.every < window.size or after
-    at = F.explode(F.sequence(first, last)) if several else last
+    at = F.explode(F.sequence(first, last)) if held > 1 or after else last
     # not every way through Spark takes names with dots
     plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
     tagged = df.select(*[quoted(n) for n in names], at.alias(_STRETCH))
@@ -52,25 +54,17 @@ def aggregate_batch(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     return tagged.groupBy(_BUCKET).applyInArrow(lambda table: work(table), result)
 
 
-def stretch(window: Sliding) -> int:
-    """How long a stretch of time is that one task works on for a key."""
-    windows = max(1024, 16 * (window.size // window.every + 1))
-    return windows * window.every
-
-
-def _stretches(time: Column, window: Sliding, length: int, after: int) -> tuple[Column, Column]:
-    """The first and last stretch in which windows that hold a time start, or do so a little
-    after."""
-    last = time - F.pmod(time - F.lit(window.offset), F.lit(window.every))
-    into = last + F.lit(window.size - 1) - time
-    first = last - (into - F.pmod(into, F.lit(window.every)))
-
-    def number(start: Column) -> Column:
-        begin = start - F.pmod(start, F.lit(length))
-        # a time that is null or beyond all is for the first task to report
-        return F.coalesce((begin / F.lit(length)).cast("long"), F.lit(0).cast("long"))
-
-    return number(first), number(last + F.lit(after))
+def _stretches(time: Column, cycle: Cycle, length: int, after: int) -> tuple[Column, Column]:
+    """The first and last stretch of so many windows that have windows which hold a time, or come
+    so many after one that does."""
+    usable = F.when((time > F.lit(-LATEST)) & (time < F.lit(LATEST)), time)
+    first, last = cycle.first(usable, SPARK), cycle.last(usable, SPARK) + F.lit(after)
+    # a time that is null or out of range is for the first task to report
+    none = F.lit(0).cast("long")
+    return (
+        F.coalesce(SPARK.div(first, length), none),
+        F.coalesce(SPARK.div(last, length), none),
+    )
 
 
 def result_fields(plan: Plan, schema: StructType) -> StructType:
@@ -107,26 +101,24 @@ class _Work:
         keys, windows = compute(plan, table, self._wanted)
         begins = keys.pop().to_numpy(zero_copy_only=False) * self._length
         if query.emit == "changes":
-            windows = windows.where(windows.starts >= begins[windows.groups])
+            windows = windows.where(windows.numbers >= begins[windows.groups])
         groups = pa.array(windows.groups)
         columns: list[Any] = [k.take(groups) for k in keys]
-        columns.append(window_struct(windows.starts, query.window.size, plan.time_type))
+        columns.append(window_struct(query.window, windows.numbers, plan.time_type))
         columns += [windows.values[name] for name in query.select]
         made = pa.table(dict(zip(self._result.names, columns, strict=True)))
         return made.cast(arrow_schema(self._result))
 
     def _wanted(self, keys: list[pa.Array]) -> tuple[Array, Array]:
-        """The first and last window that a stretch gives; for changes, the one before as well."""
-        window = self._query.window
+        """The first and last window that a stretch answers; for changes, the one before as well."""
         begins = keys[-1].to_numpy(zero_copy_only=False) * self._length
-        first = begins + (window.offset - begins) % window.every
-        last = window.last_of(begins + self._length - 1)
-        return (first - window.every if self._query.emit == "changes" else first), last
+        before = 1 if self._query.emit == "changes" else 0
+        return begins - before, begins + self._length - 1
 
 
-def window_struct(starts: Any, size: int, time: pa.DataType) -> pa.Array:
+def window_struct(window: Aligned, numbers: Array, time: pa.DataType) -> pa.Array:
     """Windows as structs of start and end."""
-    edges = [pa.array(starts), pa.array(starts + size)]
+    edges = [pa.array(window.start(numbers)), pa.array(window.end(numbers))]
     if pa.types.is_timestamp(time):
         edges = [e.cast(pa.timestamp("us", time.tz)) for e in edges]
     return pa.StructArray.from_arrays(edges, names=["start", "end"])

@@ -1,0 +1,25 @@
+"""The arithmetic of windows and edges on Spark's columns, for whole numbers of any sign."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from ..windows.contract import Arithmetic
+
+__all__ = ["SPARK"]
+
+
+def _div(a: Column, b: int) -> Column:
+    """Floor division.  Spark's `div` cuts towards zero, so what is left over goes first; its `/`
+    is of doubles, and not exact."""
+    by = F.lit(b)
+    return F.call_function("div", a - F.pmod(a, by), by)
+
+
+#: For columns of type long.
+SPARK = Arithmetic(
+    div=_div,
+    most=lambda a, b: F.greatest(a, F.lit(b)),
+    at_least=lambda a, b: (a >= F.lit(b)).cast("long"),
+)
