@@ -22,7 +22,7 @@ from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.types import value_type
 from ..tables.answers import from_objects, object_answers
-from ..tables.arrow import as_arrow, as_given, as_time, check_times, one_array, times_of
+from ..tables.arrow import as_arrow, as_given, as_time, check_times, kind_of, one_array, times_of
 from ..tables.intake import chosen, conform, given_table
 from .late import ALL_CLOSED, SOME_CLOSED
 from .lifecycle import UNBOUNDED
@@ -46,7 +46,7 @@ def run(query: Query, table: Any) -> Any:
     plan = make_plan(query, given.schema)
     column = one_array(given.column(query.time))
     check_times(query.time, column, times_of(column)[1])
-    return as_given(_table(plan, answers(query, given), None), table)
+    return as_given(_table(plan, answers(query, given), None), kind_of(table))
 
 
 def _table(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> pa.Table:
@@ -91,12 +91,12 @@ class OracleStream(Stream):
         table, reasons = given_table(batch, self._query, known, self._optional)
         whole = table.schema
         if self._plan is None and not len(whole):
-            return as_given(pa.table({}), None)
+            return as_given(pa.table({}), self._kind)
         if self._query.where is not None:
             table, reasons = chosen(table, self._query.where, reasons)
         if self._plan is None:
             self._set_up(whole)
-        self._like = batch[:0] if type(batch).__module__[:6] in ("pandas", "polars") else None
+        self._kind = kind_of(batch)
         given, misfits = conform(table, self._schema, self._only_time)
         touched = self._insert(table, given, reasons | misfits)
         newest = [row["time"] for row in touched]
@@ -123,7 +123,7 @@ class OracleStream(Stream):
 
     def _as_pushed(self, outcome: Any) -> Any:
         if self._plan is None:
-            return as_given(pa.table({}), self._like)
+            return as_given(pa.table({}), self._kind)
         return self._emit(set())
 
     def _insert(self, table: pa.Table, given: pa.Table, refused: dict[int, str]) -> list[Row]:
@@ -239,7 +239,7 @@ class OracleStream(Stream):
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return as_given(table, self._like)
+        return as_given(table, self._kind)
 
     def _next_end(self, limit: int | None) -> Any:
         """The window that ends next."""

@@ -36,6 +36,7 @@ def to_bytes(stream: Stream) -> bytes:
         "mode": stream._mode,
         "early": stream._early,
         "closed": stream._closed,
+        "kind": stream._kind,
         "progress": asdict(stream._progress),
     }
     blobs = [json.dumps(head).encode()]
@@ -65,7 +66,7 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
     made = cls(query, lateness=head["lateness"], mode=head["mode"], early=head["early"])
     made._late.load(from_ipc(next(blobs)))
     made._progress = Progress(**head["progress"])
-    made._closed = head["closed"]
+    made._closed, made._kind = head["closed"], head["kind"]
     if len(schema):
         made._set_up(schema)
         made._state.load(list(blobs))
