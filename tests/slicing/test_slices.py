@@ -46,7 +46,7 @@ def say_kernel(first: int) -> Kernel:
     return Kernel(f"say{first}", (*SLICES, say), ("say",), constants=fields_from(first))
 
 
-OPERATORS = {"compiled or checked": operators.max.over("int64"), "objects": operators.collect}
+OPERATORS = {"compiled or checked": operators.max.of("int64"), "objects": operators.collect}
 
 windows = st.one_of(
     st.integers(1, 40).flatmap(

@@ -1,44 +1,13 @@
-"""Windows aligned to the clock."""
+"""Windows of one size at regular distances."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import sash
 from sash.windows import Sliding, sliding
-from sash.windows.sliding import LATEST
-
-windows = st.integers(1, 40).flatmap(
-    lambda size: st.builds(
-        Sliding, st.just(size), st.integers(1, size), offset=st.integers(-50, 50)
-    )
-)
-
-
-def holding(window: Sliding, time: int) -> list[int]:
-    """The starts of windows that hold a time, looked for one by one."""
-    return [
-        start
-        for start in range(time - window.size + 1, time + 1)
-        if (start - window.offset) % window.every == 0
-    ]
-
-
-@given(windows, st.integers(-200, 200))
-def test_first_and_last_window_of_a_time(window: Sliding, time: int) -> None:
-    held = holding(window, time)
-    assert (window.first_of(time), window.last_of(time)) == (held[0], held[-1])
-
-
-@given(windows, st.integers(-200, 200))
-def test_a_slice_is_in_the_same_windows_throughout(window: Sliding, time: int) -> None:
-    start = window.slice_of(time)
-    assert start <= time
-    assert all(holding(window, t) == holding(window, time) for t in range(start, time))
-    assert holding(window, start - 1) != holding(window, start)
+from sash.windows.contract import LATEST
 
 
 def test_the_common_ones_have_names() -> None:
@@ -75,9 +44,3 @@ def test_sizes_may_be_numbers_of_numpy() -> None:
     for wrong in (True, np.bool_(True), np.array([5]), 5.0):
         with pytest.raises(TypeError, match="a window's size is text"):
             sliding(wrong, 2)
-
-
-def test_the_windows_of_many_times_at_once() -> None:
-    window, times = sliding(5, 2, 1), np.arange(-20, 20)
-    assert window.first_of(times).tolist() == [window.first_of(t) for t in times.tolist()]
-    assert window.last_of(times).tolist() == [window.last_of(t) for t in times.tolist()]

@@ -1,0 +1,89 @@
+"""Numbered edges against edges that are listed one by one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import lcm
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sash.slicing.edges import Edges, Periodic, Union, edges_of, union
+from sash.windows import Aligned, Cumulate, Sliding, cumulate, sliding
+
+windows: st.SearchStrategy[Aligned] = st.one_of(
+    st.integers(1, 12).flatmap(
+        lambda size: st.builds(
+            Sliding, st.just(size), st.integers(1, size), offset=st.integers(-20, 20)
+        )
+    ),
+    st.integers(1, 4).flatmap(
+        lambda step: st.builds(
+            Cumulate,
+            st.integers(1, 5).map(lambda n: n * step),
+            st.just(step),
+            offset=st.integers(-20, 20),
+        )
+    ),
+)
+SPAN = range(-40, 40)
+
+
+def listed(window: Aligned) -> set[int]:
+    """The times at which a window starts or ends, in a span."""
+    numbers = range(window.first(SPAN[0]) - 9, window.last(SPAN[-1]) + 9)
+    both = {window.start(n) for n in numbers} | {window.end(n) for n in numbers}
+    return {t for t in both if t in SPAN}
+
+
+def check(edges: Edges, right: set[int]) -> None:
+    """A new number begins at each edge, and nowhere else; each way back is right."""
+    numbers = [edges.number(t) for t in SPAN]
+    assert {t for t, (a, b) in zip(SPAN[1:], pairwise(numbers)) if a < b} == right - {SPAN[0]}
+    assert numbers == sorted(numbers)
+    for t, n in zip(SPAN, numbers, strict=True):
+        if t in right:
+            assert edges.time(n) == t
+        assert edges.time(n) <= t
+    assert edges.number(np.array(SPAN)).tolist() == numbers
+    assert edges.time(np.array(numbers)).tolist() == [edges.time(n) for n in numbers]
+
+
+@given(windows)
+def test_edges_are_where_windows_start_or_end(window: Aligned) -> None:
+    check(edges_of(window), listed(window))
+
+
+@given(windows, windows, windows)
+def test_the_union_has_the_edges_of_all(a: Aligned, b: Aligned, c: Aligned) -> None:
+    right = listed(a) | listed(b) | listed(c)
+    parts = tuple(edges_of(w) for w in (a, b, c))
+    made = union(*parts)
+    assert isinstance(made, Periodic)
+    check(made, right)
+    check(Union(parts), right)
+    check(union(parts[0], Union(parts[1:])), right)
+
+
+def test_a_union_with_a_huge_cycle_is_not_written_out() -> None:
+    cycles = (1_000_003, 999_983, 700_001)
+    a, b, c = (edges_of(sliding(cycle, cycle, offset=i)) for i, cycle in enumerate(cycles))
+    assert lcm(*cycles) > 10**17
+    made = union(a, b, c)
+    assert isinstance(made, Union)
+    right = {n * cycle + i for i, cycle in enumerate(cycles) for n in range(-40, 40)}
+    at = np.array(sorted(t for t in right if abs(t) < 20_000_000))
+    assert made.time(made.number(at)).tolist() == at.tolist()
+    later = made.number(at[1:] - 1)
+    assert made.time(later).tolist() == at[:-1].tolist(), "there is no edge in between"
+    for far in (-(2**60), 2**60):
+        assert made.time(made.number(far)) <= far < made.time(made.number(far) + 3)
+
+
+def test_the_edges_that_slices_have() -> None:
+    assert edges_of(sliding(6, 2)) == Periodic(2, (0,), 0), "panes"
+    assert edges_of(sliding(5, 2, offset=1)) == Periodic(2, (0, 1), 1), "pairs"
+    assert edges_of(cumulate(12, 3, offset=4)) == Periodic(3, (0,), 1)
+    assert edges_of(sliding(6, 2)) is edges_of(sliding(6, 2))
+    assert union(edges_of(sliding(6, 2))) is edges_of(sliding(6, 2))
