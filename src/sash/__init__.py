@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from .engine.stream import Stream
     from .kernels.program import InterpretedWarning
 
+#: The version of sash.
 __version__ = "0.1.0"
 
 __all__ = [

@@ -22,11 +22,11 @@ def test_every_range(n: int, typed: bool) -> None:
     for round_ in range(4):
         tree._check()
         assert tree.aggregate() == answer(op, values)
-        for i in range(n):
-            assert tree.prefix(i) == answer(op, values[: i + 1])
+        for i in range(n + 1):
+            assert tree.prefix(i) == answer(op, values[:i])
             assert tree.suffix(i) == answer(op, values[i:])
-            for j in range(i, n):
-                assert tree.range(i, j) == answer(op, values[i : j + 1])
+            for j in range(i, n + 1):
+                assert tree.range(i, j) == answer(op, values[i:j])
         count = source.randint(1, n + 2)
         where = [source.randrange(n) for _ in range(count)]
         fresh = [100 * round_ + i for i in range(count)]
@@ -56,8 +56,10 @@ def test_from_an_array() -> None:
 
 def test_bad_use_is_a_clear_error() -> None:
     tree = FlatFat(ops.max, [1, 2, 3])
+    with pytest.raises(IndexError, match="location 4 is not one of 0 … 3"):
+        tree.prefix(4)
     with pytest.raises(IndexError, match="location 3 is not one of 0 … 2"):
-        tree.prefix(3)
+        tree.update([3], [7])
     with pytest.raises(TypeError, match=r"a location is a whole number, not 1\.5"):
         tree.prefix(1.5)  # type: ignore[arg-type]
     with pytest.raises(IndexError, match="location -1"):

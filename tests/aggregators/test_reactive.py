@@ -60,7 +60,7 @@ class Pair:
         self.right([v for _, v in self.raw], self.window.query())
 
     def range(self, lo: int, hi: int) -> None:
-        self.right([v for t, v in self.raw if lo <= t <= hi], self.window.query(lo, hi))
+        self.right([v for t, v in self.raw if lo <= t < hi], self.window.query(lo, hi))
 
     def right(self, values: list[object], got: object) -> None:
         assert agrees(self.op, values, got), f"{got!r} is not the answer over {values!r}"
@@ -220,7 +220,9 @@ def test_times_at_the_ends_of_int64() -> None:
     window = Reactive(SUM)
     times = [least, 1 - 2**62, 0, most]
     assert window.slide(times, [1, 8, 2, 4], span=2**63) == [1, 9, 11, 6]
-    assert window.query(least, most) == window.query(None, most) == 6
+    assert window.query(least) == window.query(0, None) == 6
+    assert window.query(least, most) == window.query(None, most) == 2
+    assert window.query(least, least) is window.query(most, most) is None
     window.bulk_evict(most)
     assert (len(window), window.query()) == (0, None)
 
@@ -238,7 +240,7 @@ def test_times_may_be_datetimes() -> None:
     window = Reactive(ops.collect)
     window.insert(day, "a")
     window.insert(np.datetime64("2024-02-29T01:00"), "b")
-    assert window.query(day, day) == ["a"]
+    assert window.query(day, day + timedelta(hours=1)) == ["a"]
     hours = np.array(["2024-02-29T02:00", "2024-02-29T04:00"], dtype="M8[h]")
     assert window.slide(hours, ["c", "d"], span=timedelta(hours=2)) == [["a", "b", "c"], ["c", "d"]]
     assert window.slide(hours[1:], ["e"], span=np.timedelta64(1, "h")) == [["d", "e"]]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import sash
 from sash import operators as ops
-from sash.aggregators import BTree, Fiba
+from sash.aggregators import BTree, Fiba, Reactive
 from sash.aggregators.nodes import COUNT, FEW, LEAF, LEFT, ON_LEFT, ON_RIGHT, RIGHT, ROOT
 from sash.aggregators.tree_window import TreeWindow
 from sash.kernels.program import jit_enabled
@@ -413,6 +413,27 @@ def test_cost_grows_with_the_logarithm_of_the_distance_not_with_n() -> None:
     assert near < far
 
 
+@pytest.mark.parametrize(("arity", "n"), [(2, 1092), (8, 12_300)])
+@pytest.mark.parametrize("tree", TREES)
+def test_a_pair_among_full_nodes_rebalances_little(
+    tree: type[TreeWindow], arity: int, n: int
+) -> None:
+    """All nodes of the right spine are full: the first insertion splits them, but the eviction that
+    follows must not merge them again."""
+    counted = counting(ops.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a + b))
+    for op, rounds in ((SUM, 1000), (counted.operator, 200)):
+        window = tree(op, min_arity=arity)
+        window.bulk_insert(range(n), [1] * n)
+        before, combines = window.work(), counted.combines
+        for _ in range(rounds):
+            window.insert(n, 1)
+            window.evict(n)
+        steps = sum(window.work()[k] - before[k] for k in ("splits", "merges", "moves"))
+        assert steps <= 12, "more than the first insertion splits, and a merge or a move"
+        if tree is Fiba:
+            assert (counted.combines - combines) / rounds <= {2: 4, 8: 12}[arity]
+
+
 def test_classic_b_tree_grows_with_n() -> None:
     small, large = (per_round(BTree, 2**k, 0, 500) for k in (8, 16))
     assert large["combines"] > 1.5 * small["combines"]
@@ -449,7 +470,7 @@ def test_range_queries_near_the_ends_do_not_depend_on_n() -> None:
             for lo in (0, n - size):
                 counted.reset()
                 before = window.work()["visits"]
-                assert window.query(lo, lo + size - 1) == size
+                assert window.query(lo, lo + size) == size
                 visits.add(window.work()["visits"] - before)
                 combines.add(counted.combines)
         assert max(visits) <= 3 * (math.log(size + 1, 4) + 2)
@@ -509,6 +530,29 @@ def test_times_of_several_kinds() -> None:
     assert list(window) == [(500_000, ["a"]), (1_000_000, ["b"]), (2_000_000, ["c"])]
     window.bulk_insert(np.array(["1970-01-01T00:00:03"], dtype="M8[s]"), ["d"])
     assert window.query() == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("tree", [*TREES, Reactive])
+def test_a_range_has_its_first_time_and_not_its_last(tree: Any) -> None:
+    window = tree(ops.collect)
+    window.bulk_insert([10, 20, 20, 30], ["a", "b", "B", "c"])
+    assert window.query(10, 20) == ["a"]
+    assert window.query(10, 21) == window.query(None, 30) == ["a", "b", "B"]
+    assert window.query(20, None) == ["b", "B", "c"]
+    for empty in (10, 20, 25, 30, 40, -(2**63), 2**63 - 1):
+        assert window.query(empty, empty) == []
+    assert window.query(31, None) == window.query(None, 10) == window.query(11, 20) == []
+
+
+@pytest.mark.parametrize("tree", [*TREES, Reactive])
+def test_ranges_at_the_ends_of_time(tree: Any) -> None:
+    least, most = -(2**63), 2**63 - 1
+    window = tree(ops.collect)
+    window.bulk_insert([least, 0, most], ["a", "b", "c"])
+    assert window.query(least, least + 1) == ["a"]
+    assert window.query(least, most) == ["a", "b"]
+    assert window.query(most) == ["c"]
+    assert window.query(least, least) == window.query(most, most) == []
 
 
 def test_bad_use_is_a_clear_error() -> None:
@@ -599,7 +643,7 @@ def test_evicted_objects_are_let_go(tree: type[TreeWindow], bulk: bool) -> None:
         for time in range(199):
             window.evict(time)
     window.query()
-    window.query(199, 199)
+    window.query(199, 200)
     gc.collect()
     assert sum(ref() is not None for ref in seen) <= 4
 

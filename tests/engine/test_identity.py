@@ -214,7 +214,7 @@ CHANGES = {
         "def make(): return ops.quantiles(at=(0.5, 0.99999991))",
         "91",
         "92",
-        "operator",
+        "fields",
     ),
 }
 
@@ -273,7 +273,7 @@ def test_trust_does_not_pass_over_the_types_in_a_partial() -> None:
 
     stream = of(lambda x: x).stream(schema=COLUMNS)
     stream.push({"t": [1], "x": [3]})
-    with pytest.raises(ValueError, match=r"partials of .*'i'.*; the query's are .*'f'"):
+    with pytest.raises(ValueError, match=r"partials of .*'i'.*; the query has .*'f'"):
         Stream.from_bytes(stream.to_bytes(), of(lambda x: x * 0.5), trust=["spread"])
     mended = Stream.from_bytes(stream.to_bytes(), of(lambda x: x + 1), trust=["spread"])
     assert mended.close()["spread"].to_pylist() == [3.0]

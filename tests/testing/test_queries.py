@@ -81,11 +81,11 @@ def test_late_events_count_in_the_windows_that_are_still_open() -> None:
         (40, ["f"]),
     ]
     assert [(row["x"], missed) for row, missed in late] == [
-        ("c", [0, 5]),
+        ("c", [(0, 10), (5, 15)]),
         ("d", []),
         ("e", []),
-        ("g", [5]),
-        ("h", [10, 15]),
+        ("g", [(5, 15)]),
+        ("h", [(10, 20), (15, 25)]),
     ]
 
 

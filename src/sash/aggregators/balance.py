@@ -3,6 +3,37 @@
 Rebalancing goes from a changed node upwards and leaves the own aggregate of every node below
 where it ends right.  `settle` does the rest: it repairs the node itself, those above it
 while they are off the spines, and from the spine node where that ends down to the finger.
+
+Why rebalancing takes amortised constant time: the paper's argument, its Lemma 9, but for the oldest
+node.  Let m be the least arity, half of ENTRIES.  Each node keeps coins, by its entries:
+
+    entries                      m - 2   m - 1   m … 2m - 2   2m - 1    2m
+    coins of most nodes            4       1         0           2       4
+    of the oldest of a level       6       3         0           2       4
+    of the root                    0       0         0           2       4
+
+A node has m - 2 or 2m entries only until it is rebalanced.  An entry more costs its node at most 2
+coins, and an entry less at most 3.  Each step costs one coin.  A split and a merge also add an
+entry to the parent or take one from it, so a split must free 3 coins and a merge 4:
+
+    split   2m                             into m and m - 1         4     = 0 + 1 + 3
+    merge   m - 2 and m - 1                into 2m - 2              4 + 1 > 0 + 4
+            m - 1, the oldest, and m - 2   into 2m - 2              3 + 4 > 0 + 4
+            m - 2, the oldest, and m - 1   into 2m - 2              6 + 1 > 0 + 4
+            m - 2, the oldest, and m       into 2m - 1              6 + 0 = 2 + 4
+
+So splits and merges pay for themselves, on however many levels.  A move adds no coins and changes
+nothing above, so that there is at most one in an operation.  An insertion is charged 2 coins, an
+eviction 3 and one for its move: over any sequence, at most 2 and 4 steps each.
+
+A merge leaves room for an entry, unless it is that of the oldest node, since elsewhere the coins
+would not suffice: 4 + 0 < 2 + 4.  A full node splits at the next insertion into m and m - 1, one
+eviction from the younger part would merge them again, and that on all levels at once.  After the
+oldest node splits, two evictions from it come before the next merge, or a move.
+
+In order, the exception saves a step in two.  Splits leave m entries in every leaf.  The oldest leaf
+merges with the next one when it has m - 2, and m + 1 evictions later again.  If it had to leave
+room, it would first take one entry by a move, and merge at the next eviction.
 """
 
 from __future__ import annotations
@@ -175,11 +206,8 @@ def refill(m: Memory, n: int) -> int:
     """Merge or move upwards from a node for as long as there is one with too few entries.
     Returns the node where that ends, whose own aggregate is left for `settle`.
 
-    Siblings merge whenever they fit into one node, where the paper merges with a sibling of least
-    arity only and else moves one entry.  In order that halves the steps: what is left of a leaf
-    merges with the next one, and needs nothing more until as much again has left.  A full node
-    splits at the next insertion, but then it takes two evictions to merge again, so
-    the steps on a level are at most two for three on the one below, and amortised constant.
+    Siblings merge if that leaves room for an entry; those of the oldest node merge if they fit.
+    The opening of this file says why.
     """
     least = ENTRIES // 2 - 1
     while entries(m, n) < least and parent(m, n) != 0:
@@ -187,7 +215,7 @@ def refill(m: Memory, n: int) -> int:
         i = place_of(m, p, n)
         older = i > 0
         other = child(m, p, i - 1 if older else i + 1)
-        if entries(m, n) + 1 + entries(m, other) < ENTRIES:
+        if entries(m, n) + 1 + entries(m, other) < ENTRIES - 1 + has(m, n, ON_LEFT):
             n = merge(m, p, i - 1 if older else i)
             if entries(m, p) == 0 and parent(m, p) == 0:
                 return shrink_root(m)

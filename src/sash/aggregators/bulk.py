@@ -116,14 +116,19 @@ def bulk_evict(m: Memory, t: int) -> None:
 
 
 def fill_down(m: Memory, n: int) -> None:
-    """Give every node of the left spine from n down more than the fewest entries, if it has a
-    sibling to take them from; those above n are left for `refill`."""
+    """Give every inner node of the left spine from n down more than the fewest entries, and the
+    leaf as many, if it has a sibling to take them from; those above n are left for `refill`.
+
+    Siblings merge if they fit: these are the oldest nodes of their levels, which may fill up (see
+    `balance`).  A node on the way may merge without need for it, at a cost of a few coins.
+    An eviction of k entries comes this way on O(log k) levels, and they are part of its cost.
+    """
     enough = ENTRIES // 2
     while True:
         p = parent(m, n)
         if p == 0:
             n = shrink_root(m)
-        elif entries(m, n) < enough:
+        elif entries(m, n) < enough - has(m, n, LEAF):
             other = child(m, p, 1)
             if entries(m, n) + 1 + entries(m, other) < ENTRIES:
                 merge(m, p, 0)

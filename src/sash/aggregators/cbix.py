@@ -374,19 +374,14 @@ class Cbix(Copyable):
     def _run(self, times: Any, values: Any, *, answers: int) -> Any:
         made, table = self._read(times, values)
         core = self._core
-        kept, columns = core.take(table)
-        out, outputs = core.outputs(table.rows if answers else 0)
-        held, where = core.integers(made)
-        try:
-            core.run.slide(core.m, where, columns, outputs, table.rows, answers)
-        except BaseException as error:
-            core.give_up_if_unsound()
-            if not isinstance(error, OverflowError) or core.get(BUSY):
-                raise
-            row = core.get(ROW)
-            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
-        del kept, held
-        return core.give(out, table.kind) if answers else None
+        with core.call() as call:
+            columns, outputs = call.columns(table), call.outputs(table.rows if answers else 0)
+            where = call.integers(made)
+            try:
+                core.run.slide(core.m, where, columns, outputs, table.rows, answers)
+            except OverflowError as error:
+                raise call.at_row(error, core.get(ROW)) from None
+            return call.answers(table.kind) if answers else None
 
     def _read(self, times: Any, values: Any) -> tuple[Array, Table]:
         """Rows to insert, with their partitions, checked before anything is done with them."""

@@ -359,7 +359,7 @@ class Fiba(TreeWindow):
     >>> for time, value in [(10, "a"), (30, "c"), (20, "b"), (30, "C")]:
     ...     window.insert(time, value)
     >>> window.query(), window.query(15, 30), len(window)
-    ('abcC', 'bcC', 3)
+    ('abcC', 'b', 3)
     >>> window.bulk_evict(10)
     >>> window.query(), window.oldest(), window.youngest()
     ('bcC', 20, 30)

@@ -28,6 +28,7 @@ from ..kernels.slots import (
     Columns,
     Memory,
     Outputs,
+    clear,
     combine,
     copy,
     get,
@@ -149,19 +150,24 @@ def ask_suffix(m: Memory, outputs: Outputs, location: int) -> None:
 
 
 def ask_between(m: Memory, outputs: Outputs, first: int, last: int) -> None:
-    lower(m, between(m, first, last), outputs, 0)
+    found = ANSWER
+    if first > last:
+        clear(m, ANSWER)
+    else:
+        found = between(m, first, last)
+    lower(m, found, outputs, 0)
 
 
 class FlatFat(Copyable):
     """A fixed number of locations, with the aggregate of any run of them.
 
-    Locations count from 0; both ends of a range are in.  The number of locations is rounded up
-    to a power of two, and the rest stays empty.
+    Locations count from 0, and ranges are half-open, as slices in Python are.  The number of
+    locations is rounded up to a power of two, and the rest stays empty.
 
     >>> from sash.operators import concat
     >>> tree = FlatFat(concat, ["a", "b", "c", "d"])
-    >>> tree.aggregate(), tree.prefix(2), tree.suffix(2), tree.range(1, 2)
-    ('abcd', 'abc', 'cd', 'bc')
+    >>> tree.aggregate(), tree.prefix(2), tree.suffix(2), tree.range(1, 3)
+    ('abcd', 'ab', 'cd', 'bc')
     >>> tree.update([1, 3], ["B", "D"])
     >>> tree.aggregate()
     'aBcD'
@@ -204,17 +210,14 @@ class FlatFat(Copyable):
         if where.shape != (table.rows,):
             raise ValueError(f"{len(where)} locations were given for {table.rows} values")
         for location in where.tolist():
-            self._known(location)
+            self._known(location, self._count - 1)
         if not table.rows:
             return
         self._write(where, table)
         core = self._core
-        kept, nodes = core.integers(np.unique(where) + core.get(CAPACITY))
-        try:
-            core.run.refresh(core.m, nodes, len(kept))
-        except BaseException:
-            core.give_up_if_unsound()
-            raise
+        nodes = np.unique(where) + core.get(CAPACITY)
+        with core.call() as call:
+            core.run.refresh(core.m, call.integers(nodes), len(nodes))
 
     def aggregate(self) -> Any:
         """The answer over all locations."""
@@ -222,39 +225,47 @@ class FlatFat(Copyable):
         core.run.ask_between(core.m, core.answer, 0, core.get(CAPACITY) - 1)
         return core.read()
 
-    def prefix(self, location: int) -> Any:
-        """The answer from the first location up to and including this one."""
+    def prefix(self, stop: int) -> Any:
+        """The answer over the locations before `stop`: `[0, stop)`."""
+        if self._edge(stop) == 0:
+            return self.range(0, 0)
         core = self._core
-        core.run.ask_prefix(core.m, core.answer, self._known(location))
+        core.run.ask_prefix(core.m, core.answer, stop - 1)
         return core.read()
 
-    def suffix(self, location: int) -> Any:
-        """The answer from this location to the last."""
+    def suffix(self, start: int) -> Any:
+        """The answer over the locations from `start` on: `[start, len)`."""
+        if self._edge(start) == self._count:
+            return self.range(start, start)
         core = self._core
-        core.run.ask_suffix(core.m, core.answer, self._known(location))
+        core.run.ask_suffix(core.m, core.answer, start)
         return core.read()
 
-    def range(self, first: int, last: int) -> Any:
-        """The answer over two locations and all between them."""
-        if self._known(first) > self._known(last):
-            raise ValueError(f"a range goes from an older to a younger location, not {first, last}")
+    def range(self, start: int, stop: int) -> Any:
+        """The answer over the locations `[start, stop)`: from `start` up to but not including
+        `stop`."""
+        if self._edge(start) > self._edge(stop):
+            raise ValueError(f"a range goes from an older to a younger location, not {start, stop}")
         core = self._core
-        core.run.ask_between(core.m, core.answer, first, last)
+        core.run.ask_between(core.m, core.answer, start, stop - 1)
         return core.read()
 
     def _write(self, locations: Any, table: Any) -> None:
         core = self._core
-        kept, columns = core.take(table)
-        where, handle = core.integers(np.asarray(locations, dtype=np.int64))
-        core.run.write(core.m, columns, handle, table.rows)
-        del kept, where
+        with core.call() as call:
+            where = call.integers(np.asarray(locations, dtype=np.int64))
+            core.run.write(core.m, call.columns(table), where, table.rows)
 
-    def _known(self, location: int) -> int:
+    def _edge(self, location: int) -> int:
+        """A location, or the end of the last one."""
+        return self._known(location, self._count)
+
+    def _known(self, location: int, most: int) -> int:
         if not isinstance(location, int | np.integer):
             raise TypeError(f"a location is a whole number, not {location!r}")
-        if not 0 <= location < self._count:
-            raise IndexError(f"location {location} is not one of 0 … {self._count - 1}")
-        return location
+        if not 0 <= location <= most:
+            raise IndexError(f"location {location} is not one of 0 … {most}")
+        return int(location)
 
     def to_bytes(self) -> bytes:
         """The whole tree as bytes, with a version and a checksum."""

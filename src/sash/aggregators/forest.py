@@ -168,7 +168,8 @@ def drop_oldest(m: Memory) -> None:
 
 
 def refill_left(m: Memory, n: int) -> int:
-    """`refill` for the left spine, where a node has no older sibling."""
+    """`refill` for the left spine, where a node has no older sibling.  Siblings merge if they fit,
+    since all merge with the oldest node of their level: `balance` says why that needs no room."""
     least = ENTRIES // 2 - 1
     while entries(m, n) < least and parent(m, n) != 0:
         p = parent(m, n)

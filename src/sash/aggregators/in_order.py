@@ -15,7 +15,7 @@ import numpy as np
 from ..kernels.columns import read
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.program import Kernel
-from ..kernels.slots import BUSY, CAPACITY, END, START, Columns, Memory, Outputs, get, item, lower
+from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, item, lower
 from ..operators.contract import Operator
 from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 
@@ -101,6 +101,11 @@ class InOrder(Copyable):
     An operator tied to types (`operator.of(float)`) runs compiled.  One that is not takes
     any Python value, in plain Python, unless the first thing an empty window is given is an
     array to `slide` over, which then says the types.
+
+    >>> from sash.aggregators import DabaLite
+    >>> from sash.operators import max
+    >>> isinstance(DabaLite(max), InOrder)
+    True
     """
 
     _kernel: ClassVar[Kernel]
@@ -175,32 +180,22 @@ class InOrder(Copyable):
             self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
         core = self._core
         self._reserve(max(len(self), min(size, len(self) + table.rows)))
-        kept, columns = core.take(table)
-        out, outputs = core.outputs(table.rows)
         before = core.get(END)
-        try:
-            core.run.slide(core.m, columns, outputs, table.rows, size)
-        except BaseException as error:
-            core.give_up_if_unsound()
-            if not isinstance(error, OverflowError) or core.get(BUSY):
-                raise
-            row = core.get(END) - before - 1
-            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
-        del kept
-        self._shrink()
-        return core.give(out, table.kind)
+        with core.call() as call:
+            columns, outputs = call.columns(table), call.outputs(table.rows)
+            try:
+                core.run.slide(core.m, columns, outputs, table.rows, size)
+            except OverflowError as error:
+                raise call.at_row(error, core.get(END) - before - 1) from None
+            self._shrink()
+            return call.answers(table.kind)
 
     def _leave(self, count: int) -> None:
         """Evict so many in one call."""
-        core = self._core
-        kept, none = core.integers(np.zeros(0, dtype=np.int64))
-        left = len(self) - count
-        try:
+        core, left = self._core, len(self) - count
+        with core.call() as call:
+            none = call.integers(np.zeros(0, dtype=np.int64))
             core.run.slide_by(core.m, core.cell, core.answer, 0, 0, none, none, left, 0)
-        except BaseException:
-            core.give_up_if_unsound()
-            raise
-        del kept
         self._shrink()
 
     def _resize(self, capacity: int) -> None:

@@ -9,7 +9,6 @@ from ..kernels.columns import read
 from ..kernels.core import make_core
 from ..kernels.program import Kernel
 from ..kernels.slots import (
-    BUSY,
     CAPACITY,
     END,
     START,
@@ -24,7 +23,7 @@ from ..kernels.slots import (
     lower,
 )
 from ..operators.contract import Operator, same
-from ..policies import Policy, guard
+from ..policies.contract import Policy, guard
 from .in_order import FEW, MUCH, SMALLEST, InOrder, check_size, evict, insert, kernel, query
 from .levels import LONGER, PREFIX, RING, SWEPT, beside, level_blocks, look, sweep, tail
 
@@ -220,23 +219,18 @@ class LevelWindow(InOrder):
         if not len(self) and not self._given.types and "object" not in table.types:
             self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
         core = self._core
-        kept, columns = core.take(table)
-        out, outputs = core.outputs(table.rows)
         before, row = core.get(END), 0
-        try:
-            while row < table.rows:
-                row = core.run.slide_under(core.m, columns, outputs, row, table.rows, most)
-                if row < table.rows:
-                    self._resize(2 * core.get(CAPACITY))
-        except BaseException as error:
-            core.give_up_if_unsound()
-            if not isinstance(error, OverflowError) or core.get(BUSY):
-                raise
-            row = core.get(END) - before - 1
-            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
-        del kept
-        self._shrink()
-        return core.give(out, table.kind)
+        with core.call() as call:
+            columns, outputs = call.columns(table), call.outputs(table.rows)
+            try:
+                while row < table.rows:
+                    row = core.run.slide_under(core.m, columns, outputs, row, table.rows, most)
+                    if row < table.rows:
+                        self._resize(2 * core.get(CAPACITY))
+            except OverflowError as error:
+                raise call.at_row(error, core.get(END) - before - 1) from None
+            self._shrink()
+            return call.answers(table.kind)
 
     def _take(self, policy: Policy) -> None:
         """Take a policy, if there are no values yet."""

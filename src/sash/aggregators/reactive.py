@@ -52,7 +52,7 @@ from ..operators.contract import Operator, same
 from .flat_fat import between, prefix, suffix
 from .in_order import SMALLEST
 from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
-from .timed import LEAST, MANY, as_time, as_times, check_operator, check_rows, keep, late
+from .timed import LEAST, MANY, as_range, as_time, as_times, check_operator, check_rows, keep, late
 
 __all__ = ["Reactive"]
 
@@ -291,7 +291,7 @@ class Reactive(Copyable):
     >>> for time, value in [(1, "a"), (2, "b"), (5, "c"), (5, "d"), (9, "e")]:
     ...     window.insert(time, value)
     >>> window.query(), window.query(2, 5)
-    ('abcde', 'bcd')
+    ('abcde', 'b')
     >>> window.evict(2)
     >>> window.query(), len(window), window.oldest(), window.youngest()
     ('acde', 3, 1, 9)
@@ -339,18 +339,13 @@ class Reactive(Copyable):
         self._shrink()
 
     def query(self, lo: Any = None, hi: Any = None) -> Any:
-        """The answer over the whole window, or over the times from `lo` to `hi`, both in."""
+        """The answer over the whole window, or over the times `[lo, hi)`: from `lo` up to but not
+        including `hi`.  Without one of them, the range is open to that side."""
         core = self._core
         if lo is None and hi is None:
             core.run.ask(core.m, core.answer, 0)
         else:
-            first = LEAST if lo is None else as_time(lo)
-            last = -1 - LEAST if hi is None else as_time(hi)
-            if first > last:
-                raise ValueError(
-                    f"a range goes from an older to a younger time, not {lo!r}, {hi!r}"
-                )
-            core.run.ask_range(core.m, core.answer, first, last)
+            core.run.ask_range(core.m, core.answer, *as_range(lo, hi))
         return core.read()
 
     def bulk_insert(self, times: Any, values: Any) -> None:
@@ -387,25 +382,22 @@ class Reactive(Copyable):
 
     def _run(self, times: Array, table: Table, limits: Array, most: int, *, answers: int) -> Any:
         core, rows = self._core, table.rows
-        kept, columns = core.take(table)
-        out, outputs = core.outputs(rows if answers else 0)
-        when, handle = core.integers(times)
-        edges, limit = core.integers(limits)
         row = 0
-        try:
-            while row < rows:
-                row = core.run.slide(
-                    core.m, handle, limit, columns, outputs, row, rows, most, answers
-                )  # fmt: skip
-                if row < rows:
-                    self._resize(2 * core.get(CAPACITY))
-        except OverflowError as error:
-            row = core.get(ROW)
-            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
-        finally:
-            self._shrink()
-        del kept, when, edges
-        return core.give(out, table.kind) if answers else None
+        with core.call() as call:
+            columns, outputs = call.columns(table), call.outputs(rows if answers else 0)
+            handle, limit = call.integers(times), call.integers(limits)
+            try:
+                while row < rows:
+                    row = core.run.slide(
+                        core.m, handle, limit, columns, outputs, row, rows, most, answers
+                    )  # fmt: skip
+                    if row < rows:
+                        self._resize(2 * core.get(CAPACITY))
+            except OverflowError as error:
+                raise call.at_row(error, core.get(ROW)) from None
+            finally:
+                self._shrink()
+            return call.answers(table.kind) if answers else None
 
     def _read(self, times: Any, values: Any) -> tuple[Array, Table]:
         """Rows to insert, checked before anything is done with them."""

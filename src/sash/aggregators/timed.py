@@ -18,6 +18,7 @@ from .in_order import check_size
 __all__ = [
     "LEAST",
     "MANY",
+    "as_range",
     "as_span",
     "as_time",
     "as_times",
@@ -37,6 +38,20 @@ def as_time(time: Any) -> int:
     if isinstance(time, np.datetime64) and np.isnat(time):
         raise ValueError("a time is missing (NaT); leave out rows without a time")
     return to_micros(time)
+
+
+def as_range(lo: Any, hi: Any) -> tuple[int, int]:
+    """The first and the last time of a range `[lo, hi)`, either end of which may be None; of an
+    empty range the last is before the first.
+
+    >>> as_range(3, 5), as_range(3, 4)
+    ((3, 4), (3, 3))
+    """
+    first = LEAST if lo is None else as_time(lo)
+    end = -LEAST if hi is None else as_time(hi)
+    if first > end:
+        raise ValueError(f"a range goes from an older to a younger time, not {lo!r}, {hi!r}")
+    return (first, end - 1) if first < end else (LEAST + 1, LEAST)
 
 
 def as_times(times: Any) -> np.ndarray[Any, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..kernels.columns import Array, Table, read
 from ..kernels.core import make_core
-from ..kernels.slots import BUSY, CAPACITY, END, START
+from ..kernels.slots import CAPACITY, END, START
 from ..operators.contract import Operator
 from .in_order import FEW, MUCH, SMALLEST, InOrder
 from .level_window import LevelWindow
@@ -221,9 +221,6 @@ class Timed(Copyable):
         """Take the aggregator through rows, with the times in step whatever happens."""
         fifo, queue, rows = self._fifo, self._queue, table.rows
         core = fifo._core
-        kept, columns = core.take(table)
-        out, outputs = core.outputs(rows if answers else 0)
-        edges, limit = core.integers(limits)
         start, end = core.get(START), core.get(END)
         queue.extend(times)
         held = queue.times()
@@ -231,27 +228,24 @@ class Timed(Copyable):
             leave = max(int(np.searchsorted(held, limits[-1])), len(held) - most)
             held = held[: 1 + leave]
         row = 0
-        try:
-            while row < rows:
-                when, handle = core.integers(held[core.get(START) - start :])
-                row = core.run.slide_by(
-                    core.m, columns, outputs, row, rows, handle, limit, most, answers
-                )  # fmt: skip
-                if row < rows:
-                    fifo._resize(2 * core.get(CAPACITY))
-                del when
-        except BaseException as error:
-            core.give_up_if_unsound()
-            if not isinstance(error, OverflowError) or core.get(BUSY):
-                raise
-            row = core.get(END) - end - 1
-            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
-        finally:
-            queue.undo(rows - (core.get(END) - end))
-            queue.drop(core.get(START) - start)
-            fifo._shrink()
-        del kept, edges
-        return core.give(out, table.kind) if answers else None
+        with core.call() as call:
+            columns, outputs = call.columns(table), call.outputs(rows if answers else 0)
+            limit = call.integers(limits)
+            try:
+                while row < rows:
+                    handle = call.integers(held[core.get(START) - start :])
+                    row = core.run.slide_by(
+                        core.m, columns, outputs, row, rows, handle, limit, most, answers
+                    )  # fmt: skip
+                    if row < rows:
+                        fifo._resize(2 * core.get(CAPACITY))
+            except OverflowError as error:
+                raise call.at_row(error, core.get(END) - end - 1) from None
+            finally:
+                queue.undo(rows - (core.get(END) - end))
+                queue.drop(core.get(START) - start)
+                fifo._shrink()
+            return call.answers(table.kind) if answers else None
 
     def _check(self) -> None:
         """Raise AssertionError if the aggregator or the times are not as they must be."""

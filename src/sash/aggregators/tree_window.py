@@ -13,7 +13,7 @@ from ..kernels.columns import read
 from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
 from ..kernels.layout import leaf_operators
 from ..kernels.program import Kernel, specialise
-from ..kernels.slots import BUSY, CAPACITY, HEADER
+from ..kernels.slots import CAPACITY, HEADER
 from ..operators.contract import Operator, same
 from .nodes import (
     BARE,
@@ -37,7 +37,7 @@ from .nodes import (
     VISITS,
 )
 from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
-from .timed import LEAST, as_span, as_time, as_times, check_count, check_operator, keep
+from .timed import as_range, as_span, as_time, as_times, check_count, check_operator, keep
 
 __all__ = ["TreeWindow"]
 
@@ -143,18 +143,13 @@ class TreeWindow(Copyable):
         self._do(self._core.run.evict, as_time(time))
 
     def query(self, lo: Any = None, hi: Any = None) -> Any:
-        """The answer over the whole window, or over the times from `lo` to `hi`, both in."""
+        """The answer over the whole window, or over the times `[lo, hi)`: from `lo` up to but not
+        including `hi`.  Without one of them, the range is open to that side."""
         core = self._core
         if lo is None and hi is None:
             core.run.ask(core.m, core.answer, 0)
         else:
-            first = LEAST if lo is None else as_time(lo)
-            last = -1 - LEAST if hi is None else as_time(hi)
-            if first > last:
-                raise ValueError(
-                    f"a range goes from an older to a younger time, not {lo!r}, {hi!r}"
-                )
-            core.run.ask_between(core.m, core.answer, first, last)
+            core.run.ask_between(core.m, core.answer, *as_range(lo, hi))
         return core.read()
 
     def bulk_insert(self, times: Any, values: Any) -> None:
@@ -163,24 +158,22 @@ class TreeWindow(Copyable):
         check_count(at, table)
         self._tie(table)
         core = self._core
-        kept, columns = core.take(table)
-        held, handle = core.integers(at)
         row = 0
-        try:
-            while row < table.rows:
-                if row > 0 and at[row] < at[row - 1]:  # what is left is not sorted
-                    order = row + np.argsort(at[row:], kind="stable")
-                    at, table, row = at[order], table.take(order), 0
-                    kept, columns = core.take(table)
-                    held, handle = core.integers(at)
-                if self._short():
-                    self._grow()
-                row = core.run.bulk_insert(core.m, handle, columns, row, table.rows)
-        except BaseException:
-            core.give_up_if_unsound()
-            self._do(core.run.clean)  # a value was refused: what came before it is in
-            raise
-        del kept, held
+        with core.call() as call:
+            columns, handle = call.columns(table), call.integers(at)
+            try:
+                while row < table.rows:
+                    if row > 0 and at[row] < at[row - 1]:  # what is left is not sorted
+                        order = row + np.argsort(at[row:], kind="stable")
+                        at, table, row = at[order], table.take(order), 0
+                        columns, handle = call.columns(table), call.integers(at)
+                    if self._short():
+                        self._grow()
+                    row = core.run.bulk_insert(core.m, handle, columns, row, table.rows)
+            except BaseException:
+                core.give_up_if_unsound()
+                self._do(core.run.clean)  # a value was refused: what came before it is in
+                raise
 
     def bulk_evict(self, time: Any) -> None:
         """Drop everything up to and including a time."""
@@ -210,24 +203,19 @@ class TreeWindow(Copyable):
         self._tie(table)
         len(self)  # what was dropped in bulk is counted off
         core = self._core
-        kept, columns = core.take(table)
-        held, handle = core.integers(at)
-        out, outputs = core.outputs(table.rows)
         run = core.run.slide_count if span is None else core.run.slide_span
         row = 0
-        try:
-            while row < table.rows:
-                if self._short():
-                    self._grow()
-                row = run(core.m, handle, columns, outputs, row, table.rows, limit)
-        except BaseException as error:
-            core.give_up_if_unsound()
-            if not isinstance(error, OverflowError) or core.get(BUSY):
-                raise
-            row = core.get(ROW)
-            raise OverflowError(f"row {row}: {error}; the window holds all rows up to it") from None
-        del kept, held
-        return core.give(out, table.kind)
+        with core.call() as call:
+            handle, columns = call.integers(at), call.columns(table)
+            outputs = call.outputs(table.rows)
+            try:
+                while row < table.rows:
+                    if self._short():
+                        self._grow()
+                    row = run(core.m, handle, columns, outputs, row, table.rows, limit)
+            except OverflowError as error:
+                raise call.at_row(error, core.get(ROW)) from None
+            return call.answers(table.kind)
 
     def oldest(self) -> int | None:
         """The oldest time, or None if the window is empty."""

@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan, column_type
+from ..state.contract import StepFailed
 from ..tables.arrow import as_time, flat, time_text
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
 
-__all__ = ["CombineFailed", "key_text", "name_failure", "window_text"]
+__all__ = ["CombineFailed", "key_text", "name_failure", "name_step_failure", "window_text"]
 
 
 class CombineFailed(RuntimeError):
@@ -43,20 +44,21 @@ def name_failure(plan: Plan, table: pa.Table, times: Array, error: Exception) ->
                 try:
                     total = combine(total, lift(value if len(value) > 1 else value[0]))
                 except Exception as found:
-                    return failure(plan, name, found, keys, k, int(times[row]))
+                    what = f"combine of {name} raised {type(found).__name__}: {found}"
+                    return _failure(plan, what, keys, k, query.window.first(int(times[row])))
     return error
 
 
-def failure(
-    plan: Plan, name: str, error: Exception, keys: list[pa.Array], code: int, time: int
-) -> CombineFailed:
-    """An error that names the aggregate, the key and the windows around a time."""
-    window = plan.query.window
+def name_step_failure(plan: Plan, error: StepFailed) -> CombineFailed:
+    """The error to raise for a step in which `combine` raised."""
+    return _failure(plan, str(error), error.keys, error.code, error.window)
+
+
+def _failure(plan: Plan, what: str, keys: list[pa.Array], code: int, window: int) -> CombineFailed:
     whose = key_text(plan, keys, code)
     return CombineFailed(
-        f"combine of {name} = {plan.query.select[name]!r} raised {type(error).__name__}: {error}, "
-        f"in the window {window_text(plan, window.first(time))}"
-        f"{whose and ' of ' + whose}; the batch was not inserted"
+        f"{what}, in the window {window_text(plan, window)}{whose and ' of ' + whose}; the batch "
+        "was not inserted"
     )
 
 

@@ -21,11 +21,11 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.signatures import Mode
-from ..state.contract import AGAIN, Emitted, Slices, State, Step
+from ..state.contract import AGAIN, Emitted, Slices, State, Step, StepFailed
 from ..tables.answers import changed, concat_answers
 from ..tables.arrow import one_array, times_of
 from ..tables.intake import bad_rows, some_rows
-from .failures import name_failure
+from .failures import name_failure, name_step_failure
 from .late import Late, late_rows
 
 __all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress"]
@@ -96,8 +96,10 @@ class Lifecycle:
                 progress, state, batch, dict(refused or {}), watermark, stream_time
             )
             state.commit()
-        except BaseException:
+        except BaseException as error:
             state.abandon()
+            if isinstance(error, StepFailed):
+                raise name_step_failure(self._plan, error) from error
             raise
         progress.__dict__.update(moved.__dict__)
         return outcome

@@ -22,6 +22,7 @@ from ..tables.arrow import (
     as_time,
     check_times,
     filtered,
+    kind_of,
     one_array,
     time_text,
     times_of,
@@ -39,7 +40,7 @@ def run(query: Query, table: Any) -> Any:
     # a condition may read any column
     given = as_arrow(table, None if query.where is not None else query.columns)
     plan = make_plan(query, given.schema)
-    return as_given(results(plan, *compute(plan, given)), table)
+    return as_given(results(plan, *compute(plan, given)), kind_of(table))
 
 
 def compute(

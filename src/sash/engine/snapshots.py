@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
 from ..query.query import Query
+from ..tables.arrow import from_ipc, to_ipc
 from .identity import differences, fingerprint
 from .lifecycle import Progress
 
@@ -30,16 +31,17 @@ _KIND = "Stream 2"
 def to_bytes(stream: Stream) -> bytes:
     """The whole stream as bytes."""
     head = {
-        "query": fingerprint(stream._query),
+        "query": stream._fingerprint,
         "lateness": stream._lateness,
         "mode": stream._mode,
         "early": stream._early,
         "closed": stream._closed,
+        "kind": stream._kind,
         "progress": asdict(stream._progress),
     }
     blobs = [json.dumps(head).encode()]
-    blobs.append(_ipc(stream._schema.empty_table() if stream._plan else pa.table({})))
-    blobs.append(_ipc(stream.late))
+    blobs.append(to_ipc(stream._schema.empty_table() if stream._plan else pa.table({})))
+    blobs.append(to_ipc(stream.late))
     if stream._plan is not None:
         blobs += stream._state.dump()
     return seal((_KIND,), b"".join(struct.pack("<Q", len(b)) + b for b in blobs))
@@ -57,29 +59,18 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
     found = differences(head["query"], fingerprint(query), trust)
     if found:
         raise ValueError(
-            f"these bytes are of a stream of another query ({'; '.join(found)}); use the query as it "
-            "was, or name the aggregates whose partials mean the same as before: trust=['…']"
+            f"these bytes are of a stream of another query ({'; '.join(found)}); use the query as "
+            "it was, or name the aggregates whose partials mean the same as before: trust=['…']"
         )
-    schema = _table(next(blobs)).schema
+    schema = from_ipc(next(blobs)).schema
     made = cls(query, lateness=head["lateness"], mode=head["mode"], early=head["early"])
-    made._late.load(_table(next(blobs)))
+    made._late.load(from_ipc(next(blobs)))
     made._progress = Progress(**head["progress"])
-    made._closed = head["closed"]
+    made._closed, made._kind = head["closed"], head["kind"]
     if len(schema):
         made._set_up(schema)
         made._state.load(list(blobs))
     return made
-
-
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def _table(data: bytes) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all().combine_chunks()
 
 
 def _parts(body: bytes) -> Iterator[bytes]:

@@ -21,10 +21,11 @@ from ..query.signatures import Mode
 from ..query.types import value_type
 from ..slicing.edges import edges_of
 from ..state.memory import ForestState
-from ..tables.arrow import as_given, plain_type
+from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table
 from ..windows import duration, duration_text
 from ..windows.contract import LATEST
+from .identity import fingerprint
 from .late import LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress
 from .results import result_table
@@ -82,10 +83,11 @@ class Stream:
             raise ValueError(
                 f"the lateness is a length of time, not {duration_text(self._lateness)}"
             )
+        self._fingerprint = fingerprint(query)  # before its functions run, and change what they use
         self._plan: Plan | None = None
         self._progress = Progress()
         self._closed = False
-        self._like: Any = None
+        self._kind = ""  # the library that the last batch was a table of
         self._late = LateOutput()
         self._optional: dict[str, pa.DataType] = {}  # columns that only `where` reads
         if schema is not None:
@@ -141,7 +143,7 @@ class Stream:
         if self._plan is None:
             self._set_up(whole)
         assert self._plan is not None
-        self._like = batch[:0] if type(batch).__module__[:6] in ("pandas", "polars") else None
+        self._kind = kind_of(batch)
         given, misfits = conform(table, self._schema, self._only_time)
         outcome = self._lifecycle.process(self._progress, self._state, given, reasons | misfits)
         self._late.add(table, outcome.late, self._query.window, self._plan.time_type)
@@ -195,7 +197,7 @@ class Stream:
         end = UNBOUNDED if hi is None else to_micros(hi)
         if first < begin:
             raise ValueError(f"lo is {first}, and what lies before {begin} is evicted")
-        if first >= end:
+        if first > end:
             raise ValueError(f"a range goes from an older to a younger time, not {lo!r}, {hi!r}")
         if not self._plan.ordered:
             edges = edges_of(window)
@@ -221,7 +223,7 @@ class Stream:
         return to_bytes(self)
 
     @classmethod
-    def from_bytes(cls, data: bytes, query: Query, *, trust: Sequence[str] = ()) -> Stream:
+    def from_bytes(cls, data: bytes, query: Query, trust: Sequence[str] = ()) -> Stream:
         """The stream again, from the bytes of `to_bytes` and the same query.
 
         An operator of your own must be the one that wrote the bytes.  Where you have mended it, and
@@ -293,7 +295,7 @@ class Stream:
     def _as_pushed(self, outcome: Outcome | None) -> Any:
         """A result, as the kind of table that was pushed."""
         if self._plan is None:
-            return as_given(pa.table({}), self._like)
+            return as_given(pa.table({}), self._kind)
         assert outcome is not None
         failed = outcome.emitted.failed
         if failed:
@@ -303,7 +305,7 @@ class Stream:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return as_given(result_table(self._plan, outcome.emitted, outcome.revisions), self._like)
+        return as_given(result_table(self._plan, outcome.emitted, outcome.revisions), self._kind)
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""

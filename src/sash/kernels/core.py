@@ -18,6 +18,7 @@ import numpy as np
 
 from ..operators.codec import decode_value, encode_value
 from ..operators.contract import Operator
+from .call import Call
 from .columns import Array, Table, answers_from_columns, answers_from_list, checked_value
 from .layout import Answer, Layout
 from .objects import ObjectMemory
@@ -56,6 +57,10 @@ class Core:
         """How many words a partial takes."""
         layout = self.program.layout
         return layout.words if layout else 1
+
+    def call(self) -> Call:
+        """A context that owns the arrays of a call of the kernel."""
+        return Call(self)  # type: ignore[arg-type]
 
     def get(self, field: int) -> int:
         """A header field."""

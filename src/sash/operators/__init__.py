@@ -37,9 +37,13 @@ from .runs import longest_run
 from .sketches import bloom, count_min, estimate, hll, might_contain, quantiles, top_k
 from .together import together
 
+#: The same as `arg_max`, by Spark's name.
 max_by = arg_max
+#: The same as `arg_min`, by Spark's name.
 min_by = arg_min
+#: The same as `mean`, by its name in SQL.
 avg = mean
+#: The same as `stddev`, by its full name.
 standard_deviation = stddev
 
 __all__ = [

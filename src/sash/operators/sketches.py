@@ -343,7 +343,7 @@ def quantiles(k: int = 200, at: Sequence[float] = (0.5,)) -> Operator:
 
     return ready(
         Operator(
-            f"quantiles({k})" if ranks == [0.5] else f"quantiles({k}, at={ranks})",
+            f"quantiles({k})",
             library.kll_doubles_sketch(k),
             lift,
             combine,
@@ -352,7 +352,7 @@ def quantiles(k: int = 200, at: Sequence[float] = (0.5,)) -> Operator:
             encode=lambda a: a.serialize(),
             decode=library.kll_doubles_sketch.deserialize,
             equal=equal,
-            fields=tuple(f"q{p:g}" for p in ranks),
+            fields=tuple(f"q{p:g}" if float(f"{p:g}") == p else f"q{p!r}" for p in ranks),
         )
     )
 

@@ -3,7 +3,7 @@
 Windows that can evict in bulk, `LogMta` and `Amta`, take a policy and enforce it.
 """
 
-from .contract import Policy, any_of, guard, policy
+from .contract import Policy, any_of, policy
 from .ready import (
     at_most,
     at_most_span,
@@ -19,7 +19,6 @@ __all__ = [
     "at_most",
     "at_most_span",
     "at_most_sum",
-    "guard",
     "limited_by",
     "policy",
     "since_longest_run",

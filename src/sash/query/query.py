@@ -29,7 +29,7 @@ class Query:
     has an aggregate for each column of the result.  `where` is an Arrow expression
     (`pyarrow.compute.field("x") > 0`) that rows must satisfy.  `tie` names a column that puts
     events of one time in order where arrival does not, as on Spark.  With `emit="changes"` a
-    window is given only if its values differ from those of the same key's window before it.
+    window is emitted only if its values differ from those of the same key's window before it.
 
     >>> import sash
     >>> q = sash.Query(
@@ -128,8 +128,11 @@ class Query:
         >>> q.run(pa.table({"t": [1, 2, 6]}))["n"].to_pylist()
         [1, 2, 1, 1, 1]
         """
+        from ..engine import oracle
         from ..engine.run import run
 
+        if oracle.asked_for():
+            return oracle.run(self, table)
         try:
             return run(self, table)
         except MemoryError:
@@ -144,7 +147,15 @@ class Query:
     def stream(
         self, lateness: Any = 0, mode: Mode = "final", early: bool = False, schema: Any = None
     ) -> Stream:
-        """The query over a stream that is fed batch by batch; see `sash.engine.stream`."""
+        """Start a stream of the query, which is fed batch by batch; see `sash.Stream`.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> q.stream(lateness="5 seconds", mode="live").state_size()
+        {'keys': 0, 'slices': 0, 'bytes': 0}
+        """
+        from ..engine import oracle
         from ..engine.stream import Stream
 
-        return Stream(self, lateness=lateness, mode=mode, early=early, schema=schema)
+        made = oracle.OracleStream if oracle.asked_for() else Stream
+        return made(self, lateness=lateness, mode=mode, early=early, schema=schema)

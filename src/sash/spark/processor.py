@@ -171,7 +171,7 @@ class Processor(StatefulProcessor):
         plan = make_plan(self._query, self._schema)
         self._state = TileState(plan, self._store, _TILES)
         self._lifecycle = Lifecycle(plan, mode=self._mode)
-        self._about = about(plan, self._mode, self._buckets)
+        self._about = about(plan, self._state.shapes, self._mode, self._buckets)
         self._window = self._query.window
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:

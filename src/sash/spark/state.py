@@ -1,27 +1,26 @@
-"""A bucket's state in Spark: its tiles and its mark, in one MapState.
+"""A bucket's records in Spark's state: a store over one MapState.
 
-A record of a few kilobytes costs as much to move as one of a few bytes, so tiles are records; and
-each is read at most once a batch, and written at most once.
+Each call of Spark's state from Python is a round trip of some tenths of a millisecond, for one
+record: `get_many` and `put_many` make one call a record, so records are pages of some kilobytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, StructField, StructType
 
-__all__ = ["KEY", "VALUE", "Records"]
+from ..stores.contract import Store
 
-KEY = StructType(
-    [StructField("level", IntegerType(), False), StructField("number", LongType(), False)]
-)
+__all__ = ["KEY", "VALUE", "SparkStore"]
+
+KEY = StructType([StructField("name", BinaryType(), False)])
 VALUE = StructType([StructField("data", BinaryType(), False)])
 
-_MARK = (-1, 0)
 
-
-class Records:
-    """The records of the bucket that is being worked on, with a count of what is moved."""
+class SparkStore(Store):
+    """The records of the bucket that Spark is calling, with a count of what is moved."""
 
     def __init__(self, state: Any) -> None:
         self._state = state
@@ -32,31 +31,28 @@ class Records:
         """Start counting again."""
         self.records = self.bytes = 0
 
-    def get(self, level: int, number: int) -> bytes | None:
-        """A tile, if there is one."""
-        found = self._state.getValue((level, number))
-        if found is None:
-            return None
-        return self._count(bytes(found[0]))
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        found = []
+        for key in keys:
+            value = self._state.getValue((key,))
+            found.append(None if value is None else bytes(value[0]))
+            self._count(found[-1])
+        return found
 
-    def put(self, level: int, number: int, data: bytes) -> None:
-        """Keep a tile."""
-        self._state.updateValue((level, number), (self._count(data),))
+    def put_many(self, records: Mapping[bytes, bytes]) -> None:
+        for key, data in records.items():
+            self._count(data)
+            self._state.updateValue((key,), (data,))
 
-    def drop(self, level: int, number: int) -> None:
-        """Forget a tile."""
-        self._count(b"")
-        self._state.removeKey((level, number))
+    def delete_many(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._count(None)
+            self._state.removeKey((key,))
 
-    def _count(self, data: bytes) -> bytes:
+    def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        found = ((bytes(key[0]), bytes(value[0])) for key, value in self._state.iterator())
+        yield from sorted((key, data) for key, data in found if key.startswith(prefix))
+
+    def _count(self, data: bytes | None) -> None:
         self.records += 1
-        self.bytes += len(data)
-        return data
-
-    def get_mark(self) -> bytes | None:
-        """Where the bucket stands."""
-        return self.get(*_MARK)
-
-    def put_mark(self, data: bytes) -> None:
-        """Note where the bucket stands."""
-        self.put(*_MARK, data)
+        self.bytes += len(data or b"")

@@ -134,9 +134,11 @@ class State(ABC):
         """Remember the last emitted values of some keys, instead of what was remembered, until
         window `covered` + 1 is closed."""
 
+    @abstractmethod
     def commit(self) -> None:
         """Make the changes since the last commit final."""
 
+    @abstractmethod
     def abandon(self) -> None:
         """Undo the changes since the last commit, or refuse further use."""
 

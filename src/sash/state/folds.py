@@ -55,17 +55,16 @@ class Folds:
     def fold(self, partials: Any, order: Array, bounds: Array) -> Any:
         """One partial for each run; none of them may be empty."""
         core, count = self._core, len(bounds) - 1
-        kept_order, at_order = core.integers(order)
-        kept_bounds, at_bounds = core.integers(bounds)
-        if isinstance(core, ObjectCore):
-            out: Any = [None] * count
-            core.run.fold_runs(core.m, partials, at_order, at_bounds, count, out)
-            return out
-        kept, at = core.integers(partials.reshape(-1))
-        made, at_made = core.integers(np.empty(count * core.width, dtype=np.int64))
-        core.run.fold_runs(core.m, at, at_order, at_bounds, count, at_made)
-        del kept, kept_order, kept_bounds
-        return made.reshape(count, core.width)
+        with core.call() as call:
+            at_order, at_bounds = call.integers(order), call.integers(bounds)
+            if isinstance(core, ObjectCore):
+                out: Any = [None] * count
+                core.run.fold_runs(core.m, partials, at_order, at_bounds, count, out)
+                return out
+            made, at_made = call.space(count * core.width)
+            at = call.integers(partials.reshape(-1))
+            core.run.fold_runs(core.m, at, at_order, at_bounds, count, at_made)
+            return made.reshape(count, core.width)
 
     def take(self, partials: Any, order: Array) -> Any:
         """Some of the partials."""

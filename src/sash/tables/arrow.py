@@ -25,6 +25,7 @@ __all__ = [
     "flat",
     "from_ipc",
     "has_tie_number",
+    "kind_of",
     "one_array",
     "plain_type",
     "tie_numbers",
@@ -36,7 +37,7 @@ __all__ = [
 
 def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """A table as Arrow, with no more than these columns if they are given."""
-    kind = type(table).__module__.split(".")[0]
+    kind = kind_of(table)
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif kind == "pandas" and type(table).__name__ == "DataFrame":
@@ -111,9 +112,13 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
     return made if isinstance(made, pa.Array) else pa.array([], type=made.type)
 
 
-def as_given(result: pa.Table, like: Any) -> Any:
-    """A result as the kind of table that was given."""
-    kind = type(like).__module__.split(".")[0]
+def kind_of(table: Any) -> str:
+    """Which library a table is of."""
+    return type(table).__module__.split(".")[0]
+
+
+def as_given(result: pa.Table, kind: str) -> Any:
+    """A result as a table of a library."""
     if kind == "pandas":
         return result.to_pandas()
     if kind == "polars":

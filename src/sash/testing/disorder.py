@@ -7,11 +7,12 @@ A timed schedule is a list of steps:
     ("bulk_insert", times, values)  many at once
     ("bulk_evict", time)            all up to and including a time leave
     ("query",)                      the answer over the window
-    ("query", lo, hi)               the answer over a range of times, both ends in
+    ("query", lo, hi)               the answer over the times from lo up to, not including, hi
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -133,8 +134,8 @@ def timed_windows(steps: Sequence[Step]) -> list[list[Any]]:
         elif step[0] == "bulk_evict":
             held = {t: v for t, v in held.items() if t > step[1]}
         else:
-            lo, hi = step[1:] if len(step) > 1 else (min(held, default=0), max(held, default=0))
-            made.append([v for t in sorted(held) if lo <= t <= hi for v in held[t]])
+            lo, hi = step[1:] if len(step) > 1 else (-math.inf, math.inf)
+            made.append([v for t in sorted(held) if lo <= t < hi for v in held[t]])
     return made
 
 

@@ -132,14 +132,13 @@ class _Held:
 
     def __init__(self, query: Query) -> None:
         self._query = query
-        self._keys: dict[Any, list[Any]] = {}  # how a key is shown, by what it is equal by
+        self._keys: dict[Any, Row] = {}  # how a key is shown, by what it is equal by
         self._events: dict[tuple[Any, Span], list[tuple[Any, Row]]] = {}
         self._arrived = 0
 
     def add(self, row: Row, span: Span) -> None:
         query = self._query
-        shown = [_shown(row[name]) for name in query.by]
-        key = tuple(_ordered(x) for x in shown)
+        key, shown = key_of(query, row)
         self._keys.setdefault(key, shown)
         tie = () if query.tie is None else _tie(row[query.tie])
         self._arrived += 1
@@ -152,19 +151,24 @@ class _Held:
         before: dict[Any, tuple[Span, Row]] = {}  # the last window of each key
         for key, span in sorted(self._events):
             events = [row for _, row in sorted(self._events[key, span], key=lambda e: e[0])]
-            values = {n: _answer(a, events) for n, a in query.select.items()}
+            values = {n: fold(a, events) for n, a in query.select.items()}
             last = before.get(key)
             before[key] = (span, values)
             follows = last is not None and last[0] == window_before(query.window, span)
             if query.emit == "changes" and last and follows and _equal(values, last[1]):
                 continue
-            keys = dict(zip(query.by, self._keys[key], strict=True))
+            keys = self._keys[key]
             edges = {"window_start": span[0], "window_end": span[1]}
             made.append({**keys, **edges, **values})
         return made
 
 
-def _answer(chosen: Any, events: Sequence[Row]) -> Any:
+def same_values(a: Row, b: Row) -> bool:
+    """True if two windows have the same values, NaN being NaN."""
+    return _equal(a, b)
+
+
+def fold(chosen: Any, events: Sequence[Row]) -> Any:
     """An aggregate over events in order, by the operator's plain functions."""
     if not chosen.columns:
         return len(events)
@@ -193,6 +197,12 @@ def _plain(value: Any, fields: Sequence[str] = ()) -> Any:
 
 
 # Keys
+
+
+def key_of(query: Query, row: Row) -> tuple[Any, Row]:
+    """A row's key: what it is equal and ordered by, and its columns as a result shows them."""
+    shown = {name: _shown(row[name]) for name in query.by}
+    return tuple(_ordered(x) for x in shown.values()), shown
 
 
 def _shown(key: Any) -> Any:

@@ -27,7 +27,12 @@ Kind = Literal["aligned", "driven", "merging"]
 
 
 class Window(ABC):
-    """A window: a small frozen dataclass that validates itself."""
+    """A window: a small frozen dataclass that validates itself.
+
+    >>> import sash
+    >>> sash.sliding("1 hour", "1 minute").kind
+    'aligned'
+    """
 
     kind: ClassVar[Kind]
 
@@ -109,7 +114,13 @@ class Cycle:
 
 class Aligned(Window):
     """Windows that the clock alone decides.  Times are int64 microseconds; each question takes
-    one time or number, or an array of them."""
+    one time or number, or an array of them.
+
+    >>> import sash
+    >>> window = sash.sliding(10, 5)
+    >>> [(window.start(n), window.end(n)) for n in range(window.first(12), window.last(12) + 1)]
+    [(5, 15), (10, 20)]
+    """
 
     kind: ClassVar[Kind] = "aligned"
 

@@ -1,0 +1,291 @@
+"""`SASH_ORACLE=1`: runs and streams answered by brute force, from the definition alone.
+
+Every event is put into each of its windows, one by one, and every window is folded in plain
+Python (`sash.testing.queries`).  No window arithmetic, slicing, kernel, aggregator, state or
+lifecycle takes part.  It is as slow as that sounds.  If an answer looks wrong, run the query once
+more under it on a few rows: the same answer again means that the query asks for it, another one is
+a mistake of sash.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import to_micros
+from ..query.plan import Plan, make_plan
+from ..query.query import Query
+from ..query.types import value_type
+from ..tables.answers import from_objects, object_answers
+from ..tables.arrow import as_arrow, as_given, as_time, check_times, kind_of, one_array, times_of
+from ..tables.intake import chosen, conform, given_table
+from .late import ALL_CLOSED, SOME_CLOSED
+from .lifecycle import UNBOUNDED
+from .stream import Stream
+
+__all__ = ["OracleStream", "asked_for", "run"]
+
+Row = dict[str, Any]
+
+
+def asked_for() -> bool:
+    """True if the environment asks for answers by brute force."""
+    return os.environ.get("SASH_ORACLE", "") not in ("", "0")
+
+
+def run(query: Query, table: Any) -> Any:
+    """The results over a whole table, as the same kind of table."""
+    from ..testing.queries import answers
+
+    given = as_arrow(table)
+    plan = make_plan(query, given.schema)
+    column = one_array(given.column(query.time))
+    check_times(query.time, column, times_of(column)[1])
+    return as_given(_table(plan, answers(query, given), None), kind_of(table))
+
+
+def _table(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> pa.Table:
+    """Rows as a table; with `failed`, answers that cannot have their type are null."""
+    query = plan.query
+    columns: dict[str, pa.Array] = {}
+    for name in query.by:
+        kind = value_type(plan.schema.field(name).type)
+        columns[name] = from_objects([row[name] for row in rows], kind, ())
+    for name in ("window_start", "window_end"):
+        times = np.array([row[name] for row in rows], dtype=np.int64)
+        columns[name] = as_time(times, plan.time_type)
+    for name, aggregate in query.select.items():
+        items, wanted, fields = [row[name] for row in rows], plan.types[name], ()
+        if wanted is None:
+            fields = aggregate.operator.fields
+        if failed is None:
+            columns[name] = from_objects(items, wanted, fields)
+        else:
+            columns[name] = object_answers(items, wanted, fields, failed)
+    if rows and "revision" in rows[0]:
+        columns["revision"] = pa.array([row["revision"] for row in rows], pa.int64())
+    return pa.table(columns)
+
+
+class OracleStream(Stream):
+    """A stream that keeps all its events, and folds every window that it emits."""
+
+    def _set_up(self, schema: pa.Schema) -> None:
+        super()._set_up(schema)
+        self._held: dict[Any, dict[Any, list[Any]]] = {}  # events by key, then by window
+        self._keys: dict[Any, Row] = {}
+        self._arrived = 0
+        self._revisions: dict[Any, int] = {}
+        self._last: dict[Any, Any] = {}  # the last window emitted or left out, and its values
+        self._done: set[Any] = set()
+
+    def push(self, batch: Any) -> Any:
+        """Insert a batch, and return the windows that are then due."""
+        self._check_open()
+        known = self._schema if self._plan else None
+        table, reasons = given_table(batch, self._query, known, self._optional)
+        whole = table.schema
+        if self._plan is None and not len(whole):
+            return as_given(pa.table({}), self._kind)
+        if self._query.where is not None:
+            table, reasons = chosen(table, self._query.where, reasons)
+        if self._plan is None:
+            self._set_up(whole)
+        self._kind = kind_of(batch)
+        given, misfits = conform(table, self._schema, self._only_time)
+        touched = self._insert(table, given, reasons | misfits)
+        newest = [row["time"] for row in touched]
+        at = self._progress
+        at.stream_time = max(
+            [*newest, *([] if at.stream_time is None else [at.stream_time])], default=None
+        )
+        if newest:
+            mark = max(newest) - self._lateness
+            at.watermark = mark if at.watermark is None else max(mark, at.watermark)
+        changed = {(row["key"], span) for row in touched for span in row["spans"]}
+        return self._emit(changed)
+
+    def _make_state(self, plan: Plan) -> Any:
+        return None
+
+    def _move(self, time: int) -> Any:
+        self._reach(time, time)
+
+    def _reach(self, time: int, watermark: int) -> None:
+        at = self._progress
+        at.stream_time = time if at.stream_time is None else max(time, at.stream_time)
+        at.watermark = watermark if at.watermark is None else max(watermark, at.watermark)
+
+    def _as_pushed(self, outcome: Any) -> Any:
+        if self._plan is None:
+            return as_given(pa.table({}), self._kind)
+        return self._emit(set())
+
+    def _insert(self, table: pa.Table, given: pa.Table, refused: dict[int, str]) -> list[Row]:
+        """Put each event into each of its open windows; which ones."""
+        from ..testing.queries import key_of, rows_of, windows_of
+
+        assert self._plan is not None
+        query, at, touched, late = self._query, self._progress, [], []
+        for i, row in enumerate(rows_of(given)):
+            at.rows += 1
+            time = row[query.time]
+            why, missed, spans = refused.get(i), [], []
+            if why is None and time is None:
+                why = "its time is null"
+            elif why is None and not -(2**60) < time < 2**60:
+                why = "its time is out of range"
+            elif why is None:
+                why = self._refused_by_lift(row)
+            if why is None:
+                for span in windows_of(query.window, time):
+                    closed = at.watermark is not None and span[1] <= at.watermark
+                    (missed if closed else spans).append(span)
+                if missed:
+                    why = SOME_CLOSED if spans else ALL_CLOSED
+            if why is not None:
+                late.append((i, why, missed))
+            if not spans:
+                at.late += 1
+                continue
+            at.counted += 1
+            at.partly_late += bool(missed)
+            key, shown = key_of(query, row)
+            self._keys.setdefault(key, shown)
+            self._arrived += 1
+            for span in spans:
+                windows = self._held.setdefault(key, {})
+                windows.setdefault(span, []).append((time, self._arrived, row))
+            touched.append({"key": key, "time": time, "spans": spans})
+        self._note_late(table, late)
+        return touched
+
+    def _refused_by_lift(self, row: Row) -> str | None:
+        for aggregate in self._query.select.values():
+            if aggregate.columns:
+                value = tuple(row[c] for c in aggregate.columns)
+                try:
+                    aggregate.operator.fold([value if len(value) > 1 else value[0]])
+                except Exception as error:
+                    return str(error) or type(error).__name__
+        return None
+
+    def _note_late(self, table: pa.Table, late: list[Any]) -> None:
+        if not late:
+            return
+        assert self._plan is not None
+        made = table.take(pa.array([i for i, _, _ in late]))
+        kind = self._plan.time_type
+        edges = [
+            from_objects([edge(missed) if missed else None for _, _, missed in late], as_kind, ())
+            for as_kind in [as_time(np.zeros(0, np.int64), kind).type]
+            for edge in (lambda m: m[0][0], lambda m: m[-1][1])
+        ]
+        added = {
+            "reason": pa.array([why for _, why, _ in late], pa.string()),
+            "missed": pa.array([len(missed) for _, _, missed in late], pa.int64()),
+            "missed_start": edges[0],
+            "missed_end": edges[1],
+        }
+        for name, column in added.items():
+            made = made.append_column(name, column)
+        self._late._parts.append(made)
+
+    def _emit(self, changed: set[Any]) -> Any:
+        """The windows that are due, by brute force over all that is held."""
+        from ..testing.queries import fold, same_values, window_before
+
+        assert self._plan is not None
+        query, at, live = self._query, self._progress, self._mode == "live"
+        limit = at.stream_time if live else at.watermark
+        rows: list[Row] = []
+        next_end = self._next_end(limit) if self._early else None
+        for key in sorted(self._held):
+            for span in sorted(self._held[key]):
+                name = (key, span)
+                due = limit is not None and span[1] <= limit
+                early = self._early and not due and span == next_end
+                if not early and not (due and (name not in self._done or name in changed)):
+                    continue
+                events = [e[-1] for e in sorted(self._held[key][span], key=lambda e: e[:2])]
+                values = {n: fold(a, events) for n, a in query.select.items()}
+                if due:
+                    self._done.add(name)
+                before = self._last.get(key)
+                self._last[key] = (span, values)
+                if query.emit == "changes" and before is not None:
+                    follows = before[0] == window_before(query.window, span)
+                    if follows and same_values(values, before[1]):
+                        continue
+                row = {**self._keys[key], "window_start": span[0], "window_end": span[1], **values}
+                if live:
+                    row["revision"] = self._revisions[name] = self._revisions.get(name, -1) + 1
+                rows.append(row)
+        self._forget()
+        at.emitted += len(rows)
+        failed: dict[int, str] = {}
+        table = _table(self._plan, rows, failed)
+        if live and not rows:
+            table = table.append_column("revision", pa.array([], pa.int64()))
+        if failed:
+            warnings.warn(
+                f"{len(failed)} window(s) have no answer, and nulls instead: "
+                f"{', '.join(sorted(set(failed.values())))}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return as_given(table, self._kind)
+
+    def _next_end(self, limit: int | None) -> Any:
+        """The window that ends next."""
+        from ..testing.queries import windows_of
+
+        if limit is None or limit >= UNBOUNDED:
+            return None
+        return windows_of(self._query.window, limit)[0]
+
+    def _forget(self) -> None:
+        """Drop the windows that are closed."""
+        mark = self._progress.watermark
+        for key in [*self._held]:
+            windows = self._held[key]
+            for span in [s for s in windows if mark is not None and s[1] <= mark]:
+                del windows[span]
+                self._done.discard((key, span))
+                self._revisions.pop((key, span), None)
+            if not windows:
+                del self._held[key]
+
+    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+        """The values over the times `[lo, hi)` of one key."""
+        from ..testing.queries import fold, key_of
+
+        if self._plan is None:
+            raise ValueError("nothing was pushed into this stream yet")
+        begin = -UNBOUNDED if lo is None else to_micros(lo)
+        end = UNBOUNDED if hi is None else to_micros(hi)
+        wanted = key if isinstance(key, tuple) else (key,)
+        name, _ = key_of(self._query, dict(zip(self._query.by, wanted, strict=True)))
+        events: dict[int, Any] = {}
+        for held in self._held.get(name, {}).values():
+            events |= {e[1]: e for e in held if begin <= e[0] < end}
+        ordered = [e[-1] for e in sorted(events.values(), key=lambda e: e[:2])]
+        return {n: fold(a, ordered) for n, a in self._query.select.items()}
+
+    def state_size(self) -> dict[str, int]:
+        """How many keys and events there are."""
+        windows: Iterable[Any] = self._held.values() if self._plan else ()
+        events = {e[1] for of in windows for held in of.values() for e in held}
+        return {"keys": len(self._held) if self._plan else 0, "slices": len(events), "bytes": 0}
+
+    def to_bytes(self) -> bytes:
+        """Refused: brute force keeps no state that another stream could use."""
+        raise ValueError("a stream under SASH_ORACLE=1 has no bytes; take it without, and restart")
+
+    def _check(self) -> None:
+        """There is nothing to check."""
