@@ -35,7 +35,7 @@ def halve(form: Form, records: Records, row: Array) -> Array:
     deep = min(bits + more, layout.MOST_BITS)
     notes: dict[int, list[Note]] = {}
     for kind, note in enumerate(head.notes):
-        for part, piece in split_note(note, deep).items():
+        for part, piece in split_note(note, len(root.keys), deep).items():
             notes.setdefault(part, [NO_NOTE, NO_NOTE])[kind] = piece
     made = {}
     pieces = _pieces(form, root, head.height, deep)

@@ -22,10 +22,13 @@ from ..stores.contract import Store
 from ..tables.arrow import flat, tie_numbers
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
+from .checking import check
 from .contract import Emitted, Recalled, Slices, State, Step
 from .emission import emit
 from .part_index import NEVER, Index
 from .records import Records
+from .remembered import recall, remember
+from .revisions import revise
 from .saving import save
 from .scan import Scan
 from .tile import Form
@@ -48,6 +51,7 @@ class TileState(State):
         self._scans: dict[bool, list[Scan]] = {}
         self._visit: Visit | None = None
         self._root: Array | None = None
+        self._due: int | None = None
 
     def _scans_for(self, changes: bool) -> list[Scan]:
         if changes not in self._scans:
@@ -86,7 +90,7 @@ class TileState(State):
         self._save()
         visit = Visit(self._form, self._records, slices, step)
         emitted = emit(visit, self._scans_for(step.changes))
-        self._visit, self._root = visit, None
+        self._visit, self._root, self._due = visit, None, step.due
         return emitted
 
     def _save(self) -> None:
@@ -110,16 +114,22 @@ class TileState(State):
         self._visit = self._root = None
         self._records.discard()
 
+    def _visited(self, emitted: Emitted) -> Visit:
+        if self._visit is None or self._visit.keys is not emitted.keys:
+            raise ValueError("these windows are not of the last step, or the batch was flushed")
+        return self._visit
+
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
-        raise NotImplementedError
+        visit = self._visited(emitted)
+        return revise(visit, emitted.codes[rows], emitted.windows[rows], last)
 
     def recall(self, emitted: Emitted, codes: Array) -> Recalled:
-        raise NotImplementedError
+        return recall(self._visited(emitted), emitted, codes)
 
     def remember(
         self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
     ) -> None:
-        raise NotImplementedError
+        remember(self._visited(emitted), codes, covered, values)
 
     def next_visit(self) -> int | None:
         """The number of the first window whose closing needs a step, even one without slices: a
@@ -145,4 +155,7 @@ class TileState(State):
         return self._root
 
     def _check(self) -> None:
-        raise NotImplementedError
+        self._save()
+        assert not self._records.changed, "a batch is not flushed"
+        check(self._form, self._records, self._due)
+        self._records.discard()

@@ -64,13 +64,14 @@ class Visit:
         hashes = np.empty(0, dtype=np.uint64)
         if slices is not None:
             hashes = hash_keys(slices.keys, len(slices.bounds) - 1)
-        visited = self.index.visit(hashes, step.due, step.opened)
+        visited = self.index.visit(hashes, step.due, step.keep)
         self.rows, self.exists = visited.rows, visited.exists
         count = len(self.rows)
         self.heights = np.zeros(count, dtype=np.int64)
         self.youngest = np.full(count, -NEVER, dtype=np.int64)
         self.slices = np.zeros(count)  # about how many each has
         self.notes: list[list[Note]] = [[NO_NOTE, NO_NOTE] for _ in range(count)]
+        self.noted = np.zeros(count, dtype=bool)  # where notes are new
         #: the tiles of each level that are read, or that slices create, by part and number
         self.tiles: list[_Pairs] = []
         self.touched: list[_Pairs] = []
