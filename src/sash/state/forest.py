@@ -165,12 +165,11 @@ class Forest:
         made = int(call[MADE])
         self._rows = max(1024, made + made // 4)
         values = answers_of(core, self.group, self._types, out.kept, made, failed)
-        return Answered(
-            *(np.asarray(getattr(out, name)[:made], dtype=np.int64) for name in _Out.NAMES),
-            values,
-            failed,
-            np.asarray(gone[: int(call[GONE])], dtype=np.int64),
+        keys, windows, reasons, covered = (
+            np.asarray(getattr(out, name)[:made], dtype=np.int64) for name in _Out.NAMES
         )
+        left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
+        return Answered(keys, windows, reasons, covered, values, failed, left)
 
     def no_values(self) -> dict[str, pa.Array]:
         """Answers by name without any row."""
@@ -245,7 +244,8 @@ class Forest:
         self.make_room(len(saved) // RECORD)
         visits, many = np.unique(np.array(numbers, dtype=np.int64), return_counts=True)
         bounds = np.append(0, np.cumsum(many))
-        nothing = Step(*[self._windows[0]] * 4)
+        low = self._windows[0]
+        nothing = Step(opened=low, fresh=low, due=low, keep=low)
         self.step(nothing, visits, bounds, np.array(times, dtype=np.int64), partials)
         for i in range(NEXT, len(saved), RECORD):
             self._records[i : i + RECORD - NEXT] = saved[i : i + RECORD - NEXT].tolist()
