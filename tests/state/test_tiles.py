@@ -133,9 +133,7 @@ def test_like_brute_force(
     )
     store = MemoryStore()
     state: TileState | None = None
-    for batch in batches(
-        query.window, source, live=mode == "live", changes=mode == "changes"
-    ):
+    for batch in batches(query.window, source, live=mode == "live", changes=mode == "changes"):
         if state is None:
             plan = make_plan(query, batch.table.schema)
             state, model = TileState(plan, store), ModelState(plan)
@@ -146,12 +144,12 @@ def test_like_brute_force(
         if mode == "live":
             again = np.flatnonzero(got.reasons == AGAIN)
             last = np.array([source.choice([0, 0, 3]) for _ in again], dtype=np.int64)
-            assert state.revise(got, again, last).tolist() == model.revise(
-                right, again, last
-            ).tolist()
+            assert (
+                state.revise(got, again, last).tolist() == model.revise(right, again, last).tolist()
+            )
         if mode == "changes":
             check_memory(source, state, got, model, right)
-        state.flush()
+        state.commit()
         state._check()
     assert state is not None
     assert not list(store.scan())

@@ -35,9 +35,7 @@ def recall(visit: Visit, emitted: Emitted, codes: Array) -> Recalled:
     return Recalled(there, covered, values)
 
 
-def remember(
-    visit: Visit, codes: Array, covered: Array, values: dict[str, pa.Array]
-) -> None:
+def remember(visit: Visit, codes: Array, covered: Array, values: dict[str, pa.Array]) -> None:
     """Remember the values of keys, by their codes."""
     noted = Noted(visit, REMEMBERED, codes)
     types = {name: column.type for name, column in values.items()}

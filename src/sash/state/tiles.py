@@ -40,8 +40,8 @@ __all__ = ["TileState"]
 class TileState(State):
     """The slices of all keys of one query, in the records of a store that begin with a prefix.
 
-    A batch is a step, then what is asked of the windows it emitted, then `flush`: until then the store
-    is as it was.  Nothing is kept between batches, so the store may be exchanged for another.
+    A batch is a step, then what is asked of the windows it emitted, then `commit`: until then the
+    store is as it was.  Nothing is kept between batches, so the store may be exchanged for another.
     """
 
     def __init__(self, plan: Plan, store: Store, prefix: bytes = b"") -> None:
@@ -52,6 +52,11 @@ class TileState(State):
         self._visit: Visit | None = None
         self._root: Array | None = None
         self._due: int | None = None
+
+    @property
+    def shapes(self) -> list[str]:
+        """What the words of a partial are, for each group of aggregates."""
+        return [folds.kinds or "objects" for folds in self._form.folds]
 
     def _scans_for(self, changes: bool) -> list[Scan]:
         if changes not in self._scans:
@@ -86,7 +91,7 @@ class TileState(State):
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         if step.early:
-            raise NotImplementedError("windows that are not due cannot be emitted from a store")
+            raise ValueError("windows that are not due cannot be emitted from a store")
         self._save()
         visit = Visit(self._form, self._records, slices, step)
         emitted = emit(visit, self._scans_for(step.changes))
@@ -100,23 +105,22 @@ class TileState(State):
             try:
                 self._root = save(visit)
             except BaseException:
-                self.discard()
+                self.abandon()
                 raise
 
-    def flush(self) -> None:
+    def commit(self) -> None:
         """Write the batch to the store."""
         self._save()
         self._records.flush()
-        self._root = None
 
-    def discard(self) -> None:
+    def abandon(self) -> None:
         """Forget the batch: the state is what the store has."""
         self._visit = self._root = None
         self._records.discard()
 
     def _visited(self, emitted: Emitted) -> Visit:
         if self._visit is None or self._visit.keys is not emitted.keys:
-            raise ValueError("these windows are not of the last step, or the batch was flushed")
+            raise ValueError("these windows are not of the last step, or the batch was committed")
         return self._visit
 
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
@@ -156,6 +160,6 @@ class TileState(State):
 
     def _check(self) -> None:
         self._save()
-        assert not self._records.changed, "a batch is not flushed"
+        assert not self._records.changed, "a batch is not committed"
         check(self._form, self._records, self._due)
         self._records.discard()
