@@ -95,11 +95,12 @@ class Places:
         if (self._owners + 1) * self._span >= 2**63:
             self._ranks = np.unique(numbers)
             self._span = len(self._ranks) + 1
-        self._flat = owners * self._span + self._within(numbers)
+        self._flat = owners.astype(np.int64) * self._span + self._within(numbers)
 
     def find(self, owners: Array, numbers: Array) -> Array:
         """The place of the first pair that is not before each of these."""
-        flat = owners * self._span + self._within(numbers)
+        # groups of windows are int32, in which the product would not fit
+        flat = owners.astype(np.int64) * self._span + self._within(numbers)
         end = self._owners * self._span
         return np.searchsorted(self._flat, np.where(owners < self._owners, flat, end))
 
