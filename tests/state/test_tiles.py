@@ -14,7 +14,7 @@ from model import ModelState, name_of
 
 import sash
 from sash.query.plan import make_plan
-from sash.state import layout, part_index
+from sash.state import checking, emission, layout, part_index, saving, tile, visit
 from sash.state.contract import AGAIN, Emitted, Step
 from sash.state.tiles import TileState
 from sash.stores import MemoryStore
@@ -33,9 +33,16 @@ SELECTS: dict[str, dict[str, Any]] = {
 }
 
 
-#: The size of a page, and the bits that a node of the index looks at: so small that parts split, and
-#: get tiles, all the time; and real ones.
-PAGES = ((150, 2), (150, 3), (700, 4), (layout.PAGE, part_index.NODE_BITS))
+#: The size of a page, the bits that a node of the index looks at, and those of a tile's units: so
+#: small that parts split, and get tiles, all the time; and real ones.
+SIZES = ((150, 2, 2), (150, 3, 6), (500, 4, 1), (layout.PAGE, part_index.NODE_BITS, tile.BITS))
+
+
+def set_sizes(monkeypatch: pytest.MonkeyPatch, page: int, node_bits: int, tile_bits: int) -> None:
+    monkeypatch.setattr(layout, "PAGE", page)
+    monkeypatch.setattr(part_index, "NODE_BITS", node_bits)
+    for module in (checking, emission, layout, saving, visit):
+        monkeypatch.setattr(module, "BITS", tile_bits)
 
 
 @dataclass
@@ -120,8 +127,7 @@ def assert_same(got: list[tuple[Any, ...]], right: list[tuple[Any, ...]]) -> Non
 def test_like_brute_force(
     window: str, select: str, mode: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layout, "PAGE", PAGES[seed][0])
-    monkeypatch.setattr(part_index, "NODE_BITS", PAGES[seed][1])
+    set_sizes(monkeypatch, *SIZES[seed])
     source = random.Random(f"{window} {select} {mode} {seed}")
     query = sash.Query(
         time="t",

@@ -9,6 +9,7 @@ import numpy as np
 from ..kernels.columns import Array
 from ..stores.sealed import unseal
 from . import part_index
+from .contract import Step
 from .entries import join_tiles
 from .key_hash import hash_keys, prefixes_of
 from .notes import key_columns, table_of
@@ -20,9 +21,9 @@ from .tile import BITS, Form, Tile
 __all__ = ["check"]
 
 
-def check(form: Form, records: Records, due: int | None) -> None:
-    """Raise AssertionError if a record is missing, is not needed, or contradicts another; windows
-    before `due` were due."""
+def check(form: Form, records: Records, step: Step | None) -> None:
+    """Raise AssertionError if a record is missing, is not needed, or contradicts another, after
+    a step."""
     names = set()
     for key, data in records.store.scan(records.prefix):
         unseal(data, key)
@@ -36,7 +37,7 @@ def check(form: Form, records: Records, due: int | None) -> None:
     _check_nodes(index)
     _check_apart(found.rows)
     for row in found.rows:
-        used |= _check_part(form, records, row, due)
+        used |= _check_part(form, records, row, step)
     assert used == names, (sorted(used - names), sorted(names - used))
 
 
@@ -58,7 +59,7 @@ def _check_apart(rows: Array) -> None:
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
 
 
-def _check_part(form: Form, records: Records, row: Any, due: int | None) -> set[bytes]:
+def _check_part(form: Form, records: Records, row: Any, step: Step | None) -> set[bytes]:
     """Check a part, and return the names of its records."""
     prefix, bits = int(row["prefix"]), int(row["bits"])
     used = {part_name(prefix, bits)}
@@ -79,10 +80,10 @@ def _check_part(form: Form, records: Records, row: Any, due: int | None) -> set[
         for number, tile in below.items():
             assert (tile.units >> BITS == number).all()
             _check_keys(form, tile, prefix, bits)
-        _check_totals(form, level, tiles, below)
+        _check_totals(form, level, tiles, below, step)
         tiles = below
     slices = np.concatenate([tile.units for tile in tiles.values()])
-    _check_visits(form, head, row, slices, due)
+    _check_visits(form, head, row, slices, step)
     return used
 
 
@@ -99,8 +100,10 @@ def _check_keys(form: Form, tile: Tile, prefix: int, bits: int) -> None:
             assert (np.diff(mark[start : start + count]) >= 0).all()
 
 
-def _check_totals(form: Form, level: int, above: dict[int, Tile], below: dict[int, Tile]) -> None:
-    """An entry above is the aggregate of the entries below."""
+def _check_totals(
+    form: Form, level: int, above: dict[int, Tile], below: dict[int, Tile], step: Step | None
+) -> None:
+    """An entry above is the aggregate of the entries below, unless some of those are dropped."""
     stated = _numbered(form, list(above.values()), level + 1)
     entries = _numbered(form, list(below.values()), level)
     assert len(stated.codes)
@@ -108,6 +111,9 @@ def _check_totals(form: Form, level: int, above: dict[int, Tile], below: dict[in
     whole = np.unique(np.stack([entries.codes, entries.units >> BITS]), axis=1)
     assert whole.shape[1] == len(stated)
     at = np.arange(len(stated))
+    if step is not None:
+        kept = form.edges.number(form.window.start(step.keep))
+        at = np.flatnonzero(stated.units << BITS * (level + 1) >= kept)
     for mine, right in zip(stated.encoded(at), total.encoded(at), strict=True):
         assert np.array_equal(mine, right) if isinstance(mine, np.ndarray) else mine == right
 
@@ -119,14 +125,15 @@ def _numbered(form: Form, tiles: list[Tile], level: int) -> Any:
     return join_tiles(form, tiles, codes.astype(np.int64), level)
 
 
-def _check_visits(form: Form, head: Any, row: Any, slices: Array, due: int | None) -> None:
+def _check_visits(form: Form, head: Any, row: Any, slices: Array, step: Step | None) -> None:
     """The part is visited when it must be."""
     window, edges = form.window, form.edges
     drop = -part_index.NEVER
     if len(slices):
         assert head.youngest >= slices.max()
         drop = window.last(edges.time(head.youngest))
-        if due is not None:
+        if step is not None:
+            due = step.due
             times = edges.time(slices)
             alive = np.maximum(window.first(times), due)[window.last(times) >= due]
             right = alive.min(initial=part_index.NEVER)

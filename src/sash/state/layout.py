@@ -73,29 +73,49 @@ class Layout:
         """
         visit = self.visit
         kept = visit.kept_from()
-        for level in range(len(visit.levels) - 1, 0, -1):
-            entries, parts = visit.levels[level], self.parts(level)
-            dead = ((entries.units + 1) << BITS * level) <= kept[parts]
-            self._drop_tiles(level - 1, parts[dead], entries.units[dead])
-            self._change(level, parts[dead], entries.units[dead])
-            top = visit.heights[parts] == level
-            self._lose_slices(parts[top], parts[top & dead])
-            visit.levels[level] = entries.take(np.flatnonzero(~dead))
+        lost = _empty_pairs()  # keys and tiles of the level below that lost all they had together
+        for level in range(1, len(visit.levels)):
+            lost = self._forget_units(level, kept, lost)
         entries, parts = visit.levels[0], self.parts(0)
         flat = visit.heights[parts] == 0
         first = visit.form.edges.number(visit.form.window.start(visit.step.keep))
         dead = flat & (entries.units < first)
         count = len(visit.rows)
-        lost = np.bincount(parts[dead], minlength=count)
-        trim = (lost > 0) & (self.roots | (2 * lost >= np.bincount(parts[flat], minlength=count)))
+        losses = np.bincount(parts[dead], minlength=count)
+        half = 2 * losses >= np.bincount(parts[flat], minlength=count)
+        trim = (losses > 0) & (self.roots | half)
         self.roots |= trim
         below = ((entries.units >> BITS) + 1 << BITS) <= kept[parts]
         drop = np.where(flat, dead & trim[parts], below)
         if drop.any():
             visit.levels[0] = entries.take(np.flatnonzero(~drop))
-        for level, (owners, numbers) in enumerate(self.tiles):
-            alive = ((numbers + 1) << BITS * (level + 1)) > kept[owners]
-            self.tiles[level] = owners[alive], numbers[alive]
+        for level, pairs in enumerate(self.tiles):
+            alive = ~in_pairs(*pairs, self.dropped[level])
+            self.tiles[level] = pairs[0][alive], pairs[1][alive]
+
+    def _forget_units(self, level: int, kept: Array, lost: _Pairs) -> _Pairs:
+        """Drop the tiles below a level that are dead, and the entries that stand for them.  The
+        totals above are not computed anew: no window that is kept holds the whole of what a dead
+        unit is in."""
+        visit = self.visit
+        entries, parts = visit.levels[level], self.parts(level)
+        dead = ((entries.units + 1) << BITS * level) <= kept[parts]
+        if len(lost[0]):
+            dead |= in_pairs(entries.codes, entries.units, lost)
+        if not dead.any():
+            return _empty_pairs()
+        left = entries.take(np.flatnonzero(~dead))
+        gone = unique_pairs(parts[dead], entries.units[dead])
+        stays = in_pairs(*gone, (parts[~dead], left.units))
+        self._drop_tiles(level - 1, gone[0][~stays], gone[1][~stays])
+        self._change(level, parts[dead], entries.units[dead])
+        top = visit.heights[parts] == level
+        self._lose_slices(parts[top], parts[top & dead])
+        inner = dead & ~top
+        lost = unique_pairs(entries.codes[inner], entries.units[inner] >> BITS)
+        stays = in_pairs(*lost, (left.codes, left.units >> BITS))
+        visit.levels[level] = left
+        return lost[0][~stays], lost[1][~stays]
 
     def _lose_slices(self, entries: Array, dead: Array) -> None:
         """Count the slices that go with dead entries of roots, which have the same on average."""

@@ -51,7 +51,7 @@ class TileState(State):
         self._scans: dict[bool, list[Scan]] = {}
         self._visit: Visit | None = None
         self._root: Array | None = None
-        self._due: int | None = None
+        self._step: Step | None = None  # the last, for `_check`
 
     @property
     def shapes(self) -> list[str]:
@@ -95,7 +95,7 @@ class TileState(State):
         self._save()
         visit = Visit(self._form, self._records, slices, step)
         emitted = emit(visit, self._scans_for(step.changes))
-        self._visit, self._root, self._due = visit, None, step.due
+        self._visit, self._root, self._step = visit, None, step
         return emitted
 
     def _save(self) -> None:
@@ -161,5 +161,5 @@ class TileState(State):
     def _check(self) -> None:
         self._save()
         assert not self._records.changed, "a batch is not committed"
-        check(self._form, self._records, self._due)
+        check(self._form, self._records, self._step)
         self._records.discard()
