@@ -60,9 +60,8 @@ def _table(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> pa.Tab
         times = np.array([row[name] for row in rows], dtype=np.int64)
         columns[name] = as_time(times, plan.time_type)
     for name, aggregate in query.select.items():
-        items, wanted, fields = [row[name] for row in rows], plan.types[name], ()
-        if wanted is None:
-            fields = aggregate.operator.fields
+        items, wanted = [row[name] for row in rows], plan.types[name]
+        fields = aggregate.operator.fields if wanted is None else ()
         if failed is None:
             columns[name] = from_objects(items, wanted, fields)
         else:
@@ -135,7 +134,9 @@ class OracleStream(Stream):
         for i, row in enumerate(rows_of(given)):
             at.rows += 1
             time = row[query.time]
-            why, missed, spans = refused.get(i), [], []
+            why = refused.get(i)
+            missed: list[Any] = []
+            spans: list[Any] = []
             if why is None and time is None:
                 why = "its time is null"
             elif why is None and not -(2**60) < time < 2**60:
@@ -180,17 +181,13 @@ class OracleStream(Stream):
             return
         assert self._plan is not None
         made = table.take(pa.array([i for i, _, _ in late]))
-        kind = self._plan.time_type
-        edges = [
-            from_objects([edge(missed) if missed else None for _, _, missed in late], as_kind, ())
-            for as_kind in [as_time(np.zeros(0, np.int64), kind).type]
-            for edge in (lambda m: m[0][0], lambda m: m[-1][1])
-        ]
+        kind = as_time(np.zeros(0, np.int64), self._plan.time_type).type
+        spans = [(m[0][0], m[-1][1]) if m else (None, None) for _, _, m in late]
         added = {
             "reason": pa.array([why for _, why, _ in late], pa.string()),
             "missed": pa.array([len(missed) for _, _, missed in late], pa.int64()),
-            "missed_start": edges[0],
-            "missed_end": edges[1],
+            "missed_start": from_objects([start for start, _ in spans], kind, ()),
+            "missed_end": from_objects([end for _, end in spans], kind, ()),
         }
         for name, column in added.items():
             made = made.append_column(name, column)
