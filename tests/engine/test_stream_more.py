@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sash
+from sash.aggregators.nodes import MERGES, MOVES, SPLITS
 from sash.engine.stream import Stream
 from sash.kernels.program import jit_enabled
 from sash.testing.queries import answers, differences, replay, rows_of
@@ -398,3 +399,52 @@ def test_types_can_be_told_before_the_first_batch() -> None:
     assert given(s.close()) == [(0, 10, 3)]
     live = q.stream(mode="live", schema=s._plan.schema if s._plan else None)
     assert last_revisions(q, feed(live, [[{"t": 2, "v": 3}]]))[0]["total"] == 3
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_a_kernel_without_progress_is_an_error_and_not_a_loop(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel stalls at once, or after calls that ran short of memory or rows."""
+    s = count_query().stream(lateness=100)
+    s.push({"t": [1, 2]})
+    core = s._forests[0]._core
+    calls = 0
+
+    class Stalling:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(run, name)
+
+        def step(self, m: Any, call: Any, *rest: Any) -> int:
+            nonlocal calls
+            calls += 1
+            if calls <= after:
+                s._forests[0]._call[7] += 1  # another key was visited
+            return 0
+
+    run = core.run
+    monkeypatch.setattr(core, "run", Stalling())
+    for again in (False, True):
+        with pytest.raises(RuntimeError, match=r"internal error.*no progress.*report the query"):
+            s.push({"t": [3]})
+        assert calls == after + 1 or again
+    assert calls == after + 1, "a stream that is not sound any more was used"
+
+
+def test_a_stream_rebalances_little_whatever_comes_and_leaves_at_its_old_end() -> None:
+    """Late slices fill the oldest nodes of the tree while the oldest slices leave."""
+    every, size = 10, 10 * (1092 if jit_enabled() else 400)
+    for late in ([], [3], [1, 3, 5, 7], [9, 7, 5, 3, 1, 11, 13]):
+        q = sash.Query(time="t", window=sash.sliding(size, every), select=COUNT)
+        s = q.stream(lateness=20)
+        s.push({"t": list(range(0, 2 * size, 2 * every))})
+        core = s._forests[0]._core
+        before = [core.get(field) for field in (SPLITS, MERGES, MOVES)]
+        changes = 0
+        for now in range(2 * size, 3 * size, 2 * every):
+            first = now - size
+            s.push({"t": [now, *(first + every * place for place in late)]})
+            changes += 2 * (1 + len(late))
+        steps = sum(core.get(f) - n for f, n in zip((SPLITS, MERGES, MOVES), before, strict=True))
+        assert 0 < steps <= 1.25 * changes
+        s._check()

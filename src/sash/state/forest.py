@@ -90,6 +90,7 @@ class Forest:
         self._call, self._at_call = core.integers(np.zeros(CALL, dtype=np.int64))
         self._records, self._at_records = core.integers(np.zeros(0, dtype=np.int64))
         self._rows = 1024
+        self._stalled = ""  # why it cannot be used any more
 
     def cut(
         self, table: pa.Table, rows: Array | None, times: Array, bounds: Array, *, whole: bool
@@ -135,6 +136,7 @@ class Forest:
         out = _Out(core, self._rows, changes=step.changes)
         failed: dict[int, str] = {}
         done = 0
+        before: tuple[Any, ...] = ()
         while not done:
             if core.get(CAPACITY) - core.get(TOP) < self._reserve:
                 core.resize(max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve), [])
@@ -142,6 +144,9 @@ class Forest:
                 out.grow(max(2 * out.rows, int(call[MADE] + 2 * call[WANTED])))
                 call[WANTED] = 0
             call[ROWS] = out.rows
+            now = (*map(int, call), int(core.get(CAPACITY)))
+            self._check_progress(before, now)
+            before = now
             try:
                 done = core.run.step(
                     core.m,
@@ -170,6 +175,18 @@ class Forest:
         )
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return Answered(keys, windows, reasons, covered, values, failed, left)
+
+    def _check_progress(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> None:
+        """Raise if a call of the kernel changed nothing, since the next call would not either."""
+        if now == before:
+            self._stalled = (
+                "internal error of sash: a stream's kernel made no progress, and the stream cannot "
+                "be used any more; restore it from a snapshot, and please report the query, the "
+                f"batch if you can, and this: group {self.group.names}, call {list(now[:-1])}, "
+                f"capacity {now[-1]}, top {self._core.get(TOP)}, reserve {self._reserve}"
+            )
+        if self._stalled:
+            raise RuntimeError(self._stalled)
 
     def no_values(self) -> dict[str, pa.Array]:
         """Answers by name without any row."""

@@ -14,7 +14,7 @@ from . import layout
 from .key_hash import hash_keys, prefixes_of
 from .notes import split_note
 from .part import NO_NOTE, Head, Note, pack_part, tile_name, unpack_part
-from .part_index import ROWS, part_name
+from .part_index import NEVER, ROWS, part_name
 from .ragged import ragged
 from .records import Records
 from .tile import Form, Packer, Tile
@@ -35,7 +35,7 @@ def halve(form: Form, records: Records, row: Array) -> Array:
     deep = min(bits + more, layout.MOST_BITS)
     notes: dict[int, list[Note]] = {}
     for kind, note in enumerate(head.notes):
-        for part, piece in split_note(note, deep).items():
+        for part, piece in split_note(note, len(root.keys), deep).items():
             notes.setdefault(part, [NO_NOTE, NO_NOTE])[kind] = piece
     made = {}
     pieces = _pieces(form, root, head.height, deep)
@@ -46,8 +46,12 @@ def halve(form: Form, records: Records, row: Array) -> Array:
         height = head.height if keys else 0
         now = Head(height, head.youngest, head.slices * share, (one, two))
         records.put(part_name(part, deep), pack_part(now, entries))
+        due, drop = NEVER, max(one.until, two.until)
+        if keys:
+            due = int(row["due"])
+            drop = max(drop, form.window.last(form.edges.time(head.youngest)))
         rest = (float(row[name]) * share for name in ("slices", "bytes"))
-        made[part] = (part, deep, 0, int(row["due"]), int(row["drop"]), keys, *rest)
+        made[part] = (part, deep, 0, due, drop, keys, *rest)
     for (level, number), tile in tiles.items():
         for part, (packed, _) in _pieces(form, tile, level, deep).items():
             records.put(tile_name(part, deep, level, number), packed)

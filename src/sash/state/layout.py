@@ -34,7 +34,7 @@ class Layout:
 
     def __init__(self, visit: Visit) -> None:
         self.visit = visit
-        self.roots = visit.touched_parts
+        self.roots = visit.touched_parts | visit.noted
         self.tiles: list[_Pairs] = list(visit.touched)
         self.dropped: list[_Pairs] = [_empty_pairs() for _ in visit.tiles]
         self.gone = np.zeros(len(visit.rows), dtype=bool)  # parts that were split
@@ -57,11 +57,11 @@ class Layout:
     # what is dropped
 
     def _drop_notes(self) -> None:
-        """Drop notes on windows that are closed."""
+        """Drop notes that are of use until a window that is not kept."""
         visit = self.visit
         for part, notes in enumerate(visit.notes):
             for kind, note in enumerate(notes):
-                if note.data and note.until < visit.step.opened:
+                if note.data and note.until < visit.step.keep:
                     notes[kind] = NO_NOTE
                     self.roots[part] = True
 
@@ -73,29 +73,49 @@ class Layout:
         """
         visit = self.visit
         kept = visit.kept_from()
-        for level in range(len(visit.levels) - 1, 0, -1):
-            entries, parts = visit.levels[level], self.parts(level)
-            dead = ((entries.units + 1) << BITS * level) <= kept[parts]
-            self._drop_tiles(level - 1, parts[dead], entries.units[dead])
-            self._change(level, parts[dead], entries.units[dead])
-            top = visit.heights[parts] == level
-            self._lose_slices(parts[top], parts[top & dead])
-            visit.levels[level] = entries.take(np.flatnonzero(~dead))
+        lost = _empty_pairs()  # keys and tiles of the level below that lost all they had together
+        for level in range(1, len(visit.levels)):
+            lost = self._forget_units(level, kept, lost)
         entries, parts = visit.levels[0], self.parts(0)
         flat = visit.heights[parts] == 0
         first = visit.form.edges.number(visit.form.window.start(visit.step.keep))
         dead = flat & (entries.units < first)
         count = len(visit.rows)
-        lost = np.bincount(parts[dead], minlength=count)
-        trim = (lost > 0) & (self.roots | (2 * lost >= np.bincount(parts[flat], minlength=count)))
+        losses = np.bincount(parts[dead], minlength=count)
+        half = 2 * losses >= np.bincount(parts[flat], minlength=count)
+        trim = (losses > 0) & (self.roots | half)
         self.roots |= trim
         below = ((entries.units >> BITS) + 1 << BITS) <= kept[parts]
         drop = np.where(flat, dead & trim[parts], below)
         if drop.any():
             visit.levels[0] = entries.take(np.flatnonzero(~drop))
-        for level, (owners, numbers) in enumerate(self.tiles):
-            alive = ((numbers + 1) << BITS * (level + 1)) > kept[owners]
-            self.tiles[level] = owners[alive], numbers[alive]
+        for level, pairs in enumerate(self.tiles):
+            alive = ~in_pairs(*pairs, self.dropped[level])
+            self.tiles[level] = pairs[0][alive], pairs[1][alive]
+
+    def _forget_units(self, level: int, kept: Array, lost: _Pairs) -> _Pairs:
+        """Drop the tiles below a level that are dead, and the entries that stand for them.  The
+        totals above are not computed anew: no window that is kept holds the whole of what a dead
+        unit is in."""
+        visit = self.visit
+        entries, parts = visit.levels[level], self.parts(level)
+        dead = ((entries.units + 1) << BITS * level) <= kept[parts]
+        if len(lost[0]):
+            dead |= in_pairs(entries.codes, entries.units, lost)
+        if not dead.any():
+            return _empty_pairs()
+        left = entries.take(np.flatnonzero(~dead))
+        gone = unique_pairs(parts[dead], entries.units[dead])
+        stays = in_pairs(*gone, (parts[~dead], left.units))
+        self._drop_tiles(level - 1, gone[0][~stays], gone[1][~stays])
+        self._change(level, parts[dead], entries.units[dead])
+        top = visit.heights[parts] == level
+        self._lose_slices(parts[top], parts[top & dead])
+        inner = dead & ~top
+        lost = unique_pairs(entries.codes[inner], entries.units[inner] >> BITS)
+        stays = in_pairs(*lost, (left.codes, left.units >> BITS))
+        visit.levels[level] = left
+        return lost[0][~stays], lost[1][~stays]
 
     def _lose_slices(self, entries: Array, dead: Array) -> None:
         """Count the slices that go with dead entries of roots, which have the same on average."""
@@ -157,20 +177,25 @@ class Layout:
                 at = np.flatnonzero(here[self.parts(level)])
                 if not here.any():
                     continue
-                total, largest, keys, tiles = self._measure(level, at)
+                total, held, largest, keys, tiles = self._measure(level, at)
                 large = here & (total > PAGE)
                 # nothing is won by a few tiles of which one has nearly everything
-                fits = np.where(keys > 1, (largest <= PAGE) & (4 * largest <= total), tiles > 1)
+                fits = (largest <= PAGE) & (4 * largest <= held)
+                # one key cannot be split, but its root can be made smaller
+                entries = np.bincount(self.parts(level)[at], minlength=len(large))
+                one = (tiles > 3) | ((tiles > 1) & (2 * tiles <= entries))
+                fits = (2 * held > PAGE) & np.where(keys > 1, fits, one)
                 raised = large & fits
                 split = large & ~fits & (keys > 1) & (visit.rows["bits"] < MOST_BITS)
+                if raised.any():
+                    self._raise(level, raised)
+                    divided |= raised
                 if level:
                     crowded |= split
                 elif split.any():
-                    divided = self._split(split, total)
-                    crowded = _grown(crowded, len(divided), False)
-                if raised.any():
-                    self._raise(level, raised)
-                    divided[: len(raised)] |= raised
+                    new = self._split(split, total)
+                    divided = _grown(divided, len(new), False) | new
+                    crowded = _grown(crowded, len(new), False)
                 pending = _grown(pending, len(divided), False)
             pending = divided
         for level, pairs in enumerate(self.tiles):
@@ -194,17 +219,17 @@ class Layout:
         entries = self.visit.levels[level]
         return self.parts(level)[at], entries.sizes(at)
 
-    def _measure(self, level: int, at: Array) -> tuple[Array, Array, Array, Array]:
-        """Of some entries of roots, by part: their bytes in all and in the largest tile, and how
-        many keys and tiles there are."""
+    def _measure(self, level: int, at: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Of some entries of roots, by part: the bytes of the root, of its entries, and of those in
+        the largest tile, and how many keys and tiles there are."""
         visit, count = self.visit, len(self.visit.rows)
         parts, sizes = self._sizes(level, at)
         codes = visit.levels[level].codes[at]
         tiles = visit.levels[level].units[at] >> BITS
         heads = run_starts(codes)
         of_keys = self._bytes_of_keys[codes[heads]]
-        total = np.bincount(parts, sizes, minlength=count)
-        total += np.bincount(parts[heads], of_keys, minlength=count)
+        held = np.bincount(parts, sizes, minlength=count)
+        total = held + np.bincount(parts[heads], of_keys, minlength=count)
         keys = np.bincount(parts[heads], minlength=count)
         for part, notes in enumerate(visit.notes):
             if notes[0].data or notes[1].data:
@@ -222,7 +247,7 @@ class Layout:
             each = np.add.reduceat(sizes[large][order], starts)
             np.maximum.at(largest, owners[starts], each)
             found = np.bincount(owners[starts], minlength=count)
-        return total, largest, keys, found
+        return total, held, largest, keys, found
 
     def _crowded_tiles(self, level: int, pairs: _Pairs) -> Array:
         """The parts that have a tile, among these, which is too large and has several keys."""
@@ -276,7 +301,9 @@ class Layout:
             (part, kind, prefix, note)
             for part in np.flatnonzero(split).tolist()
             for kind in range(2)
-            for prefix, note in split_note(visit.notes[part][kind], int(bits[part])).items()
+            for prefix, note in split_note(
+                visit.notes[part][kind], len(visit.keys), int(bits[part])
+            ).items()
         ]
         prefixes = np.append(prefixes, np.array([n[2] for n in noted], dtype=np.uint64))
         old = np.append(old, np.array([n[0] for n in noted], dtype=np.int64))

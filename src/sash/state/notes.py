@@ -1,6 +1,7 @@
-"""Notes on keys, kept in the roots of their parts: revisions of windows, and remembered values.
+"""Notes on keys, kept in the roots of their parts.
 
-A note is a table, as Arrow's own bytes.  Its columns k0, k1, … are the keys.
+A note is a table, as Arrow's own bytes, with the columns k0, k1, … for the keys.  A part has up to two:
+the numbers of revisions of windows (`revisions`), and the last values of keys (`remembered`).
 """
 
 from __future__ import annotations
@@ -8,16 +9,21 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from ..kernels.columns import Array
+from ..tables.keys import key_codes
 from .key_hash import hash_keys, prefixes_of
 from .part import NO_NOTE, Note
+from .ragged import run_starts
+from .visit import Visit
 
-__all__ = ["key_columns", "note_of", "split_note", "table_of"]
+__all__ = ["REMEMBERED", "REVISIONS", "Noted", "key_columns", "note_of", "split_note", "table_of"]
+
+#: The places of the two kinds among a part's notes.
+REVISIONS, REMEMBERED = 0, 1
 
 
 def note_of(table: pa.Table, until: int, keys: int) -> Note:
     """A table as a note on some keys."""
-    if not table.num_rows:
-        return NO_NOTE
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -27,26 +33,69 @@ def note_of(table: pa.Table, until: int, keys: int) -> Note:
 def table_of(note: Note) -> pa.Table:
     """The table in a note that is not empty."""
     with pa.ipc.open_stream(pa.py_buffer(note.data)) as reader:
-        return reader.read_all().combine_chunks()
+        return reader.read_all()
 
 
-def key_columns(table: pa.Table) -> list[pa.Array]:
-    """The key columns of a note's table, or of several that were joined."""
-    keys = [name for name in table.column_names if name.startswith("k")]
-    return [pa.concat_arrays(table.column(name).chunks) for name in keys]
+def key_columns(table: pa.Table, keys: int) -> list[pa.Array]:
+    """The first columns of a table, each in one piece."""
+    return [pa.concat_arrays(column.chunks) for column in table.columns[:keys]]
 
 
-def split_note(note: Note, bits: int) -> dict[int, Note]:
-    """The parts of a note by the first bits of the keys' hashes."""
+def split_note(note: Note, keys: int, bits: int) -> dict[int, Note]:
+    """A note divided by the first bits of its keys' hashes; the first `keys` columns are keys."""
     if not note.data:
         return {}
     table = table_of(note)
-    hashes = hash_keys(key_columns(table), table.num_rows)
+    hashes = hash_keys(key_columns(table, keys), table.num_rows)
     prefixes = prefixes_of(hashes, bits)
     made = {}
     for prefix in np.unique(prefixes).tolist():
         at = np.flatnonzero(prefixes == prefix)
-        # rows of one key are neighbours
-        keys = int((np.diff(hashes[at]) != 0).sum()) + 1
-        made[prefix] = note_of(table.take(pa.array(at)), note.until, keys)
+        some = len(np.unique(hashes[at]))
+        made[prefix] = note_of(table.take(pa.array(at)), note.until, some)
     return made
+
+
+class Noted:
+    """The notes of one kind in the parts of some keys, which are numbered together: first those
+    keys, by their codes in a visit, then those that only notes have."""
+
+    def __init__(self, visit: Visit, kind: int, codes: Array) -> None:
+        self._visit = visit
+        self._kind = kind
+        self._parts = np.unique(visit.part_of[codes])
+        some = [int(p) for p in self._parts if visit.notes[p][kind].data]
+        self.tables = [table_of(visit.notes[part][kind]) for part in some]
+        rows = [table.num_rows for table in self.tables]
+        width = len(visit.keys)
+        noted = [key_columns(table, width) for table in self.tables]
+        taken = pa.array(codes)
+        columns = [
+            pa.concat_arrays([column.take(taken), *(keys[i] for keys in noted)])
+            for i, column in enumerate(visit.keys)
+        ]
+        numbers, self._keys = key_codes(columns, len(codes) + sum(rows))
+        self.codes = numbers[: len(codes)]
+        self.rows = numbers[len(codes) :]  # the key of each row of the tables
+        self.part_of = np.empty(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
+        self.part_of[self.rows] = np.repeat(np.array(some, dtype=np.int64), rows)
+        self.part_of[self.codes] = visit.part_of[codes]
+
+    def replace(self, keys: Array, columns: dict[str, pa.Array], until: Array) -> None:
+        """Have these rows instead, each of use until a window, with their keys by number."""
+        parts = self.part_of[keys]
+        order = np.lexsort((keys, parts))
+        taken = pa.array(keys[order])
+        made = {f"k{i}": column.take(taken) for i, column in enumerate(self._keys)}
+        made |= {name: column.take(pa.array(order)) for name, column in columns.items()}
+        table = pa.table(made)
+        keys, parts, until = keys[order], parts[order], until[order]
+        visit = self._visit
+        for part in self._parts.tolist():
+            visit.notes[part][self._kind] = NO_NOTE
+            visit.noted[part] = True
+        starts = run_starts(parts)
+        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(parts)], strict=False):
+            count = len(run_starts(keys[start:end]))
+            note = note_of(table.slice(start, end - start), int(until[start:end].max()), count)
+            visit.notes[int(parts[start])][self._kind] = note

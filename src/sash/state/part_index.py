@@ -24,7 +24,7 @@ from ..kernels.columns import Array
 from .ragged import ragged
 from .records import Records
 
-__all__ = ["NEVER", "ROWS", "Index", "Visited", "part_name"]
+__all__ = ["NEVER", "ROWS", "Index", "Visited", "above", "part_name"]
 
 #: Bits of the hash that a node looks at.  A node with all its 256 slots takes 8 KB.
 NODE_BITS = 8
@@ -52,6 +52,10 @@ _NAME = struct.Struct(">cBQ")
 def part_name(prefix: int, bits: int) -> bytes:
     """The name of a part's record."""
     return _NAME.pack(b"p", bits, prefix)
+
+
+def _node_names(prefixes: Array, depth: int) -> list[bytes]:
+    return [_node_name(prefix, depth) for prefix in prefixes.tolist()]
 
 
 def _node_name(prefix: int, depth: int) -> bytes:
@@ -123,7 +127,7 @@ class Index:
 
     def _read(self, nodes: Array, depth: int) -> tuple[Array, Array]:
         """The children of nodes, and the place of each one's node."""
-        names = [_node_name(prefix, depth) for prefix in nodes.tolist()]
+        names = _node_names(nodes, depth)
         # a state without a root is empty
         bodies = self._records.need(names) if depth else self._records.get(names)
         stored = [np.frombuffer(b or b"", dtype=_STORED) for b in bodies]
@@ -136,6 +140,10 @@ class Index:
         rows["prefix"] = nodes[owners] | (table["slot"].astype(np.uint64) << shift)
         rows["bits"] = NODE_BITS * (depth + 1) - table["span"].astype(np.int64)
         return rows, owners
+
+    def names(self, depth: int) -> list[bytes]:
+        """The names of the nodes that were read at a depth."""
+        return _node_names(self._nodes[depth], depth)
 
     def replace(self, rows: Array) -> Array:
         """Put these rows in place of the visited parts', and return the children of the root."""
@@ -155,8 +163,7 @@ class Index:
     def _write(self, rows: Array, depth: int, before: Array) -> Array:
         """Write the nodes that have these children, remove those of before that have none, and
         return a row for each node."""
-        above = _above(depth)
-        prefixes = rows["prefix"] & above
+        prefixes = rows["prefix"] & above(depth)
         at = np.flatnonzero(np.append(True, prefixes[1:] != prefixes[:-1])[: len(rows)])
         nodes = prefixes[at]
         table = np.empty(len(rows), dtype=_STORED)
@@ -183,7 +190,7 @@ class Index:
 _NO_NODES = np.empty(0, dtype=np.uint64)
 
 
-def _above(depth: int) -> np.uint64:
+def above(depth: int) -> np.uint64:
     """The bits of a prefix that say which node of a depth a child is in."""
     return np.uint64((1 << 64) - (1 << (64 - NODE_BITS * depth)))
 

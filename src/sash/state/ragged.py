@@ -64,11 +64,13 @@ def merged_ranges(owners: Array, lows: Array, highs: Array) -> tuple[Array, Arra
     >>> merged_ranges(np.array([1, 1, 0]), np.array([4, 1, 1]), np.array([6, 3, 2]))
     (array([0, 1]), array([1, 1]), array([2, 6]))
     """
+    if not len(owners):
+        return owners, lows, highs
     order = np.lexsort((lows, owners))
     owners, lows, highs = owners[order], lows[order], highs[order]
     # The furthest end so far, of the same owner: an owner's ranks come after all those before.
     ends, ranks = np.unique(highs, return_inverse=True)
-    reach = ends[np.maximum.accumulate(owners * len(ends) + ranks) % max(len(ends), 1)]
+    reach = ends[np.maximum.accumulate(owners * len(ends) + ranks) % len(ends)]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (owners[1:] != owners[:-1]) | (lows[1:] > reach[:-1] + 1)
     at = np.flatnonzero(new)
@@ -93,11 +95,12 @@ class Places:
         if (self._owners + 1) * self._span >= 2**63:
             self._ranks = np.unique(numbers)
             self._span = len(self._ranks) + 1
-        self._flat = owners * self._span + self._within(numbers)
+        self._flat = owners.astype(np.int64) * self._span + self._within(numbers)
 
     def find(self, owners: Array, numbers: Array) -> Array:
         """The place of the first pair that is not before each of these."""
-        flat = owners * self._span + self._within(numbers)
+        # groups of windows are int32, in which the product would not fit
+        flat = owners.astype(np.int64) * self._span + self._within(numbers)
         end = self._owners * self._span
         return np.searchsorted(self._flat, np.where(owners < self._owners, flat, end))
 

@@ -57,6 +57,11 @@ class Records:
         self._known[name] = None
         self._changed.add(name)
 
+    @property
+    def changed(self) -> bool:
+        """True if there are changes that the store does not have."""
+        return bool(self._changed)
+
     def flush(self) -> None:
         """Write all changes to the store, and forget what was read."""
         puts, deletes = {}, []

@@ -22,10 +22,13 @@ from ..stores.contract import Store
 from ..tables.arrow import flat, tie_numbers
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
+from .checking import check
 from .contract import Emitted, Recalled, Slices, State, Step
 from .emission import emit
 from .part_index import NEVER, Index
 from .records import Records
+from .remembered import recall, remember
+from .revisions import revise
 from .saving import save
 from .scan import Scan
 from .tile import Form
@@ -37,8 +40,8 @@ __all__ = ["TileState"]
 class TileState(State):
     """The slices of all keys of one query, in the records of a store that begin with a prefix.
 
-    A batch is a step, then what is asked of the windows it emitted, then `flush`: until then the store
-    is as it was.  Nothing is kept between batches, so the store may be exchanged for another.
+    A batch is a step, then what is asked of the windows it emitted, then `commit`: until then the
+    store is as it was.  Nothing is kept between batches, so the store may be exchanged for another.
     """
 
     def __init__(self, plan: Plan, store: Store, prefix: bytes = b"") -> None:
@@ -48,6 +51,12 @@ class TileState(State):
         self._scans: dict[bool, list[Scan]] = {}
         self._visit: Visit | None = None
         self._root: Array | None = None
+        self._step: Step | None = None  # the last, for `_check`
+
+    @property
+    def shapes(self) -> list[str]:
+        """What the words of a partial are, for each group of aggregates."""
+        return [folds.kinds or "objects" for folds in self._form.folds]
 
     def _scans_for(self, changes: bool) -> list[Scan]:
         if changes not in self._scans:
@@ -82,11 +91,11 @@ class TileState(State):
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         if step.early:
-            raise NotImplementedError("windows that are not due cannot be emitted from a store")
+            raise ValueError("windows that are not due cannot be emitted from a store")
         self._save()
         visit = Visit(self._form, self._records, slices, step)
         emitted = emit(visit, self._scans_for(step.changes))
-        self._visit, self._root = visit, None
+        self._visit, self._root, self._step = visit, None, step
         return emitted
 
     def _save(self) -> None:
@@ -96,30 +105,35 @@ class TileState(State):
             try:
                 self._root = save(visit)
             except BaseException:
-                self.discard()
+                self.abandon()
                 raise
 
-    def flush(self) -> None:
+    def commit(self) -> None:
         """Write the batch to the store."""
         self._save()
         self._records.flush()
-        self._root = None
 
-    def discard(self) -> None:
+    def abandon(self) -> None:
         """Forget the batch: the state is what the store has."""
         self._visit = self._root = None
         self._records.discard()
 
+    def _visited(self, emitted: Emitted) -> Visit:
+        if self._visit is None or self._visit.keys is not emitted.keys:
+            raise ValueError("these windows are not of the last step, or the batch was committed")
+        return self._visit
+
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
-        raise NotImplementedError
+        visit = self._visited(emitted)
+        return revise(visit, emitted.codes[rows], emitted.windows[rows], last)
 
     def recall(self, emitted: Emitted, codes: Array) -> Recalled:
-        raise NotImplementedError
+        return recall(self._visited(emitted), emitted, codes)
 
     def remember(
         self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
     ) -> None:
-        raise NotImplementedError
+        remember(self._visited(emitted), codes, covered, values)
 
     def next_visit(self) -> int | None:
         """The number of the first window whose closing needs a step, even one without slices: a
@@ -145,4 +159,7 @@ class TileState(State):
         return self._root
 
     def _check(self) -> None:
-        raise NotImplementedError
+        self._save()
+        assert not self._records.changed, "a batch is not committed"
+        check(self._form, self._records, self._step)
+        self._records.discard()

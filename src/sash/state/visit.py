@@ -64,13 +64,14 @@ class Visit:
         hashes = np.empty(0, dtype=np.uint64)
         if slices is not None:
             hashes = hash_keys(slices.keys, len(slices.bounds) - 1)
-        visited = self.index.visit(hashes, step.due, step.opened)
+        visited = self.index.visit(hashes, step.due, step.keep)
         self.rows, self.exists = visited.rows, visited.exists
         count = len(self.rows)
         self.heights = np.zeros(count, dtype=np.int64)
         self.youngest = np.full(count, -NEVER, dtype=np.int64)
         self.slices = np.zeros(count)  # about how many each has
         self.notes: list[list[Note]] = [[NO_NOTE, NO_NOTE] for _ in range(count)]
+        self.noted = np.zeros(count, dtype=bool)  # where notes are new
         #: the tiles of each level that are read, or that slices create, by part and number
         self.tiles: list[_Pairs] = []
         self.touched: list[_Pairs] = []
@@ -158,7 +159,8 @@ class Visit:
     def _exist(self, level: int) -> _Pairs:
         """The tiles of a level that exist: each is a unit of the level above."""
         above = self._read[level + 1]
-        parts = np.repeat([part for part, _ in above], [len(tile.units) for _, tile in above])
+        sizes = [len(tile.units) for _, tile in above]
+        parts = np.repeat(np.array([part for part, _ in above], dtype=np.int64), sizes)
         return unique_pairs(parts, np.concatenate([_NONE, *(tile.units for _, tile in above)]))
 
     def _find_reach(self) -> None:
@@ -229,7 +231,8 @@ class Visit:
         for level, tiles in enumerate(self._read):
             counts = [len(tile.counts) for _, tile in tiles]
             end = at + sum(counts)
-            self.part_of[codes[at:end]] = np.repeat([part for part, _ in tiles], counts)
+            parts = np.array([part for part, _ in tiles], dtype=np.int64)
+            self.part_of[codes[at:end]] = np.repeat(parts, counts)
             self.levels.append(join_tiles(form, [tile for _, tile in tiles], codes[at:end], level))
             at = end
         self._read = []

@@ -9,6 +9,7 @@
     timed_schedule(disorder)   the same with times, out of order, and `arrivals` alone
     queries                    a query's rows by brute force, over a table or a stream
     streams                    tables of events to try queries on
+    loops, worst               loops of operations, and a search for those that cost most
 
 hypothesis, of the extra `test`, is imported only when it is first needed.
 """

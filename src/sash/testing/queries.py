@@ -49,14 +49,15 @@ def answers(query: Query, table: Any) -> list[Row]:
 
 
 def replay(
-    query: Query, batches: Iterable[Any], lateness: Any = 0
+    query: Query, batches: Iterable[Any], lateness: Any = 0, *, behind: int = 0
 ) -> tuple[list[Row], list[tuple[Row, list[Span]]]]:
     """The rows that a stream of batches ends with, and the late events, each with the windows that
     it missed, as pairs of start and end (none, if its time cannot be used).
 
     After each batch the watermark is the largest time so far, over all keys, less the lateness.
     A window is closed when its end is not after the watermark.  What `where` leaves out is no
-    event.
+    event.  Rows are judged by the watermark of the batch before, or of one so many batches
+    `behind` it: on Spark by the one before that.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -68,8 +69,10 @@ def replay(
     held = _Held(query)
     late: list[tuple[Row, list[Span]]] = []
     newest: int | None = None
+    reached: list[int | None] = [None] * (behind + 1)
     for batch in batches:
-        watermark = None if newest is None else newest - allowed
+        reached.append(None if newest is None else newest - allowed)
+        watermark = reached[-1 - behind]
         for row in _events(query, batch):
             time = row[query.time]
             if not _usable(time):

@@ -1,0 +1,75 @@
+"""The last emitted values of keys, which the next ones are compared with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from .contract import Emitted, Recalled
+from .notes import REMEMBERED, Noted
+from .visit import Visit
+
+__all__ = ["recall", "remember"]
+
+
+def recall(visit: Visit, emitted: Emitted, codes: Array) -> Recalled:
+    """What is remembered of keys, by their codes."""
+    noted = Noted(visit, REMEMBERED, codes)
+    types = {name: column.type for name, column in emitted.values.items()}
+    table, rows = _joined(noted, types)
+    useful = table.column("covered").to_numpy() + 1 >= visit.step.opened
+    table, rows = table.filter(pa.array(useful)), rows[useful]
+    order = np.argsort(rows)
+    at = np.searchsorted(rows[order], noted.codes)
+    there = at < len(rows)
+    there[there] = rows[order][at[there]] == noted.codes[there]
+    found = order[at[there]]
+    covered = np.zeros(len(codes), dtype=np.int64)
+    covered[there] = table.column("covered").to_numpy()[found]
+    taken = table.take(pa.array(found))
+    values = {
+        name: pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+        for name, column in ((name, taken.column(f"v {name}")) for name in types)
+    }
+    return Recalled(there, covered, values)
+
+
+def remember(visit: Visit, codes: Array, covered: Array, values: dict[str, pa.Array]) -> None:
+    """Remember the values of keys, by their codes."""
+    noted = Noted(visit, REMEMBERED, codes)
+    types = {name: column.type for name, column in values.items()}
+    table, rows = _joined(noted, types)
+    others = ~np.isin(rows, noted.codes)
+    others &= table.column("covered").to_numpy() + 1 >= visit.step.keep
+    new = pa.table({"covered": pa.array(covered), **{f"v {n}": v for n, v in values.items()}})
+    both = pa.concat_tables([table.filter(pa.array(others)), new], promote_options="permissive")
+    until = both.column("covered").to_numpy() + 1
+    columns = {
+        name: pa.concat_arrays(column.chunks)
+        for name, column in zip(both.column_names, both.columns, strict=True)
+    }
+    noted.replace(np.concatenate([rows[others], noted.codes]), columns, until)
+
+
+def _joined(noted: Noted, types: dict[str, pa.DataType]) -> tuple[pa.Table, Array]:
+    """All that is remembered in the parts of some keys, without the keys, and the number of each
+    row's key.
+
+    Answers without a declared type may have one that has nothing in common with the present one.
+    Such values differ from any that come, so that nothing is lost if they are left out.
+    """
+    fields = [("covered", pa.int64()), *((f"v {name}", kind) for name, kind in types.items())]
+    joined = pa.schema(fields).empty_table()
+    kept = []
+    end = 0
+    for table in noted.tables:
+        start, end = end, end + table.num_rows
+        try:
+            joined = pa.concat_tables(
+                [joined, table.select(joined.column_names)], promote_options="permissive"
+            )
+        except pa.ArrowException:
+            continue
+        kept.append(noted.rows[start:end])
+    return joined, np.concatenate([np.empty(0, dtype=np.int64), *kept])
