@@ -90,10 +90,14 @@ class Cycle:
 
     def start(self, number: Any, on: Arithmetic = PLAIN) -> Any:
         """When a window starts."""
-        return on.div(number, self.windows) * self.length + self.offset
+        if self.windows > 1:
+            number = on.div(number, self.windows)
+        return number * self.length + self.offset
 
     def end(self, number: Any, on: Arithmetic = PLAIN) -> Any:
         """When a window ends."""
+        if self.windows == 1:
+            return number * self.length + (self.offset + self.longest)
         cycle = on.div(number, self.windows)
         within = number - cycle * self.windows
         return cycle * self.length + within * self.step + (self.offset + self.shortest)
