@@ -51,7 +51,7 @@ def ours(df: Any, size: str, time: str, count: str | None, **more: Any) -> Any:
     """Rows, or the sum of a count, of each key in windows of a size."""
     chosen = sash.count() if count is None else sash.sum(count)
     query = sash.Query(time=time, by=["k"], window=sash.tumbling(size), select={"n": chosen})
-    out = sash.spark.aggregate(df, query, buckets=2, **more)
+    out = sash.spark.aggregate(df, query, buckets=2, name=f"windows of {size}", **more)
     return out if df.isStreaming else out.withColumn("event_time", F.col("window.end"))
 
 
