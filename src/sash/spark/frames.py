@@ -49,9 +49,10 @@ def aggregate(
     partials mean the same as before, name the aggregate in `trust`.
 
     The metrics of each micro-batch are in the query's progress, as the observed metrics named
-    `name`, which must differ where one streaming query has several sash operators: `rows_in`, which is `rows_counted` (in some window) and `rows_late` (in none);
-    `rows_partly_late`, counted but not in all their windows; `corrections`, `rows_out`,
-    `open_windows`; `state_records` and `state_bytes` read and written; `watermark`.
+    `name`, which must differ where one streaming query has several sash operators: `rows_in`, which
+    is `rows_counted` (in some window) and `rows_late` (in none); `rows_partly_late`, counted but
+    not in all their windows; `corrections`, `rows_out`, `open_windows`; `state_records` and
+    `state_bytes` read and written; `watermark`.
     """
     if not isinstance(df, DataFrame):
         raise TypeError(f"aggregate takes a Spark DataFrame, not {type(df).__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def _check_nodes(index: Index) -> None:
 def _check_apart(rows: Array) -> None:
     """No two parts hold the same hash."""
     spans = sorted((int(p), int(p) + (1 << 64 - int(b))) for p, b in rows[["prefix", "bits"]])
-    assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 
 
 def _check_part(form: Form, records: Records, row: Any, step: Step | None) -> set[bytes]:

@@ -94,7 +94,7 @@ class Entries:
         """The partials of some entries as rows of words, or as lists of encoded objects."""
         made: list[Any] = []
         for i, (width, encode) in enumerate(zip(self.form.widths, self.form.encoders, strict=True)):
-            if width:
+            if width or encode is None:
                 made.append(self.partials[i][at])
                 continue
             known = self._encoded.setdefault(i, [None] * len(self))
@@ -117,8 +117,8 @@ class Entries:
 
 
 def join_tiles(form: Form, tiles: list[Tile], codes: Array, level: int) -> Entries:
-    """The entries of tiles, put in order.  `codes` has the codes of the tiles' keys, and the entries
-    of a key in one tile are all before, or all after, those it has in another."""
+    """The entries of tiles, put in order.  `codes` has the codes of the tiles' keys, and a key's
+    entries in one tile are all before, or all after, those it has in another."""
     marks = 0 if level else form.marks
     if not tiles:
         return Entries(form, marks=[_NONE] * marks)

@@ -1,7 +1,7 @@
 """Splitting a part that has tiles: each of its records is divided among the new parts.
 
-This reads and writes all records of the part.  A part is split when its records have doubled, so each
-slice is moved a few times in its life, whatever the number of keys.
+This reads and writes all records of the part.  A part is split when its records have doubled, so
+each slice is moved a few times in its life, whatever the number of keys.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def halve(form: Form, records: Records, row: Array) -> Array:
     made = {}
     pieces = _pieces(form, root, head.height, deep)
     for part in sorted({*pieces, *notes}):
-        entries, keys = pieces.get(part) or (_nothing(form, root), 0)
+        body_of, keys = pieces.get(part) or (_nothing(form, root), 0)
         one, two = notes.get(part, (NO_NOTE, NO_NOTE))
         share = keys / max(len(root.counts), 1)
         height = head.height if keys else 0
         now = Head(height, head.youngest, head.slices * share, (one, two))
-        records.put(part_name(part, deep), pack_part(now, entries))
+        records.put(part_name(part, deep), pack_part(now, body_of))
         due, drop = NEVER, max(one.until, two.until)
         if keys:
             due = int(row["due"])

@@ -1,7 +1,7 @@
 """Notes on keys, kept in the roots of their parts.
 
-A note is a table, as Arrow's own bytes, with the columns k0, k1, … for the keys.  A part has up to two:
-the numbers of revisions of windows (`revisions`), and the last values of keys (`remembered`).
+A note is a table, as Arrow's own bytes, with the columns k0, k1, … for the keys.  A part has up to
+two: the numbers of revisions of windows (`revisions`), and the last values of keys (`remembered`).
 """
 
 from __future__ import annotations

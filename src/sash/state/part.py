@@ -1,7 +1,7 @@
 """A part of a state: the records that hold the slices of some keys, as a tree over time.
 
-The root record of a part is always read.  While it is small it holds all slices of its keys.  When it
-has grown and its slices lie far apart in time, they move into tiles, records of 64 neighbouring
+The root record of a part is always read.  While it is small it holds all slices of its keys.  When
+it has grown and its slices lie far apart in time, they move into tiles, records of 64 neighbouring
 slices each, and the root holds one entry for each key and tile instead: the aggregate of the key's
 slices there.  When that root has grown, its entries move into tiles of a level above, and so on.
 

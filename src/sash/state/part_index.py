@@ -4,19 +4,20 @@ A part holds the keys whose hashes begin with the same bits: its prefix.  The in
 the hash.  A node looks at NODE_BITS of its bits, so it has 2^NODE_BITS slots.  A child that is a
 part covers an aligned range of slots, as many as a power of two; a child that is a node, one slot.
 
-    root          |  part 0…  |  part 10…  |  node 110…  |  node 111…  |      here with NODE_BITS = 3
+    root          |  part 0…  |  part 10…  |  node 110…  |  node 111…  |     here with NODE_BITS = 3
     node 110…                              |  part 1100… |  part 1101… |
 
 For each child a node says when it must be visited: `due` is the first window that may hold
 something and was not due yet, `drop` the window whose closing lets everything in the child be
-dropped.  A step reads the nodes on the way to its keys' parts and to the parts that must be visited.
-Children that become empty vanish, and so do nodes without children.
+dropped.  A step reads the nodes on the way to its keys' parts and to the parts that must be
+visited.  Children that become empty vanish, and so do nodes without children.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,7 @@ _STORED = np.dtype(
 #: Children as rows: `prefix` has a child's first bits, `bits` of them, in its upper bits.
 ROWS = np.dtype([("prefix", "u8"), ("bits", "i8"), *_STORED.descr[2:]])
 _COUNTS = ("keys", "slices", "bytes")
+_SHARED = ("node", "due", "drop", *_COUNTS)  # fields that both have
 _NAME = struct.Struct(">cBQ")
 
 
@@ -134,7 +136,7 @@ class Index:
         owners = np.repeat(np.arange(len(nodes)), [len(s) for s in stored])
         table = np.concatenate(stored)
         rows = np.empty(len(table), dtype=ROWS)
-        for name in ROWS.names[2:]:
+        for name in _SHARED:
             rows[name] = table[name]
         shift = np.uint64(64 - NODE_BITS * (depth + 1))
         rows["prefix"] = nodes[owners] | (table["slot"].astype(np.uint64) << shift)
@@ -167,7 +169,7 @@ class Index:
         at = np.flatnonzero(np.append(True, prefixes[1:] != prefixes[:-1])[: len(rows)])
         nodes = prefixes[at]
         table = np.empty(len(rows), dtype=_STORED)
-        for name in ROWS.names[2:]:
+        for name in _SHARED:
             table[name] = rows[name]
         table["slot"] = _slot(rows["prefix"], depth)
         table["span"] = NODE_BITS * (depth + 1) - rows["bits"]
@@ -213,7 +215,7 @@ def _slots_of(rows: Array, owners: Array, nodes: int, depth: int) -> Array:
 def _new_parts(slots: Array, wanted: Array, nodes: Array, depth: int) -> Array:
     """New parts for wanted slots that no child covers, each as large as there is room for; `slots`
     gets them."""
-    made = []
+    made: list[Any] = []
     count = int(slots.max(initial=-1)) + 1
     for at in np.unique(wanted[slots[wanted] < 0]).tolist():
         if slots[at] >= 0:  # one before it has taken it

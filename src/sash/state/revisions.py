@@ -1,7 +1,7 @@
 """Which revision of a window is emitted: counts by key and window, kept until the window closes.
 
-A late event changes many neighbouring windows alike, so counts are kept as runs: the first window, how
-many windows there are, and the revision that all of them have.
+A late event changes many neighbouring windows alike, so counts are kept as runs: the first window,
+how many windows there are, and the revision that all of them have.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -198,6 +196,6 @@ class _Saving:
         fixed = 1 + 8 * (sum(visit.form.widths) + visit.form.marks)
         rows["bytes"] = self._sizes + np.where(visit.heights > 0, visit.slices * fixed, 0)
         noted = np.array([any(n.data for n in notes) for notes in visit.notes], dtype=bool)
-        alive: Any = rows[~self._layout.gone & ((self._keys > 0) | noted)]
+        alive: Array = rows[~self._layout.gone & ((self._keys > 0) | noted)]
         assert alive.dtype == ROWS
         return alive

@@ -1,7 +1,7 @@
 """Entries of many keys as bytes, and back.
 
-An entry is a key, a unit of time, and for each operator a partial.  On level 0 a unit is a slice; on
-level 1 it is a tile of level 0, which covers 64 neighbouring slices; and so on up.
+An entry is a key, a unit of time, and for each operator a partial.  On level 0 a unit is a slice;
+on level 1 it is a tile of level 0, which covers 64 neighbouring slices; and so on up.
 
     level 1    |  tile 0                                         |  tile 1     64 × 64 slices each
     level 0    |  tile 0  |  tile 1  |  tile 2  |  …  |  tile 63 |  …          64 slices each
@@ -86,7 +86,7 @@ class Form:
             at += 8 * entries
         partials: list[Any] = []
         for width, decode in zip(self.widths, self._decoders, strict=True):
-            if width:
+            if width or decode is None:
                 words = np.frombuffer(body, dtype="<i8", count=entries * width, offset=at)
                 partials.append(words.reshape(entries, width))
                 at += 8 * entries * width

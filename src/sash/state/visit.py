@@ -1,7 +1,7 @@
 """A step's work on the parts of a state: read what it needs, number the keys, insert slices.
 
-All parts that a step touches are worked on together, as arrays with an entry's key and time, one set
-of arrays for each level.  First all records that will be needed are read: the roots of the
+All parts that a step touches are worked on together, as arrays with an entry's key and time, one
+set of arrays for each level.  First all records that will be needed are read: the roots of the
 parts that the slices go to and of those that must be visited, then, level by level, the tiles that
 slices go to, and those at the edges of the windows wanted.
 """
