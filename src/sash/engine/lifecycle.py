@@ -256,7 +256,7 @@ def _where(emitted: Emitted, keep: Array) -> Emitted:
     """Some of the rows."""
     rows = np.flatnonzero(keep)
     at = pa.array(rows)
-    new = {int(row): i for i, row in enumerate(rows.tolist()) if row in emitted.failed}
+    new = {row: int(np.searchsorted(rows, row)) for row in emitted.failed if keep[row]}
     return Emitted(
         emitted.keys,
         emitted.codes[rows],
