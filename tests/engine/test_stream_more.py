@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ from sash.testing.queries import answers, differences, replay, rows_of
 from sash.testing.streams import WINDOWS, batches, stream
 
 from .test_stream import SELECTS, feed, joined, last_revisions, query
+from .tile_stream import STATES, open_stream
 
 #: Few kernels, as each takes a while to compile.
 COUNT = {"n": sash.count()}
@@ -295,7 +297,8 @@ def test_rows_that_cannot_be_used_do_not_stop_a_stream() -> None:
     assert s.counts == {"rows": 8, "counted": 2, "late": 6, "partly_late": 0, "emitted": 1}
 
 
-def test_values_that_an_operator_refuses_are_late() -> None:
+@pytest.mark.parametrize("state", STATES)
+def test_values_that_an_operator_refuses_are_late(state: str) -> None:
     def positive(x: Any) -> Any:
         if x < 0:
             raise ValueError(f"{x} is negative")
@@ -308,11 +311,13 @@ def test_values_that_an_operator_refuses_are_late() -> None:
         lower=list,
         compile=False,
         name="kept",
+        encode=lambda a: repr(a).encode(),
+        decode=lambda b: ast.literal_eval(b.decode()),
     )
     q = sash.Query(
         time="t", window=sash.tumbling(10), select={"all": sash.aggregate(kept, "v"), **COUNT}
     )
-    s = q.stream()
+    s = open_stream(state, q)
     s.push({"t": [3, 1, 2, 5, 4], "v": [3, -1, 2, -5, 4]})
     assert s.late.select(["t", "reason"]).to_pylist() == [
         {"t": 1, "reason": "-1 is negative"},
@@ -320,10 +325,49 @@ def test_values_that_an_operator_refuses_are_late() -> None:
     ]
     assert given(s.close()) == [(0, 10, [2, 3, 4], 3)]
     big = pa.table({"t": [1, 2], "v": pa.array([7, 2**63 + 1], pa.uint64())})
-    s = sash.Query(time="t", window=sash.tumbling(10), select=TOTAL).stream()
+    s = open_stream(state, sash.Query(time="t", window=sash.tumbling(10), select=TOTAL))
     s.push(big)
     assert s.late["t"].to_pylist() == [2]
     assert given(s.close()) == [(0, 10, 7)]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_combine_that_raises_names_aggregate_key_and_window(state: str) -> None:
+    def combined(a: Any, b: Any) -> Any:
+        if len(a + b) > 3:
+            raise ValueError("too many")
+        return a + b
+
+    few = sash.operator(
+        identity=(),
+        lift=lambda x: (x,),
+        combine=combined,
+        lower=list,
+        commutative=True,
+        compile=False,
+        name="few",
+        encode=lambda a: repr(a).encode(),
+        decode=lambda b: ast.literal_eval(b.decode()),
+    )
+    q = sash.Query(
+        time="t",
+        by=["k"],
+        window=sash.tumbling(10),
+        select={"some": sash.aggregate(few, "v"), **COUNT},
+    )
+    said = r"combine of some.* raised ValueError: too many, in the window from 20 to 30 of k = b"
+    # in one batch
+    s = open_stream(state, q, lateness=100)
+    s.push({"t": [3, 21, 22], "k": ["a", "b", "b"], "v": [1, 2, 3]})
+    with pytest.raises(RuntimeError, match=said):
+        s.push({"t": [1, 24, 25, 26, 27], "k": ["a", "b", "b", "b", "b"], "v": [4, 5, 6, 7, 8]})
+    assert s.counts["rows"] == 3
+    # with what is in the state
+    s = open_stream(state, q, lateness=100)
+    s.push({"t": [3, 21, 22], "k": ["a", "b", "b"], "v": [1, 2, 3]})
+    with pytest.raises(RuntimeError, match=said):
+        s.push({"t": [1, 24, 25], "k": ["a", "b", "b"], "v": [4, 5, 6]})
+    assert s.counts["rows"] == 3
 
 
 def test_an_answer_that_does_not_exist_is_null_and_the_rest_goes_on() -> None:

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ..kernels.columns import Array
+from .contract import StepFailed
+from .folds import FoldFailed
 from .ragged import Places, ragged, run_starts
 from .tile import Form, Tile
 
-__all__ = ["Entries", "join_tiles"]
+__all__ = ["Entries", "EntryFailed", "join_tiles", "naming_failures"]
 
 _NONE = np.empty(0, dtype=np.int64)
+
+
+class EntryFailed(RuntimeError):
+    """`combine` raised for an entry: of which aggregates, key and window."""
+
+    def __init__(self, error: Exception, names: tuple[str, ...], code: int, window: int) -> None:
+        super().__init__(f"combine of {', '.join(names)} raised")
+        self.error, self.names, self.code, self.window = error, names, code, window
+
+
+@contextmanager
+def naming_failures(keys: list[pa.Array]) -> Iterator[None]:
+    """Name the key of an entry for which `combine` raised."""
+    try:
+        yield
+    except EntryFailed as at:
+        raise StepFailed(at.error, at.names, keys, at.code, at.window) from at.error
 
 
 @dataclass
@@ -71,7 +93,13 @@ class Entries:
             if replace:
                 partials.append(folds.take(both, order[np.append(at[1:], len(order)) - 1]))
             else:
-                partials.append(folds.fold(both, order, np.append(at, len(order))))
+                try:
+                    partials.append(folds.fold(both, order, np.append(at, len(order))))
+                except FoldFailed as failed:
+                    row = heads[failed.run]
+                    raise self._failure(
+                        failed, len(partials), codes[row], units[row], 0
+                    ) from failed
         # an old entry comes before a new one of the same place
         was = np.concatenate([self.old, new.old])[heads]
         return Entries(
@@ -84,11 +112,24 @@ class Entries:
         start = self.find(codes, tiles << shift)
         counts = self.find(codes, (tiles + 1) << shift) - start
         order, bounds = ragged(start, counts), np.append(0, np.cumsum(counts))
-        partials = [
-            folds.fold(p, order, bounds)
-            for folds, p in zip(self.form.folds, self.partials, strict=True)
-        ]
+        partials: list[Any] = []
+        for folds, held in zip(self.form.folds, self.partials, strict=True):
+            try:
+                partials.append(folds.fold(held, order, bounds))
+            except FoldFailed as failed:
+                run = failed.run
+                raise self._failure(
+                    failed, len(partials), codes[run], tiles[run], shift
+                ) from failed
         return Entries(self.form, codes, tiles, partials, [], np.zeros(len(codes), dtype=bool))
+
+    def _failure(
+        self, failed: FoldFailed, group: int, code: Any, unit: Any, shift: int
+    ) -> EntryFailed:
+        time = self.form.edges.time(int(unit) << shift)
+        return EntryFailed(
+            failed.error, self.form.names[group], int(code), self.form.window.first(time)
+        )
 
     def encoded(self, at: Array) -> list[Any]:
         """The partials of some entries as rows of words, or as lists of encoded objects."""

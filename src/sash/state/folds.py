@@ -12,7 +12,7 @@ from ..kernels.program import Kernel
 from ..kernels.slots import Memory, Partials, combine, item, load, store
 from ..operators.contract import Operator
 
-__all__ = ["Folds"]
+__all__ = ["FoldFailed", "Folds"]
 
 SUM, NEW = 0, 1  # slots
 
@@ -31,6 +31,14 @@ def fold_runs(
             combine(m, SUM, SUM, NEW)
             i += 1
         store(m, SUM, out, r)
+
+
+class FoldFailed(RuntimeError):
+    """`combine` raised an error in a run."""
+
+    def __init__(self, error: Exception, run: int) -> None:
+        super().__init__(f"combine raised in run {run}")
+        self.error, self.run = error, run
 
 
 class Folds:
@@ -54,6 +62,18 @@ class Folds:
 
     def fold(self, partials: Any, order: Array, bounds: Array) -> Any:
         """One partial for each run; none of them may be empty."""
+        try:
+            return self._fold(partials, order, bounds)
+        except Exception as error:
+            for run in range(len(bounds) - 1):
+                rows = order[bounds[run] : bounds[run + 1]]
+                try:
+                    self._fold(partials, rows, np.array([0, len(rows)]))
+                except Exception as found:
+                    raise FoldFailed(found, run) from found
+            raise error
+
+    def _fold(self, partials: Any, order: Array, bounds: Array) -> Any:
         core, count = self._core, len(bounds) - 1
         with core.call() as call:
             at_order, at_bounds = call.integers(order), call.integers(bounds)

@@ -54,6 +54,7 @@ class Form:
         self.window = plan.query.window
         self.edges = edges_of(self.window)
         self.operators = [group.operator for group in plan.groups]
+        self.names = [group.names for group in plan.groups]
         self.folds = [Folds(operator) for operator in self.operators]
         self.widths = [folds.width for folds in self.folds]
         self.encoders = [encoder(o) if not f.width else None for o, f in self._pairs()]

@@ -25,6 +25,7 @@ from ..tables.order import in_time
 from .checking import check
 from .contract import Emitted, Recalled, Slices, State, Step
 from .emission import emit
+from .entries import naming_failures
 from .part_index import NEVER, Index
 from .records import Records
 from .remembered import recall, remember
@@ -103,7 +104,8 @@ class TileState(State):
         if self._visit is not None:
             visit, self._visit = self._visit, None
             try:
-                self._root = save(visit)
+                with naming_failures(visit.keys):
+                    self._root = save(visit)
             except BaseException:
                 self.abandon()
                 raise

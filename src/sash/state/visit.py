@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..tables.keys import key_codes
 from .contract import Slices, Step
-from .entries import Entries, join_tiles
+from .entries import Entries, join_tiles, naming_failures
 from .key_hash import hash_keys
 from .part import NO_NOTE, Note, tile_name, unpack_part
 from .part_index import NEVER, Index, part_name
@@ -80,7 +80,8 @@ class Visit:
         self._read_roots()
         self._read_tiles()
         self._number()
-        self._insert()
+        with naming_failures(self.keys):
+            self._insert()
 
     # slices
 
