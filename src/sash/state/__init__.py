@@ -1,7 +1,8 @@
 """The slices of all keys, behind one contract.
 
 contract       what a state does: insert slices, answer windows, forget
-forest         a state in memory: a finger B-tree for each key
+memory         a state in memory: a forest for each group of aggregates
+forest         a finger B-tree of slices for each key
 forest_kernel  its kernel
 key_numbers    the keys of a forest, numbered as they come
 tile           a tile: the slices of many keys in a stretch of time, as arrays and as bytes
@@ -10,4 +11,5 @@ tile_tree      a state in a store: a tree of tiles
 scan           windows out of events or slices in order, in one scan
 scan_kernel    its kernel
 folds          runs of partials, combined
+answers        what a kernel answered, as columns
 """
