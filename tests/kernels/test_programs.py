@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import textwrap
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ import pytest
 import sash
 from sash import operators as ops
 from sash.aggregators import TwoStacksLite
-from sash.kernels import checked
+from sash.kernels import checked, program
 from sash.kernels.program import InterpretedWarning, jit_enabled
 
 compiled_only = pytest.mark.skipif(not jit_enabled(), reason="about compiled code: SASH_JIT=0")
@@ -235,6 +237,62 @@ def test_a_folder_that_cannot_be_written_compiles_in_memory(tmp_path: Path) -> N
         home.chmod(stat.S_IRUSR | stat.S_IXUSR)
         got = run(USE, HOME=str(home), SASH_CACHE_DIR="")
         assert got.stdout.split() == ["ok", "compiled"], got.stderr
+
+
+LINKED = """
+    import sys, numba
+    {before}
+    import numpy as np, sash
+    from sash.aggregators import Fiba
+    from sash.kernels.linked import LINKED
+    op = sash.operator(identity=0.0, lift=lambda x: x, combine=lambda a, b: a + b)
+    window = Fiba(op)
+    print(window.slide(np.array([3, 1, 2, 9]), np.array([1.0, 2.0, 4.0, 8.0]), span=6).tolist())
+    pipeline = window._core.run.slot._compiler.pipeline_class.__name__
+    print(LINKED, pipeline, window._core.run.__name__)
+"""
+
+
+@compiled_only
+def test_kernels_answer_alike_linked_and_not(tmp_path: Path) -> None:
+    unknown = 'numba.__version__ = "99.0.0"'
+    names = set()
+    for before, switch, linked in (("", "1", True), ("", "0", False), (unknown, "1", False)):
+        code = LINKED.format(before=before)
+        got = run(code, SASH_CACHE_DIR=str(tmp_path), SASH_LINKED=switch)
+        answers, said = got.stdout.splitlines() or [got.stderr, ""]
+        assert answers == "[1.0, 3.0, 7.0, 9.0]", got.stderr
+        on, pipeline, name = said.split()
+        assert (on, pipeline) == (str(linked), "LinkedCompiler" if linked else "Compiler")
+        names.add(name)
+    assert len(names) == 2, "what is compiled in one way is not taken for the other"
+
+
+def test_the_installed_numba_was_tried() -> None:
+    from importlib.metadata import version
+
+    from sash.kernels.linked import TRIED
+
+    assert version("numba") in TRIED, "try it, both ways, and add it to kernels/linked.py"
+
+
+SOURCES = sorted(p.name for p in Path(program.__file__).parent.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_source_of_the_kernels_counts_in_what_is_kept(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    shutil.copytree(Path(program.__file__).parent, folder)
+    before = program.digest_of(folder)
+    assert before == program._sources()
+    with (folder / name).open("a") as file:
+        file.write("# touched\n")
+    assert program.digest_of(folder) != before
+
+
+def test_sources_can_be_read_from_a_zip_file(tmp_path: Path) -> None:
+    place = shutil.make_archive(str(tmp_path / "kernels"), "zip", Path(program.__file__).parent)
+    assert program.digest_of(zipfile.Path(place)) == program._sources()
 
 
 def test_with_the_jit_off_numba_is_not_even_imported() -> None:

@@ -8,7 +8,6 @@ objects    the kernel's own functions on lists    any partial, any value
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import threading
 import warnings
@@ -16,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +36,9 @@ from .layout import (
     lowerings,
 )
 from .text import constants, kernel_text, words_text
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = ["InterpretedWarning", "Kernel", "Program", "specialise"]
 
@@ -150,8 +152,8 @@ def _compiled(kernel: Kernel, operator: Operator) -> Program:
         return _compiled_here(kernel, operator, functions)
     layout = _layout(operator, frozen, names)
     # Of what the text is made of: to write it takes a quarter of the time to load a kernel.
-    told = (frozen.digest(), _words(kernel, layout, names), _kernel_digest(kernel), _generator())
-    digest = hashlib.sha256("\n".join(told).encode()).hexdigest()[:24]
+    content = (frozen.digest(), _words(kernel, layout, names), _kernel_digest(kernel), _compiler())
+    digest = hashlib.sha256("\n".join(content).encode()).hexdigest()[:24]
     name = f"{kernel.name}_{digest}"
 
     def text() -> str:
@@ -209,13 +211,14 @@ def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str
     if "_layout" in operator.__dict__:
         known: Layout = operator.__dict__["_layout"]
         return known
-    told = repr(
+    declared = repr(
         [
             [(_identity_text(o), o.skips, c) for o, c in leaf_operators(operator)],
             [(o.returns, o.fields, n) for o, n in lowerings(operator)],
         ]
     )
-    key = hashlib.sha256(f"{frozen.digest()} {operator.types} {told}".encode()).hexdigest()[:24]
+    content = f"{frozen.digest()} {operator.types} {declared} {_sources()}"
+    key = hashlib.sha256(content.encode()).hexdigest()[:24]
     name = f"operator_{key}"
     facts = kept.read_facts(name)
     if facts is None:
@@ -242,19 +245,36 @@ def _identity_text(operator: Operator) -> str:
     return repr(identity)
 
 
-@cache
-def _generator() -> str:
-    """The sources that decide what becomes of a kernel and an operator."""
-    from . import native, rewrite, text
+def _compiler() -> str:
+    """What makes machine code of a kernel and an operator."""
+    from .linked import LINKED
 
-    return "\n".join(inspect.getsource(module) for module in (native, rewrite, text))
+    return f"{_sources()} {'linked' if LINKED else 'not linked'}"
+
+
+@cache
+def _sources() -> str:
+    """A digest of this folder's sources.  All of them count: which ones decide what becomes of a
+    kernel is easily forgotten, and reading them all takes half a millisecond."""
+    from importlib.resources import files
+
+    return digest_of(files(__package__))
+
+
+def digest_of(folder: Traversable) -> str:
+    """A digest of the sources in a folder, which may be in a zip file."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".py"):
+            digest.update(f"{file.name}\n".encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 @cache
 def _kernel_digest(kernel: Kernel) -> str:
     """A name for what a kernel's functions do."""
-    told = (kernel.entries, kernel.inline, kernel.constants, constants(kernel.functions))
-    digest = hashlib.sha256(repr(told).encode())
+    declared = (kernel.entries, kernel.inline, kernel.constants, constants(kernel.functions))
+    digest = hashlib.sha256(repr(declared).encode())
     for function in kernel.functions:
         digest.update(f"{function.__name__} {code_text(function.__code__)}\n".encode())
     return digest.hexdigest()
