@@ -337,7 +337,7 @@ def test_what_is_wrong_is_said_before_any_work(frame: Frame) -> None:
         sash.spark.aggregate(df, query(WINDOWS[0], {"s": (sash.sum("s"), None)}))
     with pytest.raises(ValueError, match="mode is 'final' or 'live'"):
         sash.spark.aggregate(df, q, mode="early")
-    with pytest.raises(ValueError, match="are for streams"):
+    with pytest.raises(ValueError, match="is for streams"):
         sash.spark.aggregate(df, q, mode="live")
     with pytest.raises(ValueError, match="buckets is a number from 1"):
         sash.spark.aggregate(df, q, buckets=0)

@@ -4,7 +4,7 @@ A tree is four words of the header (its root, its two fingers, its count); nodes
 belong to all.  So another tree is at hand once these words are loaded from a record of its own,
 and put away once they are stored there: one compiled call goes through all keys of a batch.
 
-The words here are for `engine.closing`, whose kernel makes a forest.
+The words here are for `state.forest_kernel`, whose kernel makes a forest.
 """
 
 from __future__ import annotations
