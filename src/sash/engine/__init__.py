@@ -1,25 +1,13 @@
-"""The embedded run: events into slices, slices into windows, windows into results.
+"""One lifecycle, and its callers in this process.
 
-batch       a query over a whole table
-passes      one operator's pass over groups of events or slices
-sweep       its kernel
-answers     answers in the types of the result
+lifecycle   what is late, due, emitted again, unchanged, closed; for every stream
+late        late rows: which they are, and why
+failures    which aggregate, key and window a failing `combine` belongs to
+run         a query over a whole table
 stream      a query over a stream of batches
-forests     its state for one operator: a forest of slices
-closing     its kernel
-intake      what is pushed, in the types of the query
-late        rows that missed windows or could not be used
-live_keys   keys that are in the state
-given       what is remembered of rows that were given
+results     emitted windows as a table
 snapshots   streams as bytes
-bucket      keys whose state lives in a store: what one batch does to it
-tile_tree   a visit to that state: slices in, windows out
-tile_store  what all its tiles have in common, and where they are kept
-tiles       tiles as arrays and as bytes
-runs        folds over runs of partials
-revisions   how often windows in a store were given
-before      the closed window that the next one is compared with
-identity    what a query is, as text
-keys        key columns as small integers
-tables      tables as they come from users, and results on their way back
+identity    a query's fingerprint: state of another one is refused
+supported   what each way to run a query refuses
+oracle      runs and streams by brute force: SASH_ORACLE=1
 """
