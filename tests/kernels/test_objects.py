@@ -86,4 +86,4 @@ def test_a_traceback_shows_the_rewritten_line() -> None:
     with pytest.raises(TypeError) as raised:
         window.insert("a")
     shown = "".join(traceback.format_exception(raised.value))
-    assert "m_slots[BACK] = combine(m_slots[BACK], m_slots[at])" in shown
+    assert "m.slots[BACK] = combine(m.slots[BACK], m.slots[at])" in shown

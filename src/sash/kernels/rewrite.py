@@ -1,4 +1,9 @@
-"""Rewriting a kernel's source: functions written out in their callers, words replaced."""
+"""Rewrites a kernel's syntax tree before it becomes text.
+
+Expressions   inlines functions that are one expression into their callers
+Plain         keeps numba from specialising a function to a constant argument
+Words         replaces each kernel primitive by its load, store or call
+"""
 
 from __future__ import annotations
 
@@ -8,25 +13,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-__all__ = [
-    "Expressions",
-    "Plain",
-    "Put",
-    "Words",
-    "all_names",
-    "called",
-    "copied",
-    "locals_of",
-    "names_in",
-    "syntax_of",
-]
+__all__ = ["Expressions", "Plain", "Words", "syntax_of"]
 
 T = TypeVar("T")
 
 
 def syntax_of(function: Callable[..., Any]) -> ast.FunctionDef:
-    """A function without annotations, docstring and decorators."""
-    return copied(_syntax_of(function))
+    """Parse a function, and leave out its annotations, docstring and decorators."""
+    return _copied(_syntax_of(function))
 
 
 @cache
@@ -41,34 +35,34 @@ def _syntax_of(function: Callable[..., Any]) -> ast.FunctionDef:
     return tree
 
 
-def copied(tree: T) -> T:
-    """A copy of a tree, without where it was in its file: deepcopy takes ten times as long."""
+def _copied(tree: T) -> T:
+    """Copy a tree without its positions in the file: deepcopy takes ten times as long."""
     if isinstance(tree, list):
-        return [copied(each) for each in tree]  # type: ignore[return-value]
+        return [_copied(each) for each in tree]  # type: ignore[return-value]
     if not isinstance(tree, ast.AST):
         return tree
-    made = type(tree)(**{name: copied(value) for name, value in ast.iter_fields(tree)})
+    made = type(tree)(**{name: _copied(value) for name, value in ast.iter_fields(tree)})
     if isinstance(made, ast.stmt):
         made.lineno = 0  # unparse asks for it
     return made
 
 
-def all_names(tree: ast.AST) -> list[ast.Name]:
+def _all_names(tree: ast.AST) -> list[ast.Name]:
     return [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
 
 
-def names_in(tree: ast.AST) -> set[str]:
-    return {n.id for n in all_names(tree)}
+def _names_in(tree: ast.AST) -> set[str]:
+    return {n.id for n in _all_names(tree)}
 
 
-def locals_of(tree: ast.FunctionDef) -> set[str]:
+def _locals_of(tree: ast.FunctionDef) -> set[str]:
     """A function's parameters and local variables."""
-    stored = {n.id for n in all_names(tree) if not isinstance(n.ctx, ast.Load)}
+    stored = {n.id for n in _all_names(tree) if not isinstance(n.ctx, ast.Load)}
     return stored | {a.arg for a in tree.args.args}
 
 
-def called(node: ast.AST, trees: dict[str, ast.FunctionDef]) -> ast.FunctionDef | None:
-    """The function of the kernel that a node calls, if it does."""
+def _called(node: ast.AST, trees: dict[str, ast.FunctionDef]) -> ast.FunctionDef | None:
+    """The kernel's function that a node calls, or None."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return None
     function = trees.get(node.func.id)
@@ -76,41 +70,41 @@ def called(node: ast.AST, trees: dict[str, ast.FunctionDef]) -> ast.FunctionDef 
     return function if plain else None
 
 
-class Put(ast.NodeTransformer):
-    """Puts expressions where names are."""
+class _Put(ast.NodeTransformer):
+    """Replaces names by expressions."""
 
     def __init__(self, given: dict[str, ast.expr]) -> None:
         self._given = given
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return copied(self._given[node.id]) if node.id in self._given else node
+        return _copied(self._given[node.id]) if node.id in self._given else node
 
 
 class Expressions(ast.NodeTransformer):
-    """Replaces calls of functions that only return an expression by that expression."""
+    """Inlines each call of a function that is one expression."""
 
     def __init__(self, caller: ast.FunctionDef, trees: dict[str, ast.FunctionDef]) -> None:
         self._trees = {name: f for name, f in trees.items() if f is not caller}
-        self._locals = locals_of(caller)
+        self._locals = _locals_of(caller)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        function = called(node, self._trees)
+        function = _called(node, self._trees)
         if function is None or not isinstance(function.body[0], ast.Return):
             return node
         answer = function.body[0].value
         given = dict(zip((a.arg for a in function.args.args), node.args, strict=True))
-        if answer is None or (names_in(answer) - given.keys()) & self._locals:
+        if answer is None or (_names_in(answer) - given.keys()) & self._locals:
             return node
-        used = [n.id for n in all_names(answer)]
+        used = [n.id for n in _all_names(answer)]
         for name, argument in given.items():
             if not isinstance(argument, ast.Name | ast.Constant) and used.count(name) != 1:
                 return node  # it would be computed more than once, or not at all
-        return self.visit(Put(given).visit(copied(answer)))  # type: ignore[no-any-return]
+        return self.visit(_Put(given).visit(_copied(answer)))  # type: ignore[no-any-return]
 
 
 class Plain(ast.NodeTransformer):
-    """Gives constants to a kernel's functions as plain integers: numba would compile a function
+    """Wraps constant arguments of a kernel's functions in `int(…)`: numba would compile a function
     anew for every constant that it is called with."""
 
     def __init__(self, functions: set[str]) -> None:
@@ -123,36 +117,39 @@ class Plain(ast.NodeTransformer):
         return node
 
     def _plain(self, argument: ast.expr) -> ast.expr:
-        if not all(name.isupper() for name in names_in(argument)):
+        if not all(name.isupper() for name in _names_in(argument)):
             return argument
         return ast.Call(ast.Name("int", ast.Load()), [argument], [])
 
 
 class Words(ast.NodeTransformer):
-    """Replaces words by what they become."""
+    """Rewrites each kernel primitive into its load, store or call.
+
+    `words` has a template for each; `{0}`, `{1}`, … are the arguments.
+    """
 
     def __init__(self, words: dict[str, str]) -> None:
         self._words = words
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """A word that is a statement."""
-        made = self._become(node.value)
+        """Rewrite a primitive that is a statement."""
+        made = self._rewritten(node.value)
         return made if made else self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """A word that has a value."""
-        made = self._become(node)
+        """Rewrite a primitive that has a value."""
+        made = self._rewritten(node)
         if isinstance(made, ast.Expr):
             return made.value
         if made:
             raise SyntaxError(f"in a kernel, {ast.unparse(node)} is a statement and has no value")
         return self.generic_visit(node)
 
-    def _become(self, node: ast.AST) -> ast.stmt | None:
+    def _rewritten(self, node: ast.AST) -> ast.stmt | None:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             return None
         if node.func.id not in self._words:
             return None
         given = {f"_{i}": self.visit(argument) for i, argument in enumerate(node.args)}
         text = self._words[node.func.id].format(*given)
-        return Put(given).visit(ast.parse(text).body[0])  # type: ignore[no-any-return]
+        return _Put(given).visit(ast.parse(text).body[0])  # type: ignore[no-any-return]
