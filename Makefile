@@ -20,7 +20,7 @@ SYNC = $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # outside this folder.
 TEST_ENV = SASH_CACHE_DIR="$(abspath $(VENV))/sash-kernels"
 PYTEST = $(TEST_ENV) $(BIN)/python -m pytest
-PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels tests/engine)
+PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels tests/engine tests/state tests/slicing)
 # About Python code alone, or operators that count in Python; with the JIT on they would take
 # minutes to compile what others test, or do the same again.
 PLAIN_ONLY = tests/engine/test_intake.py tests/engine/test_keys.py tests/aggregators/test_worst.py
@@ -48,7 +48,7 @@ test: lint unit ## lint, then all tests, the kernels again with the JIT off, and
 
 test-faults: $(STAMPS)/test java ## drivers and executors killed in streams, and a long stream (minutes)
 	@echo "==> pytest, with processes that die"
-	@SASH_FAULTS=1 $(PYTEST) tests/faults tests/spark/test_endurance.py $(ARGS)
+	@SASH_FAULTS=1 $(PYTEST) tests/faults tests/spark/test_endurance.py tests/spark/test_chains.py $(ARGS)
 
 lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 	@echo "==> ruff check"

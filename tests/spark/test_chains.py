@@ -2,11 +2,12 @@
 
 An operator emits its results when the watermark passes them, so they lie between the watermark of
 the micro-batch before and the present one when the next operator sees them.  Each chain runs with
-restarts in between.
+a restart in the middle.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,11 +72,14 @@ def session(df: Any, size: str, time: str, count: str | None) -> Any:
 Step = Callable[..., Any]
 CHAINS: dict[str, tuple[Step, ...]] = {
     "sash, sash": (ours, ours),
-    "native, sash": (native, ours),
-    "sash, native": (ours, native),
-    "sash, sash, sash": (ours, ours, ours),
     "native, sash, native": (native, ours, native),
 }
+if os.environ.get("SASH_FAULTS"):  # more of them in `make test-faults`: each takes a while
+    CHAINS |= {
+        "native, sash": (native, ours),
+        "sash, native": (ours, native),
+        "sash, sash, sash": (ours, ours, ours),
+    }
 SIZES = ("1 minute", "10 minutes", "20 minutes")
 
 
@@ -102,10 +106,10 @@ def closed(df: Any) -> set[Any]:
 
 
 def run(files: Stream, df: Callable[[], Any]) -> set[Any]:
-    """A restart after every other file; each file is a micro-batch."""
+    """A restart in the middle; each file is a micro-batch."""
     out = None
-    for i in range(0, len(FILES), 2):
-        files.write(*FILES[i : i + 2])
+    for i in range(0, len(FILES), 3):
+        files.write(*FILES[i : i + 3])
         out, _ = files.run(df())
     return closed(out)
 
