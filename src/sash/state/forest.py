@@ -90,7 +90,6 @@ class Forest:
         self._call, self._at_call = core.integers(np.zeros(CALL, dtype=np.int64))
         self._records, self._at_records = core.integers(np.zeros(0, dtype=np.int64))
         self._rows = 1024
-        self._stalled = ""  # why it cannot be used any more
 
     def cut(
         self, table: pa.Table, rows: Array | None, times: Array, bounds: Array, *, whole: bool
@@ -179,14 +178,12 @@ class Forest:
     def _check_progress(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> None:
         """Raise if a call of the kernel changed nothing, since the next call would not either."""
         if now == before:
-            self._stalled = (
+            raise RuntimeError(
                 "internal error of sash: a stream's kernel made no progress, and the stream cannot "
                 "be used any more; restore it from a snapshot, and please report the query, the "
                 f"batch if you can, and this: group {self.group.names}, call {list(now[:-1])}, "
                 f"capacity {now[-1]}, top {self._core.get(TOP)}, reserve {self._reserve}"
             )
-        if self._stalled:
-            raise RuntimeError(self._stalled)
 
     def no_values(self) -> dict[str, pa.Array]:
         """Answers by name without any row."""
