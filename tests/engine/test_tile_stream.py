@@ -150,7 +150,7 @@ def test_any_cutting_gives_the_same_rows() -> None:
         for seed in range(8):
             cut = list(batches(events, seed=seed, most=(1, 3, 20, 200)[seed % 4] + seed))
             fed = feed(q, cut, mode=mode, lateness=3600 * SECOND)
-            assert not fed.late
+            assert not fed.stream.late.num_rows
             assert not differences(q, right, fed.last(), ordered=False)
 
 
@@ -338,11 +338,11 @@ def test_what_is_touched_does_not_grow_with_size_over_slide(mode: Any) -> None:
                 most_records = max(most_records, s.store.records)
                 most_bytes = max(most_bytes, s.store.bytes)
         touched[ratio] = (most_records, most_bytes)
-    # a level of the tree comes in as the window grows: no more than that
+    # a level of the tree comes in as the window grows: no more than that; at 60, all is one record
     records = [r for r, _ in touched.values()]
     moved = [b for _, b in touched.values()]
     assert max(records) <= 16, touched
-    assert max(moved) <= 2.5 * moved[0], touched
+    assert max(moved) <= 2.5 * moved[1], touched
 
 
 @compiled_only

@@ -16,7 +16,7 @@ from sash.kernels.slots import BUSY
 
 
 def core(*types: type) -> BufferCore | ObjectCore:
-    window = TwoStacksLite(ops.sum.over(*types) if types else ops.sum)
+    window = TwoStacksLite(ops.sum.of(*types) if types else ops.sum)
     return window._core
 
 

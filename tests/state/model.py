@@ -16,7 +16,7 @@ from sash.kernels.columns import Array
 from sash.query.plan import Plan
 from sash.state.contract import AGAIN, EARLY, NEW, Emitted, Recalled, Slices, State, Step
 from sash.tables.keys import by_group, key_codes
-from sash.testing.queries import _answer, _tie, rows_of
+from sash.testing.queries import _tie, fold, rows_of
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -72,7 +72,7 @@ class ModelState(State):
                 late = number < step.fresh and any(e[2] <= old for e in held)
                 reasons.append(EARLY if number == step.due else AGAIN if late else NEW)
                 select = self._plan.query.select
-                made.append({n: _answer(a, [e[3] for e in held]) for n, a in select.items()})
+                made.append({n: fold(a, [e[3] for e in held]) for n, a in select.items()})
         self._forget(step)
         values = {
             name: pa.array([row[name] for row in made], type=kind)
