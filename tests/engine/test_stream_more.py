@@ -370,6 +370,42 @@ def test_a_combine_that_raises_names_aggregate_key_and_window(state: str) -> Non
     assert s.counts["rows"] == 3
 
 
+@pytest.mark.parametrize("state", STATES)
+def test_a_combine_that_raises_across_slices_is_named_and_nothing_goes_on(state: str) -> None:
+    def unlucky(a: int, b: int) -> int:
+        if a + b == 13:
+            raise ValueError("unlucky")
+        return a + b
+
+    own = sash.operator(
+        identity=0,
+        lift=lambda x: x,
+        combine=unlucky,
+        commutative=True,
+        compile=False,
+        name="own",
+        encode=lambda a: repr(a).encode(),
+        decode=lambda b: int(b.decode()),
+    )
+    q = sash.Query(
+        time="t", by=["k"], window=sash.sliding(30, 10), select={"s": sash.aggregate(own, "v")}
+    )
+    for values in ([1, 1, 5, 7], [1, 1, 1, 12]):
+        s = open_stream(state, q, lateness=100)
+        s.push({"t": [5], "k": ["a"], "v": [4]})
+
+        def to_the_end(s: Any = s, values: Any = values) -> None:
+            s.push({"t": [5, 15, 25, 35], "k": ["b"] * 4, "v": values})
+            s.close()
+
+        with pytest.raises(RuntimeError, match=r"s raised ValueError: unlucky.* of k = b"):
+            to_the_end()
+        if state == "memory":
+            for use in (s.to_bytes, lambda s=s: s.query("a")):
+                with pytest.raises(RuntimeError, match="not sound any more"):
+                    use()
+
+
 def test_an_answer_that_does_not_exist_is_null_and_the_rest_goes_on() -> None:
     q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=TOTAL)
     for mode in ("final", "live"):

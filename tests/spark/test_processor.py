@@ -6,6 +6,7 @@ refuses rows whose event time is not after the watermark of the batch before.
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 import random
 from collections.abc import Iterator
@@ -149,6 +150,9 @@ def test_rows_are_packed_as_they_are_and_every_bucket_is_called() -> None:
     assert batch.column(0).to_pylist() == [1, 2]
     rows = [rows_of(pa.ipc.open_stream(p).read_all()) for p in batch.column(1).to_pylist()]
     assert rows == [[{"t": 1, "n": 5}], [{"t": 3, "n": None}, {"t": 2, "n": 6}]]
+    # where a condition leaves out all rows of a task
+    none = dataclasses.replace(query, where=pa.compute.field("n") > 99)
+    assert len(list(pack(none, ["t", "n"], [0, 1, 2], iter(table.to_batches())))) == 1
     # also where no rows come, as after an operator that emits none in this micro-batch
     assert len(list(pack(query, ["t", "n"], [0, 1, 2], iter([])))) == 1
 

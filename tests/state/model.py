@@ -138,6 +138,12 @@ class ModelState(State):
             name: kept for name, kept in self._remembered.items() if kept[0] + 1 >= opened
         }
 
+    def commit(self) -> None:
+        """The model keeps no batch apart."""
+
+    def abandon(self) -> None:
+        """The model keeps no batch apart."""
+
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
         made = []
         for row, before in zip(rows.tolist(), last.tolist(), strict=True):

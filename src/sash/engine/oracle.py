@@ -24,7 +24,7 @@ from ..query.types import value_type
 from ..tables.answers import from_objects, object_answers
 from ..tables.arrow import as_arrow, as_given, as_time, check_times, kind_of, one_array, times_of
 from ..tables.intake import chosen, conform, given_table
-from .late import ALL_CLOSED, SOME_CLOSED
+from .late import ALL_CLOSED, SOME_CLOSED, check_names
 from .lifecycle import UNBOUNDED
 from .stream import Stream
 
@@ -88,6 +88,7 @@ class OracleStream(Stream):
         self._check_open()
         known = self._schema if self._plan else None
         table, reasons = given_table(batch, self._query, known, self._optional)
+        check_names(table.column_names)
         whole = table.schema
         if self._plan is None and not len(whole):
             return as_given(pa.table({}), self._kind)
@@ -141,13 +142,14 @@ class OracleStream(Stream):
                 why = "its time is null"
             elif why is None and not -(2**60) < time < 2**60:
                 why = "its time is out of range"
-            elif why is None:
-                why = self._refused_by_lift(row)
             if why is None:
                 for span in windows_of(query.window, time):
                     closed = at.watermark is not None and span[1] <= at.watermark
                     (missed if closed else spans).append(span)
-                if missed:
+                refusal = self._refused_by_lift(row) if spans else None
+                if refusal is not None:
+                    why, missed, spans = refusal, [], []
+                elif missed:
                     why = SOME_CLOSED if spans else ALL_CLOSED
             if why is not None:
                 late.append((i, why, missed))

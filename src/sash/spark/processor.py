@@ -96,6 +96,8 @@ def _packed(
         table = filtered(table, query.where)
         where = where.take(table.column(_ROW))
     buckets = flat(where).to_numpy(zero_copy_only=False)
+    if not len(buckets):
+        return
     order = np.argsort(buckets, kind="stable")
     table = table.select(query.columns).take(pa.array(order)).combine_chunks()
     found, first = np.unique(buckets[order], return_index=True)
@@ -202,9 +204,12 @@ class Processor(StatefulProcessor):
         millis = timers.getCurrentWatermarkInMs()
         # until there is a watermark, Spark says 0
         watermark = min(millis * 1000, LATEST) if millis > 0 else None
-        self._catch_up(place, watermark)
+        outcomes = []
+        if self._missed_batches(place):
+            outcomes.append(self._lifecycle.process(progress, self._state, watermark=watermark))
         before = progress.watermark or 0
         outcome = self._lifecycle.process(progress, self._state, batch, watermark=watermark)
+        outcomes.append(outcome)
         visit = self._state.next_visit()
         wanted = self._next_timer(visit, millis)
         if place.timer is not None and place.timer not in (wanted, expired):
@@ -217,22 +222,17 @@ class Processor(StatefulProcessor):
         # Spark refuses rows that are not after the watermark of the batch before, in milliseconds;
         # what is not about a window is put after the present one.
         now = max(millis, 0) * 1000 + 1000
-        yield from self._frames(batch, outcome, before + 1000, now, open_windows)
+        yield from self._frames(batch, outcomes, before + 1000, now, open_windows)
 
-    def _catch_up(self, place: Place, watermark: int | None) -> None:
-        """Move the bucket to the watermark of the micro-batch before this one.
+    def _missed_batches(self, place: Place) -> bool:
+        """True if the bucket was not called in the micro-batch before.
 
-        A bucket is called in every micro-batch in which rows were packed.  If it missed some,
-        those had no rows, so the watermark has not moved since.
+        Spark judges lateness by the watermark of that one.  A bucket is called in every
+        micro-batch in which rows were packed.  If it missed some, those had no rows, so the
+        watermark has not moved since: the bucket first moves to where it stands.
         """
-        batch = _batch_id()
-        if batch is None:
-            return
-        if place.batch is None or batch > place.batch + 1:
-            progress = place.progress
-            if watermark is not None:
-                progress.watermark = max(watermark, progress.watermark or -LATEST)
-        place.batch = batch
+        before, place.batch = place.batch, _batch_id()
+        return place.batch is not None and (before is None or place.batch > before + 1)
 
     def _next_timer(self, visit: int | None, millis: int) -> int | None:
         """When the bucket must be called, if no rows come: when the next window closes, and once
@@ -241,7 +241,7 @@ class Processor(StatefulProcessor):
         if visit is None:
             return None
         end = max(-(-self._window.end(visit) // 1000), 1)  # without a watermark, Spark says 0
-        return end - 1 if end - 1 > millis else end
+        return end - 1 if end - 1 > millis else max(end, millis + 1)
 
     # where the bucket stands
 
@@ -261,11 +261,18 @@ class Processor(StatefulProcessor):
     # rows out
 
     def _frames(
-        self, batch: pa.Table | None, outcome: Outcome, after: int, now: int, open_windows: int
+        self,
+        batch: pa.Table | None,
+        outcomes: list[Outcome],
+        after: int,
+        now: int,
+        open_windows: int,
     ) -> Iterator[pd.DataFrame]:
-        rows_out, late = len(outcome.emitted.windows), outcome.late
-        if rows_out:
-            yield self._frame(rows_out, self._results(outcome, after, now))
+        for part in outcomes:
+            if len(part.emitted.windows):
+                yield self._frame(len(part.emitted.windows), self._results(part, after, now))
+        outcome = outcomes[-1]
+        late = outcome.late
         if self._output.late and len(late.rows) and batch is not None:
             yield self._frame(len(late.rows), self._late(batch, outcome, now))
         metrics = {
@@ -273,9 +280,9 @@ class Processor(StatefulProcessor):
             "rows_late": outcome.rows - outcome.counted,
             "rows_partly_late": int((~late.lost).sum()),
             "rows_counted": outcome.counted,
-            "corrections": outcome.corrections,
-            "rows_out": rows_out,
-            "rows_without_answer": len(outcome.emitted.failed),
+            "corrections": sum(part.corrections for part in outcomes),
+            "rows_out": sum(len(part.emitted.windows) for part in outcomes),
+            "rows_without_answer": sum(len(part.emitted.failed) for part in outcomes),
             "open_windows": open_windows,
             "state_records": self._store.records,
             "state_bytes": self._store.bytes,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..kernels.columns import Array
-from .contract import AGAIN, NEW, Emitted
+from .contract import AGAIN, NEW, Emitted, StepFailed
 from .ragged import Places, merged_ranges, ragged
-from .scan import Scan, Windows
+from .scan import Scan, ScanFailed, Windows
 from .tile import BITS
 from .visit import Reach, Visit
 
@@ -121,7 +121,14 @@ def _windows(visit: Visit, scans: list[Scan], chosen: _Chosen) -> Windows:
             partials = folds.join([level.partials[i] for level in levels])
         if not whole:
             partials = folds.take(partials, at)
-        made = scan.windows_of_slices(partials, starts, chosen.bounds, chosen.first, chosen.last)
+        try:
+            made = scan.windows_of_slices(
+                partials, starts, chosen.bounds, chosen.first, chosen.last
+            )
+        except ScanFailed as failed:
+            code = int(chosen.codes[failed.group])
+            names = visit.form.names[i]
+            raise StepFailed(failed.error, names, visit.keys, code, failed.window) from failed.error
         if found is None:
             found = made
         else:

@@ -92,11 +92,7 @@ class ForestState(State):
         A row's `covered` may lie behind the windows that are due: those up to it are not emitted
         later, unless a slice comes into them.
         """
-        if self._broken:
-            raise RuntimeError(
-                "an error stopped this stream in the middle of a batch, and its state is not sound "
-                "any more: make a new stream, or restore one from its bytes"
-            )
+        self._check_sound()
         self._settle()
         visits, bounds, starts = _NONE, np.zeros(1, dtype=np.int64), _NONE
         partials: list[Any] = [_NONE] * len(self._forests)
@@ -185,6 +181,13 @@ class ForestState(State):
         others = np.flatnonzero(~np.isin(old.keys, codes))
         self._last = old.take(others).join(_Values(codes, covered, values))
 
+    def _check_sound(self) -> None:
+        if self._broken:
+            raise RuntimeError(
+                "an error stopped this stream in the middle of a batch, and its state is not sound "
+                "any more: make a new stream, or restore one from its bytes"
+            )
+
     def commit(self) -> None:
         """Make the changes since the last commit final."""
         self._changed = False
@@ -195,6 +198,7 @@ class ForestState(State):
 
     def ask(self, key: tuple[Any, ...], lo: int, hi: int) -> dict[str, Any]:
         """The values of one key over the times from `lo` up to but not including `hi`."""
+        self._check_sound()
         number = self._keys.number(key)
         made: dict[str, Any] = {}
         for forest in self._forests:
@@ -215,6 +219,7 @@ class ForestState(State):
 
     def dump(self) -> list[bytes]:
         """The whole state as bytes."""
+        self._check_sound()
         self._settle()
         revisions = [[w, k, r] for w, of in self._revisions.items() for k, r in of.items()]
         head = {

@@ -17,9 +17,20 @@ from ..slicing.cut import cut_events
 from ..slicing.slices import slices_held, specify
 from ..windows import Aligned
 from .answers import answers_of, columns_of
-from .scan_kernel import CHANGES, GROUP, MADE, NEW, RING, SCAN, SLICE, UNBOUNDED
+from .scan_kernel import (
+    ANSWERS,
+    CHANGES,
+    GROUP,
+    MADE,
+    NEW,
+    NEXT,
+    RING,
+    SCAN,
+    SLICE,
+    UNBOUNDED,
+)
 
-__all__ = ["NoAnswer", "Scan", "Windows"]
+__all__ = ["NoAnswer", "Scan", "ScanFailed", "Windows"]
 
 _BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # all windows; their distance fits into int64
 
@@ -31,6 +42,14 @@ class NoAnswer(OverflowError):
         super().__init__(reason)
         self.group = group
         self.number = number
+
+
+class ScanFailed(RuntimeError):
+    """`combine` raised in a scan: the group, and the window that was next."""
+
+    def __init__(self, error: Exception, group: int, window: int) -> None:
+        super().__init__(f"combine raised {type(error).__name__}: {error}")
+        self.error, self.group, self.window = error, group, window
 
 
 @dataclass
@@ -162,7 +181,7 @@ class Scan:
         held, at = _partials_handle(core, partials)
         out = self._out(kept, first, last)
         header = core.header
-        header[GROUP], header[SLICE], header[MADE] = 0, -1, 0
+        header[GROUP], header[SLICE], header[MADE], header[ANSWERS] = 0, -1, 0, 0
         lacking: dict[int, str] = {}
         made = -1
         while made < 0:
@@ -171,10 +190,10 @@ class Scan:
                     core.m, at, *(h for _, h in kept), len(first), *out.handles
                 )
             except Exception as error:
-                row = core.get(MADE) - 1
-                if row < 0 or row in lacking:  # not an answer's
-                    raise
-                lacking[row] = str(error)
+                if not core.get(ANSWERS):
+                    raise ScanFailed(error, core.get(GROUP), core.get(NEXT)) from error
+                header[ANSWERS] = 0
+                lacking[core.get(MADE) - 1] = str(error)
         del held, kept
         return self._windows(out, made, lacking)
 
