@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import sash
 from sash.query.plan import Plan, make_plan
 from sash.slicing.edges import edges_of
-from sash.state.scan import NoAnswer, Scan, Windows
+from sash.state.scan import NoAnswer, Scan, ScanFailed, Windows
 from sash.windows import Aligned, cumulate, sliding, tumbling
 
 WINDOWS = [sliding(10, 2), sliding(7, 3, offset=1), tumbling(4), cumulate(12, 3, offset=-2)]
