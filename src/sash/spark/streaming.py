@@ -156,6 +156,7 @@ def _metrics() -> list[Column]:
 
     sums = ["rows_in", "rows_counted", "rows_late", "rows_partly_late", "corrections", "rows_out"]
     sums += ["rows_without_answer", "open_windows", "state_records", "state_bytes"]
-    made = [F.sum(metric(name)).alias(name) for name in sums]
+    # in a micro-batch in which no bucket has anything to do there is nothing to sum
+    made = [F.coalesce(F.sum(metric(name)), F.lit(0)).alias(name) for name in sums]
     made.append(F.max(metric("watermark")).alias("watermark"))
     return made
