@@ -11,6 +11,8 @@ import pytest
 import sash
 from sash.kernels.program import jit_enabled
 
+from .tile_stream import STATES, open_stream
+
 W = sash.tumbling(10)
 
 
@@ -72,3 +74,52 @@ def test_a_type_that_answers_cannot_have_is_refused_at_once() -> None:
     with pytest.raises(TypeError, match="let `returns` have another type"):
         s.push({"t": [1, 11], "x": [1.5, 2.5]})
     assert s.counts["rows"] == 0
+
+
+#: A sum that leaves int64 among others, over compiled aggregates of every shape and over objects.
+MANY = {
+    "n": sash.count(),
+    "sum": sash.sum("x"),
+    "span": sash.span("x"),
+    "when": sash.last("at"),
+    "ends": sash.m4("at", "x"),
+    "seen": sash.bloom("x", bits=64),
+    "all": sash.collect("x"),
+}
+BIG = 2**62
+OVERFLOWING = pa.table(
+    {
+        "t": [1, 2, 11, 12, 13, 21],
+        "x": pa.array([BIG, BIG, 1, -BIG, BIG, 7], pa.int64()),
+        "at": pa.array([5, 6, 7, 8, 9, None], pa.timestamp("us")),
+    }
+)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_only_the_answer_that_does_not_exist_is_null(state: str) -> None:
+    q = sash.Query(time="t", window=W, select=MANY)
+    s = open_stream(state, q)
+    with pytest.warns(RuntimeWarning, match=r"2 window.*span: the span leaves.*, sum: the sum"):
+        made = pa.concat_tables([s.push(OVERFLOWING), s.close()])
+    found = made.select(list(MANY)).to_pylist()
+    assert [(row["sum"], row["span"]) for row in found] == [(None, 0), (1, None), (7, 0)]
+    for i, (start, end) in enumerate([(0, 2), (2, 5), (5, 6)]):  # each aggregate by itself
+        held = OVERFLOWING[start:end].to_pydict()
+        for name in ("n", "when", "ends", "all"):
+            assert found[i][name] == MANY[name].answer(held), name
+        assert found[i]["seen"] == MANY["seen"].answer(held).tolist()
+
+
+def test_a_question_to_a_stream_lacks_only_what_does_not_exist() -> None:
+    s = sash.Query(time="t", window=W, select=MANY).stream(lateness=100)
+    s.push(OVERFLOWING)
+    with pytest.warns(RuntimeWarning, match=r"1 window.*sum: the sum leaves int64"):
+        found = s.query(lo=0, hi=10)
+    assert (found["n"], found["sum"], found["span"], found["all"]) == (2, None, 0, [BIG, BIG])
+
+
+def test_run_names_the_answer_that_does_not_exist() -> None:
+    q = sash.Query(time="t", window=W, select=MANY)
+    with pytest.raises(OverflowError, match=r"^sum: the sum leaves int64 in the .*from 0 to 10$"):
+        q.run(OVERFLOWING)

@@ -221,7 +221,7 @@ def test_a_sum_that_leaves_int64_names_key_and_window() -> None:
     table = {"t": [1, 12, 13, 27], "k": ["a", "b", "b", "b"], "i": [big, big, big, 1]}
     q = query(select={"s": sash.sum("i")}, window=sash.tumbling(10))
     with pytest.raises(
-        OverflowError, match=r"^the sum leaves int64 in the window from 10 to 20 of k = b$"
+        OverflowError, match=r"^s: the sum leaves int64 in the window from 10 to 20 of k = b$"
     ):
         q.run(table)
     # the mean has no such limit, and neither has a sum that comes back

@@ -430,6 +430,8 @@ def test_a_window_without_an_answer_does_not_stop_a_stream() -> None:
         rows += s.close().to_pylist()
         found = {(r["k"], r["window_start"]): r["sum"] for r in rows}
         assert found == {**sums, ("b", -10): 1, ("b", 0): 1}
+        whole = {(r["k"], r["window_start"]): (r["all"], r["n"]) for r in rows}
+        assert whole["a", -10] == ([most, 5], 2), "only the sum does not exist"
 
 
 def test_a_record_that_is_missing_is_reported() -> None:

@@ -10,7 +10,6 @@ a mistake of sash.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,7 +20,7 @@ from ..kernels.columns import to_micros
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.types import value_type
-from ..tables.answers import from_objects, object_answers
+from ..tables.answers import from_objects, object_answers, warn_of
 from ..tables.arrow import as_arrow, as_given, as_time, check_times, kind_of, one_array, times_of
 from ..tables.intake import chosen, conform, given_table
 from .late import ALL_CLOSED, SOME_CLOSED, check_names
@@ -197,12 +196,13 @@ class OracleStream(Stream):
 
     def _emit(self, changed: set[Any]) -> Any:
         """The windows that are due, by brute force over all that is held."""
-        from ..testing.queries import fold, same_values, window_before
+        from ..testing.queries import same_values, window_before
 
         assert self._plan is not None
         query, at, live = self._query, self._progress, self._mode == "live"
         limit = at.stream_time if live else at.watermark
         rows: list[Row] = []
+        failed: dict[int, str] = {}
         next_end = self._next_end(limit) if self._early else None
         for key in sorted(self._held):
             for span in sorted(self._held[key]):
@@ -212,7 +212,7 @@ class OracleStream(Stream):
                 if not early and not (due and (name not in self._done or name in changed)):
                     continue
                 events = [e[-1] for e in sorted(self._held[key][span], key=lambda e: e[:2])]
-                values = {n: fold(a, events) for n, a in query.select.items()}
+                values, why = self._answers(events)
                 if due:
                     self._done.add(name)
                 before = self._last.get(key)
@@ -224,21 +224,31 @@ class OracleStream(Stream):
                 row = {**self._keys[key], "window_start": span[0], "window_end": span[1], **values}
                 if live:
                     row["revision"] = self._revisions[name] = self._revisions.get(name, -1) + 1
+                if why:
+                    failed[len(rows)] = why
                 rows.append(row)
         self._forget()
         at.emitted += len(rows)
-        failed: dict[int, str] = {}
         table = _table(self._plan, rows, failed)
         if live and not rows:
             table = table.append_column("revision", pa.array([], pa.int64()))
-        if failed:
-            warnings.warn(
-                f"{len(failed)} window(s) have no answer, and nulls instead: "
-                f"{', '.join(sorted(set(failed.values())))}",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+        warn_of(failed, stacklevel=3)
         return as_given(table, self._kind)
+
+    def _answers(self, events: list[Row]) -> tuple[Row, str]:
+        """The answers over events, None for those that do not exist, and why they do not."""
+        from ..testing.queries import folded, lowered
+
+        values: Row = {}
+        reasons = []
+        for name, aggregate in self._query.select.items():
+            partial = folded(aggregate, events)
+            try:
+                values[name] = lowered(aggregate, partial)
+            except Exception as error:
+                values[name] = None
+                reasons.append(f"{name}: {error}")
+        return values, "; ".join(reasons)
 
     def _next_end(self, limit: int | None) -> Any:
         """The window that ends next."""
@@ -262,7 +272,7 @@ class OracleStream(Stream):
 
     def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
         """The values over the times `[lo, hi)` of one key."""
-        from ..testing.queries import fold, key_of
+        from ..testing.queries import key_of
 
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
@@ -274,7 +284,9 @@ class OracleStream(Stream):
         for held in self._held.get(name, {}).values():
             events |= {e[1]: e for e in held if begin <= e[0] < end}
         ordered = [e[-1] for e in sorted(events.values(), key=lambda e: e[:2])]
-        return {n: fold(a, ordered) for n, a in self._query.select.items()}
+        values, why = self._answers(ordered)
+        warn_of({0: why} if why else {}, stacklevel=2)
+        return values
 
     def state_size(self) -> dict[str, int]:
         """How many keys and events there are."""

@@ -8,7 +8,6 @@ lateness, and moves after each batch.  A window is closed when its end is not af
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from ..query.signatures import Mode
 from ..query.types import value_type
 from ..slicing.edges import edges_of
 from ..state.memory import ForestState
+from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table
 from ..windows import duration, duration_text
@@ -297,14 +297,7 @@ class Stream:
         if self._plan is None:
             return as_given(pa.table({}), self._kind)
         assert outcome is not None
-        failed = outcome.emitted.failed
-        if failed:
-            warnings.warn(
-                f"{len(failed)} window(s) have no answer, and nulls instead: "
-                f"{', '.join(sorted(set(failed.values())))}",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+        warn_of(outcome.emitted.failed, stacklevel=3)
         return as_given(result_table(self._plan, outcome.emitted, outcome.revisions), self._kind)
 
     def _check(self) -> None:

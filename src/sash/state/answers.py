@@ -1,12 +1,17 @@
-"""The answers of a group of aggregates, out of where a kernel wrote them."""
+"""The answers of a group of aggregates, out of where a kernel wrote them.
+
+A kernel lowers all aggregates of a group in one go, and comes back at the first that raises: a sum
+that leaves int64, say.  The aggregates of that row are then lowered one by one, in plain Python, so
+that only the answer that does not exist is null.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..kernels.columns import Table, answers_from_columns, read
 from ..kernels.core import BufferCore, ObjectCore
@@ -14,7 +19,20 @@ from ..query.plan import Group
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
 from ..tables.arrow import flat
 
-__all__ = ["answers_of", "columns_of"]
+__all__ = ["Apart", "answers_apart", "answers_of", "columns_of", "joined_reasons"]
+
+
+@dataclass(frozen=True)
+class Apart:
+    """The answers of a row, each lowered by itself: None where that raised, and why it did."""
+
+    values: tuple[Any, ...]
+    reasons: dict[str, str]
+
+    @property
+    def reason(self) -> str:
+        """Which answers do not exist, and why."""
+        return _told(self.reasons)
 
 
 def columns_of(group: Group, table: pa.Table) -> Table:
@@ -23,46 +41,89 @@ def columns_of(group: Group, table: pa.Table) -> Table:
     return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
 
 
+def answers_apart(core: BufferCore | ObjectCore, group: Group, slot: int) -> Apart:
+    """Lower the aggregates of the partial in a slot one by one."""
+    partial, parts = core.peek(slot), group.operator.parts
+    own = [i for i, part in enumerate(parts) if part.shares is None]
+    values: list[Any] = []
+    reasons: dict[str, str] = {}
+    for i, (name, part) in enumerate(zip(group.names, parts, strict=True)):
+        held = partial[own.index(i if part.shares is None else part.shares)]
+        try:
+            values.append(part.operator.python_lower()(held))
+        except Exception as error:
+            values.append(None)
+            reasons[name] = str(error) or type(error).__name__
+    return Apart(tuple(values), reasons)
+
+
 def answers_of(
     core: BufferCore | ObjectCore,
     group: Group,
     types: dict[str, Any],
     kept: Any,
     rows: int,
-    lacking: dict[int, str] | None,
-) -> dict[str, pa.Array]:
-    """The first rows of a core's outputs as answers by name, in the types that results have.
+    apart: dict[int, Apart] | None,
+) -> tuple[dict[str, pa.Array], dict[int, str]]:
+    """The first rows of a core's outputs as answers by name, in the types that results have, and
+    the rows that lack some answers, and why.
 
-    Rows in `lacking` have no answer, and become null; rows with an answer that does not fit its
-    type become null and are put there, with the reason.  With None, such an answer is an error.
+    Rows in `apart` have the answers there.  An answer that does not fit its type is null; with None
+    for `apart`, it is an error.
     """
     values: dict[str, pa.Array] = {}
-    misfits: dict[int, str] = {}
-    if isinstance(core, BufferCore) and core.layout.answers:
+    failed: dict[int, dict[str, str]] = {i: dict(a.reasons) for i, a in (apart or {}).items()}
+    typed = isinstance(core, BufferCore) and core.layout.answers
+    if typed:
         columns = [
             (data[:rows], None if valid is None else valid[:rows]) for data, valid in kept[0]
         ]
-        none = np.zeros(rows, dtype=bool)
-        none[list(lacking or {})] = True
-        for name, (_, answer) in zip(group.names, core.layout.answer.fields, strict=True):
+        fields = core.layout.answer.fields  # type: ignore[union-attr]
+    else:
+        answers = kept[:rows]
+        for row, lowered in (apart or {}).items():
+            answers[row] = lowered.values
+    for i, (name, part) in enumerate(zip(group.names, group.operator.parts, strict=True)):
+        misfits: dict[int, str] = {}
+        if typed:
             # a call takes its columns off the list
-            found = answers_from_columns(answer, columns, "arrow")
-            if lacking is None:
+            found = answers_from_columns(fields[i][1], columns, "arrow")
+            if apart is None:
                 values[name] = as_wanted(found, types[name])
                 continue
-            if lacking:
-                found = pc.if_else(pa.array(none), pa.nulls(rows, found.type), found)
+            if apart:
+                found = _replaced(found, {row: a.values[i] for row, a in apart.items()}, misfits)
             values[name] = typed_answers(found, types[name], misfits)
-    else:
-        answers, nothing = kept[:rows], (None,) * len(group.names)
-        for row in lacking or {}:
-            answers[row] = nothing
-        for i, (name, part) in enumerate(zip(group.names, group.operator.parts, strict=True)):
-            items, fields = [answer[i] for answer in answers], part.operator.fields
-            if lacking is None:
-                values[name] = from_objects(items, types[name], fields)
-            else:
-                values[name] = object_answers(items, types[name], fields, misfits)
-    if lacking is not None:
-        lacking |= misfits
-    return values
+        else:
+            items, names = [answer[i] for answer in answers], part.operator.fields
+            if apart is None:
+                values[name] = from_objects(items, types[name], names)
+                continue
+            values[name] = object_answers(items, types[name], names, misfits)
+        for row, why in misfits.items():
+            failed.setdefault(row, {}).setdefault(name, why)
+    return values, {row: _told(reasons) for row, reasons in failed.items()}
+
+
+def _replaced(found: pa.Array, apart: dict[int, Any], misfits: dict[int, str]) -> pa.Array:
+    """Compiled answers with those of some rows replaced by Python values."""
+    wrong: dict[int, str] = {}
+    made = object_answers(list(apart.values()), found.type, (), wrong)
+    rows = list(apart)
+    misfits |= {rows[i]: why for i, why in wrong.items()}
+    order = np.arange(len(found))
+    order[rows] = len(found) + np.arange(len(rows))
+    return pa.concat_arrays([found, made]).take(pa.array(order))
+
+
+def joined_reasons(*parts: dict[int, str]) -> dict[int, str]:
+    """The rows that lack answers in one group of aggregates or more, and why."""
+    made: dict[int, str] = {}
+    for part in parts:
+        for row, why in part.items():
+            made[row] = f"{made[row]}; {why}" if row in made else why
+    return made
+
+
+def _told(reasons: dict[str, str]) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in reasons.items())

@@ -79,7 +79,7 @@ class Emitted:
     windows: Array  # numbers
     reasons: Array  # NEW, AGAIN or EARLY; AGAIN only if it held something before the batch
     values: dict[str, pa.Array]
-    failed: dict[int, str] = field(default_factory=dict)  # rows without an answer, and why
+    failed: dict[int, str] = field(default_factory=dict)  # rows that lack answers: which, and why
     # with `changes`: the last window that has a row's content, or the last of those that is due
     covered: Array | None = None
 

@@ -20,9 +20,9 @@ from ..kernels.slots import BUSY, CAPACITY, HEADER
 from ..query.plan import Group
 from ..slicing.cut import cut_events
 from ..slicing.slices import specify
-from ..tables.answers import object_answers
+from ..tables.answers import object_answers, warn_of
 from ..windows import Aligned
-from .answers import answers_of, columns_of
+from .answers import Apart, answers_apart, answers_of, columns_of
 from .contract import Step
 from .forest_kernel import (
     AT,
@@ -36,6 +36,7 @@ from .forest_kernel import (
     NEXT,
     NOW,
     ROWS,
+    SLOT,
     VISIT,
     WANTED,
     forest_kernel,
@@ -59,7 +60,7 @@ class CombineRaised(Exception):
 class Answered:
     """Windows that a step answered: each one's key and window, by number, why it is emitted, the
     last window that has the same slices (where only changes are asked for), and its answers by
-    name; rows without an answer, and why; the numbers of keys that hold nothing any more."""
+    name; rows that lack answers, and why; the numbers of keys that hold nothing any more."""
 
     keys: Array
     windows: Array
@@ -133,7 +134,7 @@ class Forest:
         held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
         out = _Out(core, self._rows, changes=step.changes)
-        failed: dict[int, str] = {}
+        apart: dict[int, Apart] = {}
         done = 0
         before: tuple[Any, ...] = ()
         while not done:
@@ -161,14 +162,15 @@ class Forest:
                 )
             except Exception as error:
                 row = int(call[AT])
-                if core.header[BUSY] or row < 0 or row in failed:
+                if core.header[BUSY] or row < 0 or row in apart:
                     core.give_up_if_unsound()
                     raise CombineRaised(int(visits[call[VISIT]]), int(call[NOW])) from error
-                failed[row] = str(error)  # an answer that does not exist: it is left out
+                # an answer that does not exist: it is left out
+                apart[row] = answers_apart(core, self.group, int(call[SLOT]))
         del kept, held
         made = int(call[MADE])
         self._rows = max(1024, made + made // 4)
-        values = answers_of(core, self.group, self._types, out.kept, made, failed)
+        values, failed = answers_of(core, self.group, self._types, out.kept, made, apart)
         keys, windows, reasons, covered = (
             np.asarray(getattr(out, name)[:made], dtype=np.int64) for name in _Out.NAMES
         )
@@ -188,7 +190,7 @@ class Forest:
     def no_values(self) -> dict[str, pa.Array]:
         """Answers by name without any row."""
         kept, _ = self._core.outputs(0)
-        return answers_of(self._core, self.group, self._types, kept, 0, {})
+        return answers_of(self._core, self.group, self._types, kept, 0, {})[0]
 
     def ask(self, number: int | None, lo: int, hi: int) -> dict[str, Any]:
         """The answers over a range of a key's times, both ends in; None stands for a key that is
@@ -196,8 +198,15 @@ class Forest:
         core = self._core
         if number is not None and self._records[RECORD * number]:
             kept, at = core.outputs(1)
-            core.run.ask(core.m, self._at_records, number, at, lo, hi)
-            values = answers_of(core, self.group, self._types, kept, 1, {})
+            apart: dict[int, Apart] = {}
+            try:
+                core.run.ask(core.m, self._at_call, self._at_records, number, at, lo, hi)
+            except Exception:
+                if self._call[AT] < 0:
+                    raise
+                apart[0] = answers_apart(core, self.group, int(self._call[SLOT]))
+            values, failed = answers_of(core, self.group, self._types, kept, 1, apart)
+            warn_of(failed, stacklevel=4)
             return {name: value[0].as_py() for name, value in values.items()}
         empty = self.group.operator.python_lower()(self.group.operator.identity)
         parts = zip(self.group.names, self.group.operator.parts, empty, strict=True)

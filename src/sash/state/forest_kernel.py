@@ -54,10 +54,11 @@ OPENED, FRESH, DUE, KEEP = 0, 1, 2, 3
 WITH_AGAIN, WITH_EARLY, CHANGES = 4, 5, 6
 #: How far it got: the key, whether it is at hand, its next slice and window, the rows made and how
 #: many there may be, the row that is being answered (-1 while its slices are combined), those that
-#: are emitted again, keys that left, rows that lack, the window that work is done for.
+#: are emitted again, keys that left, rows that lack, the window that work is done for, the slot
+#: that is being lowered.
 VISIT, BEGUN, SLICE, WINDOW, MADE, ROWS = 7, 8, 9, 10, 11, 12
-AT, AGAIN_ROW, AGAIN_END, GONE, WANTED, NOW = 13, 14, 15, 16, 17, 18
-CALL = 19
+AT, AGAIN_ROW, AGAIN_END, GONE, WANTED, NOW, SLOT = 13, 14, 15, 16, 17, 18, 19
+CALL = 20
 
 
 def changed_before(
@@ -275,14 +276,19 @@ def step(
         set_item(reasons, row, reason)
         slot = reach(m, window_start(m, w), window_end(m, w) - 1)
         set_item(c, AT, row)
+        set_item(c, SLOT, slot)
         lower(m, slot, outputs, row)
     return 1
 
 
-def ask(m: Memory, records: Any, key: int, outputs: Outputs, lo: int, hi: int) -> None:
+def ask(m: Memory, c: Any, records: Any, key: int, outputs: Outputs, lo: int, hi: int) -> None:
     """The answer over a range of one key's times, both ends in."""
     take_out(m, records, key)
-    lower(m, reach(m, lo, hi), outputs, 0)
+    set_item(c, AT, -1)
+    slot = reach(m, lo, hi)
+    set_item(c, AT, 0)
+    set_item(c, SLOT, slot)
+    lower(m, slot, outputs, 0)
 
 
 _FUNCTIONS = (

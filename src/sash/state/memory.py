@@ -20,6 +20,7 @@ from ..tables.answers import concat_answers
 from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
+from .answers import joined_reasons
 from .contract import Emitted, Recalled, Slices, State, Step, StepFailed
 from .forest import CombineRaised, Forest
 from .key_numbers import KeyNumbers
@@ -126,7 +127,7 @@ class ForestState(State):
             windows=first.windows,
             reasons=first.reasons,
             values={name: v for a in answered for name, v in a.values.items()},
-            failed={row: why for a in reversed(answered) for row, why in a.failed.items()},
+            failed=joined_reasons(*(a.failed for a in answered)),
             covered=first.covered if step.changes else None,
         )
 

@@ -16,7 +16,7 @@ from ..query.plan import Group
 from ..slicing.cut import cut_events
 from ..slicing.slices import slices_held, specify
 from ..windows import Aligned
-from .answers import answers_of, columns_of
+from .answers import Apart, answers_apart, answers_of, columns_of, joined_reasons
 from .scan_kernel import (
     ANSWERS,
     CHANGES,
@@ -55,8 +55,8 @@ class ScanFailed(RuntimeError):
 @dataclass
 class Windows:
     """The windows of groups, in order: where those of each group end, the number of each window,
-    and its answers by name.  Rows in `lacking` have no answer, for the reason there, and nulls
-    instead.
+    and its answers by name.  Rows in `lacking` lack some answers, for the reason there, and have
+    nulls instead.
 
     Where only changes are wanted, a window with the same slices as the one before has no row;
     `covered` is the last window that has the same slices as a row's.
@@ -88,7 +88,7 @@ class Windows:
     def join(self, more: Windows) -> None:
         """Further answers of the same windows."""
         self.values |= more.values
-        self.lacking |= more.lacking
+        self.lacking = joined_reasons(self.lacking, more.lacking)
 
 
 class Scan:
@@ -160,9 +160,10 @@ class Scan:
                 core.m, handle, *(h for _, h in kept), count, *out.handles
             )
         except OverflowError as error:
-            made = core.get(MADE)
+            made, slot = core.get(MADE), core.get(ANSWERS)
             at = made - 1 if made > 0 else -1 - made
-            raise NoAnswer(str(error), core.get(GROUP), int(out.numbers[at])) from error
+            reason = answers_apart(core, self.group, slot - 1).reason if slot else ""
+            raise NoAnswer(reason or str(error), core.get(GROUP), int(out.numbers[at])) from error
         del taken, kept
         return self._windows(out, made, None)
 
@@ -182,7 +183,7 @@ class Scan:
         out = self._out(kept, first, last)
         header = core.header
         header[GROUP], header[SLICE], header[MADE], header[ANSWERS] = 0, -1, 0, 0
-        lacking: dict[int, str] = {}
+        apart: dict[int, Apart] = {}
         made = -1
         while made < 0:
             try:
@@ -192,10 +193,10 @@ class Scan:
             except Exception as error:
                 if not core.get(ANSWERS):
                     raise ScanFailed(error, core.get(GROUP), core.get(NEXT)) from error
+                apart[core.get(MADE) - 1] = answers_apart(core, self.group, core.get(ANSWERS) - 1)
                 header[ANSWERS] = 0
-                lacking[core.get(MADE) - 1] = str(error)
         del held, kept
-        return self._windows(out, made, lacking)
+        return self._windows(out, made, apart)
 
     def _out(self, kept: list[tuple[Any, Any]], first: Array, last: Array) -> _Out:
         """Room for the windows from `first` to `last` of groups of these times and bounds."""
@@ -208,15 +209,15 @@ class Scan:
             wanted = min(wanted, 2 * len(times[0]) + count)
         return _Out(core, wanted, count, changes=self.changes)
 
-    def _windows(self, out: _Out, made: int, lacking: dict[int, str] | None) -> Windows:
+    def _windows(self, out: _Out, made: int, apart: dict[int, Apart] | None) -> Windows:
         """The windows made; where answers may lack, those that cannot be had in their type do."""
-        values = answers_of(self._core, self.group, self._types, out.kept, made, lacking)
+        values, lacking = answers_of(self._core, self.group, self._types, out.kept, made, apart)
         return Windows(
             np.asarray(out.ends, dtype=np.int64),
             np.asarray(out.numbers[:made], dtype=np.int64),
             np.asarray(out.covered[:made], dtype=np.int64),
             values,
-            lacking or {},
+            lacking,
         )
 
 

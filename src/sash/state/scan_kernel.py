@@ -61,7 +61,8 @@ __all__ = [
 
 #: Header fields, after those of `slices`: the next window, and when it ends; whether windows that
 #: have the same slices as the one before are left out; the last window wanted; the group, its next
-#: slice, and the rows made (-1 less the row, while its slices are combined); 1 while `lower` runs.
+#: slice, and the rows made (-1 less the row, while its slices are combined); one more than the slot
+#: that `lower` works on while it runs, else 0.
 NEXT, DUE, CHANGES, LAST, GROUP, SLICE, MADE, ANSWERS = 12, 13, 14, 15, 16, 17, 18, 19
 NEW, RING = 2, 3  # slots: a row on its way into a slice, the slices
 UNBOUNDED = 2**62  # after all times, and windows
@@ -134,7 +135,7 @@ def fire(
         put(m, MADE, -1 - row)
         slot = query(m)
         put(m, MADE, row + 1)
-        put(m, ANSWERS, 1)
+        put(m, ANSWERS, slot + 1)
         lower(m, slot, outputs, row)
         put(m, ANSWERS, 0)
         row += 1

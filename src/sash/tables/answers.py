@@ -1,11 +1,12 @@
 """Answers as columns of results.
 
 Over a whole table an answer that cannot be had in its type is an error.  On a stream, whose state
-has already moved on, it is null, and told with the reason.
+has already moved on, it is null, and reported with the reason.
 """
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "from_objects",
     "object_answers",
     "typed_answers",
+    "warn_of",
 ]
 
 
@@ -191,3 +193,15 @@ def concat_answers(a: pa.Array, b: pa.Array) -> pa.Array:
 
 def _texts(values: pa.Array) -> pa.Array:
     return pa.array([None if x is None else repr(x) for x in values.to_pylist()], pa.string())
+
+
+def warn_of(failed: dict[int, str], stacklevel: int) -> None:
+    """Warn of rows that lack answers, which are null."""
+    if failed:
+        reasons = ", ".join(sorted(set(failed.values())))
+        warnings.warn(
+            f"{len(failed)} window(s) have no answer to some aggregates, and null instead: "
+            f"{reasons}",
+            RuntimeWarning,
+            stacklevel=stacklevel + 1,
+        )

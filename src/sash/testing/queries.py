@@ -173,16 +173,27 @@ def same_values(a: Row, b: Row) -> bool:
 
 def fold(chosen: Any, events: Sequence[Row]) -> Any:
     """An aggregate over events in order, by the operator's plain functions."""
+    return lowered(chosen, folded(chosen, events))
+
+
+def folded(chosen: Any, events: Sequence[Row]) -> Any:
+    """The partial of events in order; their number for an aggregate that only counts rows."""
     if not chosen.columns:
         return len(events)
-    operator = chosen.operator
     several = len(chosen.columns) > 1
-    partial = operator.fold(
+    return chosen.operator.fold(
         [
             tuple(row[c] for c in chosen.columns) if several else row[chosen.columns[0]]
             for row in events
         ]
     )
+
+
+def lowered(chosen: Any, partial: Any) -> Any:
+    """The answer out of a partial, as a table would give it back."""
+    if not chosen.columns:
+        return partial
+    operator = chosen.operator
     return _plain(operator.python_lower()(partial), operator.fields)
 
 
