@@ -123,3 +123,28 @@ def test_run_names_the_answer_that_does_not_exist() -> None:
     q = sash.Query(time="t", window=W, select=MANY)
     with pytest.raises(OverflowError, match=r"^sum: the sum leaves int64 in the .*from 0 to 10$"):
         q.run(OVERFLOWING)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_greatest_struct_or_list_comes_out_of_a_stream(state: str) -> None:
+    structs = [{"a": None, "b": "z"}, {"a": 1, "b": None}, {"a": 1, "b": "a"}, None]
+    lists = [[1, None], [1], [1, None, 5], [None, 9]]
+    table = pa.table({"t": [1, 2, 3, 4], "s": structs, "l": lists, "x": [4, 3, 2, 1]})
+    select = {
+        "most": sash.max("s"),
+        "least": sash.min("s"),
+        "longest": sash.max("l"),
+        "of": sash.arg_min("x", by="l"),
+    }
+    s = open_stream(state, sash.Query(time="t", window=W, select=select))
+    for i in range(4):
+        s.push(table[i : i + 1])
+    (row,) = s.close().select(list(select)).to_pylist()
+    right = {"most": structs[2], "least": structs[0], "longest": lists[2], "of": 1}
+    assert row == right
+
+
+def test_maps_have_no_order() -> None:
+    table = pa.table({"t": [1], "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))})
+    with pytest.raises(TypeError, match=r"v = max\('m'\): maps have no order.*'m' has map"):
+        query(sash.max("m")).run(table)

@@ -165,3 +165,42 @@ def test_compiled_arg_max_picks_nulls():
     got = TwoStacksLite(arg_max).slide((value, by), 2)
     assert got.tolist() == [10, None, None, 30]
     assert got.tolist() == TwoStacksLite(arg_max).slide((value.tolist(), by.tolist()), 2)
+
+
+def spark_order(value):
+    """Structs and lists part by part, nulls first, NaN last."""
+    if value is None:
+        return (0,)
+    if isinstance(value, dict):
+        return (1, [spark_order(x) for x in value.values()])
+    if isinstance(value, list):
+        return (1, [spark_order(x) for x in value])
+    return (2,) if value != value else (1, value)
+
+
+NUMBERS = st.integers(-1, 1) | st.sampled_from([NAN, 0.5]) | st.none()
+LISTS = st.lists(NUMBERS, max_size=3)
+NESTED = {
+    "lists": LISTS,
+    "structs": st.builds(lambda x, s: {"x": x, "s": s}, NUMBERS, st.sampled_from(["", "a", None])),
+    "lists of structs": st.lists(st.fixed_dictionaries({"l": st.none() | LISTS}), max_size=2),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@given(data=st.data())
+def test_structs_and_lists_have_the_order_of_spark(kind, data):
+    values = data.draw(st.lists(NESTED[kind], min_size=1, max_size=8))
+    random = data.draw(st.randoms())
+    want = {min_: min(values, key=spark_order), max_: max(values, key=spark_order)}
+    for op, right in want.items():
+        for form in forms(op, "object"):
+            partial = bracketed(form, values, random)
+            assert repr(form.lower(partial)) == repr(right)
+            assert repr(form.lower(form.decode(form.encode(partial)))) == repr(right)
+    times = list(range(len(values)))
+    for op, right in ((arg_min, want[min_]), (arg_max, want[max_])):
+        first = next(i for i, v in enumerate(values) if spark_order(v) == spark_order(right))
+        assert answer(op, list(zip(times, values, strict=True))) == first
+    most = sum(spark_order(v) == spark_order(want[max_]) for v in values)
+    assert answer(max_count, values) == most

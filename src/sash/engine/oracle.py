@@ -9,6 +9,7 @@ a mistake of sash.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -133,15 +134,17 @@ class OracleStream(Stream):
         query, at, touched, late = self._query, self._progress, [], []
         for i, row in enumerate(rows_of(given)):
             at.rows += 1
-            time = row[query.time]
+            exact = row[query.time]
+            time = None if exact is None else math.floor(exact)
             why = refused.get(i)
             missed: list[Any] = []
             spans: list[Any] = []
             if why is None and time is None:
                 why = "its time is null"
-            elif why is None and not -(2**60) < time < 2**60:
+            elif time is not None and why is None and not -(2**60) < time < 2**60:
                 why = "its time is out of range"
             if why is None:
+                assert time is not None
                 for span in windows_of(query.window, time):
                     closed = at.watermark is not None and span[1] <= at.watermark
                     (missed if closed else spans).append(span)
@@ -162,7 +165,7 @@ class OracleStream(Stream):
             self._arrived += 1
             for span in spans:
                 windows = self._held.setdefault(key, {})
-                windows.setdefault(span, []).append((time, self._arrived, row))
+                windows.setdefault(span, []).append((exact, self._arrived, row))
             touched.append({"key": key, "time": time, "spans": spans})
         self._note_late(table, late)
         return touched

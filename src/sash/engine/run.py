@@ -28,7 +28,7 @@ from ..tables.arrow import (
     times_of,
 )
 from ..tables.keys import by_group, key_codes
-from ..tables.order import in_time, tie_ranks
+from ..tables.order import in_time, nanoseconds, tie_ranks
 
 __all__ = ["compute", "results", "run"]
 
@@ -69,7 +69,8 @@ def _in_order(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Array | None
     check_times(query.time, column, bad)
     codes, keys = key_codes([one_array(table.column(f.name)) for f in plan.keys], table.num_rows)
     groups = len(keys[0]) if keys else 1
-    if query.tie is None:
+    finer = nanoseconds(column)
+    if query.tie is None and finer is None:
         rows = None
         if (codes[1:] >= codes[:-1]).all():
             bounds = np.searchsorted(codes, np.arange(groups + 1))
@@ -79,7 +80,7 @@ def _in_order(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Array | None
         if _rise(within, bounds):
             return keys, rows, within, bounds
     rows, bounds = by_group(
-        codes, groups, in_time(times, tie_ranks(query.tie, table) if query.tie else None)
+        codes, groups, in_time(times, finer, tie_ranks(query.tie, table) if query.tie else None)
     )
     return keys, rows, times[rows], bounds
 

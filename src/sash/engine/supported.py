@@ -120,6 +120,14 @@ ABILITIES = (
         TypeError,
     ),
     Ability(
+        "nanoseconds of times, which put events of one microsecond in order",
+        {
+            "Query.stream": "those of one batch; events of several batches are in the order of "
+            "their arrival",
+            **dict.fromkeys(("Spark batch", "Spark stream"), "Spark has none; use `tie`"),
+        },
+    ),
+    Ability(
         "partials that are Python objects without `encode` and `decode`",
         {"Spark stream": "its state leaves the process, as bytes"},
         _without_codec,

@@ -52,11 +52,11 @@ def _write(out: bytearray, value: Any) -> None:
         _write_bytes(out, b"b", value)
     elif isinstance(value, Decimal):
         _write_bytes(out, b"D", str(value).encode())
-    elif isinstance(value, datetime):
+    elif isinstance(value, datetime) and not getattr(value, "nanosecond", 0):  # as pandas has
         plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
         micros = (plain - _EPOCH) // timedelta(microseconds=1)
         out += (b"z" if value.tzinfo else b"t") + struct.pack("<q", micros)
-    elif isinstance(value, date):
+    elif isinstance(value, date) and not isinstance(value, datetime):
         out += b"d" + struct.pack("<q", value.toordinal())
     elif isinstance(value, time) and value.tzinfo is None:
         _write_bytes(out, b"c", value.isoformat().encode())
@@ -66,7 +66,11 @@ def _write(out: bytearray, value: Any) -> None:
     elif isinstance(value, UUID):
         _write_bytes(out, b"U", value.bytes)
     elif isinstance(value, np.datetime64):
-        out += b"M" + struct.pack("<q", int(value.astype("M8[us]").view(np.int64)))
+        micros = value.astype("M8[us]")
+        if micros == value or np.isnat(value):
+            out += b"M" + struct.pack("<q", int(micros.view(np.int64)))
+        else:
+            out += b"n" + struct.pack("<q", int(value.astype("M8[ns]").view(np.int64)))
     elif isinstance(value, tuple | list | frozenset):
         out += b"(" if isinstance(value, tuple) else b"[" if isinstance(value, list) else b"{"
         out += struct.pack("<I", len(value))
@@ -95,13 +99,13 @@ def _read(data: bytes, at: int) -> tuple[Any, int]:
         return {b"N": None, b"T": True, b"F": False}[mark], at
     if mark == b"f":
         return struct.unpack_from("<d", data, at)[0], at + 8
-    if mark in b"ztdM" and mark:
+    if mark in b"ztdMn" and mark:
         (n,) = struct.unpack_from("<q", data, at)
         at += 8
         if mark == b"d":
             return date.fromordinal(n), at
-        if mark == b"M":
-            return np.datetime64(n, "us"), at
+        if mark in b"Mn":
+            return np.datetime64(n, "us" if mark == b"M" else "ns"), at
         plain = _EPOCH + timedelta(microseconds=n)
         return (plain.replace(tzinfo=UTC) if mark == b"z" else plain), at
     if not mark or mark not in b"isbDclU([{:":

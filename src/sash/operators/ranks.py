@@ -3,6 +3,9 @@
 NaN is the greatest number, as in Spark, and -0.0 equals 0.0; Python and machine comparison
 agree with neither.  A float becomes the integer with the same place in that order, so that
 comparing is one instruction, and an integer below all of them is left for emptiness.
+
+Structs (dicts) and lists have Spark's order too: part by part, a null below all else, and a list
+that begins another one below it.  Python compares no dicts, and nothing with None.
 """
 
 from __future__ import annotations
@@ -80,8 +83,29 @@ def _itself(value: Any) -> Any:
 
 
 def _object_key(value: Any) -> Any:
+    """A pair or triple: whether it is NaN, what it is compared by, and of what is nested its shape,
+    from which the value comes back."""
+    kind = type(value)
+    if kind is dict:
+        return (0, tuple(map(_part_key, value.values())), tuple(value))
+    if kind is list or kind is tuple:
+        return (0, tuple(map(_part_key, value)), kind is tuple)
     return (1, 0.0) if value != value else (0, value)
 
 
 def _object_value(key: Any) -> Any:
-    return float("nan") if key[0] else key[1]
+    if len(key) == 2:
+        return float("nan") if key[0] else key[1]
+    _, parts, shape = key
+    if isinstance(shape, tuple):
+        return dict(zip(shape, map(_part_value, parts), strict=True))
+    return (tuple if shape else list)(map(_part_value, parts))
+
+
+def _part_key(value: Any) -> Any:
+    """What a part of a struct or list is compared by; a null comes before all else."""
+    return (-1,) if value is None else _object_key(value)
+
+
+def _part_value(key: Any) -> Any:
+    return None if key == (-1,) else _object_value(key)

@@ -19,8 +19,8 @@ import pyarrow as pa
 from ..operators.contract import Operator, Part, _join
 from .aggregates import Aggregate
 from .query import Query
-from .registry import result_type
-from .types import column_type, value_type
+from .registry import check_order, picks_values, result_type
+from .types import column_type, in_ticks, value_type
 
 __all__ = ["Group", "Plan", "column_type", "make_plan"]
 
@@ -32,6 +32,8 @@ class Group:
     names: tuple[str, ...]  # of the result's columns
     columns: tuple[str, ...]  # that are read
     operator: Operator  # tied to the columns' types
+    ticks: tuple[bool, ...]  # for each column: its nanoseconds are read as whole numbers
+    exact: tuple[bool, ...]  # for each name: its answers have nanoseconds as whole numbers
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,13 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
     objects: list[tuple[str, Aggregate]] = []
     types: dict[str, pa.DataType | None] = {}
     for name, chosen in query.select.items():
-        read = _reads(chosen, query.time)
-        given = [value_type(fields[c].type) for c in read]
+        read = _reads(chosen, query.time, fields)
+        given = [value_type(fields[c].type) for c, _ in read]
         try:
-            tied = chosen.operator.of(*map(column_type, given))
+            check_order(chosen.operator, given)
+            tied = chosen.operator.of(*(_read_as(given[i], t) for i, (_, t) in enumerate(read)))
         except TypeError as error:
-            have = ", ".join(f"{c!r} has {t}" for c, t in zip(read, given, strict=True))
+            have = ", ".join(f"{c!r} has {t}" for (c, _), t in zip(read, given, strict=True))
             hint = "; cast decimals to numbers first" if "decimal" in have else ""
             raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
         compiled = tied.compile and tied.shape != "object"
@@ -89,22 +92,39 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
     return Plan(query, pa.schema(fields.values()), tuple(groups), types, extra)
 
 
-def _reads(chosen: Aggregate, time: str) -> tuple[str, ...]:
-    """The columns an aggregate reads; what only counts rows reads their times."""
-    return chosen.columns or (time,)
+def _reads(
+    chosen: Aggregate, time: str, fields: dict[str, pa.Field]
+) -> tuple[tuple[str, bool], ...]:
+    """The columns an aggregate reads, and whether it reads nanoseconds as whole numbers; what only
+    counts rows reads their times."""
+    picks = picks_values(chosen.operator)
+    kinds = {c: value_type(fields[c].type) for c in chosen.columns or (time,)}
+    reads = chosen.columns or (time,)
+    return tuple((c, picks and in_ticks(kinds[c]) != kinds[c]) for c in reads)
+
+
+def _read_as(kind: pa.DataType, ticks: bool) -> str:
+    """What operators call the type of a column as it is read."""
+    return column_type(in_ticks(kind) if ticks else kind)
 
 
 def _group(
     query: Query, chosen: Sequence[tuple[str, Aggregate]], fields: dict[str, pa.Field]
 ) -> Group:
-    columns = tuple(dict.fromkeys(c for _, a in chosen for c in _reads(a, query.time)))
-    types = tuple(column_type(value_type(fields[c].type)) for c in columns)
+    columns = list(dict.fromkeys(c for _, a in chosen for c in _reads(a, query.time, fields)))
+    types = tuple(_read_as(value_type(fields[c].type), ticks) for c, ticks in columns)
     parts = []
     for _, a in chosen:
-        reads = tuple(columns.index(c) for c in _reads(a, query.time))
+        reads = tuple(columns.index(c) for c in _reads(a, query.time, fields))
         parts.append(Part(a.operator.of(*(types[c] for c in reads)), reads))
     names = tuple(name for name, _ in chosen)
-    return Group(names, columns, _joined(shared(parts), names, types))
+    return Group(
+        names,
+        tuple(c for c, _ in columns),
+        _joined(shared(parts), names, types),
+        tuple(ticks for _, ticks in columns),
+        tuple(picks_values(a.operator) for _, a in chosen),
+    )
 
 
 @lru_cache(maxsize=256)

@@ -14,12 +14,20 @@ import pyarrow as pa
 
 from .. import operators as ops
 from ..operators.contract import Operator
-from .types import column_type, value_type
+from .types import column_type, has_order, value_type
 
 if TYPE_CHECKING:
     from .aggregates import Aggregate
 
-__all__ = ["REGISTRY", "Facts", "counts_rows", "is_nullable", "result_type"]
+__all__ = [
+    "REGISTRY",
+    "Facts",
+    "check_order",
+    "counts_rows",
+    "is_nullable",
+    "picks_values",
+    "result_type",
+]
 
 #: The type of the answers, from the operator and the types of the columns; None if only the
 #: answers tell.
@@ -35,6 +43,8 @@ class Facts:
     aliases: tuple[str, ...] = ()
     nullable: bool = True  # False if it has an answer over no values as well
     counts_rows: bool = False  # it may read no column
+    picks: bool = False  # it only picks or compares values, and so keeps their nanoseconds
+    orders: tuple[int, ...] = ()  # the columns whose values it puts in order
 
 
 def result_type(chosen: Aggregate, given: Sequence[pa.DataType]) -> pa.DataType | None:
@@ -69,6 +79,24 @@ def counts_rows(operator: Operator) -> bool:
     """
     facts = REGISTRY.get(operator.ready)
     return facts is not None and facts.counts_rows and not any(operator.skips)
+
+
+def picks_values(operator: Operator) -> bool:
+    """True if the operator only picks or compares values.
+
+    >>> picks_values(ops.max), picks_values(ops.span)
+    (True, False)
+    """
+    facts = REGISTRY.get(operator.ready)
+    return facts is not None and facts.picks
+
+
+def check_order(operator: Operator, given: Sequence[pa.DataType]) -> None:
+    """Refuse a column whose values the operator cannot put in order."""
+    facts = REGISTRY.get(operator.ready)
+    for i in facts.orders if facts else ():
+        if not has_order(given[i]):
+            raise TypeError("maps have no order; give a column of a part of them")
 
 
 # Rules
@@ -142,23 +170,23 @@ REGISTRY: dict[str, Facts] = {
     "stddev": Facts(ops.stddev, _float, aliases=("standard_deviation",)),
     "population_stddev": Facts(ops.population_stddev, _float),
     "linear_regression": Facts(ops.linear_regression, _floats),
-    "max": Facts(ops.max, _same),
-    "min": Facts(ops.min, _same),
+    "max": Facts(ops.max, _same, picks=True, orders=(0,)),
+    "min": Facts(ops.min, _same, picks=True, orders=(0,)),
     "span": Facts(ops.span, _number),
-    "max_count": Facts(ops.max_count, _whole, nullable=False),
-    "min_count": Facts(ops.min_count, _whole, nullable=False),
-    "arg_max": Facts(ops.arg_max, _same, aliases=("max_by",)),
-    "arg_min": Facts(ops.arg_min, _same, aliases=("min_by",)),
-    "first": Facts(ops.first, _same),
-    "last": Facts(ops.last, _same),
-    "first_n": Facts(ops.first_n, _list, nullable=False),
-    "last_n": Facts(ops.last_n, _list, nullable=False),
-    "nth_youngest": Facts(ops.nth_youngest, _same),
-    "m4": Facts(ops.m4, _m4),
-    "longest_run": Facts(ops.longest_run, _longest_run),
-    "collect": Facts(ops.collect, _list, nullable=False),
-    "collect_distinct": Facts(ops.collect_distinct, _list, nullable=False),
-    "count_distinct": Facts(ops.count_distinct, _whole, nullable=False),
+    "max_count": Facts(ops.max_count, _whole, nullable=False, picks=True, orders=(0,)),
+    "min_count": Facts(ops.min_count, _whole, nullable=False, picks=True, orders=(0,)),
+    "arg_max": Facts(ops.arg_max, _same, aliases=("max_by",), picks=True, orders=(1,)),
+    "arg_min": Facts(ops.arg_min, _same, aliases=("min_by",), picks=True, orders=(1,)),
+    "first": Facts(ops.first, _same, picks=True),
+    "last": Facts(ops.last, _same, picks=True),
+    "first_n": Facts(ops.first_n, _list, nullable=False, picks=True),
+    "last_n": Facts(ops.last_n, _list, nullable=False, picks=True),
+    "nth_youngest": Facts(ops.nth_youngest, _same, picks=True),
+    "m4": Facts(ops.m4, _m4, picks=True, orders=(1,)),
+    "longest_run": Facts(ops.longest_run, _longest_run, orders=(1,)),
+    "collect": Facts(ops.collect, _list, nullable=False, picks=True),
+    "collect_distinct": Facts(ops.collect_distinct, _list, nullable=False, picks=True),
+    "count_distinct": Facts(ops.count_distinct, _whole, nullable=False, picks=True),
     "concat": Facts(ops.concat, _joined),
     "bloom": Facts(ops.bloom, _unknown, nullable=False),
     "count_min": Facts(ops.count_min, _unknown, nullable=False),

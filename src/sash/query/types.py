@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["column_type", "value_type"]
+__all__ = ["column_type", "has_order", "in_ticks", "value_type"]
 
 
 def column_type(given: pa.DataType) -> str:
@@ -23,3 +23,40 @@ def column_type(given: pa.DataType) -> str:
 def value_type(given: pa.DataType) -> pa.DataType:
     """The type of a column's values, however they are encoded."""
     return given.value_type if pa.types.is_dictionary(given) else given
+
+
+def in_ticks(given: pa.DataType) -> pa.DataType:
+    """A type with whole numbers for all that counts nanoseconds, also within structs and lists.
+
+    Operators know times in microseconds, as Spark does.  One that only picks or compares values
+    reads nanoseconds as numbers, and its answers become what they were.
+    """
+    if _counts_nanoseconds(given):
+        return pa.int64()
+    if pa.types.is_struct(given):
+        return pa.struct([field.with_type(in_ticks(field.type)) for field in given])
+    if pa.types.is_map(given):
+        key, item = given.key_field, given.item_field
+        return pa.map_(key.with_type(in_ticks(key.type)), item.with_type(in_ticks(item.type)))
+    if pa.types.is_fixed_size_list(given):
+        item = given.value_field
+        return pa.list_(item.with_type(in_ticks(item.type)), given.list_size)
+    if pa.types.is_list(given) or pa.types.is_large_list(given):
+        item = given.value_field.with_type(in_ticks(given.value_type))
+        return pa.list_(item) if pa.types.is_list(given) else pa.large_list(item)
+    return given
+
+
+def _counts_nanoseconds(given: pa.DataType) -> bool:
+    types = pa.types
+    timed = types.is_timestamp(given) or types.is_duration(given) or types.is_time64(given)
+    return bool(timed and given.unit == "ns")
+
+
+def has_order(given: pa.DataType) -> bool:
+    """True if values of a type can be compared: maps cannot, and what holds them."""
+    if pa.types.is_map(given):
+        return False
+    if pa.types.is_nested(given):
+        return all(has_order(given.field(i).type) for i in range(given.num_fields))
+    return True

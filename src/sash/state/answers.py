@@ -16,6 +16,7 @@ import pyarrow as pa
 from ..kernels.columns import Table, answers_from_columns, read
 from ..kernels.core import BufferCore, ObjectCore
 from ..query.plan import Group
+from ..query.types import in_ticks, value_type
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
 from ..tables.arrow import flat
 
@@ -37,7 +38,12 @@ class Apart:
 
 def columns_of(group: Group, table: pa.Table) -> Table:
     """The columns that a group of aggregates reads."""
-    arrays = tuple(flat(table.column(c)) for c in group.columns)
+    arrays = tuple(
+        flat(table.column(c)).cast(in_ticks(value_type(table.schema.field(c).type)))
+        if ticks
+        else flat(table.column(c))
+        for c, ticks in zip(group.columns, group.ticks, strict=True)
+    )
     return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
 
 
@@ -80,26 +86,31 @@ def answers_of(
         ]
         fields = core.layout.answer.fields  # type: ignore[union-attr]
     else:
-        answers = kept[:rows]
-        for row, lowered in (apart or {}).items():
-            answers[row] = lowered.values
+        lowered = kept[:rows]
+        for row, instead in (apart or {}).items():
+            lowered[row] = instead.values
     for i, (name, part) in enumerate(zip(group.names, group.operator.parts, strict=True)):
         misfits: dict[int, str] = {}
+        wanted = types[name]
+        if wanted is not None and group.exact[i]:
+            wanted = in_ticks(wanted)
         if typed:
             # a call takes its columns off the list
             found = answers_from_columns(fields[i][1], columns, "arrow")
             if apart is None:
-                values[name] = as_wanted(found, types[name])
-                continue
-            if apart:
-                found = _replaced(found, {row: a.values[i] for row, a in apart.items()}, misfits)
-            values[name] = typed_answers(found, types[name], misfits)
+                found = as_wanted(found, wanted)
+            else:
+                if apart:
+                    answers = {row: a.values[i] for row, a in apart.items()}
+                    found = _replaced(found, answers, misfits)
+                found = typed_answers(found, wanted, misfits)
         else:
-            items, names = [answer[i] for answer in answers], part.operator.fields
+            items, names = [answer[i] for answer in lowered], part.operator.fields
             if apart is None:
-                values[name] = from_objects(items, types[name], names)
-                continue
-            values[name] = object_answers(items, types[name], names, misfits)
+                found = from_objects(items, wanted, names)
+            else:
+                found = object_answers(items, wanted, names, misfits)
+        values[name] = as_wanted(found, types[name])
         for row, why in misfits.items():
             failed.setdefault(row, {}).setdefault(name, why)
     return values, {row: _told(reasons) for row, reasons in failed.items()}

@@ -19,7 +19,7 @@ from ..query.types import value_type
 from ..tables.answers import concat_answers
 from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.keys import by_group, key_codes
-from ..tables.order import in_time
+from ..tables.order import in_time, nanoseconds
 from .answers import joined_reasons
 from .contract import Emitted, Recalled, Slices, State, Step, StepFailed
 from .forest import CombineRaised, Forest
@@ -81,7 +81,8 @@ class ForestState(State):
         """Cut rows into slices; changes nothing."""
         names = [field.name for field in self._plan.keys]
         codes, keys = key_codes([one_array(table.column(name)) for name in names], len(times))
-        rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
+        finer = nanoseconds(one_array(table.column(self._plan.query.time)))
+        rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times, finer))
         in_order, whole = times[rows], not self._plan.ordered
         cuts = [f.cut(table, rows, in_order, bounds, whole=whole) for f in self._forests]
         starts, _, ends = cuts[0]

@@ -7,6 +7,7 @@ has already moved on, it is null, and reported with the reason.
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -97,7 +98,8 @@ def as_wanted(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
 
 
 def from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> pa.Array:
-    """Answers that are Python values; times among them are in microseconds."""
+    """Answers that are Python values; numbers among them that stand for times are in
+    microseconds."""
     if wanted is not None:
         made = pa.array([_shaped(x, wanted) for x in items], type=_in_micros(wanted))
         return as_wanted(made, wanted)
@@ -119,20 +121,31 @@ def _shaped(value: Any, wanted: pa.DataType) -> Any:
     """A value as Arrow takes it for a type."""
     if value is None:
         return None
+    if pa.types.is_timestamp(wanted) and wanted.unit == "ns":
+        if isinstance(value, np.datetime64):
+            return int(value.astype("M8[ns]").view(np.int64))
+        if isinstance(value, int | np.integer | Fraction):
+            return int(value * 1000)
     if isinstance(value, np.datetime64):
         return to_micros(value)
     if isinstance(value, float) and pa.types.is_integer(wanted) and not value.is_integer():
         raise ValueError(f"an answer is {value!r}, and should be {wanted}")  # Arrow would cut it
     if pa.types.is_struct(wanted) and isinstance(value, tuple):
         return {f.name: _shaped(x, f.type) for f, x in zip(wanted, value, strict=True)}
+    if pa.types.is_struct(wanted) and isinstance(value, dict):
+        return {f.name: _shaped(value.get(f.name), f.type) for f in wanted}
+    if pa.types.is_map(wanted) and isinstance(value, dict | tuple | list):
+        pairs = value.items() if isinstance(value, dict) else value
+        kinds = wanted.key_type, wanted.item_type
+        return [tuple(map(_shaped, pair, kinds)) for pair in pairs]
     if pa.types.is_list(wanted) and isinstance(value, tuple | list):
         return [_shaped(x, wanted.value_type) for x in value]
     return value
 
 
 def _in_micros(wanted: pa.DataType) -> pa.DataType:
-    """A type with all times in microseconds."""
-    if pa.types.is_timestamp(wanted):
+    """A type with all times in microseconds, but for those that have nanoseconds."""
+    if pa.types.is_timestamp(wanted) and wanted.unit != "ns":
         return pa.timestamp("us", wanted.tz)
     if pa.types.is_struct(wanted):
         return pa.struct([f.with_type(_in_micros(f.type)) for f in wanted])

@@ -9,18 +9,29 @@ import pyarrow.compute as pc
 from ..kernels.columns import Array
 from .arrow import one_array
 
-__all__ = ["in_time", "tie_ranks"]
+__all__ = ["in_time", "nanoseconds", "tie_ranks"]
 
 
-def in_time(times: Array, ties: Array | None = None) -> Array | None:
-    """Order rows by time, then by their tie ranks if there are any, then as they came.  Return
-    None if the rows are in order.
+def nanoseconds(column: pa.Array) -> Array | None:
+    """The nanoseconds of times beyond their whole microseconds; None if there are none.  They only
+    put events in order: windows, peers and lateness are in microseconds."""
+    if not pa.types.is_timestamp(column.type) or column.type.unit != "ns":
+        return None
+    ticks = column.cast(pa.int64())
+    rest: Array = (ticks.fill_null(0) if ticks.null_count else ticks).to_numpy() % 1000
+    return rest.astype(np.int16) if rest.any() else None
+
+
+def in_time(times: Array, *ties: Array | None) -> Array | None:
+    """Order rows by time, then by what else puts them in order (nanoseconds, tie ranks), if
+    anything does, then as they came.  Return None if the rows are in order.
 
     numpy has a radix sort for 16 bits.  Two of them order 10,000 rows that span less than an hour
     in 0.12 ms, where a stable sort of their times takes 0.25 ms, or 0.45 with much disorder.
     """
-    if ties is not None:
-        return np.lexsort((ties, times))
+    given = [tie for tie in ties if tie is not None]
+    if given:
+        return np.lexsort((*reversed(given), times))
     if (times[1:] >= times[:-1]).all():
         return None
     since = times - times.min()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..query import Query
@@ -43,7 +44,7 @@ def answers(query: Query, table: Any) -> list[Row]:
     """
     held = _Held(query)
     for row in _events(query, table):
-        for span in windows_of(query.window, row[query.time]):
+        for span in windows_of(query.window, math.floor(row[query.time])):
             held.add(row, span)
     return held.rows()
 
@@ -78,15 +79,15 @@ def replay(
             if not _usable(time):
                 late.append((row, []))
                 continue
-            missed = []
-            for span in windows_of(query.window, time):
+            missed, at = [], math.floor(time)
+            for span in windows_of(query.window, at):
                 if watermark is not None and span[1] <= watermark:
                     missed.append(span)
                 else:
                     held.add(row, span)
             if missed:
                 late.append((row, missed))
-            newest = time if newest is None else max(newest, time)
+            newest = at if newest is None else max(newest, at)
     return held.rows(), late
 
 
@@ -180,13 +181,17 @@ def folded(chosen: Any, events: Sequence[Row]) -> Any:
     """The partial of events in order; their number for an aggregate that only counts rows."""
     if not chosen.columns:
         return len(events)
+    from ..query.registry import picks_values
+
+    rows = [tuple(row[c] for c in chosen.columns) for row in events]
+    if not picks_values(chosen.operator):  # only what is picked has nanoseconds
+        rows = [tuple(map(_floored, row)) for row in rows]
     several = len(chosen.columns) > 1
-    return chosen.operator.fold(
-        [
-            tuple(row[c] for c in chosen.columns) if several else row[chosen.columns[0]]
-            for row in events
-        ]
-    )
+    return chosen.operator.fold([row if several else row[0] for row in rows])
+
+
+def _floored(value: Any) -> Any:
+    return math.floor(value) if isinstance(value, Fraction) else value
 
 
 def lowered(chosen: Any, partial: Any) -> Any:
@@ -249,11 +254,11 @@ def _tie(value: Any) -> Any:
 
 def rows_of(table: Any) -> list[Row]:
     """The rows of a table of any kind (Arrow, pandas, Polars, a dict of columns, dicts), times as
-    microseconds; a struct `window` of start and end becomes two columns.
+    microseconds, and fractions of them; a struct `window` of start and end becomes two columns.
 
     >>> import pyarrow as pa
-    >>> rows_of(pa.table({"t": pa.array([1_500], pa.timestamp("ns"))}))
-    [{'t': 1}]
+    >>> rows_of(pa.table({"t": pa.array([1_500, 2_000], pa.timestamp("ns"))}))
+    [{'t': Fraction(3, 2)}, {'t': 2}]
     """
     if isinstance(table, list):
         return [dict(row) for row in table]
@@ -293,7 +298,11 @@ def _items(array: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         many, of = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}[kind.unit]
         ticks = array.cast(pa.int64()).to_pylist()
-        return [None if x is None else x * many // of for x in ticks]
+        whole = of == 1 or pa.types.is_duration(kind)
+        return [
+            x if x is None else x * many // of if whole or x % of == 0 else Fraction(x, of)
+            for x in ticks
+        ]
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
         rows = zip(*(_items(part) for part in array.flatten()), strict=True)
