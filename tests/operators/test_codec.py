@@ -7,6 +7,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -24,16 +25,18 @@ VALUES = [
     timedelta.max,
     uuid.UUID(int=7),
 ]
+TIMES = [np.datetime64(-1_500, "ns"), np.datetime64(5, "us"), np.datetime64(5, "s")]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("value", VALUES + TIMES, ids=repr)
 def test_a_value_comes_back(value: Any) -> None:
     assert decode_value(encode_value([value])) == [value]
 
 
 def test_what_would_lose_something_is_refused() -> None:
-    with pytest.raises(TypeError, match="has no bytes form"):
-        encode_value(pd.Timedelta(1, "ns"))
+    for finer in (pd.Timedelta(1, "ns"), pd.Timestamp(1, unit="ns")):
+        with pytest.raises(TypeError, match="has no bytes form"):
+            encode_value(finer)
     with pytest.raises(TypeError, match="has no bytes form"):
         encode_value(time(1, tzinfo=datetime.now().astimezone().tzinfo))
 

@@ -8,6 +8,7 @@ lateness, and moves after each batch.  A window is closed when its end is not af
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -97,6 +98,10 @@ class Stream:
                     f"not {schema!r}"
                 )
             self._set_up(pa.schema([f.with_type(plain_type(f.type)) for f in schema]))
+
+    def __copy__(self) -> Stream:
+        """The same with a state of its own."""
+        return copy.deepcopy(self)
 
     @property
     def time(self) -> int | None:

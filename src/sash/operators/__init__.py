@@ -16,6 +16,7 @@ Names that users of SQL and Spark know are aliases: `max_by`, `min_by`, `avg`,
 True
 """
 
+from . import pickling  # noqa: F401  (which registers itself)
 from .collection import collect, collect_distinct, concat, count_distinct
 from .contract import Operator, operator
 from .numeric import (

@@ -87,6 +87,7 @@ class Operator:
     serves: tuple[tuple[Callable[..., Any], Callable[[Any], Any]], ...] = ()
     rule: Callable[[Any, Any], bool] | None = None
     ready: str = dataclasses.field(default="", init=False)
+    parameters: tuple[Any, ...] = dataclasses.field(default=(), init=False)
 
     @property
     def shown(self) -> Operator:
@@ -175,7 +176,7 @@ class Operator:
             types=names,
             compile=self.compile and "object" not in names,
         )
-        return ready(tied, self.ready)
+        return ready(tied, self.ready, self.parameters)
 
     def ignore_nulls(self) -> Operator:
         """The same operator with rows skipped where any of its columns is null.
@@ -192,7 +193,8 @@ class Operator:
                 dataclasses.replace(p, operator=p.operator.ignore_nulls()) for p in self.parts
             )
             return _join(parts, len(self.skips), name=self.name, types=self.types, rule=self.rule)
-        return ready(dataclasses.replace(self, skips=(True,) * len(self.skips)), self.ready)
+        made = dataclasses.replace(self, skips=(True,) * len(self.skips))
+        return ready(made, self.ready, self.parameters)
 
     def fold(self, values: Sequence[Any]) -> Any:
         """The partial of a sequence of values, by lifting and combining one after another.
@@ -332,9 +334,11 @@ def operator(
     return dataclasses.replace(made, skips=(True,) * columns)
 
 
-def ready(made: Operator, name: str | None = None) -> Operator:
-    """The operator marked as a ready one, under its own name without the parameters."""
+def ready(made: Operator, name: str | None = None, parameters: tuple[Any, ...] = ()) -> Operator:
+    """The operator marked as a ready one, under its own name without the parameters, and with the
+    arguments that make it where that takes any."""
     object.__setattr__(made, "ready", made.name.partition("(")[0] if name is None else name)
+    object.__setattr__(made, "parameters", parameters)
     return made
 
 

@@ -94,12 +94,18 @@ def _one(x: Any) -> Any:
     return (x,)
 
 
-def _tuples(name: str, combine: Any, lower: Any = None) -> Operator:
-    return ready(
-        Operator(
-            name, (), _one, combine, lower, skips=(False,), encode=encode_value, decode=decode_value
-        )
+def _tuples(name: str, n: int, combine: Any, lower: Any) -> Operator:
+    made = Operator(
+        f"{name}({n})",
+        (),
+        _one,
+        combine,
+        lower,
+        skips=(False,),
+        encode=encode_value,
+        decode=decode_value,
     )
+    return ready(made, parameters=(n,))
 
 
 def first_n(n: int) -> Operator:
@@ -114,7 +120,7 @@ def first_n(n: int) -> Operator:
     def combine(a: Any, b: Any) -> Any:
         return a if len(a) == n else (a + b)[:n]
 
-    return _tuples(f"first_n({n})", combine, _itself)
+    return _tuples("first_n", n, combine, _itself)
 
 
 def last_n(n: int) -> Operator:
@@ -124,7 +130,7 @@ def last_n(n: int) -> Operator:
     >>> op.lower(op.fold([5, None, 7]))
     (None, 7)
     """
-    return _tuples(f"last_n({n})", _keep_last("n of last_n", n), _itself)
+    return _tuples("last_n", n, _keep_last("n of last_n", n), _itself)
 
 
 def nth_youngest(i: int) -> Operator:
@@ -139,7 +145,7 @@ def nth_youngest(i: int) -> Operator:
     def lower(a: Any) -> Any:
         return a[0] if len(a) == i else None
 
-    return _tuples(f"nth_youngest({i})", combine, lower)
+    return _tuples("nth_youngest", i, combine, lower)
 
 
 def _keep_last(what: str, n: int) -> Any:

@@ -147,7 +147,7 @@ def bloom(bits: int, hashes: int = 7) -> Operator:
             typed=_by_type(make),
         )
 
-    return ready(make(_code))
+    return ready(make(_code), parameters=(bits, hashes))
 
 
 def _either(out: Vector, a: Vector, b: Vector) -> None:
@@ -200,7 +200,7 @@ def count_min(width: int, depth: int) -> Operator:
             typed=_by_type(make),
         )
 
-    return ready(make(_code))
+    return ready(make(_code), parameters=(width, depth))
 
 
 def _add(out: Vector, a: Vector, b: Vector) -> None:
@@ -284,7 +284,8 @@ def hll(lg_k: int = 12) -> Operator:
             encode=lambda a: a.serialize_compact(),
             decode=library.hll_sketch.deserialize,
             equal=equal,
-        )
+        ),
+        parameters=(lg_k,),
     )
 
 
@@ -353,7 +354,8 @@ def quantiles(k: int = 200, at: Sequence[float] = (0.5,)) -> Operator:
             decode=library.kll_doubles_sketch.deserialize,
             equal=equal,
             fields=tuple(f"q{p:g}" if float(f"{p:g}") == p else f"q{p!r}" for p in ranks),
-        )
+        ),
+        parameters=(k, tuple(ranks)),
     )
 
 
@@ -416,5 +418,6 @@ def top_k(k: int) -> Operator:
             decode=library.frequent_strings_sketch.deserialize,
             typed=objects_only("top_k", "strings"),
             equal=equal,
-        )
+        ),
+        parameters=(k,),
     )

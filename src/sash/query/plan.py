@@ -46,6 +46,10 @@ class Plan:
     types: dict[str, pa.DataType | None]  # of the result's values; None where only answers tell
     extra: tuple[str, ...] = ()  # columns that are keys besides those of the query
 
+    def __deepcopy__(self, memo: Any) -> Plan:
+        """The plan itself, which never changes."""
+        return self
+
     @property
     def keys(self) -> list[pa.Field]:
         return [self.schema.field(name) for name in (*self.query.by, *self.extra)]

@@ -85,6 +85,10 @@ class Query:
                     f"{self.where!r}"
                 )
 
+    def __deepcopy__(self, memo: Any) -> Query:
+        """The query itself, which never changes."""
+        return self
+
     def _check_select(self) -> None:
         if not isinstance(self.select, Mapping) or not self.select:
             raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -91,6 +92,15 @@ class Forest:
         self._call, self._at_call = core.integers(np.zeros(CALL, dtype=np.int64))
         self._records, self._at_records = core.integers(np.zeros(0, dtype=np.int64))
         self._rows = 1024
+
+    def __deepcopy__(self, memo: Any) -> Forest:
+        """The same with a memory of its own."""
+        made = Forest.__new__(Forest)
+        made.__dict__.update(self.__dict__)
+        made._core = core = copy.copy(self._core)
+        made._call, made._at_call = core.integers(np.array(self._call, dtype=np.int64))
+        made._records, made._at_records = core.integers(np.array(self._records, dtype=np.int64))
+        return made
 
     def cut(
         self, table: pa.Table, rows: Array | None, times: Array, bounds: Array, *, whole: bool
