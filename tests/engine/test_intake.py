@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -280,3 +281,82 @@ def test_polars_with_nested_text() -> None:
     s.push([{"t": 1, "l": ["a"], "s": {"z": "x"}}])
     s.push(frame)
     assert s.close()["all"].to_list() == [[["a"], ["a"]], [["b", None]]]
+
+
+# Names
+
+
+@pytest.mark.parametrize("where", [None, pc.field("on")])
+def test_an_event_with_a_misspelt_column_is_late(where: Any) -> None:
+    q = query(select={"n": sash.count(), "most": sash.max("delay")}, where=where)
+    first = [{"t": 1, "delay": 3, "on": True, "note": "a"}, {"t": 2, "dealy": 4, "on": True}]
+    s = q.stream()
+    s.push(first)
+    s.push({"t": 3, "dealy": 9, "on": True})
+    s = sash.Stream.from_bytes(s.to_bytes(), q)
+    s.push([{"t": 4, "Delay": 9, "on": True}, {"t": 5, "on": True}, {"t": 6, "note": "b"}])
+    s.push({"t": 7, "delay": 1, "on": True, "more": 2})  # nothing is missing that is read
+    assert s.late["t"].to_pylist() == [2, 3, 4]
+    assert "'delay' is not there, and 'dealy' is no column" in s.late["reason"][0].as_py()
+    if where is not None:
+        s.push({"t": 8, "delay": 1, "om": True})
+        assert s.late["t"].to_pylist()[-1] == 8
+    assert s.close().select(["n", "most"]).to_pylist() == [
+        {"n": 4 - (where is not None), "most": 3}
+    ]
+
+
+def test_the_columns_of_a_schema_are_known() -> None:
+    s = query(select={"n": sash.count("x")}).stream(
+        schema=pa.schema({"t": pa.int64(), "x": pa.int64()})
+    )
+    s.push([{"t": 1}, {"t": 2, "y": 3}, {"t": 3, "x": 1}])
+    assert s.late["t"].to_pylist() == [2]
+
+
+# Types
+
+
+def test_decimals_into_a_stream_of_integers() -> None:
+    for decimals in (
+        [{"t": 2, "x": Decimal(7)}, {"t": 3, "x": Decimal("7.5")}, {"t": 4, "x": Decimal(2**63)}],
+        pa.table({"t": [2, 3, 4], "x": pa.array([Decimal(7), Decimal("7.5"), Decimal(2**63)])}),
+    ):
+        s = stream({"t": 1, "x": 5}, decimals, select={"sum": sash.sum("x")})
+        assert s.late["t"].to_pylist() == [3, 4]
+        assert s.close()["sum"].to_pylist() == [12]
+
+
+def test_a_map_comes_as_a_dict_or_as_pairs() -> None:
+    kind = pa.map_(pa.string(), pa.int64())
+    q = query(select={"last": sash.last("m"), "all": sash.collect("m")})
+    s = q.stream(schema=pa.schema({"t": pa.int64(), "m": kind}))
+    s.push([{"t": 1, "m": {"a": 1}}, {"t": 2, "m": [("b", 2)]}, {"t": 3, "m": {"a": 1.5}}])
+    s.push({"t": 4, "m": {"c": 3, "d": None}})
+    assert s.late["t"].to_pylist() == [3]
+    maps = [[("a", 1)], [("b", 2)], [("c", 3), ("d", None)]]
+    found = sash.Stream.from_bytes(s.to_bytes(), q).close()
+    assert found.select(["last", "all"]).to_pylist() == [{"last": maps[-1], "all": maps}]
+    assert found["last"].type == kind
+
+
+def test_an_enum_of_polars_is_text() -> None:
+    frame = pl.DataFrame({"t": [1, 2, 13], "e": ["b", "a", "b"]}).with_columns(
+        pl.col("e").cast(pl.Enum(["b", "a"]))
+    )
+    q = query(by=["e"], select={"most": sash.max("e"), "n": sash.count()})
+    right = [("a", "a", 1), ("b", "b", 1), ("b", "b", 1)]
+    assert q.run(frame).select("e", "most", "n").rows() == right
+    s = q.stream()
+    assert s.push(frame).select("e", "most", "n").rows() == right[:2]
+
+
+def test_a_where_that_is_no_condition_says_so() -> None:
+    for use in (
+        lambda q: q.run({"t": [1], "x": [2.5]}),
+        lambda q: q.stream().push({"t": 1, "x": 2.5}),
+    ):
+        with pytest.raises(
+            ValueError, match=r"where, x, is no condition.*double.*field\('x'\) > 0"
+        ):
+            use(query(where=pc.field("x")))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +33,14 @@ SECOND = 1_000_000
         ("0 seconds", 0),
         (timedelta(days=-1, microseconds=1), -86_400 * SECOND + 1),
         (17, 17),
+        (np.timedelta64(5, "m"), 300 * SECOND),
+        (np.timedelta64(5_000, "ns"), 5),
+        (np.timedelta64(-2, "W"), -14 * 86_400 * SECOND),
+        (np.int32(17), 17),
+        (pd.Timedelta("5min"), 300 * SECOND),
+        (pd.offsets.Minute(5), 300 * SECOND),
+        (pd.offsets.Micro(5), 5),
+        ("5 m", 300 * SECOND),
     ],
 )
 def test_is_microseconds(text: object, micros: int) -> None:
@@ -48,9 +58,20 @@ def test_is_microseconds(text: object, micros: int) -> None:
         ("1 hour 30", "'1 hour 30' is not understood"),
         ("", "a duration is empty; write it as '90 seconds'"),
         ("0.0000001 s", "'0.0000001 s' is no whole number of microseconds"),
+        ("1M", "'M' is a minute to some and a month to others; write '1 min' or '1 month'"),
+        ("2 h 1 M", "write '1 min' or '1 month'"),
+        (np.timedelta64(5, "ns"), "is no whole number of microseconds"),
+        (np.timedelta64("NaT"), "is no whole number of microseconds"),
+        (np.timedelta64(5), "is no whole number of microseconds"),
+        (np.timedelta64(2, "M"), "months are not all of one length; say it in days or weeks"),
+        (pd.Timedelta(5, "ns"), "is no whole number of microseconds"),
+        (pd.NaT, "is not always of one length"),
+        (pd.offsets.MonthEnd(), "is not always of one length; say it in days, hours or less"),
+        (pd.offsets.Nano(5), "is no whole number of microseconds"),
     ],
+    ids=repr,
 )
-def test_refuses_what_has_no_length(given: str, message: str) -> None:
+def test_refuses_what_has_no_length(given: object, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", "\\(")):
         duration(given)
 

@@ -101,7 +101,7 @@ class LateOutput:
         """Keep the late rows of a batch, with the reason and what they missed."""
         if not len(late.rows):
             return
-        made = batch.take(pa.array(late.rows))
+        made = batch.take(pa.array(late.rows)).replace_schema_metadata(None)
         start, end = late.spans(window, time)
         added = (pa.array(late.reasons, pa.string()), pa.array(late.missed), start, end)
         for name, column in zip(ADDED, added, strict=True):

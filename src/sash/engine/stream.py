@@ -23,7 +23,7 @@ from ..slicing.edges import edges_of
 from ..state.memory import ForestState
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
-from ..tables.intake import chosen, conform, given_table
+from ..tables.intake import chosen, conform, given_table, known_names, with_names
 from ..windows import duration, duration_text
 from ..windows.contract import LATEST
 from .identity import fingerprint
@@ -276,7 +276,8 @@ class Stream:
             others = []
         self._optional = {f.name: f.type for f in others}
         kept = pa.schema(others).serialize().to_pybytes()
-        self._schema = pa.schema(fields, metadata={_OPTIONAL: kept} if others else None)
+        made = pa.schema(fields, metadata={_OPTIONAL: kept} if others else None)
+        self._schema = with_names(made, known_names(schema))
         self._state = self._make_state(plan)
         self._lifecycle = Lifecycle(
             plan, mode=self._mode, lateness=self._lateness, early=self._early

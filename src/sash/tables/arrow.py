@@ -70,7 +70,9 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     if pa.types.is_dictionary(kind):
         chunks = [
-            pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(wanted.value_type))
+            pa.DictionaryArray.from_arrays(
+                c.indices, c.dictionary.cast(wanted.value_type), ordered=kind.ordered
+            )
             for c in column.chunks
         ]
         return pa.chunked_array(chunks, wanted)
@@ -204,6 +206,11 @@ def filtered(table: pa.Table, where: Any) -> pa.Table:
     """The rows that satisfy a condition; where it is null, a row does not."""
     try:
         return table.filter(where)
+    except pa.ArrowTypeError as error:  # "… must evaluate to bool, but … evaluates to double"
+        raise ValueError(
+            f"where, {where}, is no condition ({error}); compare it with something, as in "
+            "pyarrow.compute.field('x') > 0"
+        ) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(f"where, {where}, cannot be used on this table: {error}") from None
 

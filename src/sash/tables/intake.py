@@ -6,6 +6,7 @@ the rest goes on.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -24,13 +25,17 @@ __all__ = [
     "chosen",
     "conform",
     "given_table",
+    "known_names",
     "one_of_type",
     "some_rows",
+    "with_names",
 ]
 
 #: What is raised for a value that is not of a type.
 CANNOT_BE = (pa.ArrowException, TypeError, ValueError, ArithmeticError, LookupError)
 Reasons = dict[int, str]
+#: Where a schema keeps the names of all columns of a stream's first batch, for snapshots.
+_NAMES = b"sash names"
 
 
 def given_table(
@@ -56,10 +61,69 @@ def given_table(
         if not isinstance(event, Mapping):
             raise TypeError(f"an event is a dict of columns and values, not {event!r}")
     table, reasons = _from_events(events, query, known)
+    odd, names = _misspelt(events, query, known, optional)
+    reasons |= odd
+    if known is None:
+        table = table.cast(with_names(table.schema, names))
     for name, kind in optional.items():
         if name not in table.column_names:
             table = table.append_column(name, pa.nulls(len(events), kind))
     return table, reasons
+
+
+def _misspelt(
+    events: list[Any], query: Query, known: pa.Schema | None, optional: dict[str, pa.DataType]
+) -> tuple[Reasons, list[str]]:
+    """The events that lack a column, and have one that events are not known to have: its name is
+    taken for a mistake, not for a null.  And the columns that events are known to have.
+
+    Known are the columns of the first batch; there, those of events that lack nothing.
+    """
+    whole = [event for event in events if all(c in event for c in query.columns)]
+    if known is not None:
+        names = [*known_names(known), *query.columns]
+    elif whole:
+        names = list(dict.fromkeys(name for event in whole for name in event))
+    else:
+        return {}, list(dict.fromkeys(name for event in events for name in event))
+    seen, reasons = set(names), {}
+    for i, event in enumerate(events):
+        odd = next((name for name in event if name not in seen), None)
+        if odd is None:
+            continue
+        lacks = (c for c in (*query.columns, *optional) if c not in event)
+        lost = next((c for c in lacks if c in query.columns or _asks(query, optional, c)), None)
+        if lost is not None:
+            reasons[i] = (
+                f"column {lost!r} is not there, and {odd!r} is no column of the first batch; if "
+                "that is no mistake, give None for what is not there"
+            )
+    return reasons, names
+
+
+def _asks(query: Query, optional: dict[str, pa.DataType], name: str) -> bool:
+    """True if `where` reads a column."""
+    others = {c: kind for c, kind in optional.items() if c != name}
+    empty = pa.schema(others | dict.fromkeys(query.columns, pa.null())).empty_table()
+    try:
+        empty.filter(query.where)
+    except pa.ArrowInvalid as error:
+        return "No match for FieldRef" in str(error) and f"({name})" in str(error)
+    except pa.ArrowException:
+        pass
+    return False
+
+
+def known_names(schema: pa.Schema) -> list[str]:
+    """The names of all columns of a stream's first batch, as `with_names` keeps them."""
+    kept = (schema.metadata or {}).get(_NAMES)
+    return json.loads(kept) if kept else list(schema.names)
+
+
+def with_names(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """A schema that keeps the names of all columns of a stream's first batch."""
+    kept = json.dumps(list(dict.fromkeys(names))).encode()
+    return schema.with_metadata({**(schema.metadata or {}), _NAMES: kept})
 
 
 def _from_events(
@@ -134,14 +198,15 @@ def _typed(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, 
         return _whole(items, wanted), {}
     except CANNOT_BE:
         pass
-    reasons, kept = {}, list(items)
+    reasons: Reasons = {}
+    made = []
     for i, item in enumerate(items):
         try:
-            one_of_type(item, wanted)
+            made.append(one_of_type(item, wanted))
         except CANNOT_BE:
             reasons[i] = _no(name, item, wanted)
-            kept[i] = None
-    return pa.array(kept, type=wanted), reasons
+            made.append(pa.nulls(1, wanted))
+    return pa.concat_arrays(made), reasons
 
 
 def _whole(items: list[Any], wanted: pa.DataType) -> pa.Array:
@@ -149,6 +214,9 @@ def _whole(items: list[Any], wanted: pa.DataType) -> pa.Array:
     given = pa.array(items)
     if given.type == wanted:
         return given
+    number = pa.types.is_integer(wanted) or pa.types.is_floating(wanted)
+    if number and pa.types.is_decimal(given.type):  # Arrow casts them, but takes them for nothing
+        return unchanged(given, wanted)
     made = pa.array(items, type=wanted)
     unchanged(given, wanted)
     return made
@@ -157,12 +225,16 @@ def _whole(items: list[Any], wanted: pa.DataType) -> pa.Array:
 def one_of_type(item: Any, wanted: pa.DataType) -> pa.Array:
     """One value of a type; an error if it would become another.  What is nested is looked at part
     by part, as a struct can be a tuple, and a map a list of pairs."""
-    made = pa.array([item], type=wanted)
-    if pa.types.is_map(wanted) and isinstance(item, list | tuple):
-        for key, value in item:
+    if pa.types.is_map(wanted) and isinstance(item, Mapping | list | tuple):
+        made = pa.array([item], type=wanted)
+        for key, value in item.items() if isinstance(item, Mapping) else item:
             one_of_type(key, wanted.key_type)
             one_of_type(value, wanted.item_type)
-    elif pa.types.is_struct(wanted) and isinstance(item, Mapping | tuple):
+        return made
+    if not pa.types.is_nested(wanted):
+        return _whole([item], wanted)
+    made = pa.array([item], type=wanted)
+    if pa.types.is_struct(wanted) and isinstance(item, Mapping | tuple):
         named = item if isinstance(item, Mapping) else dict(zip(wanted.names, item, strict=True))
         for name, part in named.items():
             if part is not None:
@@ -230,6 +302,8 @@ def unchanged(given: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Values in another type; an error if one of them would become another."""
     if pa.types.is_integer(given.type) and pa.types.is_decimal(wanted):
         given = given.cast(pa.decimal128(20, 0))  # all digits that there can be
+    elif pa.types.is_decimal(given.type) and pa.types.is_integer(wanted):
+        return given.cast(pa.decimal256(76, max(given.type.scale, 0))).cast(wanted)
     made = given.cast(wanted)
     if _changed(given, made):
         raise pa.ArrowInvalid(f"not all values are {wanted}")

@@ -9,6 +9,8 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
+import numpy as np
+
 from .contract import LATEST
 
 __all__ = ["check_length", "duration", "duration_text"]
@@ -29,7 +31,8 @@ _TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)\s*(?:,|and\b)?", re.IG
 
 
 def duration(given: Any, what: str = "a duration") -> int:
-    """A length of time in microseconds, from text, a timedelta, or microseconds.
+    """A length of time in microseconds, from text, a timedelta (of Python, numpy or pandas), an
+    offset of pandas that has one length, or microseconds.
 
     >>> duration("1 hour 30 minutes") == duration("1.5h") == 5_400_000_000
     True
@@ -38,8 +41,14 @@ def duration(given: Any, what: str = "a duration") -> int:
     ...
     ValueError: a duration of '1 month': months are not all of one length; say it in days or weeks
     """
+    if isinstance(given, np.timedelta64):
+        return _from_numpy(given, what)
     if isinstance(given, timedelta):
+        if getattr(given, "nanoseconds", 0):  # as pandas has
+            raise ValueError(f"{what} of {given!r} is no whole number of microseconds")
         return (given.days * 86_400 + given.seconds) * 1_000_000 + given.microseconds
+    if type(given).__module__.startswith("pandas."):
+        return _from_offset(given, what)
     if isinstance(given, Integral) and not isinstance(given, bool):
         return operator.index(given)
     if not isinstance(given, str):
@@ -55,6 +64,11 @@ def duration(given: Any, what: str = "a duration") -> int:
         term = _TERM.match(text, at)
         if term is None:
             raise ValueError(f"{what} of {given!r} is not understood; write it as '90 seconds'")
+        if term[2] == "M":
+            raise ValueError(
+                f"{what} of {given!r}: 'M' is a minute to some and a month to others; write "
+                f"'{term[1]} min' or '{term[1]} month'"
+            )
         total += Fraction(term[1]) * _unit(term[2].lower(), given, what)
         at = term.end()
     if not text:
@@ -62,6 +76,33 @@ def duration(given: Any, what: str = "a duration") -> int:
     if total.denominator != 1:
         raise ValueError(f"{what} of {given!r} is no whole number of microseconds")
     return int(total)
+
+
+def _from_numpy(given: np.timedelta64, what: str) -> int:
+    unit = np.datetime_data(given.dtype)[0]
+    if unit in ("Y", "M"):
+        long = "year" if unit == "Y" else "month"
+        raise ValueError(
+            f"{what} of {given!r}: {long}s are not all of one length; say it in days or weeks"
+        )
+    micros = given.astype("m8[us]")
+    if unit == "generic" or np.isnat(given) or micros != given:
+        raise ValueError(f"{what} of {given!r} is no whole number of microseconds")
+    return int(micros.view(np.int64))
+
+
+def _from_offset(given: Any, what: str) -> int:
+    """The length of an offset of pandas, if it has one."""
+    try:
+        micros, rest = divmod(given.nanos, 1000)
+    except (AttributeError, ValueError):
+        raise ValueError(
+            f"{what} of {given!r} is not always of one length; say it in days, hours or less, such "
+            "as '90 seconds'"
+        ) from None
+    if rest:
+        raise ValueError(f"{what} of {given!r} is no whole number of microseconds")
+    return int(micros)
 
 
 def _unit(name: str, given: str, what: str) -> int:
