@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import sash
+from sash.query.elsewhere import ELSEWHERE
 from sash.query.registry import REGISTRY
 
 TOOL = Path(__file__).resolve().parent.parent / "tools" / "reference.py"
@@ -83,6 +84,11 @@ def test_every_ready_operator_has_an_aggregate_with_parameters_by_name(name: str
 
 def test_dir_shows_what_is_loaded_later() -> None:
     assert set(sash.__all__) | {"spark"} == set(dir(sash))
+    with pytest.raises(AttributeError, match=r"no attribute 'nunique'; use sash\.count_distinct"):
+        _ = sash.nunique
+    for name, instead in ELSEWHERE.items():
+        assert not hasattr(sash, name)
+        eval(instead.partition(", which")[0], {"sash": sash})
     with pytest.raises(AttributeError, match="module 'sash' has no attribute 'maximum'"):
         sash.maximum  # type: ignore[attr-defined]  # noqa: B018
 

@@ -154,7 +154,10 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .query.elsewhere import ELSEWHERE
+
+        instead = f"; use {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")
 
 
 def __dir__() -> list[str]:

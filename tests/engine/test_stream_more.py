@@ -527,3 +527,47 @@ def test_a_stream_rebalances_little_whatever_comes_and_leaves_at_its_old_end() -
         steps = sum(core.get(f) - n for f, n in zip((SPLITS, MERGES, MOVES), before, strict=True))
         assert 0 < steps <= 1.25 * changes
         s._check()
+
+
+# Late rows
+
+
+def test_late_rows_are_kept_up_to_a_limit_and_can_be_taken() -> None:
+    s = count_query().stream(keep_late=5)
+    s.push({"t": 100})
+    s.push({"t": [1, 2, 3]})
+    with pytest.warns(RuntimeWarning, match=r"keeps 5 late rows, and 2 older.*take_late\(\)"):
+        s.push({"t": [4, 5, 6, 7]})
+    assert s.late["t"].to_pylist() == [3, 4, 5, 6, 7]
+    assert (s.late_dropped, s.counts["late"]) == (2, 7)
+    assert s.take_late()["t"].to_pylist() == [3, 4, 5, 6, 7]
+    s.push({"t": [8, 9]})
+    assert s.late["t"].to_pylist() == [8, 9]
+    with pytest.warns(RuntimeWarning, match="late rows"):
+        s.push({"t": list(range(12))})
+    assert s.late["t"].to_pylist() == [7, 8, 9, 10, 11]
+
+
+def test_how_many_late_rows_to_keep_is_a_number() -> None:
+    every = count_query().stream(keep_late=None)
+    every.push({"t": 10**6})
+    every.push({"t": list(range(1000))})
+    assert every.late.num_rows == 1000
+    none = count_query().stream(keep_late=0)
+    none.push({"t": 100})
+    with pytest.warns(RuntimeWarning, match="keeps 0 late rows"):
+        none.push({"t": 1})
+    assert none.late.num_rows == 0
+    for wrong, error in ((-1, ValueError), ("many", TypeError), (True, TypeError)):
+        with pytest.raises(error, match="keep_late is a number of rows"):
+            count_query().stream(keep_late=wrong)
+
+
+def test_a_stream_comes_back_from_bytes_only() -> None:
+    q = count_query()
+    for wrong in (None, "text", 7):
+        with pytest.raises(TypeError, match=r"from the bytes that to_bytes\(\) gave, not"):
+            Stream.from_bytes(wrong, q)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"comes back with its sash\.Query, not None"):
+        Stream.from_bytes(q.stream().to_bytes(), None)  # type: ignore[arg-type]
+    assert Stream.from_bytes(bytearray(q.stream().to_bytes()), q).counts["rows"] == 0

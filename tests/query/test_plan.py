@@ -12,6 +12,7 @@ import pytest
 import sash
 from sash.kernels.program import specialise
 from sash.query.plan import Plan, make_plan
+from sash.query.registry import REGISTRY
 from sash.state.scan_kernel import SCAN
 from sash.testing.queries import answers, differences
 from sash.testing.streams import stream
@@ -282,3 +283,65 @@ def test_what_is_picked_comes_first_and_what_it_is_picked_by_second() -> None:
     ]
     assert found["worst"].type == pa.string()
     assert found["when"].type == pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (sash.sum("s"), r"sum takes numbers \(column 's' has string\); cast text to numbers first"),
+        (sash.span("s"), r"span takes numbers, decimals, times, dates and lengths of time"),
+        (sash.mean("d"), r"mean takes numbers .*; cast decimals to numbers first"),
+        (sash.quantiles("s"), "quantiles takes numbers and decimals"),
+        (sash.longest_run("s", "s"), "longest_run takes numbers, decimals, times"),
+        (sash.concat("d"), "concat takes text, bytes and lists"),
+        (sash.top_k("d", 2), "top_k takes text"),
+        (sash.max("m"), "maps have no order"),
+        (sash.arg_min("s", by="m"), "maps have no order"),
+    ],
+    ids=repr,
+)
+def test_a_column_of_the_wrong_type_is_named_before_any_work(chosen: Any, message: str) -> None:
+    kinds = {"s": pa.string(), "d": pa.decimal128(5, 2), "m": pa.map_(pa.string(), pa.int64())}
+    schema = pa.schema({"t": pa.int64(), **kinds})
+    q = sash.Query(time="t", window=sash.tumbling(10), select={"v": chosen})
+    with pytest.raises(TypeError, match=message):
+        make_plan(q, schema)
+    with pytest.raises(TypeError, match=message):
+        q.stream(schema=schema)
+
+
+def test_every_ready_operator_says_what_it_takes() -> None:
+    """What a plan lets through, a run and a stream can do: no ready operator fails on a type it
+    accepts.  These types run on Python objects, so nothing is compiled."""
+    columns = {
+        "s": pa.array(["b", None, "a"]),
+        "raw": pa.array([b"b", None, b"a"]),
+        "l": pa.array([[1, None], None, []], pa.list_(pa.int64())),
+        "st": pa.array([{"a": None}, None, {"a": 1}], pa.struct({"a": pa.int64()})),
+        "m": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64())),
+        "d": pa.array([1, None, 2], pa.int8()).cast(pa.decimal128(9, 2)),
+        "day": pa.array([1, None, 2], pa.date32()),
+        "long": pa.array([1, None, 2], pa.duration("ms")),
+        "clock": pa.array([1, None, 2], pa.time32("s")),
+    }
+    table = pa.table({"t": [1, 2, 13], **columns})
+    given: dict[str, tuple[Any, ...]] = {"bloom": (64,), "count_min": (8, 2), "top_k": (2,)}
+    given |= dict.fromkeys(("first_n", "last_n", "nth_youngest"), (2,))
+    accepted = 0
+    for column in columns:
+        given |= dict.fromkeys(("arg_max", "arg_min", "m4", "longest_run"), (column,))
+        given["linear_regression"] = (column,)
+        for name in REGISTRY:
+            chosen = getattr(sash, name)(column, *given.get(name, ()))
+            q = sash.Query(time="t", window=sash.tumbling(10), select={"v": chosen})
+            try:
+                make_plan(q, table.schema)
+            except TypeError:
+                continue
+            accepted += 1
+            made = q.run(table)
+            s = q.stream(lateness=100)
+            s.push(table)
+            assert s.late.num_rows == 0
+            assert s.close()["v"].to_pylist() == made["v"].to_pylist(), chosen
+    assert accepted > 150

@@ -257,3 +257,21 @@ def test_importing_needs_neither_hypothesis_nor_numba() -> None:
         "    raise SystemExit('no error without hypothesis')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_numbers_are_tried_beyond_what_is_usual() -> None:
+    """An operator that only breaks a law for large numbers is caught, tied to types or not."""
+    narrow = make(combine=lambda a, b: a + b if abs(a + b) < 100_000 else a)
+    assert "associativity" in broken(narrow).laws
+
+
+def test_the_example_of_an_operator_obeys() -> None:
+    laws(
+        sash.operator(
+            identity=0,
+            lift=lambda x: min(max(x, 0), 100),
+            combine=lambda a, b: min(a + b, 100),
+            commutative=True,
+        ),
+        st.integers() | st.none(),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,21 @@ from ..kernels.columns import Array
 from ..tables.arrow import as_time
 from ..windows import Aligned
 
-__all__ = ["ALL_CLOSED", "SOME_CLOSED", "Late", "LateOutput", "check_names", "late_rows"]
+__all__ = [
+    "ALL_CLOSED",
+    "LATE_LIMIT",
+    "SOME_CLOSED",
+    "Late",
+    "LateOutput",
+    "check_names",
+    "late_rows",
+]
 
 ALL_CLOSED = "all its windows were closed before it came"
 SOME_CLOSED = "some of its windows were closed before it came"
+
+#: How many late rows a stream keeps unless it is asked to keep more.
+LATE_LIMIT = 1_000_000
 
 #: The columns that a late row has besides those it came with.
 ADDED = ("reason", "missed", "missed_start", "missed_end")
@@ -92,10 +104,25 @@ def check_names(names: list[str]) -> None:
 
 
 class LateOutput:
-    """A stream's second output: late rows, kept until they are taken."""
+    """A stream's second output: late rows, kept until they are taken.
 
-    def __init__(self) -> None:
+    At most `limit` rows are kept, the latest ones; `dropped` counts those that left unread.
+    """
+
+    def __init__(self, limit: int | None = LATE_LIMIT) -> None:
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
+            raise TypeError(f"keep_late is a number of rows, or None for all, not {limit!r}")
+        if limit is not None and limit < 0:
+            raise ValueError(f"keep_late is a number of rows from 0 on, not {limit}")
         self._parts: list[pa.Table] = []
+        self.limit = limit
+        self.dropped = 0
+
+    def __deepcopy__(self, memo: Any) -> LateOutput:
+        """The same, with a list of its own; the rows never change."""
+        made = LateOutput(self.limit)
+        made._parts, made.dropped = list(self._parts), self.dropped
+        return made
 
     def add(self, batch: pa.Table, late: Late, window: Aligned, time: pa.DataType) -> None:
         """Keep the late rows of a batch, with the reason and what they missed."""
@@ -107,6 +134,30 @@ class LateOutput:
         for name, column in zip(ADDED, added, strict=True):
             made = made.append_column(name, column)
         self._parts.append(made)
+        self._drop()
+
+    def _drop(self) -> None:
+        """Let go of the oldest rows beyond the limit."""
+        if self.limit is None:
+            return
+        over = sum(part.num_rows for part in self._parts) - self.limit
+        if over <= 0:
+            return
+        self.dropped += over
+        while over > 0:
+            first = self._parts[0].num_rows
+            if first <= over:
+                del self._parts[0]
+            else:
+                self._parts[0] = self._parts[0].slice(over)
+            over -= first
+        warnings.warn(
+            f"a stream keeps {self.limit:,} late rows, and {self.dropped:,} older ones left its "
+            "late output unread; take them out in time with stream.take_late(), or keep more with "
+            "keep_late=…",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
     def table(self, time: pa.DataType | None) -> pa.Table:
         """All rows that are here."""
@@ -131,6 +182,7 @@ class LateOutput:
     def load(self, rows: pa.Table) -> None:
         """Keep these rows instead of those that are here."""
         self._parts = [rows] if rows.num_rows else []
+        self._drop()
 
 
 def _as_text(parts: list[pa.Table]) -> list[pa.Table]:

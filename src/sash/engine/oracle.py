@@ -196,6 +196,7 @@ class OracleStream(Stream):
         for name, column in added.items():
             made = made.append_column(name, column)
         self._late._parts.append(made)
+        self._late._drop()
 
     def _emit(self, changed: set[Any]) -> Any:
         """The windows that are due, by brute force over all that is held."""

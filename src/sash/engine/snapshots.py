@@ -49,7 +49,11 @@ def to_bytes(stream: Stream) -> bytes:
 
 def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str]) -> Stream:
     """The stream again."""
-    said, body = open_bytes(data)
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"a stream comes back from the bytes that to_bytes() gave, not {data!r}")
+    if not isinstance(query, Query):
+        raise TypeError(f"a stream comes back with its sash.Query, not {query!r}")
+    said, body = open_bytes(bytes(data))
     if said == ["Stream 1"]:
         raise ValueError("these bytes are of an older sash, whose streams this one cannot read")
     if said != [_KIND]:

@@ -27,7 +27,7 @@ from ..tables.intake import chosen, conform, given_table, known_names, with_name
 from ..windows import duration, duration_text
 from ..windows.contract import LATEST
 from .identity import fingerprint
-from .late import LateOutput, check_names
+from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress
 from .results import result_table
 from .supported import Asked, Place, check
@@ -47,7 +47,8 @@ class Stream:
     emitted too, as it stands, after each batch.  An event counts in each of its windows that is
     not closed; one that misses some or all of them, or that cannot be used, is in `late`.
 
-    `schema` has the types of the columns; without it, the first batch decides.
+    `schema` has the types of the columns; without it, the first batch decides.  At most
+    `keep_late` late rows are kept (None: all); take them out with `take_late`.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -72,6 +73,7 @@ class Stream:
         mode: Mode = "final",
         early: bool = False,
         schema: pa.Schema | None = None,
+        keep_late: int | None = LATE_LIMIT,
     ) -> None:
         if not isinstance(query, Query):
             raise TypeError(f"a stream runs a sash.Query, not {query!r}")
@@ -89,7 +91,7 @@ class Stream:
         self._progress = Progress()
         self._closed = False
         self._kind = ""  # the library that the last batch was a table of
-        self._late = LateOutput()
+        self._late = LateOutput(keep_late)
         self._optional: dict[str, pa.DataType] = {}  # columns that only `where` reads
         if schema is not None:
             if not isinstance(schema, pa.Schema):
@@ -117,12 +119,18 @@ class Stream:
     def late(self) -> pa.Table:
         """Rows that missed windows or could not be used: their columns, the `reason`, how many
         windows they `missed`, and the span of those, from `missed_start` to `missed_end`.
-        They are kept until `take_late` takes them."""
+        They are kept until `take_late` takes them.  Of more than `keep_late` rows, the oldest are
+        dropped, with a warning; `late_dropped` counts them."""
         return self._late.table(self._plan and self._plan.time_type)
 
     def take_late(self) -> pa.Table:
         """The rows in `late`, which is empty afterwards."""
         return self._late.take(self._plan and self._plan.time_type)
+
+    @property
+    def late_dropped(self) -> int:
+        """How many late rows were dropped unread, because there were more than `keep_late`."""
+        return self._late.dropped
 
     @property
     def counts(self) -> dict[str, int]:

@@ -292,7 +292,11 @@ def operator(
 
     >>> import sash
     >>> clamped = sash.operator(
-    ...     identity=0, lift=lambda x: x, combine=lambda a, b: min(a + b, 100), name="clamped"
+    ...     identity=0,
+    ...     lift=lambda x: min(max(x, 0), 100),
+    ...     combine=lambda a, b: min(a + b, 100),
+    ...     commutative=True,
+    ...     name="clamped",
     ... )
     >>> clamped.fold([30, 50, 40])
     100

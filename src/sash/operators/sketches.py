@@ -299,8 +299,9 @@ def _countable(x: Any) -> Any:
     return _code(x)
 
 
-def quantiles(k: int = 200, at: Sequence[float] = (0.5,)) -> Operator:
-    """Quantiles at the ranks `at`, as a tuple, estimated by a KLL sketch; null if there are none.
+def quantiles(k: int = 200, at: float | Sequence[float] = (0.5,)) -> Operator:
+    """Quantiles at the ranks `at` (or at one), as a tuple, estimated by a KLL sketch; null if there
+    are none.
 
     An answer's rank is off by at most about 2.3/k^0.9 with 99% probability: 1.33% for 200.  Up to
     k values or so it is exact: the least value with at least that share of all at or below it.
@@ -312,7 +313,10 @@ def quantiles(k: int = 200, at: Sequence[float] = (0.5,)) -> Operator:
     (2.0, 3.0)
     """
     check_whole("k of quantiles", k, 8, 65535)
-    ranks = [float(p) for p in at]
+    given = [at] if isinstance(at, int | float) else at
+    if isinstance(given, str) or not all(isinstance(p, int | float | np.number) for p in given):
+        raise TypeError(f"at is a rank from 0 to 1, or several, such as (0.5, 0.99), not {at!r}")
+    ranks = [float(p) for p in given]
     if not ranks or not all(0.0 <= p <= 1.0 for p in ranks) or len(set(ranks)) != len(ranks):
         raise ValueError(f"at must be one or more different ranks from 0 to 1, not {at!r}")
     library = _library()

@@ -3,6 +3,7 @@
 aggregates   operators over columns
 query        aggregates, a window, and keys
 registry     what is known of each ready operator: its names, the type of its answers, …
+elsewhere    what other libraries call what is here under another name
 plan         a query tied to the types of a table: operators to run, columns of the result
 """
 

@@ -19,10 +19,13 @@ import pyarrow as pa
 from ..operators.contract import Operator, Part, _join
 from .aggregates import Aggregate
 from .query import Query
-from .registry import check_order, picks_values, result_type
+from .registry import check_columns, picks_values, result_type
 from .types import column_type, in_ticks, value_type
 
 __all__ = ["Group", "Plan", "column_type", "make_plan"]
+
+#: Types that become numbers by a cast, and what to call them.
+_TO_CAST = {"decimal": "decimals", "string": "text"}
 
 
 @dataclass(frozen=True)
@@ -83,11 +86,12 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
         read = _reads(chosen, query.time, fields)
         given = [value_type(fields[c].type) for c, _ in read]
         try:
-            check_order(chosen.operator, given)
+            check_columns(chosen.operator, given)
             tied = chosen.operator.of(*(_read_as(given[i], t) for i, (_, t) in enumerate(read)))
         except TypeError as error:
             have = ", ".join(f"{c!r} has {t}" for (c, _), t in zip(read, given, strict=True))
-            hint = "; cast decimals to numbers first" if "decimal" in have else ""
+            wrong = [word for kind, word in _TO_CAST.items() if kind in have]
+            hint = f"; cast {wrong[0]} to numbers first" if wrong and "number" in str(error) else ""
             raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
         compiled = tied.compile and tied.shape != "object"
         (typed if compiled else objects).append((name, chosen))

@@ -149,7 +149,12 @@ class Query:
             ) from None
 
     def stream(
-        self, lateness: Any = 0, mode: Mode = "final", early: bool = False, schema: Any = None
+        self,
+        lateness: Any = 0,
+        mode: Mode = "final",
+        early: bool = False,
+        schema: Any = None,
+        keep_late: int | None = 1_000_000,
     ) -> Stream:
         """Start a stream of the query, which is fed batch by batch; see `sash.Stream`.
 
@@ -162,4 +167,6 @@ class Query:
         from ..engine.stream import Stream
 
         made = oracle.OracleStream if oracle.asked_for() else Stream
-        return made(self, lateness=lateness, mode=mode, early=early, schema=schema)
+        return made(
+            self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
+        )

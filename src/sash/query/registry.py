@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REGISTRY",
     "Facts",
-    "check_order",
+    "check_columns",
     "counts_rows",
     "is_nullable",
     "picks_values",
@@ -32,6 +32,41 @@ __all__ = [
 #: The type of the answers, from the operator and the types of the columns; None if only the
 #: answers tell.
 Rule = Callable[[Operator, Sequence[pa.DataType]], pa.DataType | None]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Types of columns, and what to call them."""
+
+    words: str
+    tests: tuple[Callable[[pa.DataType], bool], ...]
+
+    def __contains__(self, given: pa.DataType) -> bool:
+        return pa.types.is_null(given) or any(is_a(given) for is_a in self.tests)
+
+
+_is = pa.types
+_NUMBERS = (_is.is_integer, _is.is_floating, _is.is_boolean)
+_TEXT = (_is.is_string, _is.is_large_string)
+NUMBERS = Kind("numbers", _NUMBERS)
+RANKED = Kind("numbers and decimals", (*_NUMBERS, _is.is_decimal))
+SPANNED = Kind(
+    "numbers, decimals, times, dates and lengths of time",
+    (*_NUMBERS, _is.is_decimal, _is.is_timestamp, _is.is_date, _is.is_duration),
+)
+TEXT = Kind("text", _TEXT)
+JOINED = Kind(
+    "text, bytes and lists",
+    (
+        *_TEXT,
+        _is.is_binary,
+        _is.is_large_binary,
+        _is.is_fixed_size_binary,
+        _is.is_list,
+        _is.is_large_list,
+        _is.is_fixed_size_list,
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +80,7 @@ class Facts:
     counts_rows: bool = False  # it may read no column
     picks: bool = False  # it only picks or compares values, and so keeps their nanoseconds
     orders: tuple[int, ...] = ()  # the columns whose values it puts in order
+    takes: tuple[Kind | None, ...] = ()  # what its columns must hold, None for anything
 
 
 def result_type(chosen: Aggregate, given: Sequence[pa.DataType]) -> pa.DataType | None:
@@ -91,10 +127,15 @@ def picks_values(operator: Operator) -> bool:
     return facts is not None and facts.picks
 
 
-def check_order(operator: Operator, given: Sequence[pa.DataType]) -> None:
-    """Refuse a column whose values the operator cannot put in order."""
+def check_columns(operator: Operator, given: Sequence[pa.DataType]) -> None:
+    """Refuse columns of types that the operator cannot use."""
     facts = REGISTRY.get(operator.ready)
-    for i in facts.orders if facts else ():
+    if facts is None:
+        return
+    for kind, wanted in zip(given, facts.takes, strict=False):
+        if wanted is not None and kind not in wanted:
+            raise TypeError(f"{operator.ready} takes {wanted.words}")
+    for i in facts.orders:
         if not has_order(given[i]):
             raise TypeError("maps have no order; give a column of a part of them")
 
@@ -160,19 +201,19 @@ def _top_k(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
 #: By the name in `sash.operators`.
 REGISTRY: dict[str, Facts] = {
     "count": Facts(ops.count, _whole, nullable=False, counts_rows=True),
-    "sum": Facts(ops.sum, _number),
-    "sum_of_squares": Facts(ops.sum_of_squares, _number),
-    "product": Facts(ops.product, _float),
-    "mean": Facts(ops.mean, _float, aliases=("avg",)),
-    "geometric_mean": Facts(ops.geometric_mean, _float),
-    "variance": Facts(ops.variance, _float),
-    "population_variance": Facts(ops.population_variance, _float),
-    "stddev": Facts(ops.stddev, _float, aliases=("standard_deviation",)),
-    "population_stddev": Facts(ops.population_stddev, _float),
-    "linear_regression": Facts(ops.linear_regression, _floats),
+    "sum": Facts(ops.sum, _number, takes=(NUMBERS,)),
+    "sum_of_squares": Facts(ops.sum_of_squares, _number, takes=(NUMBERS,)),
+    "product": Facts(ops.product, _float, takes=(NUMBERS,)),
+    "mean": Facts(ops.mean, _float, aliases=("avg",), takes=(NUMBERS,)),
+    "geometric_mean": Facts(ops.geometric_mean, _float, takes=(NUMBERS,)),
+    "variance": Facts(ops.variance, _float, takes=(NUMBERS,)),
+    "population_variance": Facts(ops.population_variance, _float, takes=(NUMBERS,)),
+    "stddev": Facts(ops.stddev, _float, aliases=("standard_deviation",), takes=(NUMBERS,)),
+    "population_stddev": Facts(ops.population_stddev, _float, takes=(NUMBERS,)),
+    "linear_regression": Facts(ops.linear_regression, _floats, takes=(NUMBERS, NUMBERS)),
     "max": Facts(ops.max, _same, picks=True, orders=(0,)),
     "min": Facts(ops.min, _same, picks=True, orders=(0,)),
-    "span": Facts(ops.span, _number),
+    "span": Facts(ops.span, _number, takes=(SPANNED,)),
     "max_count": Facts(ops.max_count, _whole, nullable=False, picks=True, orders=(0,)),
     "min_count": Facts(ops.min_count, _whole, nullable=False, picks=True, orders=(0,)),
     "arg_max": Facts(ops.arg_max, _same, aliases=("max_by",), picks=True, orders=(1,)),
@@ -183,14 +224,14 @@ REGISTRY: dict[str, Facts] = {
     "last_n": Facts(ops.last_n, _list, nullable=False, picks=True),
     "nth_youngest": Facts(ops.nth_youngest, _same, picks=True),
     "m4": Facts(ops.m4, _m4, picks=True, orders=(1,)),
-    "longest_run": Facts(ops.longest_run, _longest_run, orders=(1,)),
+    "longest_run": Facts(ops.longest_run, _longest_run, orders=(1,), takes=(SPANNED, None)),
     "collect": Facts(ops.collect, _list, nullable=False, picks=True),
     "collect_distinct": Facts(ops.collect_distinct, _list, nullable=False, picks=True),
     "count_distinct": Facts(ops.count_distinct, _whole, nullable=False, picks=True),
-    "concat": Facts(ops.concat, _joined),
+    "concat": Facts(ops.concat, _joined, takes=(JOINED,)),
     "bloom": Facts(ops.bloom, _unknown, nullable=False),
     "count_min": Facts(ops.count_min, _unknown, nullable=False),
     "hll": Facts(ops.hll, _float, nullable=False),
-    "quantiles": Facts(ops.quantiles, _floats),
-    "top_k": Facts(ops.top_k, _top_k, nullable=False),
+    "quantiles": Facts(ops.quantiles, _floats, takes=(RANKED,)),
+    "top_k": Facts(ops.top_k, _top_k, nullable=False, takes=(TEXT,)),
 }

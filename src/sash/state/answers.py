@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..kernels.columns import Table, answers_from_columns, read
 from ..kernels.core import BufferCore, ObjectCore
@@ -38,13 +39,26 @@ class Apart:
 
 def columns_of(group: Group, table: pa.Table) -> Table:
     """The columns that a group of aggregates reads."""
-    arrays = tuple(
-        flat(table.column(c)).cast(in_ticks(value_type(table.schema.field(c).type)))
-        if ticks
-        else flat(table.column(c))
-        for c, ticks in zip(group.columns, group.ticks, strict=True)
-    )
+    arrays = tuple(_column(group, i, flat(table.column(c))) for i, c in enumerate(group.columns))
     return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
+
+
+def _column(group: Group, i: int, column: pa.Array) -> pa.Array:
+    """A column as the group's operator reads it."""
+    if group.ticks[i]:
+        return column.cast(in_ticks(value_type(column.type)))
+    if not pa.types.is_uint64(column.type):
+        return column
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        if all(p.operator.ready == "count" for p in group.operator.parts if i in p.columns):
+            return pa.array(np.zeros(len(column), np.int64), mask=np.asarray(column.is_null()))
+    most = pc.max(column).as_py()
+    raise OverflowError(
+        f"column {group.columns[i]!r}: {most} does not fit int64, in which integers are computed; "
+        "cast the column to float64 or decimal128(20, 0) first"
+    )
 
 
 def answers_apart(core: BufferCore | ObjectCore, group: Group, slot: int) -> Apart:

@@ -52,15 +52,17 @@ def hll(column: str, lg_k: int = 12) -> Aggregate:
     return Aggregate(operators.hll(lg_k), (column,))
 
 
-def quantiles(column: str, at: Sequence[float] = (0.5,), *, k: int = 200) -> Aggregate:
-    """Estimate the quantiles at the ranks `at`, as a struct, by a KLL sketch; null if there are no
-    values.
+def quantiles(column: str, at: float | Sequence[float] = (0.5,), *, k: int = 200) -> Aggregate:
+    """Estimate the quantiles at the ranks `at`, or at one rank, as a struct, by a KLL sketch; null
+    if there are no values.
 
     A quantile's rank is off by at most 1.33% with 99% probability for a `k` of 200.
 
     >>> import sash
     >>> sash.quantiles("x", at=(0.5, 1.0)).answer({"x": [3, 1, 2]})
     {'q0.5': 2.0, 'q1': 3.0}
+    >>> sash.quantiles("x", 0.5).answer({"x": [3, 1, 2]})
+    {'q0.5': 2.0}
     """
     return Aggregate(operators.quantiles(k, at), (column,))
 
