@@ -88,3 +88,20 @@ def test_a_key_of_another_type_is_not_asked_for() -> None:
     with pytest.raises(TypeError, match=r"a key is of type int64, and 1\.7 is not"):
         s.query(1.7)
     assert s.query(1.0) == {"n": 1}
+
+
+def test_maps_with_the_same_entries_are_one_key() -> None:
+    kind = pa.map_(pa.string(), pa.float64())
+    maps: list[Any] = [[("a", 1.0), ("b", 0.0)], [("b", -0.0), ("a", 1.0)], None, [("a", 1.0)], []]
+    found = both(pa.array(maps, kind))
+    assert [(row["k"], row["n"]) for row in found] == [
+        (None, 1),
+        ([], 1),
+        ([("a", 1.0)], 1),
+        ([("a", 1.0), ("b", 0.0)], 2),
+    ]
+    nested = pa.array([{"l": [m]} for m in maps], pa.struct({"l": pa.list_(kind)}))
+    assert [row["n"] for row in both(nested)] == [1, 1, 1, 2]
+    s = query().stream(schema=pa.schema({"t": pa.int64(), "k": kind}))
+    s.push([{"t": 1, "k": {"a": 1, "b": 2}}, {"t": 2, "k": {"b": 2, "a": 1}}])
+    assert s.query({"b": 2, "a": 1}) == {"n": 2}

@@ -16,7 +16,8 @@ __all__ = ["by_group", "key_codes", "one_zero_in"]
 def key_codes(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]]:
     """For each row the number of its key, and the keys in order: one array a column.
 
-    Null is a key, and so is NaN; 0.0 and -0.0 are the same one.
+    Null is a key, and so is NaN; 0.0 and -0.0 are the same one, and so are maps with the same
+    entries.
     """
     if not columns:
         return np.zeros(rows, dtype=np.int64), []
@@ -89,7 +90,7 @@ def _codes_of_structs(column: pa.Array) -> tuple[Array, pa.Array]:
 
 def _codes_of_lists(column: pa.Array) -> tuple[Array, pa.Array]:
     """For types that Arrow does not put in order."""
-    items = [one_zero_in(x) for x in column.to_pylist()]
+    items = [one_zero_in(_maps_in_order(x, column.type)) for x in column.to_pylist()]
     keys = [_ordered(x) for x in items]
     try:
         seen = dict(zip(keys, items, strict=True))
@@ -100,6 +101,19 @@ def _codes_of_lists(column: pa.Array) -> tuple[Array, pa.Array]:
         ) from None
     codes = np.array([rank[key] for key in keys], dtype=np.int64)
     return codes, pa.array([seen[key] for key in rank], type=column.type)
+
+
+def _maps_in_order(item: Any, kind: pa.DataType) -> Any:
+    """A value with the entries of its maps in the order of their keys: maps are equal, as Spark has
+    them, if they have the same entries."""
+    if item is None or not pa.types.is_nested(kind):
+        return item
+    if pa.types.is_map(kind):
+        pairs = [(key, _maps_in_order(x, kind.item_type)) for key, x in item]
+        return sorted(pairs, key=lambda pair: _ordered(pair[0]))
+    if pa.types.is_struct(kind):
+        return {field.name: _maps_in_order(item[field.name], field.type) for field in kind}
+    return [_maps_in_order(x, kind.value_type) for x in item]
 
 
 def one_zero_in(item: Any) -> Any:
