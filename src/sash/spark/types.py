@@ -130,10 +130,7 @@ def normal(column: Column, given: DataType, name: str) -> Column:
             "texts are equal; make it plain text before, with F.lower or cast('string')"
         )
     if isinstance(given, MapType):
-        raise TypeError(
-            f"key column {name!r} is a map, and Spark has no hash of maps to put them into buckets "
-            f"by; group by its entries: F.array_sort(F.map_entries({name!r}))"
-        )
+        raise TypeError(f"key column {name!r} is a map, which Spark does not group by either")
     if isinstance(given, StructType | ArrayType) and _has_floats(given):
         raise TypeError(
             f"key column {name!r} has floating-point numbers inside {given.simpleString()}; make "
