@@ -78,6 +78,10 @@ RULES = {
         ),
         inside=("hypothesis", "pyarrow"),
     ),
+    "testing/stored.py": Rule(("sash.engine", "sash.query", "sash.state", "sash.stores")),
+    "testing/fuzz/": Rule(
+        ("sash", "sash.operators", "sash.aggregators", "sash.engine", "sash.query", "pyarrow")
+    ),
 }
 
 

@@ -62,6 +62,9 @@ def test_bad_use_is_a_clear_error() -> None:
         tree.update([3], [7])
     with pytest.raises(TypeError, match=r"a location is a whole number, not 1\.5"):
         tree.prefix(1.5)  # type: ignore[arg-type]
+    for bad in (0.5, True, "1"):
+        with pytest.raises(TypeError, match="a location is a whole number"):
+            tree.update([bad], [9])  # type: ignore[list-item]
     with pytest.raises(IndexError, match="location -1"):
         tree.update([-1], [7])
     with pytest.raises(ValueError, match="2 locations were given for 1 values"):

@@ -35,7 +35,7 @@ class Pair:
     def do(self, what: str, *given: object) -> None:
         getattr(self, what)(*given)
         self.window._check()
-        times = sorted({t for t, _ in self.raw})
+        times = [t for t, _ in self.raw]
         assert len(self.window) == len(times)
         assert self.window.oldest() == (times[0] if times else None)
         assert self.window.youngest() == (times[-1] if times else None)
@@ -47,6 +47,12 @@ class Pair:
     def evict(self, time: int) -> None:
         assert self.window.evict(time) is None  # type: ignore[func-returns-value]
         self.raw = [(t, v) for t, v in self.raw if t != time]
+
+    def evict_one(self, time: int, nth: int) -> None:
+        self.window.evict(time, nth)
+        there = [i for i, (t, _) in enumerate(self.raw) if t == time]
+        if nth < len(there):
+            del self.raw[there[nth]]
 
     def bulk_insert(self, times: list[int], values: list[object]) -> None:
         self.window.bulk_insert(times, values)
@@ -82,7 +88,10 @@ def steps(pair: Pair, source: random.Random, count: int, grows: float) -> None:
         elif what < 0.9 and pair.times:
             inner = source.choice(pair.times)
             ends = [pair.times[0], pair.times[-1], inner + 1, -1000, 10_000]
-            pair.do("evict", inner if source.random() < 0.6 else source.choice(ends))
+            if source.random() < 0.4:
+                pair.do("evict_one", inner, source.choice([0, 0, 1, 2]))
+            else:
+                pair.do("evict", inner if source.random() < 0.6 else source.choice(ends))
         elif what < 0.95:
             size = source.randint(0, 20)
             gaps = source.choices([0, 1, 2, 5], k=size)
@@ -174,8 +183,7 @@ def slid(
         if span is not None:
             held = [x for x in held if x[0] >= t - span]
         else:
-            kept = sorted({x for x, _ in held})[-(count or 0) :]
-            held = [x for x in held if x[0] in kept]
+            held = held[-(count or 0) :]
         made.append([x for _, x in held])
     return made
 

@@ -9,10 +9,9 @@ import pytest
 
 import sash
 from sash.testing.queries import differences, replay, rows_of
+from sash.testing.stored import STATES, open_stream
 from sash.testing.streams import STREAMS, WINDOWS, batches, stream
 from sash.windows import Aligned
-
-from .tile_stream import STATES, open_stream
 
 #: The difference between the two latest values, or the value if there is one.
 step_up = sash.operator(

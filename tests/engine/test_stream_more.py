@@ -18,10 +18,10 @@ from sash.aggregators.nodes import MERGES, MOVES, SPLITS
 from sash.engine.stream import Stream
 from sash.kernels.program import jit_enabled
 from sash.testing.queries import answers, differences, replay, rows_of
+from sash.testing.stored import STATES, open_stream
 from sash.testing.streams import WINDOWS, batches, stream
 
 from .test_stream import SELECTS, feed, joined, last_revisions, query
-from .tile_stream import STATES, open_stream
 
 #: Few kernels, as each takes a while to compile.
 COUNT = {"n": sash.count()}

@@ -18,11 +18,10 @@ import pytest
 import sash
 from sash.kernels.program import jit_enabled
 from sash.testing.queries import answers, differences, replay, rows_of
+from sash.testing.stored import TileStream
 from sash.testing.streams import STREAMS, WINDOWS, batches, stream
 from sash.windows import Aligned
 from sash.windows.contract import LATEST
-
-from .tile_stream import TileStream
 
 SECOND = 1_000_000
 Row = dict[str, Any]

@@ -9,8 +9,7 @@ import pytest
 import sash
 from sash.kernels.program import jit_enabled
 from sash.state import layout
-
-from .tile_stream import TileStream
+from sash.testing.stored import TileStream
 
 HOUR = 3_600_000_000
 ROWS = 10

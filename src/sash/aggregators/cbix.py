@@ -2,8 +2,8 @@
 
     order      any, as far back as the window reaches
     operator   commutative
-    time       on average (p1 + 2)·log2(n/k) + k²/n + 3·p2 combines a slide by one partition that
-               brings values for p1 partitions of the oldest checkpoint and p2 others; one a query
+    time       on average (p1 + 1)·log2(n/k) + p1 + 1 + (k² - 2k)/n + 3·p2 combines a slide by one
+               partition that brings p1 values for the oldest checkpoint and p2 others; one a query
     space      n + k + 3 partials, and 2·⌈n/k⌉ for the tree
     paper      Bou, Kitagawa, Amagasa: CBiX: incremental sliding-window aggregation for real-time
                analytics over out-of-order data streams (DEIM 2019)
@@ -18,6 +18,11 @@ What expires leaves the small tree; what comes in, late or not, goes into g as w
 p- and c-value, unless it belongs to the tree.  When the tree has run empty, the checkpoint that is
 the oldest then gets one, and g becomes the aggregate of the others.  (The paper's equation 7 adds
 that checkpoint too, which would count it twice, and its algorithm does not reset g.)
+
+What that costs, with n/k a power of two: a partition that expires, the log2(n/k) nodes above its
+leaf; a value in the tree, those and its leaf; any other value, its p-, c- and g-value; and once in
+n/k partitions n/k - 1 nodes and k - 1 checkpoints.  (The paper's average, (p1 + 2)·log2(n/k) +
+k²/n + 3·p2, leaves out the leaf and takes the building of the tree for a path.)
 """
 
 from __future__ import annotations
@@ -212,8 +217,8 @@ class Cbix(Copyable):
     Span number q goes from `offset + q·size` up to, and not including, the next.  A value younger
     than the window moves it on, and whole spans expire; a value older than the window is refused.
     `checkpoints` is the paper's k.  Without it, the best one for `late_in_oldest` is taken: the
-    paper's p1, how many late spans of the oldest checkpoint get values while the window moves on by
-    one span (on average).
+    paper's p1, how many late values for the oldest checkpoint come while the window moves on by one
+    span (on average).
 
     >>> from sash.operators import sum
     >>> window = Cbix(sum.of(int), partitions=9, checkpoints=3, size=2, offset=5)
@@ -256,7 +261,7 @@ class Cbix(Copyable):
                 f"{operator!r} is not; use Fiba, which keeps the order"
             )
         n = _whole("partitions", partitions, 1, _FAR)
-        if not late_in_oldest >= 0:
+        if not 0 <= late_in_oldest < math.inf:
             raise ValueError(f"late_in_oldest is a number of spans, not {late_in_oldest!r}")
         if checkpoints is None:
             checkpoints = best_checkpoints(n, late_in_oldest)
@@ -477,16 +482,37 @@ class Cbix(Copyable):
 
 
 def best_checkpoints(partitions: int, late_in_oldest: float) -> int:
-    """How many checkpoints take the fewest combines: the paper's Theorem 4.1.
+    """How many checkpoints take the fewest combines, by `average_combines`.
 
-    The tree is binary, so the logarithm to differentiate is the binary one; the paper takes
-    one to base 10, and so gets about half as many.
+    The paper's Theorem 4.1 differentiates its average, with a logarithm to base 10 where the tree
+    is binary.  The true average has dents where n/k is a power of two, so here it is compared: for
+    every k where they are few, else around the minimum of the smooth curve and at the dents.
 
     >>> best_checkpoints(9, 0), best_checkpoints(1024, 0), best_checkpoints(1024, 4)
-    (4, 38, 67)
+    (3, 32, 64)
     """
-    k = math.sqrt(partitions * (late_in_oldest + 2) / (2 * math.log(2)))
-    return max(1, min(round(k), partitions))
+    n = partitions
+    if n <= 4096:
+        tried = set(range(1, n + 1))
+    else:
+        smooth = math.sqrt(n * (late_in_oldest + 1) / (2 * math.log(2)))
+        tried = {round(smooth * 2 ** (i / 32)) for i in range(-64, 65)}
+        tried |= {-(-n >> j) for j in range(n.bit_length() + 1)}
+    inside = sorted(k for k in tried if 1 <= k <= n)
+    return min(inside, key=lambda k: average_combines(n, k, late_in_oldest, 0))
+
+
+def average_combines(n: int, k: int, p1: float, p2: float) -> float:
+    """The combines of a slide by one partition, on average.
+
+    >>> average_combines(1024, 32, 0, 1)
+    9.9375
+    """
+    leaves = -(-n // k)
+    low = leaves.bit_length() - 1
+    deep = 2 * leaves - (2 << low)  # leaves that have low + 1 nodes above them, not low
+    above = low + deep / leaves
+    return (p1 + 1) * above + p1 + (leaves + k - 2) * k / n + 3 * p2
 
 
 def _whole(name: str, given: int, least: int, most: int) -> int:

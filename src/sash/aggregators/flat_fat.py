@@ -206,11 +206,10 @@ class FlatFat(Copyable):
     def update(self, locations: Sequence[int], values: Any) -> None:
         """Replace the values at some locations; of one location given twice the later counts."""
         table = read(values, len(self.operator.skips))
-        where = np.asarray(locations, dtype=np.int64)
-        if where.shape != (table.rows,):
-            raise ValueError(f"{len(where)} locations were given for {table.rows} values")
-        for location in where.tolist():
-            self._known(location, self._count - 1)
+        known = [self._known(location, self._count - 1) for location in locations]
+        if len(known) != table.rows:
+            raise ValueError(f"{len(known)} locations were given for {table.rows} values")
+        where = np.array(known, dtype=np.int64)
         if not table.rows:
             return
         self._write(where, table)
@@ -261,7 +260,7 @@ class FlatFat(Copyable):
         return self._known(location, self._count)
 
     def _known(self, location: int, most: int) -> int:
-        if not isinstance(location, int | np.integer):
+        if isinstance(location, bool) or not isinstance(location, int | np.integer):
             raise TypeError(f"a location is a whole number, not {location!r}")
         if not 0 <= location <= most:
             raise IndexError(f"location {location} is not one of 0 … {most}")

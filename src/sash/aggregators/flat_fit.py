@@ -4,7 +4,8 @@
     operator   any associative
     time       amortised 3 combines a slide with one query; n - 1 with all n sizes,
                longest first; worst case n
-    space      n + 1 partials and n links
+    space      c + 2 partials and c links for a capacity of c, between n and 5n/4 while it grows;
+               `slide` takes just the size it slides over
     paper      Shein, Chrysanthis, Labrinidis: FlatFIT: accelerated incremental sliding-window
                aggregation for real-time analytics (SSDBM 2017)
 
@@ -16,6 +17,9 @@ skip what this one combined.  The start itself is left alone: it is about to lea
 The paper keeps the visited elements on a stack, of at most two entries except when the whole
 window is visited, which it treats apart.  Here the way back is kept in the links themselves,
 each turned round on the way out and set on the way back, so there is no stack at all.
+
+The ring need not be a power of two: LAP is the position that lies in its first place, on the lap
+that the oldest element is on, and the places of the next lap start over.
 """
 
 from __future__ import annotations
@@ -40,17 +44,26 @@ from ..kernels.slots import (
     put,
     set_link,
 )
-from .in_order import InOrder, kernel
+from .in_order import SMALLEST, InOrder, check_size, kernel
 
 __all__ = ["FlatFit"]
 
 EMPTY, ANSWER, RING = 0, 1, 2
 NONE = -1  # before the first element visited
+LAP = 3  # header: the position in the first place
+
+
+def element(m: Memory, position: int) -> int:
+    """The slot of a position in the window, or of the next one."""
+    place = position - get(m, LAP)
+    if place >= get(m, CAPACITY):
+        place -= get(m, CAPACITY)
+    return RING + place
 
 
 def insert(m: Memory, columns: Columns, row: int) -> None:
     end = get(m, END)
-    at = RING + (end & (get(m, CAPACITY) - 1))
+    at = element(m, end)
     lift(m, at, columns, row)
     set_link(m, at, end + 1)
     put(m, END, end + 1)
@@ -58,34 +71,35 @@ def insert(m: Memory, columns: Columns, row: int) -> None:
 
 def evict(m: Memory) -> None:
     start = get(m, START)
-    drop(m, RING + (start & (get(m, CAPACITY) - 1)))
+    drop(m, element(m, start))
     put(m, START, start + 1)
+    if start + 1 - get(m, LAP) == get(m, CAPACITY):
+        put(m, LAP, start + 1)
 
 
 def youngest(m: Memory, size: int) -> int:
     """The slot with the aggregate of this many of the youngest elements."""
     end = get(m, END)
-    mask = get(m, CAPACITY) - 1
     at = end - size
     if at == end:
         return EMPTY
     put(m, BUSY, 1)  # until the links are turned back
     before = NONE
     while at != end:
-        slot = RING + (at & mask)
+        slot = element(m, at)
         after = link(m, slot)
         set_link(m, slot, before)
         before = at
         at = after
     at = before
-    slot = RING + (at & mask)
+    slot = element(m, at)
     before = link(m, slot)
     set_link(m, slot, end)
     while before != NONE:
         after = at
         found = slot
         at = before
-        slot = RING + (at & mask)
+        slot = element(m, at)
         before = link(m, slot)
         if before == NONE:
             set_link(m, slot, after)
@@ -121,6 +135,7 @@ class FlatFit(InOrder):
 
     _kernel = kernel(
         "flat_fit",
+        element,
         insert,
         evict,
         youngest,
@@ -146,11 +161,10 @@ class FlatFit(InOrder):
 
     def _held(self, size: int) -> int:
         """A number of values that there are."""
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise TypeError(f"size is a number of values, not {size!r}")
-        if not 1 <= size <= len(self):
+        whole = check_size(size)
+        if whole > len(self):
             raise ValueError(f"size must be from 1 to the {len(self)} values held, not {size}")
-        return size
+        return whole
 
     def queries(self, sizes: Sequence[int]) -> list[Any]:
         """The answers over several sizes, asked longest first, which shares the most work."""
@@ -160,14 +174,40 @@ class FlatFit(InOrder):
     def jumps(self) -> list[tuple[int, Any]]:
         """For each value from the oldest: how many positions its link jumps, and its partial."""
         core = self._core
-        mask = core.get(CAPACITY) - 1
+        start, end = core.get(START), core.get(END)
+        slots = [RING + place for _, place, n in self._runs() for place in range(place, place + n)]
         return [
-            (core.peek_link(RING + (i & mask)) - i, core.peek(RING + (i & mask)))
-            for i in range(core.get(START), core.get(END))
+            (core.peek_link(slot) - i, core.peek(slot))
+            for i, slot in zip(range(start, end), slots, strict=True)
         ]
+
+    def _runs(self) -> list[tuple[int, int, int]]:
+        """The elements from the oldest on, as runs: how many come before, the first place, how
+        many places."""
+        core, length = self._core, len(self)
+        at = core.get(START) - core.get(LAP)
+        first = min(length, core.get(CAPACITY) - at)
+        return [(0, at, first), (first, 0, length - first)]
+
+    @staticmethod
+    def _capacity_for(elements: int) -> int:
+        return max(elements, SMALLEST)
+
+    @staticmethod
+    def _larger(capacity: int) -> int:
+        return capacity + max(capacity // 4, SMALLEST)
+
+    def _resize(self, capacity: int) -> None:
+        """Move to a memory of another capacity, with the oldest element in the first place."""
+        core = self._core
+        blocks = [(RING + to, RING + place, n) for to, place, n in self._runs()]
+        core.resize(capacity, [(0, 0, RING), *blocks])
+        core.header[LAP] = core.get(START)
 
     def _check(self) -> None:
         super()._check()
+        core = self._core
+        assert 0 <= core.get(START) - core.get(LAP) < core.get(CAPACITY), "the lap is wrong"
         length = len(self)
         for i, (jump, _) in enumerate(self.jumps()):
             assert 1 <= jump <= length - i, f"element {i} jumps {jump}"

@@ -135,7 +135,7 @@ class InOrder(Copyable):
         core = self._core
         header = core.header
         if header[END] - header[START] == header[CAPACITY]:
-            self._resize(2 * header[CAPACITY])
+            self._resize(self._larger(header[CAPACITY]))
         core.fill(value)
         try:
             core.run.insert(core.m, core.cell, 0)
@@ -156,7 +156,7 @@ class InOrder(Copyable):
             core.give_up_if_unsound()
             raise
         if 4 * length <= capacity > SMALLEST:
-            self._resize(capacity // 2)
+            self._resize(max(capacity // 2, SMALLEST))
 
     def query(self) -> Any:
         """The answer over all values in the window."""
@@ -203,9 +203,20 @@ class InOrder(Copyable):
         core = self._core
         core.resize(capacity, core.ring_blocks(core.get(CAPACITY), capacity))
 
+    @staticmethod
+    def _capacity_for(elements: int) -> int:
+        """The least capacity for this many elements: places are positions modulo a power of two,
+        unless the algorithm has another way."""
+        return 1 << max(elements - 1, SMALLEST - 1).bit_length()
+
+    @staticmethod
+    def _larger(capacity: int) -> int:
+        """The capacity that comes after this one as the window grows."""
+        return 2 * capacity
+
     def _reserve(self, elements: int) -> None:
         """Make room for this many elements."""
-        capacity = 1 << max(elements - 1, SMALLEST - 1).bit_length()
+        capacity = self._capacity_for(elements)
         if capacity > self._core.get(CAPACITY):
             self._resize(capacity)
 
@@ -214,7 +225,7 @@ class InOrder(Copyable):
         capacity = self._core.get(CAPACITY)
         wanted = capacity
         while 4 * len(self) < wanted and wanted > SMALLEST:
-            wanted //= 2
+            wanted = max(wanted // 2, SMALLEST)
         if wanted < capacity:
             self._resize(wanted)
 
@@ -223,7 +234,7 @@ class InOrder(Copyable):
         core = self._core
         capacity = core.get(CAPACITY)
         assert capacity >= SMALLEST
-        assert capacity & (capacity - 1) == 0, f"capacity {capacity} is no power of two"
+        assert capacity == self._capacity_for(capacity), f"there is no capacity {capacity}"
         assert 0 <= core.get(START) <= core.get(END) <= core.get(START) + capacity
         assert capacity == SMALLEST or 4 * len(self) >= capacity // 2 or self._owes, (
             "memory was not given back"

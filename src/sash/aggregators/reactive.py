@@ -3,8 +3,8 @@
     order      inserts in order of time, evictions in any order
     operator   any associative
     time       m changes since the last query: at most m(1 + ⌈log2(n/m)⌉) combines at the next,
-               and at most 2·log2 n + 1 more where the buffer is inverted; none a change, but
-               one for a value of a time already there; a range: at most 2·log2 n
+               and at most 2·log2 n + 1 more where the buffer is inverted; none a change;
+               a range: at most 2·log2 n
     space      2c partials and 2c integers for a capacity of c, between n and 4n
     paper      Tangwongsan, Hirzel, Schneider, Wu: General incremental sliding-window
                aggregation (VLDB 2015), section 5
@@ -12,7 +12,7 @@
 The leaves of the tree are a circular buffer of locations, in order of time:
 
     START                      END
-      | 4:07 | 4:08 | hole | 4:11 |      a hole is empty, but keeps its time for the search
+      | 4:07 | 4:08 | hole | 4:11 | 4:11 |   a hole is empty, but keeps its time for the search
 
 A change only writes a leaf and notes its parent; a query, the paper's trigger, brings the tree
 up to date, level by level.  What is noted are linked lists through the nodes themselves: sorting
@@ -23,6 +23,7 @@ doubled; with less than a quarter in use it is halved.  All of that only moves l
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, Self
 
 import numpy as np
@@ -67,7 +68,8 @@ COUNT, DIRTY, ABOVE, ROW = 3, 4, 5, 6
 #: it is the last (the root is alone on its level, so it never comes after another).
 LAST = 1
 
-DONE, LATE, FULL = 0, 1, 2  # what `insert` gives
+DONE, LATE, FULL = 0, 1, 2  # what `insert` returns
+ALL = -1  # events of a time
 
 
 def leaf(m: Memory, position: int) -> int:
@@ -120,15 +122,8 @@ def renew(m: Memory) -> None:
 
 def insert(m: Memory, t: int, columns: Columns, row: int) -> int:
     end = get(m, END)
-    if get(m, COUNT) > 0:
-        youngest = link(m, leaf(m, end - 1))
-        if t < youngest:
-            return LATE
-        if t == youngest:
-            lift(m, ANSWER, columns, row)
-            combine(m, leaf(m, end - 1), leaf(m, end - 1), ANSWER)
-            use(m, end - 1, 1)
-            return DONE
+    if get(m, COUNT) > 0 and t < link(m, leaf(m, end - 1)):
+        return LATE
     if not room(m):
         return FULL
     end = get(m, END)
@@ -204,10 +199,19 @@ def search(m: Memory, t: int, after: int) -> int:
     return low
 
 
-def evict(m: Memory, t: int) -> None:
+def evict(m: Memory, t: int, nth: int) -> None:
+    """Evict the nth event of a time, from 0 on, or (`nth` is ALL) every one."""
     at = search(m, t, 0)
-    if at < get(m, END) and used(m, at) and link(m, leaf(m, at)) == t:
-        evict_at(m, at)
+    end = search(m, t, 1)
+    while at < end:
+        if used(m, at):
+            if nth <= 0:
+                evict_at(m, at)
+            if nth == 0:
+                return
+            if nth > 0:
+                nth -= 1
+        at += 1
 
 
 def evict_before(m: Memory, t: int, after: int) -> None:
@@ -268,10 +272,7 @@ def slide(
         put(m, ROW, row)
         t = item(times, row)
         evict_before(m, item(limits, row), 0)
-        most = count
-        if get(m, COUNT) > 0 and t > link(m, leaf(m, get(m, END) - 1)):
-            most = count - 1
-        while get(m, COUNT) > most:
+        while get(m, COUNT) >= count:
             evict_at(m, get(m, START))
         if insert(m, t, columns, row) == FULL:
             return row
@@ -281,10 +282,10 @@ def slide(
 
 
 class Reactive(Copyable):
-    """A window that takes values in order of time and lets go of any time.
+    """A window that takes values in order of time and lets go of any of them.
 
-    A time is an integer, a datetime or a numpy datetime64.  A value of the youngest time is
-    combined with what is there; an older one is refused.
+    A time is an integer, a datetime or a numpy datetime64.  Values of one time stay elements of
+    their own, in order of arrival; a value older than the youngest is refused.
 
     >>> from sash.operators import concat
     >>> window = Reactive(concat)
@@ -294,7 +295,10 @@ class Reactive(Copyable):
     ('abcde', 'b')
     >>> window.evict(2)
     >>> window.query(), len(window), window.oldest(), window.youngest()
-    ('acde', 3, 1, 9)
+    ('acde', 4, 1, 9)
+    >>> window.evict(5, 0)
+    >>> window.query()
+    'ade'
     >>> Reactive(concat).slide([1, 2, 4, 5], ["a", "b", "c", "d"], span=2)
     ['a', 'ab', 'bc', 'cd']
     """
@@ -332,10 +336,12 @@ class Reactive(Copyable):
         elif refused:
             raise late(type(self), t, self.youngest())
 
-    def evict(self, time: Any) -> None:
-        """Drop a time; one that is not there is no error.  At most log2 n steps."""
+    def evict(self, time: Any, nth: int | None = None) -> None:
+        """Drop all values of a time, or the `nth` that came, from 0 on; one that is not there is no
+        error.  At most 2·log2 n steps, and one for each place of that time."""
+        which = ALL if nth is None else _check_nth(nth)
         core = self._core
-        core.run.evict(core.m, as_time(time))
+        core.run.evict(core.m, as_time(time), which)
         self._shrink()
 
     def query(self, lo: Any = None, hi: Any = None) -> Any:
@@ -371,8 +377,8 @@ class Reactive(Copyable):
         return self._core.get(COUNT)
 
     def slide(self, times: Any, values: Any, *, span: Any = None, count: int | None = None) -> Any:
-        """Insert each value in turn and answer after each, over the times that are at most `span`
-        older than it, or over the youngest `count` times.
+        """Insert each value in turn and answer after each, over the values that are at most `span`
+        older than it, or over the youngest `count` values.
 
         Answers come back as the kind of container that the values came in.
         """
@@ -446,7 +452,7 @@ class Reactive(Copyable):
         assert len(in_use) == len(self)
         assert not places or {places[0], places[-1]} <= set(in_use), "the buffer ends in a hole"
         times = [self._time(i) for i in range(start, end)]
-        assert times == sorted(set(times)), "times are not in order"
+        assert times == sorted(times), "times are not in order"
         for i in set(range(capacity)) - set(in_use):
             assert alike(core.peek(TREE + capacity + i), op.identity), f"hole {i} is not empty"
         noted: set[int] = set()
@@ -479,4 +485,17 @@ class Reactive(Copyable):
         return made
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.operator!r}, {len(self)} times>"
+        return f"<{type(self).__name__} of {self.operator!r}, {len(self)} values>"
+
+
+def _check_nth(nth: Any) -> int:
+    """The number of an event among those of its time."""
+    try:
+        whole = index(nth) if not isinstance(nth, bool) else None
+    except TypeError:
+        whole = None
+    if whole is None:
+        raise TypeError(f"nth is a number of values of one time, from 0 on, not {nth!r}")
+    if whole < 0:
+        raise ValueError(f"values of one time are counted from 0 on, so nth cannot be {nth}")
+    return min(whole, 2**62)

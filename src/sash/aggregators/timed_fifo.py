@@ -238,7 +238,7 @@ class Timed(Copyable):
                         core.m, columns, outputs, row, rows, handle, limit, most, answers
                     )  # fmt: skip
                     if row < rows:
-                        fifo._resize(2 * core.get(CAPACITY))
+                        fifo._resize(fifo._larger(core.get(CAPACITY)))
             except OverflowError as error:
                 raise call.at_row(error, core.get(END) - end - 1) from None
             finally:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from .contract import StepFailed
-from .folds import FoldFailed
+from .folds import FoldFailed, Folds
 from .ragged import Places, ragged, run_starts
 from .tile import Form, Tile
 
@@ -87,20 +87,21 @@ class Entries:
         order = _order(codes, units, marks)
         at = run_starts(*(column[order] for column in (codes, *(marks or [units]))))
         heads = order[at]
-        partials = []
+        # where each entry goes; an old one comes before a new one of the same place
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.repeat(np.arange(len(at)), np.diff(np.append(at, len(order))))
+        merging = _Merging(len(at), place[: len(self)], place[len(self) :])
+        partials: list[Any] = []
         for folds, old, more in zip(self.form.folds, self.partials, new.partials, strict=True):
-            both = folds.join([old, more])
-            if replace:
-                partials.append(folds.take(both, order[np.append(at[1:], len(order)) - 1]))
-            else:
-                try:
-                    partials.append(folds.fold(both, order, np.append(at, len(order))))
-                except FoldFailed as failed:
-                    row = heads[failed.run]
-                    raise self._failure(
-                        failed, len(partials), codes[row], units[row], 0
-                    ) from failed
-        # an old entry comes before a new one of the same place
+            try:
+                partials.append(
+                    merging.replaced(folds, old, more)
+                    if replace
+                    else merging.combined(folds, old, more)
+                )
+            except FoldFailed as failed:
+                row = heads[merging.place_of(failed.run)]
+                raise self._failure(failed, len(partials), codes[row], units[row], 0) from failed
         was = np.concatenate([self.old, new.old])[heads]
         return Entries(
             self.form, codes[heads], units[heads], partials, [m[heads] for m in marks], was
@@ -146,14 +147,17 @@ class Entries:
             made.append([known[j] for j in at.tolist()])
         return made
 
+    @property
+    def fixed_size(self) -> int:
+        """How many bytes an entry takes without its key and objects."""
+        return 1 + 8 * (sum(self.form.widths) + len(self.marks))
+
     def sizes(self, at: Array) -> Array:
         """How many bytes some entries take, without their keys."""
-        fixed = 1 + 8 * (sum(self.form.widths) + len(self.marks))
-        sizes = np.full(len(at), fixed, dtype=np.int64)
-        if 0 in self.form.widths:
-            for partials, width in zip(self.encoded(at), self.form.widths, strict=True):
-                if not width:
-                    sizes += np.array([4 + len(e) for e in partials], dtype=np.int64)
+        sizes = np.full(len(at), self.fixed_size, dtype=np.int64)
+        for partials, width in zip(self.encoded(at), self.form.widths, strict=True):
+            if not width:
+                sizes += np.array([4 + len(e) for e in partials], dtype=np.int64)
         return sizes
 
 
@@ -190,3 +194,46 @@ def _order(codes: Array, units: Array, marks: list[Array]) -> Array:
         return np.lexsort((units, codes))
     # A merge of two runs, where sorting by one column after the other would start anew.
     return np.argsort(codes * span + (units - low), kind="stable")
+
+
+class _Merging:
+    """The places of old entries and of new ones.  Neither has two in one place, so that only pairs
+    of an old one and a new one are combined and all else is moved as it is."""
+
+    def __init__(self, count: int, old: Array, new: Array) -> None:
+        there = np.full(count, -1, dtype=np.int64)
+        there[old] = np.arange(len(old))
+        self._count, self._old, self._new = count, old, new
+        self._alone = np.flatnonzero(there[new] < 0)
+        self._met = np.flatnonzero(there[new] >= 0)
+        self._meets = there[new[self._met]]
+        assert count == len(old) + len(self._alone), "two new entries in one place"
+
+    def place_of(self, pair: int) -> int:
+        """The place of a pair of an old entry and a new one."""
+        return int(self._new[self._met[pair]])
+
+    def replaced(self, folds: Folds, old: Any, new: Any) -> Any:
+        """The partials of all places; a new one stands for the old one."""
+        return self._put(folds, [(old, self._old), (new, self._new)])
+
+    def combined(self, folds: Folds, old: Any, new: Any) -> Any:
+        """The partials of all places; an old one and a new one are combined."""
+        pairs = len(self._met)
+        both = folds.join([folds.take(old, self._meets), folds.take(new, self._met)])
+        order = np.arange(2 * pairs).reshape(2, pairs).T.reshape(-1)  # an old one, a new one, …
+        made = folds.fold(both, order, np.arange(0, 2 * pairs + 1, 2))
+        alone = folds.take(new, self._alone), self._new[self._alone]
+        return self._put(folds, [(old, self._old), alone, (made, self._new[self._met])])
+
+    def _put(self, folds: Folds, groups: list[tuple[Any, Array]]) -> Any:
+        if folds.width:
+            words = np.empty((self._count, folds.width), dtype=np.int64)
+            for partials, places in groups:
+                words[places] = partials
+            return words
+        objects: list[Any] = [None] * self._count
+        for partials, places in groups:
+            for place, partial in zip(places.tolist(), partials, strict=True):
+                objects[place] = partial
+        return objects

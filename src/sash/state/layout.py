@@ -1,7 +1,9 @@
-"""How the entries of a visit are laid out in records: what is dropped, which parts split, and
-which records must be written."""
+"""How the entries of a visit are laid out in records: what is dropped, what is divided, and which
+records must be written."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +15,11 @@ from .key_hash import hash_keys, prefixes_of
 from .notes import split_note
 from .part import NO_NOTE
 from .part_index import NEVER, ROWS
-from .ragged import in_pairs, run_starts, unique_pairs
+from .ragged import in_pairs, ragged, run_starts, unique_pairs
 from .tile import BITS
 from .visit import Visit
 
-__all__ = ["PAGE", "Layout"]
+__all__ = ["PAGE", "Layout", "Runs"]
 
 #: A record that grows beyond this is divided.
 PAGE = 32_768
@@ -27,10 +29,47 @@ MOST_BITS = 56
 _Pairs = tuple[Array, Array]
 
 
+@dataclass
+class Runs:
+    """Entries of one level that belong to one key and one tile each: where they start, and how many
+    there are."""
+
+    codes: Array
+    tiles: Array
+    starts: Array
+    counts: Array
+
+    @classmethod
+    def of(cls, entries: Entries) -> Runs:
+        """All entries of a level."""
+        tiles = entries.units >> BITS
+        starts = run_starts(entries.codes, tiles)
+        counts = np.diff(np.append(starts, len(entries)))
+        return cls(entries.codes[starts], tiles[starts], starts, counts)
+
+    def where(self, some: Array) -> Runs:
+        """Some of the runs."""
+        return Runs(self.codes[some], self.tiles[some], self.starts[some], self.counts[some])
+
+
+@dataclass
+class _Measures:
+    """The roots of parts: how many bytes each takes, its entries take, and those of its largest
+    tile, and how many keys, entries, runs and tiles it has."""
+
+    total: Array
+    held: Array
+    largest: Array
+    keys: Array
+    entries: Array
+    runs: Array
+    tiles: Array
+
+
 class Layout:
     """The records of a visit.  `roots` is True for parts whose root must be written; `tiles` has,
     for each level, the parts and numbers of tiles that must be; `dropped`, of those that must be
-    deleted."""
+    deleted; `runs`, the entries that are left."""
 
     def __init__(self, visit: Visit) -> None:
         self.visit = visit
@@ -44,17 +83,20 @@ class Layout:
         self._lower()
 
     def parts(self, level: int) -> Array:
-        """The part of each entry of a level."""
-        visit = self.visit
-        return visit.part_of[visit.levels[level].codes]
+        """The part of each run of a level."""
+        return self.visit.part_of[self.runs[level].codes]
+
+    def _sum(self, parts: Array, weights: Array | None = None) -> Array:
+        """How often each part is there, or the sum of its weights."""
+        return np.bincount(parts, weights, minlength=len(self.visit.rows))
+
+    # what is dropped
 
     def _count_new(self) -> None:
         """Count the slices that came."""
-        visit = self.visit
-        new = self.parts(0)[~visit.levels[0].old]
-        visit.slices += np.bincount(new, minlength=len(visit.rows))
-
-    # what is dropped
+        entries = self.visit.levels[0]
+        new = entries.codes[~entries.old]
+        self.visit.slices += self._sum(self.visit.part_of[new])
 
     def _drop_notes(self) -> None:
         """Drop notes that are of use until a window that is not kept."""
@@ -76,19 +118,8 @@ class Layout:
         lost = _empty_pairs()  # keys and tiles of the level below that lost all they had together
         for level in range(1, len(visit.levels)):
             lost = self._forget_units(level, kept, lost)
-        entries, parts = visit.levels[0], self.parts(0)
-        flat = visit.heights[parts] == 0
-        first = visit.form.edges.number(visit.form.window.start(visit.step.keep))
-        dead = flat & (entries.units < first)
-        count = len(visit.rows)
-        losses = np.bincount(parts[dead], minlength=count)
-        half = 2 * losses >= np.bincount(parts[flat], minlength=count)
-        trim = (losses > 0) & (self.roots | half)
-        self.roots |= trim
-        below = ((entries.units >> BITS) + 1 << BITS) <= kept[parts]
-        drop = np.where(flat, dead & trim[parts], below)
-        if drop.any():
-            visit.levels[0] = entries.take(np.flatnonzero(~drop))
+        self.runs = [Runs.of(entries) for entries in visit.levels]
+        self._forget_slices(kept)
         for level, pairs in enumerate(self.tiles):
             alive = ~in_pairs(*pairs, self.dropped[level])
             self.tiles[level] = pairs[0][alive], pairs[1][alive]
@@ -98,7 +129,8 @@ class Layout:
         totals above are not computed anew: no window that is kept holds the whole of what a dead
         unit is in."""
         visit = self.visit
-        entries, parts = visit.levels[level], self.parts(level)
+        entries = visit.levels[level]
+        parts = visit.part_of[entries.codes]
         dead = ((entries.units + 1) << BITS * level) <= kept[parts]
         if len(lost[0]):
             dead |= in_pairs(entries.codes, entries.units, lost)
@@ -110,18 +142,30 @@ class Layout:
         self._drop_tiles(level - 1, gone[0][~stays], gone[1][~stays])
         self._change(level, parts[dead], entries.units[dead])
         top = visit.heights[parts] == level
-        self._lose_slices(parts[top], parts[top & dead])
+        # slices that go with dead entries of roots, which have the same on average
+        visit.slices *= 1 - self._sum(parts[top & dead]) / self._sum(parts[top]).clip(1)
         inner = dead & ~top
         lost = unique_pairs(entries.codes[inner], entries.units[inner] >> BITS)
         stays = in_pairs(*lost, (left.codes, left.units >> BITS))
         visit.levels[level] = left
         return lost[0][~stays], lost[1][~stays]
 
-    def _lose_slices(self, entries: Array, dead: Array) -> None:
-        """Count the slices that go with dead entries of roots, which have the same on average."""
-        count = len(self.visit.rows)
-        share = np.bincount(dead, minlength=count) / np.bincount(entries, minlength=count).clip(1)
-        self.visit.slices *= 1 - share
+    def _forget_slices(self, kept: Array) -> None:
+        """Leave out runs of slices that are dead, and the dead slices of trimmed roots."""
+        visit, runs, parts = self.visit, self.runs[0], self.parts(0)
+        flat = visit.heights[parts] == 0
+        first = visit.form.edges.number(visit.form.window.start(visit.step.keep))
+        # slices are in order, so the dead ones come first
+        alive = visit.levels[0].find(runs.codes, np.full(len(parts), first))
+        dead = np.where(flat, np.clip(alive - runs.starts, 0, runs.counts), 0)
+        losses = self._sum(parts, dead)
+        half = 2 * losses >= self._sum(parts[flat], runs.counts[flat])
+        trim = (losses > 0) & (self.roots | half)
+        self.roots |= trim
+        dead[~trim[parts]] = 0
+        runs.starts, runs.counts = runs.starts + dead, runs.counts - dead
+        below = ~flat & ((runs.tiles + 1) << BITS <= kept[parts])
+        self.runs[0] = runs.where((runs.counts > 0) & ~below)
 
     def _drop_tiles(self, level: int, parts: Array, numbers: Array) -> None:
         self.dropped[level] = _joined(self.dropped[level], (parts, numbers))
@@ -137,28 +181,32 @@ class Layout:
     def _lower(self) -> None:
         """Put all slices of a part back into its root, if they are few and all here."""
         visit = self.visit
-        count = len(visit.rows)
         if not visit.heights.any():
             return
-        whole = visit.heights > 0
+        whole = self.roots & (visit.heights > 0)
         for level in range(1, len(visit.levels)):
-            whole[self.parts(level)[self.unknown(level)]] = False
-        sizes = self._sizes(0, np.flatnonzero(whole[self.parts(0)]))
-        low = whole & self.roots & (np.bincount(*sizes, minlength=count) <= PAGE // 2)
+            owners = visit.part_of[visit.levels[level].codes]
+            whole[owners[self.unknown(level)]] = False
+        parts = self.parts(0)
+        some = whole[parts]
+        held = self._sum(parts[some], self._sizes(0, self.runs[0].where(some)))
+        low = whole & (held <= PAGE // 2)
         for level in range(1, len(visit.levels)):
-            parts = self.parts(level)
-            units = visit.levels[level].units
-            self._drop_tiles(level - 1, parts[low[parts]], units[low[parts]])
-            visit.levels[level] = visit.levels[level].take(np.flatnonzero(~low[parts]))
+            entries = visit.levels[level]
+            owners = visit.part_of[entries.codes]
+            self._drop_tiles(level - 1, owners[low[owners]], entries.units[low[owners]])
+            visit.levels[level] = entries.take(np.flatnonzero(~low[owners]))
+            self.runs[level] = Runs.of(visit.levels[level])
             owners, numbers = self.tiles[level - 1]
             self.tiles[level - 1] = owners[~low[owners]], numbers[~low[owners]]
         visit.heights[low] = 0
-        visit.slices[low] = np.bincount(self.parts(0), minlength=count)[low]
 
     def unknown(self, level: int) -> Array:
         """True for entries of a level above 0 that stand for a tile that was not read."""
         visit = self.visit
-        return ~in_pairs(self.parts(level), visit.levels[level].units, visit.tiles[level - 1])
+        entries = visit.levels[level]
+        owners = visit.part_of[entries.codes]
+        return ~in_pairs(owners, entries.units, visit.tiles[level - 1])
 
     # what is divided
 
@@ -174,26 +222,16 @@ class Layout:
             divided = np.zeros(len(visit.rows), dtype=bool)
             for level in range(len(visit.levels)):
                 here = pending & (visit.heights == level)
-                at = np.flatnonzero(here[self.parts(level)])
                 if not here.any():
                     continue
-                total, held, largest, keys, tiles = self._measure(level, at)
-                large = here & (total > PAGE)
-                # nothing is won by a few tiles of which one has nearly everything
-                fits = (largest <= PAGE) & (4 * largest <= held)
-                # one key cannot be split, but its root can be made smaller
-                entries = np.bincount(self.parts(level)[at], minlength=len(large))
-                one = (tiles > 3) | ((tiles > 1) & (2 * tiles <= entries))
-                fits = (2 * held > PAGE) & np.where(keys > 1, fits, one)
-                raised = large & fits
-                split = large & ~fits & (keys > 1) & (visit.rows["bits"] < MOST_BITS)
+                raised, split = self._judge(level, here)
                 if raised.any():
                     self._raise(level, raised)
                     divided |= raised
                 if level:
-                    crowded |= split
+                    crowded |= split > 0
                 elif split.any():
-                    new = self._split(split, total)
+                    new = self._split(split)
                     divided = _grown(divided, len(new), False) | new
                     crowded = _grown(crowded, len(new), False)
                 pending = _grown(pending, len(divided), False)
@@ -202,6 +240,22 @@ class Layout:
             if len(pairs[0]):
                 crowded[self._crowded_tiles(level, pairs)] = True
         return np.flatnonzero(crowded & (visit.rows["bits"] < MOST_BITS))
+
+    def _judge(self, level: int, here: Array) -> tuple[Array, Array]:
+        """Which of these parts get tiles, and by how many bits each one is split."""
+        visit = self.visit
+        m = self._measure(level, here)
+        large = here & (m.total > PAGE)
+        # Tiles are worth their records if no tile has nearly everything; one key cannot be split in
+        # any other way.  Windows that are longer than a few tiles will soon need them.
+        share = 4 / 3 if visit.form.slices_held > 4 << BITS else 4
+        several = (m.largest <= PAGE) & (share * m.largest <= m.held)
+        # on both sides of 0 there are always two tiles, however high the level
+        fewer = (m.tiles > 3) | ((m.tiles > 1) & (2 * m.runs <= m.entries))
+        raised = large & (2 * m.held > PAGE) & fewer & ((m.keys == 1) | several)
+        split = large & ~raised & (m.keys > 1) & (visit.rows["bits"] < MOST_BITS)
+        more = np.log2(np.maximum(m.total, 1) / PAGE).astype(np.int64)
+        return raised, np.where(split, np.maximum(more, 1), 0)
 
     def _key_sizes(self) -> None:
         """About how many bytes each key takes in a record."""
@@ -214,83 +268,70 @@ class Layout:
                 sizes += -(-column.nbytes // max(len(column), 1))
         self._bytes_of_keys = sizes
 
-    def _sizes(self, level: int, at: Array) -> tuple[Array, Array]:
-        """The part and the bytes of some entries of a level."""
+    def _sizes(self, level: int, runs: Runs) -> Array:
+        """How many bytes runs of a level take, without their keys."""
         entries = self.visit.levels[level]
-        return self.parts(level)[at], entries.sizes(at)
+        if 0 not in self.visit.form.widths or not len(runs.counts):
+            return runs.counts * entries.fixed_size
+        at = ragged(runs.starts, runs.counts)
+        starts = np.cumsum(runs.counts) - runs.counts
+        sizes: Array = np.add.reduceat(entries.sizes(at), starts)
+        return sizes
 
-    def _measure(self, level: int, at: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Of some entries of roots, by part: the bytes of the root, of its entries, and of those in
-        the largest tile, and how many keys and tiles there are."""
-        visit, count = self.visit, len(self.visit.rows)
-        parts, sizes = self._sizes(level, at)
-        codes = visit.levels[level].codes[at]
-        tiles = visit.levels[level].units[at] >> BITS
-        heads = run_starts(codes)
-        of_keys = self._bytes_of_keys[codes[heads]]
-        held = np.bincount(parts, sizes, minlength=count)
-        total = held + np.bincount(parts[heads], of_keys, minlength=count)
-        keys = np.bincount(parts[heads], minlength=count)
+    def _measure(self, level: int, here: Array) -> _Measures:
+        """Measure the roots of parts that have this height."""
+        visit, parts = self.visit, self.parts(level)
+        runs, parts = self.runs[level].where(here[parts]), parts[here[parts]]
+        sizes = self._sizes(level, runs)
+        heads = run_starts(runs.codes)
+        held = self._sum(parts, sizes)
+        total = held + self._sum(parts[heads], self._bytes_of_keys[runs.codes[heads]])
+        keys = self._sum(parts[heads])
         for part, notes in enumerate(visit.notes):
             if notes[0].data or notes[1].data:
                 total[part] += len(notes[0].data) + len(notes[1].data)
                 keys[part] = max(keys[part], notes[0].keys, notes[1].keys)
         # tiles matter where there is too much
-        large = np.flatnonzero(total[parts] > PAGE)
-        owners, numbers = parts[large], tiles[large]
-        order = np.lexsort((numbers, owners))
-        owners, numbers = owners[order], numbers[order]
-        starts = run_starts(owners, numbers)
-        largest = np.zeros(count)
-        found = np.zeros(count, dtype=np.int64)
-        if len(starts):
-            each = np.add.reduceat(sizes[large][order], starts)
-            np.maximum.at(largest, owners[starts], each)
-            found = np.bincount(owners[starts], minlength=count)
-        return total, held, largest, keys, found
+        large = total[parts] > PAGE
+        owners, _, each, _ = _by_tile(parts[large], runs.where(large), sizes[large])
+        largest = np.zeros(len(visit.rows))
+        np.maximum.at(largest, owners, each)
+        counts = self._sum(parts, runs.counts), self._sum(parts), self._sum(owners)
+        return _Measures(total, held, largest, keys, *counts)
 
     def _crowded_tiles(self, level: int, pairs: _Pairs) -> Array:
         """The parts that have a tile, among these, which is too large and has several keys."""
-        entries, parts = self.visit.levels[level], self.parts(level)
-        at = np.flatnonzero(in_pairs(parts, entries.units >> BITS, pairs))
-        owners, sizes = self._sizes(level, at)
-        codes, tiles = entries.codes[at], entries.units[at] >> BITS
-        heads = run_starts(codes, tiles)
-        sizes[heads] += self._bytes_of_keys[codes[heads]]
-        single = np.zeros(len(at), dtype=np.int64)
-        single[heads] = 1
-        order = np.lexsort((tiles, owners))
-        starts = run_starts(owners[order], tiles[order])
-        large = np.add.reduceat(sizes[order], starts) > PAGE
-        several = np.add.reduceat(single[order], starts) > 1
-        crowded: Array = owners[order][starts][large & several]
+        runs, parts = self.runs[level], self.parts(level)
+        some = in_pairs(parts, runs.tiles, pairs)
+        runs, parts = runs.where(some), parts[some]
+        sizes = self._sizes(level, runs) + self._bytes_of_keys[runs.codes]
+        owners, _, each, keys = _by_tile(parts, runs, sizes)
+        crowded: Array = owners[(each > PAGE) & (keys > 1)]
         return crowded
 
     def _raise(self, level: int, raised: Array) -> None:
         """Move the entries of roots into tiles, and put one entry for each key and tile there."""
-        visit = self.visit
-        entries, parts = visit.levels[level], self.parts(level)
-        at = np.flatnonzero(raised[parts])
-        codes, tiles = entries.codes[at], entries.units[at] >> BITS
-        pairs = unique_pairs(parts[at], tiles)
+        visit, parts = self.visit, self.parts(level)
+        runs = self.runs[level].where(raised[parts])
         if level + 1 == len(visit.levels):
             visit.levels.append(Entries(visit.form))
             visit.tiles.append(_empty_pairs())
             self.tiles.append(_empty_pairs())
             self.dropped.append(_empty_pairs())
+            self.runs.append(Runs.of(visit.levels[-1]))
+        pairs = unique_pairs(parts[raised[parts]], runs.tiles)
         self.tiles[level] = _joined(self.tiles[level], pairs)
         visit.tiles[level] = _joined(visit.tiles[level], pairs)
-        heads = run_starts(codes, tiles)
-        totals = entries.totals(codes[heads], tiles[heads], BITS)
+        totals = visit.levels[level].totals(runs.codes, runs.tiles, BITS)
         visit.levels[level + 1] = visit.levels[level + 1].merge(totals, replace=True)
+        self.runs[level + 1] = Runs.of(visit.levels[level + 1])
         if not level:
-            visit.slices[raised] = np.bincount(parts, minlength=len(visit.rows))[raised]
+            visit.slices[raised] = self._sum(parts, self.runs[0].counts)[raised]
         visit.heights[raised] += 1
 
-    def _split(self, split: Array, total: Array) -> Array:
+    def _split(self, more: Array) -> Array:
         """Split parts by more bits of their keys' hashes; True for the new parts."""
-        visit = self.visit
-        more = np.maximum(np.log2(np.maximum(total, 1) / PAGE).astype(np.int64), 1)
+        visit, split = self.visit, more > 0
         bits = np.minimum(visit.rows["bits"] + more, MOST_BITS)
         codes = np.flatnonzero(split[visit.part_of] & (visit.part_of >= 0))
         keys = [column.take(pa.array(codes)) for column in visit.keys]
@@ -334,6 +375,17 @@ class Layout:
         visit.notes += [[NO_NOTE, NO_NOTE] for _ in range(len(rows))]
         self.gone = _grown(self.gone, count, False)
         self.roots = _grown(self.roots, count, True)
+
+
+def _by_tile(parts: Array, runs: Runs, sizes: Array) -> tuple[Array, Array, Array, Array]:
+    """The part and number of each tile, the bytes of its runs, and how many runs there are."""
+    order = np.lexsort((runs.tiles, parts))
+    parts, tiles = parts[order], runs.tiles[order]
+    starts = run_starts(parts, tiles)
+    if not len(starts):
+        return parts, tiles, sizes, sizes
+    counts = np.diff(np.append(starts, len(parts)))
+    return parts[starts], tiles[starts], np.add.reduceat(sizes[order], starts), counts
 
 
 def _grown(array: Array, count: int, value: object) -> Array:

@@ -58,16 +58,16 @@ class _Saving:
         visited."""
         visit, count = self._visit, len(self._visit.rows)
         self._keys = np.zeros(count, dtype=np.int64)
-        for level, entries in enumerate(visit.levels):
-            heads = run_starts(entries.codes)
-            parts = self._layout.parts(level)[heads]
+        for level in range(len(visit.levels)):
+            parts = self._layout.parts(level)[run_starts(self._layout.runs[level].codes)]
             here = visit.heights[parts] == level
             self._keys += np.bincount(parts[here], minlength=count)
-        parts, units = self._layout.parts(0), visit.levels[0].units
+        runs, parts = self._layout.runs[0], self._layout.parts(0)
         flat = visit.heights == 0
-        visit.slices[flat] = np.bincount(parts, minlength=count)[flat]
+        visit.slices[flat] = np.bincount(parts, runs.counts, minlength=count)[flat]
         visit.youngest[flat] = -NEVER
-        np.maximum.at(visit.youngest, parts, units)
+        youngest = visit.levels[0].units[runs.starts + runs.counts - 1]
+        np.maximum.at(visit.youngest, parts, youngest)
         visit.youngest[self._keys == 0] = -NEVER
         visit.rows["due"] = self._due()
         visit.rows["drop"] = self._drop_after()
@@ -77,13 +77,17 @@ class _Saving:
         visit, step, form = self._visit, self._visit.step, self._visit.form
         first = form.edges.number(form.window.start(step.due))
         oldest = np.full(len(visit.rows), NEVER)
-        for level, entries in enumerate(visit.levels):
-            parts = self._layout.parts(level)
+        runs, entries = self._layout.runs[0], visit.levels[0]
+        # the first slice of each run that is in a window that is not due yet
+        at = np.maximum(entries.find(runs.codes, np.full(len(runs.codes), first)), runs.starts)
+        alive = at < runs.starts + runs.counts
+        np.minimum.at(oldest, self._layout.parts(0)[alive], entries.units[at[alive]])
+        for level in range(1, len(visit.levels)):
+            entries = visit.levels[level]
             start, end = entries.units << BITS * level, (entries.units + 1) << BITS * level
-            alive = end > first
-            if level:
-                alive &= self._layout.unknown(level)
-            np.minimum.at(oldest, parts[alive], np.maximum(start[alive], first))
+            alive = (end > first) & self._layout.unknown(level)
+            parts = visit.part_of[entries.codes[alive]]
+            np.minimum.at(oldest, parts, np.maximum(start[alive], first))
         some = np.flatnonzero(oldest < NEVER)
         due = np.full(len(visit.rows), NEVER)
         times = form.edges.time(oldest[some])
@@ -122,24 +126,23 @@ class _Saving:
     def _write(self, level: int) -> None:
         """Write the roots and tiles of a level that changed."""
         visit, layout = self._visit, self._layout
-        entries, parts = visit.levels[level], layout.parts(level)
-        tiles = entries.units >> BITS
+        entries, runs, parts = visit.levels[level], layout.runs[level], layout.parts(level)
         root = visit.heights[parts] == level
         wanted = root & layout.roots[parts]
         if level < len(layout.tiles):
-            wanted |= ~root & in_pairs(parts, tiles, layout.tiles[level])
-        at = np.flatnonzero(wanted)
-        if not len(at):
+            wanted |= ~root & in_pairs(parts, runs.tiles, layout.tiles[level])
+        if not wanted.any():
             return
         # all entries of a root are together
-        tiles = np.where(root, 0, tiles)[at]
-        codes, parts = entries.codes[at], parts[at]
-        heads = run_starts(codes, tiles)
-        counts = np.diff(np.append(heads, len(at)))
-        order = np.lexsort((codes[heads], tiles[heads], parts[heads]))
-        runs, counts = heads[order], counts[order]
-        at = at[ragged(runs, counts)]
-        taken = pa.array(codes[runs])
+        runs, parts = runs.where(wanted), parts[wanted]
+        tiles = np.where(root[wanted], 0, runs.tiles)
+        heads = run_starts(runs.codes, tiles)
+        counts = np.add.reduceat(runs.counts, heads)
+        order = np.lexsort((runs.codes[heads], tiles[heads], parts[heads]))
+        heads, counts = heads[order], counts[order]
+        at = ragged(runs.starts[heads], counts)
+        parts, tiles = parts[heads], tiles[heads]
+        taken = pa.array(runs.codes[heads])
         packer = Packer(
             [column.take(taken) for column in visit.keys],
             counts,
@@ -147,9 +150,8 @@ class _Saving:
             entries.encoded(at),
             [mark[at] for mark in entries.marks],
         )
-        parts, tiles = parts[runs], tiles[runs]
         starts = run_starts(parts, tiles)
-        ends = np.append(starts[1:], len(runs))
+        ends = np.append(starts[1:], len(parts))
         places = (parts[starts], tiles[starts], starts, ends)
         for part, tile, start, end in zip(*(p.tolist() for p in places), strict=True):
             body = packer.pack(start, end)

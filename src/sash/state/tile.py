@@ -59,6 +59,9 @@ class Form:
         self.widths = [folds.width for folds in self.folds]
         self.encoders = [encoder(o) if not f.width else None for o, f in self._pairs()]
         self._decoders = [decoder(o) if not f.width else None for o, f in self._pairs()]
+        longest = self.window.cycle.windows - 1  # the last window of a cycle
+        span = self.window.start(longest), self.window.end(longest)
+        self.slices_held = self.edges.number(span[1]) - self.edges.number(span[0])
         self.ordered = plan.ordered
         self.marks = (1 + (plan.query.tie is not None)) if plan.ordered else 0
         self.key_schema = pa.schema(

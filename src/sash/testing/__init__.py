@@ -10,6 +10,8 @@
     queries                    a query's rows by brute force, over a table or a stream
     streams                    tables of events to try queries on
     loops, worst               loops of operations, and a search for those that cost most
+    fuzz                       random cases for as long as one likes: python -m sash.testing.fuzz
+    stored                     streams whose state is in a store
 
 hypothesis, of the extra `test`, is imported only when it is first needed.
 """

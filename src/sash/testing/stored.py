@@ -1,4 +1,4 @@
-"""A stream over tiles in a store, as Spark runs it, for tests without Spark.
+"""Streams over tiles in a store, as Spark runs them, for tests without Spark.
 
 What stands between two batches is bytes in the store and JSON, so that nothing is carried over in
 memory.
@@ -11,15 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import sash
-from sash.engine.lifecycle import Progress
-from sash.engine.stream import Stream
-from sash.engine.supported import Place
-from sash.query.plan import Plan
-from sash.state.tiles import TileState
-from sash.stores import MemoryStore, Store
+from ..engine.lifecycle import Progress
+from ..engine.stream import Stream
+from ..engine.supported import Place
+from ..query import Query
+from ..query.plan import Plan
+from ..state.tiles import TileState
+from ..stores import MemoryStore, Store
 
-__all__ = ["CountingStore", "TileStream", "open_stream"]
+__all__ = ["STATES", "CountingStore", "TileStream", "open_stream"]
+
+
+#: Where the state of a stream can be.
+STATES = ("memory", "tiles")
 
 
 class CountingStore(Store):
@@ -66,7 +70,7 @@ class TileStream(Stream):
 
     _place: Place = "Spark stream"
 
-    def __init__(self, query: sash.Query, **more: Any) -> None:
+    def __init__(self, query: Query, **more: Any) -> None:
         self.store = CountingStore()
         super().__init__(query, **more)
 
@@ -88,9 +92,6 @@ class TileStream(Stream):
         return super().close()
 
 
-def open_stream(state: str, query: sash.Query, **more: Any) -> Any:
+def open_stream(state: str, query: Query, **more: Any) -> Any:
     """A stream of a query over one of the states: "memory" or "tiles"."""
     return query.stream(**more) if state == "memory" else TileStream(query, **more)
-
-
-STATES = ("memory", "tiles")

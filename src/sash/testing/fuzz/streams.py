@@ -1,0 +1,254 @@
+"""Queries over streams at random, against brute force.
+
+A case has rows, a cutting into batches, and a query by how one writes it; the stream's state is in
+memory or in a store, and is made anew from bytes after some batches.
+"""
+
+from __future__ import annotations
+
+import math
+import pprint
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+import sash
+
+from ...engine.stream import Stream
+from ...query import Query
+from ..queries import answers, differences, replay, rows_of
+from ..stored import STATES, open_stream
+from .cases import Case
+from .shrink import smallest
+
+__all__ = ["SELECTS", "StreamCase"]
+
+Row = dict[str, Any]
+
+#: The difference between the two latest values; an operator of one's own that does not commute.
+_step_up = sash.operator(
+    identity=(0, 0, 0),
+    lift=lambda x: (1, 0, x),
+    combine=lambda a, b: a if b[0] == 0 else b if b[0] > 1 else (min(a[0] + 1, 2), a[2], b[2]),
+    lower=lambda a: a[2] - a[1],
+    name="step_up",
+)
+
+#: Sets of aggregates: words, words in order, objects.
+SELECTS: dict[str, dict[str, sash.Aggregate]] = {
+    "numbers": {
+        "n": sash.count(),
+        "total": sash.sum("i"),
+        "most": sash.max("x"),
+        "mean": sash.mean("x"),
+    },
+    "in order": {
+        "first": sash.first("x"),
+        "last": sash.last("n"),
+        "own": sash.aggregate(_step_up, "n"),
+    },
+    "objects": {"all": sash.collect("s"), "who": sash.arg_max("s", by="x")},
+}
+
+_SCHEMA = pa.schema(
+    {
+        "t": pa.timestamp("us", "UTC"),
+        "n": pa.int64(),
+        "k": pa.string(),
+        "x": pa.float64(),
+        "i": pa.int64(),
+        "s": pa.string(),
+    }
+)
+_FLOATS = (0.0, -0.0, 1.0, 1.0, 2.5, -0.25, 24.0, math.nan, math.inf, -math.inf, None)
+_INTEGERS = (0, 1, 1, 2, -1, -7, 40, 2**40, None)
+_TEXT = ("", "x", "x", "yy", "é", None)
+_KEYS = ("a", "b", "b", "c", None)
+
+
+@dataclass(frozen=True)
+class StreamCase(Case):
+    """A stream of rows, cut into batches."""
+
+    window: str
+    select: str
+    rows: tuple[Row, ...]
+    cuts: tuple[int, ...]  # how many rows each batch has
+    by: tuple[str, ...] = ("k",)
+    lateness: int = 0
+    mode: str = "final"
+    emit: str = "all"
+    state: str = "memory"
+    restored: tuple[int, ...] = ()  # batches after which the stream is made anew from its bytes
+
+    @classmethod
+    def draw(cls, source: Random) -> StreamCase:
+        count = round(2 ** source.uniform(0, 6.5))
+        unit = source.choice((1, 1000, 1_000_000))
+        span = unit * source.choice((1, 4, count, 10 * count, 1000 * count))
+        rows = []
+        now = source.choice((0, -span, 1_700_000_000_000_000))
+        back = source.choice((0, span // 8 + 1, span))
+        for n in range(count):
+            now += round(2 * span / count * source.random())
+            t: int | None = now - source.randint(0, back)
+            if source.random() < 0.01:
+                t = source.choice((None, 2**62, -(2**62)))
+            pools = {"k": _KEYS, "x": _FLOATS, "i": _INTEGERS, "s": _TEXT}
+            rows.append({"t": t, "n": n} | {c: source.choice(p) for c, p in pools.items()})
+        most = source.choice((1, 3, 10, count))
+        cuts: list[int] = []
+        while sum(cuts) < count:
+            cuts.append(source.randint(0 if most > 1 else 1, most))
+        mode = source.choice(("final", "live"))
+        restored = [i for i in range(len(cuts)) if source.random() < 0.1]
+        return cls(
+            window=_window(source, span, unit),
+            select=source.choice(list(SELECTS)),
+            rows=tuple(rows),
+            cuts=tuple(cuts),
+            by=source.choice((("k",), ("k",), (), ("k", "i"))),
+            lateness=source.choice((0, unit, span // 4, 2 * span)),
+            mode=mode,
+            emit=source.choice(("all", "all", "changes")) if mode == "final" else "all",
+            state=source.choice(STATES),
+            restored=tuple(restored),
+        )
+
+    @property
+    def operations(self) -> int:
+        return len(self.rows)
+
+    @property
+    def query(self) -> Query:
+        """The query, made from its text."""
+        return sash.Query(
+            time="t",
+            by=list(self.by),
+            window=eval(self.window, {"sash": sash}),
+            select=SELECTS[self.select],
+            emit=self.emit,  # type: ignore[arg-type]
+        )
+
+    def batches(self) -> list[pa.Table]:
+        """The rows, cut."""
+        table = pa.Table.from_pylist(list(self.rows), schema=_SCHEMA)
+        ends = [sum(self.cuts[: i + 1]) for i in range(len(self.cuts))]
+        return [table.slice(end - n, n) for end, n in zip(ends, self.cuts, strict=True)]
+
+    def problem(self) -> str | None:
+        try:
+            return self._stream_problem() or self._run_problem()
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    def _stream_problem(self) -> str | None:
+        query, batches = self.query, self.batches()
+        rows, late = replay(query, batches, self.lateness)
+        s: Any = open_stream(self.state, query, lateness=self.lateness, mode=self.mode)
+        emitted: list[Row] = []
+        for i, batch in enumerate(batches):
+            emitted += rows_of(s.push(batch))
+            s._check()
+            if i in self.restored and self.state == "memory":
+                s = Stream.from_bytes(s.to_bytes(), query)
+        emitted += rows_of(s.close())
+        last: dict[Any, Row] = {}
+        for row in emitted:
+            key = (*(repr(row[k]) for k in query.by), row["window_start"], row["window_end"])
+            wanted = last[key]["revision"] + 1 if key in last else 0
+            if self.mode == "live" and row["revision"] != wanted:
+                return f"revision {row['revision']} of {key} where {wanted} is right"
+            if self.mode == "final" and key in last:
+                return f"window {key} was emitted twice"
+            last[key] = row
+        wrong = differences(query, rows, list(last.values()), ordered=False)
+        if wrong:
+            return "; ".join(wrong)
+        found = [(row["n"], row["missed"]) for row in rows_of(s.late)]
+        right = [(row["n"], len(missed)) for row, missed in late]
+        if found != right:
+            return f"late rows and windows missed are {found} where {right} is right"
+        counts = s.counts
+        if counts["rows"] != counts["counted"] + counts["late"] or counts["rows"] != len(self.rows):
+            return f"counts are {counts} of {len(self.rows)} rows"
+        return None
+
+    def _run_problem(self) -> str | None:
+        query = self.query
+        usable = [r for r in self.rows if r["t"] is not None and abs(r["t"]) < 2**60]
+        table = pa.Table.from_pylist(usable, schema=_SCHEMA)
+        wrong = differences(query, answers(query, table), query.run(table))
+        return "run: " + "; ".join(wrong) if wrong else None
+
+    def smaller(self, fails: Callable[[StreamCase], bool]) -> StreamCase:
+        case: StreamCase = self
+        for simpler in (
+            replace(case, restored=()),
+            replace(case, by=()),
+            replace(case, cuts=(len(case.rows),), restored=()),
+            replace(case, mode="final"),
+            replace(case, state="memory"),
+        ):
+            merged = replace(
+                case,
+                **{
+                    name: getattr(simpler, name)
+                    for name in ("restored", "by", "cuts", "mode", "state")
+                    if getattr(simpler, name) != getattr(self, name)
+                },
+            )
+            if fails(merged):
+                case = merged
+        # a row and the batch that it is in
+        numbered = [(i, row) for i, row in zip(case._batch_of_rows(), case.rows, strict=True)]
+        kept = smallest(numbered, lambda rows: fails(case._with(rows)))
+        case = case._with(kept)
+        plain = {"x": 1.0, "i": 1, "s": "x", "k": "a"}
+        for at in range(len(case.rows)):
+            for name, value in plain.items():
+                row = {**case.rows[at], name: value}
+                simpler = replace(case, rows=(*case.rows[:at], row, *case.rows[at + 1 :]))
+                if fails(simpler):
+                    case = simpler
+        return case
+
+    def _batch_of_rows(self) -> list[int]:
+        return [i for i, n in enumerate(self.cuts) for _ in range(n)][: len(self.rows)]
+
+    def _with(self, numbered: list[tuple[int, Row]]) -> StreamCase:
+        cuts = [0] * len(self.cuts)
+        for i, _ in numbered:
+            cuts[i] += 1
+        return replace(self, rows=tuple(row for _, row in numbered), cuts=tuple(cuts))
+
+    def as_test(self) -> str:
+        rows = pprint.pformat(list(self.rows), width=96, sort_dicts=False).replace("\n", "\n    ")
+        names = ("by", "lateness", "mode", "emit", "state", "restored")
+        more = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return (
+            "def test_found_by_fuzzing() -> None:\n"
+            "    from math import inf, nan\n\n"
+            "    from sash.testing.fuzz import StreamCase\n\n"
+            f"    rows = {rows}\n"
+            f"    case = StreamCase(\n        {self.window!r}, {self.select!r}, tuple(rows), "
+            f"{self.cuts!r},\n        {more},\n    )\n"
+            "    assert case.problem() is None\n"
+        )
+
+
+def _window(source: Random, span: int, unit: int) -> str:
+    """An aligned window, such that no row is in more than some hundred."""
+    every = max(span // source.choice((1, 3, 20, 60)), 1)
+    size = every * source.choice((1, 1, 2, 3, 10, 60))
+    if source.random() < 0.4:
+        size += source.randint(0, every - 1)  # a slide that does not divide the size
+    offset = source.choice((0, 0, unit, -every // 3))
+    if source.random() < 0.25:
+        return f"sash.cumulate({every * source.randint(1, 12)}, {every}, offset={offset})"
+    if size == every:
+        return f"sash.tumbling({size}, offset={offset})"
+    return f"sash.sliding({size}, {every}, offset={offset})"
