@@ -10,8 +10,7 @@ import pytest
 
 import sash
 from sash.kernels.program import jit_enabled
-
-from .tile_stream import STATES, open_stream
+from sash.testing.stored import STATES, open_stream
 
 W = sash.tumbling(10)
 

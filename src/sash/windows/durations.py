@@ -9,8 +9,6 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-
 from .contract import LATEST
 
 __all__ = ["check_length", "duration", "duration_text"]
@@ -41,7 +39,7 @@ def duration(given: Any, what: str = "a duration") -> int:
     ...
     ValueError: a duration of '1 month': months are not all of one length; say it in days or weeks
     """
-    if isinstance(given, np.timedelta64):
+    if type(given).__name__ == "timedelta64":  # numpy's, which is no part of this folder
         return _from_numpy(given, what)
     if isinstance(given, timedelta):
         if getattr(given, "nanoseconds", 0):  # as pandas has
@@ -78,17 +76,17 @@ def duration(given: Any, what: str = "a duration") -> int:
     return int(total)
 
 
-def _from_numpy(given: np.timedelta64, what: str) -> int:
-    unit = np.datetime_data(given.dtype)[0]
+def _from_numpy(given: Any, what: str) -> int:
+    unit = given.dtype.str.partition("[")[2].rstrip("]")
     if unit in ("Y", "M"):
         long = "year" if unit == "Y" else "month"
         raise ValueError(
             f"{what} of {given!r}: {long}s are not all of one length; say it in days or weeks"
         )
     micros = given.astype("m8[us]")
-    if unit == "generic" or np.isnat(given) or micros != given:
+    if not unit or micros != given:  # which NaT is not either
         raise ValueError(f"{what} of {given!r} is no whole number of microseconds")
-    return int(micros.view(np.int64))
+    return int(micros.astype("int64"))
 
 
 def _from_offset(given: Any, what: str) -> int:
