@@ -204,3 +204,8 @@ def test_structs_and_lists_have_the_order_of_spark(kind, data):
         assert answer(op, list(zip(times, values, strict=True))) == first
     most = sum(spark_order(v) == spark_order(want[max_]) for v in values)
     assert answer(max_count, values) == most
+
+
+def test_a_span_of_text_says_what_it_takes():
+    with pytest.raises(TypeError, match=r"span takes numbers, times and what else .*, not 'b'"):
+        answer(span, ["a", "b"])

@@ -118,7 +118,12 @@ def _span(type_: str) -> Operator:
         return to_value(a[2]) - to_value(a[1]) if a[0] else None
 
     def lower_any(a: Any) -> Any:
-        found = lower(a)
+        try:
+            found = lower(a)
+        except TypeError:
+            raise TypeError(
+                f"span takes numbers, times and what else has differences, not {to_value(a[2])!r}"
+            ) from None
         if isinstance(found, int) and found >= 2**63:
             raise OverflowError("the span leaves int64")
         return found
