@@ -69,7 +69,7 @@ def _in_order(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Array | None
     check_times(query.time, column, bad)
     codes, keys = key_codes([one_array(table.column(f.name)) for f in plan.keys], table.num_rows)
     groups = len(keys[0]) if keys else 1
-    finer = nanoseconds(column)
+    finer = nanoseconds(column, times)
     if query.tie is None and finer is None:
         rows = None
         if (codes[1:] >= codes[:-1]).all():

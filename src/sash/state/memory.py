@@ -81,7 +81,7 @@ class ForestState(State):
         """Cut rows into slices; changes nothing."""
         names = [field.name for field in self._plan.keys]
         codes, keys = key_codes([one_array(table.column(name)) for name in names], len(times))
-        finer = nanoseconds(one_array(table.column(self._plan.query.time)))
+        finer = nanoseconds(one_array(table.column(self._plan.query.time)), times)
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times, finer))
         in_order, whole = times[rows], not self._plan.ordered
         cuts = [f.cut(table, rows, in_order, bounds, whole=whole) for f in self._forests]
