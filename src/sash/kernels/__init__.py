@@ -4,6 +4,7 @@ slots        the words kernels are written in
 program      a kernel specialised to an operator: compiled, checked, or on objects
 layout       how an operator's partials lie in memory, and what its answers look like
 text         the source generated for a kernel and an operator
+chains       functions that combine many slots; vector_chains has them for vectors
 rewrite      a kernel's source with its words replaced and small functions written out
 fingerprint  what functions and values are, the same in every process
 freeze       Python functions as text

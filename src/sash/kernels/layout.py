@@ -87,6 +87,11 @@ class Layout:
         return sum(leaf.words for leaf in self.leaves)
 
     @property
+    def vectors(self) -> bool:
+        """True if a leaf's partial is a vector."""
+        return any(leaf.vector for leaf in self.leaves)
+
+    @property
     def kinds(self) -> str:
         """The types of all words, leaf by leaf: `ib f*64` for an int, a bool, and 64 floats."""
         return " ".join(f"{x.kinds}*{x.vector}" if x.vector else x.kinds for x in self.leaves)

@@ -51,10 +51,10 @@ _WORDS = {
     "get": "{0}.header[{1}]",
     "put": "{0}.header[{1}] = {2}",
     "combine": "{0}.slots[{1}] = combine({0}.slots[{2}], {0}.slots[{3}])",
-    "fold": "{0}.slots[{1}] = _fold({0}.slots, {2}, {3})",
-    "splice": "{0}.slots[{1}] = _splice({0}.slots, {2}, {3}, {4}, {5})",
-    "weave": "{0}.slots[{1}] = _weave({0}.slots, {2}, {3}, {4}, {5}, {6})",
-    "accumulate": "_accumulate({0}.slots, {1}, {2}, {3}, {4})",
+    "partial": "{0}.slots[{1}]",
+    "set_partial": "{0}.slots[{1}] = {2}",
+    "combined": "combine({0}, {1})",
+    "short": "{0}",
     "inverse": "{0}.slots[{1}] = inverse({0}.slots[{2}], {0}.slots[{3}])",
     "copy": "{0}.slots[{1}] = {0}.slots[{2}]",
     "alike": "{0}.slots[{1}] is {0}.slots[{2}]",
@@ -87,7 +87,7 @@ def bind(
     names: dict[str, Any] = {
         "combine": operator.python_combine(),
         "_identity": operator.identity,
-        **_folds(operator.python_combine(), _lift(operator)),
+        "_fold_rows": _fold_rows(operator.python_combine(), _lift(operator)),
         "lift": operator.lift if one else _lift(operator),
         "lower": operator.python_lower(),
     }
@@ -104,36 +104,10 @@ def bind(
     return names
 
 
-def _folds(
+def _fold_rows(
     combine: Callable[[Any, Any], Any], lift: Callable[[Any, int], Any]
-) -> dict[str, Callable[..., Any]]:
-    """The words that combine many slots or rows."""
-
-    def fold(slots: list[Any], first: int, count: int) -> Any:
-        found = slots[first]
-        for i in range(first + 1, first + count):
-            found = combine(found, slots[i])
-        return found
-
-    def splice(slots: list[Any], first: int, count: int, at: int, new: int) -> Any:
-        found = slots[new]
-        if at > 0:
-            found = combine(fold(slots, first, at), found)
-        for i in range(first + at, first + count):
-            found = combine(found, slots[i])
-        return found
-
-    def weave(slots: list[Any], between: int, first: int, count: int, head: int, tail: int) -> Any:
-        found = combine(slots[between], slots[first]) if head else slots[first]
-        for i in range(1, count):
-            found = combine(combine(found, slots[between + i]), slots[first + i])
-        return combine(found, slots[between + count]) if tail else found
-
-    def accumulate(slots: list[Any], ring: int, mask: int, first: int, last: int) -> None:
-        found = slots[ring + (last & mask)]
-        for p in range(last - 1, first - 1, -1):
-            at = ring + (p & mask)
-            found = slots[at] = combine(slots[at], found)
+) -> Callable[[Any, int, int], Any]:
+    """The primitive that lifts and combines many rows."""
 
     def fold_rows(columns: Any, first: int, last: int) -> Any:
         found = lift(columns, first)
@@ -141,13 +115,7 @@ def _folds(
             found = combine(found, lift(columns, i))
         return found
 
-    return {
-        "_fold": fold,
-        "_splice": splice,
-        "_weave": weave,
-        "_accumulate": accumulate,
-        "_fold_rows": fold_rows,
-    }
+    return fold_rows
 
 
 def _lift(operator: Operator) -> Callable[[Any, int], Any]:

@@ -22,6 +22,7 @@ import numpy as np
 from ..operators.contract import Operator
 from . import cache as kept
 from . import objects
+from .chains import chains
 from .fingerprint import code_text
 from .freeze import CannotFreeze, Frozen, thaw
 from .layout import (
@@ -120,7 +121,8 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
 
 def _on_objects(kernel: Kernel, operator: Operator) -> Program:
     """The kernel's functions with their words turned into what they do to Python lists."""
-    made = objects.bind(kernel.name, kernel.functions, dict(kernel.constants), operator)
+    functions = chains(own=kernel.own) + kernel.functions
+    made = objects.bind(kernel.name, functions, dict(kernel.constants), operator)
     run = SimpleNamespace(**{entry: made[entry] for entry in kernel.entries})
     return Program("objects", operator, run, None)
 
@@ -298,13 +300,15 @@ def _words(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) ->
 
 
 def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    joined = chains(own=kernel.own, vectors=layout.vectors)
     return "\n\n".join(
         [
             constants(
-                kernel.functions,
+                kernel.functions + joined,
                 **{"WIDTH": layout.words, "OBJECTS": 0, **dict(kernel.constants)},
             ),
             _words(kernel, layout, names),
+            kernel_text(joined, ()),
             kernel_text(kernel.functions, kernel.entries, kernel.inline),
         ]
     )

@@ -79,6 +79,28 @@ def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
     _declared()
 
 
+def partial(m: Memory, src: int) -> Any:
+    """The partial in slot[src] as a value, for chains that keep it in registers; not for vectors,
+    which have a place instead of a value."""
+    _declared()
+
+
+def set_partial(m: Memory, dst: int, value: Any) -> None:
+    """slot[dst] = a partial."""
+    _declared()
+
+
+def combined(a: Any, b: Any) -> Any:
+    """Two partials combined."""
+    _declared()
+
+
+def short(i: int) -> int:
+    """The index of a loop of few turns, as it is.  The compiler does not see through it, and so
+    neither unrolls the loop nor makes vectors of its values."""
+    _declared()
+
+
 def inverse(m: Memory, dst: int, total: int, old: int) -> None:
     """slot[dst] = slot[total] without its oldest part slot[old]."""
     _declared()

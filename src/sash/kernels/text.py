@@ -108,16 +108,15 @@ def words_text(
         for n, leaf in enumerate(layout.leaves)
         if not leaf.vector
     ]
-    if own:
-        out += _folds(layout, names)
-    else:
-        out.append(_accumulate(layout, names))
     out.append(_clear(layout))
     out += _lift(layout, names)
     out.append(_lower(layout.shown, names))
     if layout.operator.rule:
         out.append(_holds(layout, names))
-    return "\n\n".join(f"@linked\n{text}" for text in out) + "\n"
+    made = [f"@linked\n{text}" for text in out]
+    if not layout.vectors:
+        made += [f"@inline\n{text}" for text in _values(layout, names)]
+    return "\n\n".join(made) + "\n"
 
 
 @cache
@@ -217,8 +216,7 @@ def _two_into_one(layout: Layout, names: dict[tuple[int, str], str], role: str) 
     are the same, it is made in the spare slot and copied."""
     lines = [f"def {role}(m, dst, left, right):"]
     lines += ["    d = slot(m, dst)", "    a = slot(m, left)", "    b = slot(m, right)"]
-    vectors = any(leaf.vector for leaf in layout.leaves)
-    if vectors:
+    if layout.vectors:
         lines += ["    t = d", "    if dst == left or dst == right:", "        d = spare(m)"]
     for n, leaf in enumerate(layout.leaves):
         call = f"{names[n, role]}({{}}{_load(leaf, 'a')}, {_load(leaf, 'b')})"
@@ -226,7 +224,7 @@ def _two_into_one(layout: Layout, names: dict[tuple[int, str], str], role: str) 
             lines.append(f"    {call.format(_load(leaf, 'd') + ', ')}")
         else:
             lines.append(f"    put_{n}(d, {call.format('')})")
-    if vectors:
+    if layout.vectors:
         lines += ["    if d != t:", "        copy_words(t, d)"]
     return "\n".join(lines)
 
@@ -239,131 +237,23 @@ def _cast(leaf: Leaf) -> str:
     return "(" + "".join(casts[k].format(f"p[{j}]") + ", " for j, k in enumerate(leaf.kinds)) + ")"
 
 
-def _accumulate(layout: Layout, names: dict[tuple[int, str], str]) -> str:
-    """accumulate.  What is combined stays in registers: loading what the step before has stored
-    made two stacks slower by half (mean: 7.1 ns a row, and 4.4 like this)."""
-    head = "def accumulate(m, ring, mask, first, last):\n    "
-    if any(leaf.vector for leaf in layout.leaves):
-        return head + (
-            "for i in range(last - 1, first - 1, -1):\n"
-            "        at = ring + (i & mask)\n"
-            "        combine(m, at, at, ring + ((i + 1) & mask))"
-        )
+def _values(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
+    """partial, set_partial and combined.  The partial of several leaves is a tuple of theirs; of
+    one leaf, it is that leaf's."""
     leaves = list(enumerate(layout.leaves))
-    lines = ["d = slot(m, ring + (last & mask))"]
-    lines += [f"x{n} = as_{n}({_load(leaf, 'd')})" for n, leaf in leaves]
-    lines += ["for i in range(last - 1, first - 1, -1):", "    d = slot(m, ring + (i & mask))"]
-    for n, leaf in leaves:
-        lines.append(f"    x{n} = as_{n}({names[n, 'combine']}({_load(leaf, 'd')}, x{n}))")
-        lines.append(f"    put_{n}(d, x{n})")
-    return head + "\n    ".join(lines)
-
-
-def _folds(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
-    """fold and weave.  Partials stay in registers, and in two chains, the older and the younger
-    half, that a processor works on at once; vectors go through `combine`."""
-    words = layout.words
-    if any(leaf.vector for leaf in layout.leaves):
-        return [
-            "def fold(m, dst, first, count):\n"
-            "    copy(m, dst, first)\n"
-            "    for i in range(1, count):\n"
-            f"        combine(m, dst, dst, first + {words} * i)",
-            "def splice(m, dst, first, count, at, new):\n"
-            "    if at > 0:\n"
-            "        fold(m, dst, first, at)\n"
-            "        combine(m, dst, dst, new)\n"
-            "    else:\n"
-            "        copy(m, dst, new)\n"
-            "    for i in range(at, count):\n"
-            f"        combine(m, dst, dst, first + {words} * i)",
-            "def weave(m, dst, between, first, count, head, tail, at):\n"
-            "    if head != 0:\n"
-            "        combine(m, dst, between, first)\n"
-            "    else:\n"
-            "        copy(m, dst, first)\n"
-            "    for i in range(1, count):\n"
-            f"        combine(m, dst, dst, between + {words} * i)\n"
-            f"        combine(m, dst, dst, first + {words} * i)\n"
-            "    if tail != 0:\n"
-            f"        combine(m, dst, dst, between + {words} * count)",
-        ]
-    fold = ["def fold(m, dst, first, count):", "    d = slot(m, dst)", "    b = slot(m, first)"]
-    splice = ["def splice(m, dst, first, count, at, new):", "    d = slot(m, dst)"]
-    splice += ["    b = slot(m, first)", "    c = slot(m, new)"]
-    weave = ["def weave(m, dst, between, first, count, head, tail, at):"]
-    weave += ["    d = slot(m, dst)", "    a = slot(m, between)", "    b = slot(m, first)"]
-    for n, leaf in enumerate(layout.leaves):
-        chain = _Chain(n, leaf, names[n, "combine"], 8 * words)
-        fold += chain.fold()
-        splice += chain.around(woven=False)
-        weave += chain.around(woven=True)
-    return ["\n".join(fold), "\n".join(splice), "\n".join(weave)]
-
-
-class _Chain:
-    """The text that combines many slots of one leaf, at a and b, into the one at d."""
-
-    def __init__(self, n: int, leaf: Leaf, combine: str, stride: int) -> None:
-        self._n, self._leaf, self._combine, self._stride = n, leaf, combine, stride
-
-    def _at(self, base: str, i: str) -> str:
-        return _load(self._leaf, f"{base} + {self._stride} * ({i})")
-
-    def _join(self, left: str, right: str) -> str:
-        return f"as_{self._n}({self._combine}({left}, {right}))"
-
-    def fold(self) -> list[str]:
-        n, x, y, at, join = self._n, f"x{self._n}", f"y{self._n}", self._at, self._join
-        return [
-            "    half = count >> 1",
-            f"    {x} = as_{n}({at('b', '0')})",
-            "    if half < 2:",
-            "        for j in range(1, count):",
-            "            i = short(j)",
-            f"            {x} = {join(x, at('b', 'i'))}",
-            "    else:",
-            f"        {y} = as_{n}({at('b', 'half')})",
-            "        for j in range(1, half):",
-            "            i = short(j)",
-            f"            {x} = {join(x, at('b', 'i'))}",
-            f"            {y} = {join(y, at('b', 'half + i'))}",
-            "        if count & 1:",
-            f"            {y} = {join(y, at('b', 'count - 1'))}",
-            f"        {x} = {join(x, y)}",
-            f"    put_{n}(d, {x})",
-        ]
-
-    def around(self, *, woven: bool) -> list[str]:
-        """Two chains, of what is before and after the one in the middle; that comes last, because
-        it was computed just now, and the chains need not wait for it."""
-        n, x, y, z = self._n, f"x{self._n}", f"y{self._n}", f"z{self._n}"
-        at, join = self._at, self._join
-
-        def more(chain: str) -> str:
-            so_far = join(chain, at("a", "i")) if woven else chain
-            return f"            {chain} = {join(so_far, at('b', 'i'))}"
-
-        head = ["        if head != 0:", f"            {x} = {join(at('a', '0'), x)}"]
-        tail = ["        if tail != 0:", f"            {y} = {join(y, at('a', 'count'))}"]
-        return [
-            f"    {z} = as_{n}({at('a', 'at') if woven else at('c', '0')})",
-            "    if at < count:",
-            f"        {y} = as_{n}({at('b', 'at')})",
-            "        for j in range(at + 1, count):",
-            "            i = short(j)",
-            more(y),
-            *(tail if woven else []),
-            f"        {z} = {join(z, y)}",
-            "    if at > 0:",
-            f"        {x} = as_{n}({at('b', '0')})",
-            "        for j in range(1, at):",
-            "            i = short(j)",
-            more(x),
-            *(head if woven else []),
-            f"        {z} = {join(x, z)}",
-            f"    put_{n}(d, {z})",
-        ]
+    if len(leaves) == 1:
+        loaded, stored = _load(leaves[0][1], "a"), ["put_0(d, p)"]
+        made = f"as_0({names[0, 'combine']}(a, b))"
+    else:
+        loaded = f"({', '.join(_load(leaf, 'a') for _, leaf in leaves)})"
+        stored = [f"put_{n}(d, p[{n}])" for n, _ in leaves]
+        each = [f"as_{n}({names[n, 'combine']}(a[{n}], b[{n}]))" for n, _ in leaves]
+        made = f"({', '.join(each)})"
+    return [
+        f"def partial(m, src):\n    a = slot(m, src)\n    return {loaded}",
+        "\n    ".join(["def set_partial(m, dst, p):", "d = slot(m, dst)", *stored]),
+        f"def combined(a, b): return {made}",
+    ]
 
 
 def _clear_leaf(leaf: Leaf, indent: str) -> list[str]:
@@ -423,7 +313,7 @@ def _lift(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
         else:
             lift.append(f"put_{n}(d, row_{n}({cells}))")
     fold = ["def fold_rows(m, dst, new, columns, first, last):"]
-    if any(leaf.vector for leaf in layout.leaves):
+    if layout.vectors:
         fold += ["lift(m, dst, columns, first)", "for i in range(first + 1, last):"]
         fold += ["    lift(m, new, columns, i)", "    combine(m, dst, dst, new)"]
     else:
