@@ -59,7 +59,7 @@ def test_a_row_whose_lift_leaves_its_bounds_is_late_on_a_stream() -> None:
         select={"ends": sash.aggregate(histogram(), "x"), "n": sash.count()},
     )
     stream = query.stream()
-    # int(nan) raises in Python; compiled, it is an index that is out of bounds
+    # int(inf) raises in Python; compiled, it is an index that is out of bounds
     stream.push({"t": [1, 2, 3, 4], "x": [0.0, 7.0, 3.0, math.inf]})
     assert stream.late["t"].to_pylist() == [2, 4]
     assert "out of bounds" in stream.late["reason"][0].as_py()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -35,10 +36,8 @@ def plain(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
     names = [_Argument(f"a{i}") for i in range(arguments)]
     given = [*before, *names]
     if isinstance(called, FunctionType):
-        try:
+        with suppress(TypeError):  # it does not take these arguments, as whoever calls it will see
             called, given, keywords = _by_position(called, given, keywords)
-        except TypeError:  # it does not take these arguments, as whoever calls it will see
-            pass
     bound = {f"b{i}": x for i, x in enumerate(given) if not isinstance(x, _Argument)}
     passed = [x if isinstance(x, _Argument) else f"b{i}" for i, x in enumerate(given)]
     passed += [f"{key}=k_{key}" for key in keywords]
