@@ -169,7 +169,7 @@ def _compiled(kernel: Kernel, operator: Operator) -> Program:
 
 def _in_memory(name: str, text: str, held: dict[str, Any]) -> ModuleType:
     """A module of generated text that is compiled for this process only."""
-    return kept.in_memory(name, text.replace("njit(cache=True)", "njit"), held)
+    return kept.in_memory(name, text.replace("entry = cached", "entry = njit", 1), held)
 
 
 _HEAD = '''"""{kernel} for {operator}: generated, and safe to delete."""
@@ -181,10 +181,11 @@ from importlib import import_module
 import numpy as np
 from numba import njit
 
+from sash.kernels.cache import cached
 from sash.kernels.freeze import thaw
 from sash.kernels.native import *
 
-entry = njit(cache=True)
+entry = cached
 '''
 
 
