@@ -85,7 +85,7 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
         compiled = tied.compile and tied.shape != "object"
         (typed if compiled else objects).append((name, chosen))
         types[name] = result_type(chosen, given)
-    groups = [_group(query, part, fields) for part in (typed, objects) if part]
+    groups = [_group(query, sorted(part, key=_place), fields) for part in (typed, objects) if part]
     return Plan(query, pa.schema(fields.values()), tuple(groups), types, extra)
 
 
@@ -145,6 +145,13 @@ def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
             if i != owner:
                 made[i] = dataclasses.replace(made[i], shares=owner)
     return tuple(made)
+
+
+def _place(chosen: tuple[str, Aggregate]) -> tuple[Any, ...]:
+    """Where an aggregate stands in its group: by what it is, so that the same ones selected in
+    another order run on the same kernels."""
+    name, aggregate = chosen
+    return aggregate.operator.name, aggregate.columns, name
 
 
 def _check_time(name: str, given: pa.DataType) -> None:
