@@ -55,7 +55,7 @@ def plain(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
 
 
 class _Argument(str):
-    """The name of an argument, to be told from values that are bound."""
+    """The name of an argument, as opposed to a bound value."""
 
     __slots__ = ()
 

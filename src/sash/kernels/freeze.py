@@ -1,4 +1,4 @@
-"""Python functions as text, so that a generated file can hold them and be told apart.
+"""Python functions as text, so that a generated file can hold them and be named by them.
 
 A user's function may be a lambda, or typed into a notebook or a prompt, with no source
 file to copy from.  Its bytecode is always there: the text rebuilds the function from it,

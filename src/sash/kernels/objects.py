@@ -1,13 +1,13 @@
-"""The words of `slots` on Python lists, for partials that are any object.
+"""The primitives of `slots` on Python lists, for partials that are any object.
 
-A word as a function would cost a Python call, and a round of insert, evict and query says 15 words
-and more.  So a kernel is rewritten, once for all operators, to what its words stand for:
+A primitive as a function would cost a Python call, and a round of insert, evict and query uses 15
+and more.  So `rewritten` turns a kernel, once for all operators, into what its primitives do:
 
     get(m, END)            m.header[END]
     combine(m, d, a, b)    m.slots[d] = combine(m.slots[a], m.slots[b])
 
-and calls of functions that are one expression become that expression.  The words alone halve the
-time of a round, the expressions take another fifth off a Fiba's.  Two more steps were tried and
+and calls of functions that are one expression become that expression.  The first halves the time of
+a round, the second takes another fifth off a Fiba's.  Two more steps were tried and
 brought at most 5 % each: writing out a function that its caller calls last, and looking up
 `m.slots` once in a function.
 """
@@ -22,7 +22,7 @@ from types import CodeType
 from typing import Any
 
 from ..operators.contract import Operator
-from .rewrite import Expressions, Words, syntax_of
+from .rewrite import Expressions, Primitives, syntax_of
 from .slots import HEADER
 
 __all__ = ["ObjectMemory", "bind"]
@@ -45,9 +45,9 @@ class ObjectMemory:
         return self.header, self.slots, self.links
 
 
-#: What each word becomes; `combine`, `inverse`, `lift` and `lower` are then the operator's, and
-#: `_identity` is its identity.
-_WORDS = {
+#: What each primitive becomes; `combine`, `inverse`, `lift` and `lower` are then the operator's,
+#: and `_identity` is its identity.
+_PRIMITIVES = {
     "get": "{0}.header[{1}]",
     "put": "{0}.header[{1}] = {2}",
     "combine": "{0}.slots[{1}] = combine({0}.slots[{2}], {0}.slots[{3}])",
@@ -147,7 +147,7 @@ def rewritten(functions: Functions, one: bool) -> str:
     trees = {f.__name__: syntax_of(f) for f in functions}
     for tree in trees.values():
         Expressions(tree, trees).visit(tree)
-    words = _WORDS | ({"lift": _LIFT_ONE} if one else {})
+    known = _PRIMITIVES | ({"lift": _LIFT_ONE} if one else {})
     for tree in trees.values():
-        Words({w: text for w, text in words.items() if w not in trees}).visit(tree)
+        Primitives({p: text for p, text in known.items() if p not in trees}).visit(tree)
     return "\n\n".join(ast.unparse(tree) for tree in trees.values()) + "\n"

@@ -36,7 +36,7 @@ from .layout import (
     leaf_operators,
     lowerings,
 )
-from .text import constants, kernel_text, words_text
+from .text import constants, kernel_text, primitives_text
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -50,7 +50,7 @@ class InterpretedWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Kernel:
-    """An algorithm as plain functions over the words of `slots`.
+    """An algorithm as plain functions over the primitives of `slots`.
 
     `entries` are the functions called from Python.  A memory has `scratch` slots first, then
     `each` slots for every element there is room for; `link` adds an integer to each slot, and
@@ -120,7 +120,7 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
 
 
 def _on_objects(kernel: Kernel, operator: Operator) -> Program:
-    """The kernel's functions with their words turned into what they do to Python lists."""
+    """Specialise a kernel to Python lists, which hold any objects."""
     functions = chains(own=kernel.own) + kernel.functions
     made = objects.bind(kernel.name, functions, dict(kernel.constants), operator)
     run = SimpleNamespace(**{entry: made[entry] for entry in kernel.entries})
@@ -159,8 +159,10 @@ def _compiled(kernel: Kernel, operator: Operator) -> Program:
 
     if frozen.held:  # it is of use in this process only
         return Program("compiled", operator, _in_memory(kernel.name, text(), frozen.held), layout)
-    # Of what the text is made of: to write it takes a quarter of the time to load a kernel.
-    content = (frozen.digest(), _words(kernel, layout, names), _kernel_digest(kernel), _compiler())
+    # The digest is of what the text is made of: to write the text takes a quarter of the time that
+    # it takes to load a kernel.
+    primitives = _primitives(kernel, layout, names)
+    content = (frozen.digest(), primitives, _kernel_digest(kernel), _compiler())
     digest = hashlib.sha256("\n".join(content).encode()).hexdigest()[:24]
     name = f"{kernel.name}_{digest}"
     module = kept.load(name, text) or _in_memory(name, text(), {})
@@ -295,8 +297,8 @@ def _bounds(operator: Operator) -> bool:
     return not (operator.ready or operator.unchecked)
 
 
-def _words(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
-    return words_text(layout, names, link=kernel.link, own=kernel.own)
+def _primitives(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    return primitives_text(layout, names, link=kernel.link, own=kernel.own)
 
 
 def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
@@ -307,7 +309,7 @@ def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, s
                 kernel.functions + joined,
                 **{"WIDTH": layout.words, "OBJECTS": 0, **dict(kernel.constants)},
             ),
-            _words(kernel, layout, names),
+            _primitives(kernel, layout, names),
             kernel_text(joined, ()),
             kernel_text(kernel.functions, kernel.entries, kernel.inline),
         ]
@@ -315,15 +317,15 @@ def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, s
 
 
 def _to_facts(layout: Layout) -> Any:
-    def told(answer: Answer) -> Any:
-        return [answer.type, answer.nullable, [[n, told(a)] for n, a in answer.fields]]
+    def facts(answer: Answer) -> Any:
+        return [answer.type, answer.nullable, [[n, facts(a)] for n, a in answer.fields]]
 
-    return [[leaf.kinds for leaf in layout.leaves], [told(a) for a in layout.answers]]
+    return [[leaf.kinds for leaf in layout.leaves], [facts(a) for a in layout.answers]]
 
 
 def _from_facts(operator: Operator, facts: Any) -> Layout:
-    def made(told: Any) -> Answer:
-        return Answer(told[0], told[1], tuple((n, made(a)) for n, a in told[2]))
+    def made(fact: Any) -> Answer:
+        return Answer(fact[0], fact[1], tuple((n, made(a)) for n, a in fact[2]))
 
     leaves: list[Leaf] = []
     offset = 0

@@ -1,10 +1,11 @@
-"""The words kernels are written in.
+"""The primitives that kernels are written in.
 
 A kernel is a handful of plain functions over a memory `m`: a header of integers, and numbered
-slots that each hold one partial (and, if the kernel asks for it, one integer link).  What these
-words do depends on the operator, so each is bound when the kernel is specialised: to generated
-code on a flat buffer (`text`), or to Python lists for object partials (`objects`).  The
-functions here only declare them.
+slots that each hold one partial (and, if the kernel asks for it, one integer link).  What a
+primitive does depends on the operator, so it is bound when the kernel is specialised: to generated
+code on a flat buffer (`text`), or to Python lists for object partials (`objects`).  The functions
+here only declare the primitives; `fold`, `splice`, `weave` and `accumulate` are kernel functions
+themselves, written in `partial`, `combined` and `set_partial` (`chains`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ OBJECTS = 1
 
 
 def _declared() -> NoReturn:
-    raise RuntimeError("this word has a meaning only inside a specialised kernel")
+    raise RuntimeError("this primitive has a meaning only inside a specialised kernel")
 
 
 def get(m: Memory, field: int) -> int:
@@ -184,10 +185,10 @@ def move_words(m: Memory, to: int, start: int, count: int) -> None:
 
 
 def item(array: Any, i: int) -> int:
-    """An integer of an array that is given to the kernel."""
+    """An integer of an array that the caller passes to the kernel."""
     _declared()
 
 
 def set_item(array: Any, i: int, value: int) -> None:
-    """Set an integer of an array that is given to the kernel."""
+    """Set an integer of an array that the caller passes to the kernel."""
     _declared()
