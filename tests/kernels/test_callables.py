@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import math
@@ -10,6 +11,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sash
@@ -153,10 +155,56 @@ def test_plain_functions_are_left_as_they_are() -> None:
     assert plain(power, 1)(3) == 9
 
 
-def test_queries_and_streams_take_built_in_functions() -> None:
-    import pyarrow as pa
+@dataclasses.dataclass
+class Times:
+    """A callable that cannot be hashed, and equals others that do the same."""
 
+    by: float
+
+    def __call__(self, x: float) -> float:
+        return self.by * x
+
+
+class Thrice(Times):
+    def __init__(self) -> None:
+        super().__init__(3.0)
+
+
+def test_queries_and_streams_take_what_can_be_called() -> None:
     table = pa.table({"t": [1, 2, 3], "x": [2.0, 4.0, 3.0]})
-    op = sash.operator(identity=-math.inf, combine=max, name="largest", commutative=True)
-    query = sash.Query(time="t", window=sash.tumbling(10), select={"m": sash.aggregate(op, "x")})
-    assert query.run(table)["m"].to_pylist() == [4.0]
+    given: dict[str, dict[str, Any]] = {
+        "largest": {"identity": -math.inf, "combine": max},
+        "twice": {"identity": 0.0, "lift": Times(2.0), "combine": operator.add, "compile": False},
+        "again": {"identity": 0.0, "lift": Times(2.0), "combine": operator.add, "compile": False},
+        "thrice": {"identity": 0.0, "lift": Thrice(), "combine": np.maximum, "compile": False},
+    }
+    select = {
+        name: sash.aggregate(sash.operator(**of, name=name, commutative=True), "x")
+        for name, of in given.items()
+    }
+    query = sash.Query(time="t", window=sash.tumbling(10), select=select)
+    wanted = {"largest": 4.0, "twice": 18.0, "again": 18.0, "thrice": 12.0}
+    (row,) = query.run(table).to_pylist()
+    assert {name: row[name] for name in wanted} == wanted
+    stream = query.stream()
+    stream.push(table.slice(0, 2))
+    stream.push(table.slice(2))
+    (row,) = stream.close().to_pylist()
+    assert {name: row[name] for name in wanted} == wanted
+
+
+def test_a_snapshot_knows_what_is_called() -> None:
+    def query(**given: Any) -> sash.Query:
+        op = sash.operator(**{"identity": 0.0, "combine": max, **given}, name="mine")
+        select = {"m": sash.aggregate(op, "x")}
+        return sash.Query(time="t", window=sash.tumbling(10), select=select)
+
+    doubled = {"lift": functools.partial(scaled, 2.0)}
+    stream = query(**doubled).stream()
+    stream.push({"t": [1], "x": [2.0]})
+    data = stream.to_bytes()
+    again = sash.Stream.from_bytes(data, query(lift=functools.partial(scaled, 2.0)))
+    assert again.close()["m"].to_pylist() == [4.0]
+    for other in ({"lift": functools.partial(scaled, 3.0)}, {**doubled, "combine": np.fmax}):
+        with pytest.raises(ValueError, match=r"m: (lift|combine)"):
+            sash.Stream.from_bytes(data, query(**other))

@@ -102,7 +102,7 @@ def _called(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         elif isinstance(function, FunctionType | BuiltinFunctionType | type | np.ufunc):
             return function, before, keywords
         else:
-            method = vars(type(function)).get("__call__")
+            method = inspect.getattr_static(type(function), "__call__", None)
             if not isinstance(method, FunctionType):
                 return function, before, keywords
             before = (function, *before)

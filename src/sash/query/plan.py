@@ -128,14 +128,17 @@ def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
     alike: dict[Any, list[int]] = {}
     for i, part in enumerate(parts):
         op = part.operator
-        made_by = (op.lift, op.combine, repr(op.identity), op.skips)
+        # by identity: a callable object may not be hashable, and may equal another one
+        made_by = (id(op.lift), id(op.combine), repr(op.identity), op.skips)
         alike.setdefault((part.columns, made_by), []).append(i)
     made = list(parts)
-    for (columns, made_by), members in alike.items():
+    for (columns, _), members in alike.items():
         owner = members[0]
+        op = parts[owner].operator
         for (others, _), (server, *_) in alike.items():
-            lower = dict(parts[server].operator.serves).get(made_by[0])
-            if lower and others == columns and parts[server].operator.skips == made_by[-1]:
+            serves = parts[server].operator.serves
+            lower = next((lower for lift, lower in serves if lift is op.lift), None)
+            if lower and others == columns and parts[server].operator.skips == op.skips:
                 owner = server
                 for i in members:
                     told = _served(parts[server].operator, parts[i].operator.name, lower)
