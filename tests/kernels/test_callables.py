@@ -174,12 +174,12 @@ def test_queries_and_streams_take_what_can_be_called() -> None:
     table = pa.table({"t": [1, 2, 3], "x": [2.0, 4.0, 3.0]})
     given: dict[str, dict[str, Any]] = {
         "largest": {"identity": -math.inf, "combine": max},
-        "twice": {"identity": 0.0, "lift": Times(2.0), "combine": operator.add, "compile": False},
-        "again": {"identity": 0.0, "lift": Times(2.0), "combine": operator.add, "compile": False},
-        "thrice": {"identity": 0.0, "lift": Thrice(), "combine": np.maximum, "compile": False},
+        "twice": {"identity": 0.0, "lift": Times(2.0), "combine": operator.add},
+        "again": {"identity": 0.0, "lift": Times(2.0), "combine": operator.add},
+        "thrice": {"identity": 0.0, "lift": Thrice(), "combine": np.maximum},
     }
     select = {
-        name: sash.aggregate(sash.operator(**of, name=name, commutative=True), "x")
+        name: sash.aggregate(sash.operator(**of, name=name, commutative=True, compile=False), "x")
         for name, of in given.items()
     }
     query = sash.Query(time="t", window=sash.tumbling(10), select=select)
@@ -195,7 +195,8 @@ def test_queries_and_streams_take_what_can_be_called() -> None:
 
 def test_a_snapshot_knows_what_is_called() -> None:
     def query(**given: Any) -> sash.Query:
-        op = sash.operator(**{"identity": 0.0, "combine": max, **given}, name="mine")
+        given = {"identity": 0.0, "combine": max, "compile": False, **given}
+        op = sash.operator(**given, name="mine")
         select = {"m": sash.aggregate(op, "x")}
         return sash.Query(time="t", window=sash.tumbling(10), select=select)
 
