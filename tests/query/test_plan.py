@@ -118,6 +118,24 @@ def test_sharing_leaves_answers_as_they_are() -> None:
             assert str(alone.run(events)[name]) == str(found[name]), name
 
 
+def test_what_is_selected_in_another_order_runs_on_the_same_kernels() -> None:
+    mine = sash.operator(identity=0, combine=max, name="max")
+    other = sash.operator(identity=0, combine=min, name="max")
+    select = {
+        "top": sash.max("x"),
+        "who": sash.arg_max("i", by="x"),
+        "n": sash.count(),
+        "mine": sash.aggregate(mine, "i"),
+        "other": sash.aggregate(other, "i"),
+        "all": sash.collect("i"),
+        "some": sash.collect("x"),
+    }
+    there, back = plan(**select), plan(**dict(reversed(select.items())))
+    assert [a.operator for a in there.groups] == [b.operator for b in back.groups]
+    assert [a.columns for a in there.groups] == [b.columns for b in back.groups]
+    assert list(there.types) == list(reversed(back.types)) == list(select)
+
+
 def test_a_sum_has_one_zero_wherever_it_is_told_from() -> None:
     table = pa.table({"t": [1], "x": [-0.0]})
     for select in ({"s": sash.sum("x")}, {"s": sash.sum("x"), "m": sash.mean("x")}):
@@ -282,21 +300,3 @@ def test_what_is_picked_comes_first_and_what_it_is_picked_by_second() -> None:
     ]
     assert found["worst"].type == pa.string()
     assert found["when"].type == pa.int64()
-
-
-def test_what_is_selected_in_another_order_runs_on_the_same_kernels() -> None:
-    mine = sash.operator(identity=0, combine=max, name="max")
-    other = sash.operator(identity=0, combine=min, name="max")
-    select = {
-        "top": sash.max("x"),
-        "who": sash.arg_max("i", by="x"),
-        "n": sash.count(),
-        "mine": sash.aggregate(mine, "i"),
-        "other": sash.aggregate(other, "i"),
-        "all": sash.collect("i"),
-        "some": sash.collect("x"),
-    }
-    there, back = plan(**select), plan(**dict(reversed(select.items())))
-    assert [a.operator for a in there.groups] == [b.operator for b in back.groups]
-    assert [a.columns for a in there.groups] == [b.columns for b in back.groups]
-    assert list(there.types) == list(reversed(back.types)) == list(select)

@@ -58,6 +58,7 @@ class Operator:
     `ready` is the name that a ready operator has in `sash.operators`, whatever its parameters and
     types are.  It is empty for an operator of your own, whatever its name is, and a copy with other
     functions (`dataclasses.replace`) is one of your own.
+    `unchecked` leaves the checks of indices out of compiled functions.
     `serves` has, for the lift of each other operator whose answers can be told from these partials
     as well, the lower that does so.
 
@@ -316,7 +317,7 @@ def operator(
     functions: dict[str, Any] = {"lift": lift, "combine": combine, "lower": lower}
     functions |= {"inverse": inverse, "encode": encode, "decode": decode, "equal": equal}
     for role, function in functions.items():
-        if function is not None and not callable(function):
+        if not callable(function) and (function is not None or role == "combine"):
             raise TypeError(f"{role} must be a function, not {function!r}")
     if identity is None:
         raise TypeError(
