@@ -150,4 +150,14 @@ def rewritten(functions: Functions, one: bool) -> str:
     known = _PRIMITIVES | ({"lift": _LIFT_ONE} if one else {})
     for tree in trees.values():
         Primitives({p: text for p, text in known.items() if p not in trees}).visit(tree)
+        _Narrow().visit(tree)
     return "\n\n".join(ast.unparse(tree) for tree in trees.values()) + "\n"
+
+
+class _Narrow(ast.NodeTransformer):
+    """Leaves out multiplications by WIDTH, which is 1 in a list."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        by_width = isinstance(node.left, ast.Name) and node.left.id == "WIDTH"
+        return node.right if by_width and isinstance(node.op, ast.Mult) else node
