@@ -318,6 +318,7 @@ def test_operator_refuses_what_makes_no_sense() -> None:
     for wrong, message in (
         ({"identity": None}, "emptiness is a value of its own"),
         ({"combine": 3}, "combine must be a function, not 3"),
+        ({"combine": None}, "combine must be a function, not None"),
         ({"encode": str}, "encode and decode go together"),
         ({"lift": lambda: 0}, "at least one column"),
         ({"identity": np.zeros((2, 2))}, "one dimension"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["from_bytes", "to_bytes"]
 
-_KIND = "Stream 2"
+_KIND = "Stream 3"
 
 
 def to_bytes(stream: Stream) -> bytes:

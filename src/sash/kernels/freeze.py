@@ -1,9 +1,9 @@
-"""Python functions as text, so that a generated file can hold them and be told apart.
+"""Python functions as text, so that a generated file can hold them and be named by them.
 
 A user's function may be a lambda, or typed into a notebook or a prompt, with no source
 file to copy from.  Its bytecode is always there: the text rebuilds the function from it,
-with the globals and closure variables it uses: math and numpy by import, numbers, strings and
-tuples by value, other functions in the same way.
+with the globals and closure variables it uses: math and numpy by import, numbers, strings, tuples
+and enumerations by value, other functions in the same way.
 """
 
 from __future__ import annotations
@@ -13,117 +13,165 @@ import hashlib
 import marshal
 import sys
 from collections.abc import Callable
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from enum import Enum, EnumMeta, IntEnum
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from .callables import plain
 from .fingerprint import code_text, global_names
 
-__all__ = ["CannotFreeze", "Frozen", "thaw"]
+__all__ = ["Frozen", "thaw"]
 
 
 #: Modules whose content does not change: of others, compiled code would hold on to what a name in
 #: them meant when it was compiled.
-_CONSTANT = ("math", "cmath", "numpy", "numba", "operator")
-
-
-class CannotFreeze(ValueError):
-    """A function depends on something that cannot be written into a file."""
+_CONSTANT = ("math", "cmath", "numpy", "numba", "operator", "_operator")
 
 
 class Frozen:
     """A set of functions as lines of source, each under a name of its own.
 
-    `add` gives the name under which the text defines a function, compiled by the `inner`
-    of the file it stands in.
+    `add` gives the name under which the text defines a function, compiled by the `bounded`
+    of the file it stands in, or by the `inner` without bounds checks.  What has no text form, an
+    array for instance, is `held` by name, and the text is then of use in this process only.
     """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self._names: dict[int, str] = {}
+        self.held: dict[str, Any] = {}
+        self._names: dict[tuple[int, bool], str] = {}
+        self._plain: dict[tuple[int, int], Callable[..., Any]] = {}
         self._kept: list[Any] = []
         self._open: list[Any] = []
         self._digest = hashlib.sha256()
 
-    def add(self, function: Callable[..., Any], role: str) -> str:
-        """Define `function` in the text, once, and return its name there."""
-        function = getattr(function, "py_func", function)
-        if id(function) in self._names:
-            if function in self._open:
-                raise CannotFreeze(f"{role} calls itself")
-            return self._names[id(function)]
-        if not isinstance(function, FunctionType):
-            raise CannotFreeze(f"{role} is {function!r}, not a Python function")
+    def add(
+        self,
+        function: Callable[..., Any],
+        role: str,
+        *,
+        arguments: int | None = None,
+        bounds: bool = True,
+    ) -> str:
+        """Define `function` in the text, once, and return its name there.
+
+        With `arguments`, it is any callable that is called with so many.
+        """
+        if arguments is not None:
+            key = id(function), arguments
+            if key not in self._plain:
+                self._kept.append(function)  # so that its id stays its own
+                self._plain[key] = plain(function, arguments)
+            function = self._plain[key]
+        return self._define(getattr(function, "py_func", function), role, bounds)
+
+    def _define(self, function: Any, role: str, bounds: bool) -> str:
+        key = id(function), bounds
+        if key in self._names:
+            return self._names[key]
         self._kept.append(function)
-        name = f"f{len(self._kept)}_{role}"
-        self._names[id(function)] = name
         self._open.append(function)
         code = function.__code__
         used: dict[str, str] = {}
-        for key in sorted(global_names(code)):
-            if key in function.__globals__:
-                used[key] = self._value(function.__globals__[key], key)
-            elif not hasattr(builtins, key):
-                raise CannotFreeze(f"{role} uses {key}, which is not defined")
+        for name in sorted(global_names(code)):
+            if name in function.__globals__:
+                used[name] = self._value(function.__globals__[name], name, bounds)
         cells = []
-        for key, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
-                cells.append(self._value(cell.cell_contents, key))
-            except ValueError as error:
-                raise CannotFreeze(f"{role} uses {key}, which has no value yet") from error
-        defaults = self._value(function.__defaults__, "defaults")
-        content = (name, code_text(code), sorted(used.items()), cells, defaults)
+                cells.append(self._value(cell.cell_contents, name, bounds))
+            except ValueError:  # it has no value yet
+                cells.append(self._hold(cell, name))
+        defaults = self._value(function.__defaults__, "defaults", bounds)
+        given = (function.__kwdefaults__ or {}).items()
+        keywords = "{" + ", ".join(f"{k!r}: {self._value(v, k, bounds)}" for k, v in given) + "}"
+        made = f"f{len(self.lines) + 1}_{role}"
+        content = (made, code_text(code), sorted(used.items()), cells, defaults, keywords, bounds)
         self._digest.update(repr(content).encode())
         globals_ = "{" + ", ".join(f"{k!r}: {v}" for k, v in sorted(used.items())) + "}"
         self.lines.append(
-            f"{name} = inner(thaw({marshal.dumps(code)!r}, {globals_}, "
-            f"[{', '.join(cells)}], {defaults}))"
+            f"{made} = {'bounded' if bounds else 'inner'}(thaw({marshal.dumps(code)!r}, "
+            f"{globals_}, [{', '.join(cells)}], {defaults}, {keywords}))"
         )
         self._open.remove(function)
-        return name
+        self._names[key] = made
+        return made
 
     def digest(self) -> str:
         """A name for the content, the same in every process of the same Python."""
         return self._digest.hexdigest()
 
-    def _value(self, value: Any, name: str) -> str:
+    def _value(self, value: Any, name: str, bounds: bool) -> str:
         """An expression that gives a value again."""
-        if value is None or isinstance(value, bool | int | str | bytes):
+        if value is None or type(value) in (bool, int, str, bytes):
             return repr(value)
-        if isinstance(value, float):
-            return f"float.fromhex({value.hex()!r})" if value == value else "float('nan')"
         if isinstance(value, np.generic) and value.dtype.kind in "biuf":
-            return f"np.dtype({value.dtype.str!r}).type({self._value(value.item(), name)})"
-        if isinstance(value, tuple):
-            return "(" + "".join(self._value(v, name) + ", " for v in value) + ")"
+            return f"np.dtype({value.dtype.str!r}).type({self._value(value.item(), name, bounds)})"
+        if type(value) is float:
+            return f"float.fromhex({value.hex()!r})" if value == value else "float('nan')"
+        if type(value) is tuple:
+            return "(" + "".join(self._value(v, name, bounds) + ", " for v in value) + ")"
         if isinstance(value, ModuleType) and value.__name__.partition(".")[0] in _CONSTANT:
             return f"import_module({value.__name__!r})"
         if isinstance(value, FunctionType) or hasattr(value, "py_func"):
-            return self.add(value, _identifier(name))
+            if getattr(value, "py_func", value) in self._open:
+                return self._hold(value, name)  # it calls itself
+            return self.add(value, _identifier(name), bounds=bounds)
+        if isinstance(value, EnumMeta | Enum):
+            return self._enumeration(value, name, bounds)
         if isinstance(value, type | BuiltinFunctionType | np.ufunc):
             owner = getattr(value, "__module__", None) or "numpy"
             name_there = str(value.__name__)
             known = owner.partition(".")[0] in (*_CONSTANT, "builtins")
             if known and getattr(sys.modules.get(owner), name_there, None) is value:
                 return f"import_module({owner!r}).{name_there}"
-        raise CannotFreeze(f"it uses {name}, a {type(value).__name__}, which has no text form")
+        return self._hold(value, name)
+
+    def _enumeration(self, value: Any, name: str, bounds: bool) -> str:
+        """An enumeration of integers, made again from its members; or one of them."""
+        if isinstance(value, Enum):
+            made = self._enumeration(type(value), type(value).__name__, bounds)
+            return self._hold(value, name) if made in self.held else f"{made}[{value.name!r}]"
+        members = {key: member.value for key, member in value.__members__.items()}
+        if value.__bases__ not in ((Enum,), (IntEnum,)) or {*map(type, members.values())} != {int}:
+            return self._hold(value, name)
+        if (id(value), False) not in self._names:
+            self._kept.append(value)
+            made = f"e{len(self.lines) + 1}_{_identifier(name)}"
+            line = f"import_module('enum').{value.__bases__[0].__name__}({made!r}, {members!r})"
+            self._digest.update(line.encode())
+            self.lines.append(f"{made} = {line}")
+            self._names[id(value), False] = made
+        return self._names[id(value), False]
+
+    def _hold(self, value: Any, name: str) -> str:
+        """A name for a value that has no text form."""
+        self._kept.append(value)
+        made = f"held{len(self.held)}_{_identifier(name)}"
+        self.held[made] = value
+        return made
 
 
-def thaw(code: bytes, used: dict[str, Any], cells: list[Any], defaults: Any) -> FunctionType:
+def thaw(
+    code: bytes,
+    used: dict[str, Any],
+    cells: list[Any],
+    defaults: Any,
+    keywords: dict[str, Any],
+) -> FunctionType:
     """A function again, from what `Frozen.add` wrote of it."""
     made: CodeType = marshal.loads(code)
-    return FunctionType(
+    function = FunctionType(
         made,
         {"__builtins__": builtins, "__name__": __name__, **used},
         made.co_name,
         defaults,
-        tuple(_cell(c) for c in cells),
+        tuple(c if isinstance(c, CellType) else CellType(c) for c in cells),
     )
-
-
-def _cell(value: Any) -> Any:
-    return (lambda: value).__closure__[0]  # type: ignore[index]
+    function.__kwdefaults__ = keywords or None
+    return function
 
 
 def _identifier(name: str) -> str:

@@ -87,6 +87,11 @@ class Layout:
         return sum(leaf.words for leaf in self.leaves)
 
     @property
+    def vectors(self) -> bool:
+        """True if a leaf's partial is a vector."""
+        return any(leaf.vector for leaf in self.leaves)
+
+    @property
     def kinds(self) -> str:
         """The types of all words, leaf by leaf: `ib f*64` for an int, a bool, and 64 floats."""
         return " ".join(f"{x.kinds}*{x.vector}" if x.vector else x.kinds for x in self.leaves)
@@ -128,7 +133,7 @@ def lowerings(operator: Operator, first: int = 0) -> list[tuple[Operator, int]]:
 
 
 def layout_by_trial(operator: Operator) -> Layout:
-    """The layout told from the operator's identity and a trial run of its functions."""
+    """Derive the layout from the operator's identity and a trial run of its functions."""
     leaves, offset = [], 0
     for op, columns in leaf_operators(operator):
         if op.shape == "vector":
@@ -145,8 +150,8 @@ def layout_by_trial(operator: Operator) -> Layout:
 
 
 def layout_by_numba(operator: Operator, compiled: dict[tuple[int, str], Any]) -> Layout:
-    """The layout as numba infers it from compiled functions, keyed by (leaf, role), or by
-    (answer, lower)."""
+    """Derive the layout from the types that numba infers for compiled functions, keyed by
+    (leaf, role), or by (answer, lower)."""
     from numba import types
 
     column = {

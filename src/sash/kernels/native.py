@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from .linked import inline, linked
 
 __all__ = [
+    "bounded",
     "column_byte",
     "column_f",
     "column_i",
@@ -46,6 +47,9 @@ __all__ = [
 # Only other compiled functions call an operator's: they need no wrappers for Python and C.  But
 # they may raise errors with values in them, for which numba has to know them: no `linked` ones.
 inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+#: The same with indices checked, for functions that users write: an index beyond an array, a
+#: partial that is a vector for instance, raises instead of touching what lies there.
+bounded = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, boundscheck=True)
 
 _I64, _I8, _F64 = ir.IntType(64), ir.IntType(8), ir.DoubleType()
 

@@ -1,13 +1,13 @@
-"""The words of `slots` on Python lists, for partials that are any object.
+"""The primitives of `slots` on Python lists, for partials that are any object.
 
-A word as a function would cost a Python call, and a round of insert, evict and query says 15 words
-and more.  So a kernel is rewritten, once for all operators, to what its words stand for:
+A primitive as a function would cost a Python call, and a round of insert, evict and query uses 15
+and more.  So `rewritten` turns a kernel, once for all operators, into what its primitives do:
 
     get(m, END)            m.header[END]
     combine(m, d, a, b)    m.slots[d] = combine(m.slots[a], m.slots[b])
 
-and calls of functions that are one expression become that expression.  The words alone halve the
-time of a round, the expressions take another fifth off a Fiba's.  Two more steps were tried and
+and calls of functions that are one expression become that expression.  The first halves the time of
+a round, the second takes another fifth off a Fiba's.  Two more steps were tried and
 brought at most 5 % each: writing out a function that its caller calls last, and looking up
 `m.slots` once in a function.
 """
@@ -22,7 +22,7 @@ from types import CodeType
 from typing import Any
 
 from ..operators.contract import Operator
-from .rewrite import Expressions, Words, syntax_of
+from .rewrite import Expressions, Primitives, syntax_of
 from .slots import HEADER
 
 __all__ = ["ObjectMemory", "bind"]
@@ -45,16 +45,16 @@ class ObjectMemory:
         return self.header, self.slots, self.links
 
 
-#: What each word becomes; `combine`, `inverse`, `lift` and `lower` are then the operator's, and
-#: `_identity` is its identity.
-_WORDS = {
+#: What each primitive becomes; `combine`, `inverse`, `lift` and `lower` are then the operator's,
+#: and `_identity` is its identity.
+_PRIMITIVES = {
     "get": "{0}.header[{1}]",
     "put": "{0}.header[{1}] = {2}",
     "combine": "{0}.slots[{1}] = combine({0}.slots[{2}], {0}.slots[{3}])",
-    "fold": "{0}.slots[{1}] = _fold({0}.slots, {2}, {3})",
-    "splice": "{0}.slots[{1}] = _splice({0}.slots, {2}, {3}, {4}, {5})",
-    "weave": "{0}.slots[{1}] = _weave({0}.slots, {2}, {3}, {4}, {5}, {6})",
-    "accumulate": "_accumulate({0}.slots, {1}, {2}, {3}, {4})",
+    "partial": "{0}.slots[{1}]",
+    "set_partial": "{0}.slots[{1}] = {2}",
+    "combined": "combine({0}, {1})",
+    "short": "{0}",
     "inverse": "{0}.slots[{1}] = inverse({0}.slots[{2}], {0}.slots[{3}])",
     "copy": "{0}.slots[{1}] = {0}.slots[{2}]",
     "alike": "{0}.slots[{1}] is {0}.slots[{2}]",
@@ -87,7 +87,7 @@ def bind(
     names: dict[str, Any] = {
         "combine": operator.python_combine(),
         "_identity": operator.identity,
-        **_folds(operator.python_combine(), _lift(operator)),
+        "_fold_rows": _fold_rows(operator.python_combine(), _lift(operator)),
         "lift": operator.lift if one else _lift(operator),
         "lower": operator.python_lower(),
     }
@@ -104,36 +104,10 @@ def bind(
     return names
 
 
-def _folds(
+def _fold_rows(
     combine: Callable[[Any, Any], Any], lift: Callable[[Any, int], Any]
-) -> dict[str, Callable[..., Any]]:
-    """The words that combine many slots or rows."""
-
-    def fold(slots: list[Any], first: int, count: int) -> Any:
-        found = slots[first]
-        for i in range(first + 1, first + count):
-            found = combine(found, slots[i])
-        return found
-
-    def splice(slots: list[Any], first: int, count: int, at: int, new: int) -> Any:
-        found = slots[new]
-        if at > 0:
-            found = combine(fold(slots, first, at), found)
-        for i in range(first + at, first + count):
-            found = combine(found, slots[i])
-        return found
-
-    def weave(slots: list[Any], between: int, first: int, count: int, head: int, tail: int) -> Any:
-        found = combine(slots[between], slots[first]) if head else slots[first]
-        for i in range(1, count):
-            found = combine(combine(found, slots[between + i]), slots[first + i])
-        return combine(found, slots[between + count]) if tail else found
-
-    def accumulate(slots: list[Any], ring: int, mask: int, first: int, last: int) -> None:
-        found = slots[ring + (last & mask)]
-        for p in range(last - 1, first - 1, -1):
-            at = ring + (p & mask)
-            found = slots[at] = combine(slots[at], found)
+) -> Callable[[Any, int, int], Any]:
+    """The primitive that lifts and combines many rows."""
 
     def fold_rows(columns: Any, first: int, last: int) -> Any:
         found = lift(columns, first)
@@ -141,13 +115,7 @@ def _folds(
             found = combine(found, lift(columns, i))
         return found
 
-    return {
-        "_fold": fold,
-        "_splice": splice,
-        "_weave": weave,
-        "_accumulate": accumulate,
-        "_fold_rows": fold_rows,
-    }
+    return fold_rows
 
 
 def _lift(operator: Operator) -> Callable[[Any, int], Any]:
@@ -179,7 +147,17 @@ def rewritten(functions: Functions, one: bool) -> str:
     trees = {f.__name__: syntax_of(f) for f in functions}
     for tree in trees.values():
         Expressions(tree, trees).visit(tree)
-    words = _WORDS | ({"lift": _LIFT_ONE} if one else {})
+    known = _PRIMITIVES | ({"lift": _LIFT_ONE} if one else {})
     for tree in trees.values():
-        Words({w: text for w, text in words.items() if w not in trees}).visit(tree)
+        Primitives({p: text for p, text in known.items() if p not in trees}).visit(tree)
+        _Narrow().visit(tree)
     return "\n\n".join(ast.unparse(tree) for tree in trees.values()) + "\n"
+
+
+class _Narrow(ast.NodeTransformer):
+    """Leaves out multiplications by WIDTH, which is 1 in a list."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        by_width = isinstance(node.left, ast.Name) and node.left.id == "WIDTH"
+        return node.right if by_width and isinstance(node.op, ast.Mult) else node

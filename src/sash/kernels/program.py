@@ -15,15 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..operators.contract import Operator
 from . import cache as kept
 from . import objects
+from .chains import chains
 from .fingerprint import code_text
-from .freeze import CannotFreeze, Frozen, thaw
+from .freeze import Frozen, thaw
 from .layout import (
     RULE,
     Answer,
@@ -35,7 +36,7 @@ from .layout import (
     leaf_operators,
     lowerings,
 )
-from .text import constants, kernel_text, words_text
+from .text import constants, kernel_text, primitives_text
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -49,7 +50,7 @@ class InterpretedWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Kernel:
-    """An algorithm as plain functions over the words of `slots`.
+    """An algorithm as plain functions over the primitives of `slots`.
 
     `entries` are the functions called from Python.  A memory has `scratch` slots first, then
     `each` slots for every element there is room for; `link` adds an integer to each slot, and
@@ -119,8 +120,9 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
 
 
 def _on_objects(kernel: Kernel, operator: Operator) -> Program:
-    """The kernel's functions with their words turned into what they do to Python lists."""
-    made = objects.bind(kernel.name, kernel.functions, dict(kernel.constants), operator)
+    """Specialise a kernel to Python lists, which hold any objects."""
+    functions = chains(own=kernel.own) + kernel.functions
+    made = objects.bind(kernel.name, functions, dict(kernel.constants), operator)
     run = SimpleNamespace(**{entry: made[entry] for entry in kernel.entries})
     return Program("objects", operator, run, None)
 
@@ -137,34 +139,39 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
         "entry": checked.inner,
         "np": np,
     }
-    given |= {names[key]: function for key, function in functions.items()}
+    given |= {names[key]: function.call for key, function in functions.items()}
     module = kept.in_memory(f"{kernel.name} {operator.name}", text, given)
     return Program("checked", operator, module, layout)
 
 
 def _compiled(kernel: Kernel, operator: Operator) -> Program:
     """The generated text compiled by numba, from the cache where it can be."""
-    functions = _functions(operator)
     frozen = Frozen()
-    try:
-        names = {key: frozen.add(f, f"{key[1]}_{key[0]}") for key, f in functions.items()}
-    except CannotFreeze:
-        return _compiled_here(kernel, operator, functions)
+    names = {
+        key: frozen.add(f.call, f"{key[1]}_{key[0]}", arguments=f.arguments, bounds=f.bounds)
+        for key, f in _functions(operator).items()
+    }
     layout = _layout(operator, frozen, names)
-    # Of what the text is made of: to write it takes a quarter of the time to load a kernel.
-    content = (frozen.digest(), _words(kernel, layout, names), _kernel_digest(kernel), _compiler())
-    digest = hashlib.sha256("\n".join(content).encode()).hexdigest()[:24]
-    name = f"{kernel.name}_{digest}"
 
     def text() -> str:
         head = _HEAD.format(kernel=kernel.name, operator=operator.name)
         return "\n".join([head, *frozen.lines, "", _constants_and_code(kernel, layout, names)])
 
-    module = kept.load(name, text)
-    if module is None:
-        text_here = text().replace("njit(cache=True)", "njit")
-        module = kept.in_memory(name, text_here, {})
+    if frozen.held:  # it is of use in this process only
+        return Program("compiled", operator, _in_memory(kernel.name, text(), frozen.held), layout)
+    # The digest is of what the text is made of: to write the text takes a quarter of the time that
+    # it takes to load a kernel.
+    primitives = _primitives(kernel, layout, names)
+    content = (frozen.digest(), primitives, _kernel_digest(kernel), _compiler())
+    digest = hashlib.sha256("\n".join(content).encode()).hexdigest()[:24]
+    name = f"{kernel.name}_{digest}"
+    module = kept.load(name, text) or _in_memory(name, text(), {})
     return Program("compiled", operator, module, layout)
+
+
+def _in_memory(name: str, text: str, held: dict[str, Any]) -> ModuleType:
+    """A module of generated text that is compiled for this process only."""
+    return kept.in_memory(name, text.replace("entry = cached", "entry = njit", 1), held)
 
 
 _HEAD = '''"""{kernel} for {operator}: generated, and safe to delete."""
@@ -176,34 +183,12 @@ from importlib import import_module
 import numpy as np
 from numba import njit
 
+from sash.kernels.cache import cached
 from sash.kernels.freeze import thaw
 from sash.kernels.native import *
 
-entry = njit(cache=True)
+entry = cached
 '''
-
-
-def _compiled_here(
-    kernel: Kernel, operator: Operator, functions: dict[tuple[int, str], Any]
-) -> Program:
-    """Compiled for this process only: a function uses what cannot be written to a file."""
-    from numba import njit
-
-    from . import native
-
-    if "_compiled" not in operator.__dict__:
-        compiled = {key: njit(function) for key, function in functions.items()}
-        operator.__dict__["_compiled"] = layout_by_numba(operator, compiled), compiled
-    layout, compiled = operator.__dict__["_compiled"]
-    names = {key: f"{key[1]}_{key[0]}" for key in functions}
-    given = {n: getattr(native, n) for n in native.__all__} | {
-        "entry": njit,
-        "np": np,
-    }
-    given |= {names[key]: f for key, f in compiled.items()}
-    text = _constants_and_code(kernel, layout, names)
-    module: ModuleType = kept.in_memory(f"{kernel.name} {operator.name}", text, given)
-    return Program("compiled", operator, module, layout)
 
 
 def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str]) -> Layout:
@@ -220,17 +205,18 @@ def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str
     content = f"{frozen.digest()} {operator.types} {declared} {_sources()}"
     key = hashlib.sha256(content.encode()).hexdigest()[:24]
     name = f"operator_{key}"
-    facts = kept.read_facts(name)
+    facts = None if frozen.held else kept.read_facts(name)
     if facts is None:
         from numba import njit
 
         module = kept.in_memory(
             name,
             "from importlib import import_module\nimport numpy as np\n" + "\n".join(frozen.lines),
-            {"inner": njit, "thaw": thaw},
+            {"inner": njit, "bounded": njit, "thaw": thaw, **frozen.held},
         )
         layout = layout_by_numba(operator, {k: getattr(module, n) for k, n in names.items()})
-        kept.write_facts(name, _to_facts(layout))
+        if not frozen.held:
+            kept.write_facts(name, _to_facts(layout))
     else:
         layout = _from_facts(operator, facts)
     operator.__dict__["_layout"] = layout
@@ -280,46 +266,66 @@ def _kernel_digest(kernel: Kernel) -> str:
     return digest.hexdigest()
 
 
-def _functions(operator: Operator) -> dict[tuple[int, str], Any]:
+class _Function(NamedTuple):
+    """One of an operator's functions, how it is called, and whether its indices are checked."""
+
+    call: Callable[..., Any]
+    arguments: int
+    bounds: bool
+
+
+def _functions(operator: Operator) -> dict[tuple[int, str], _Function]:
     """Each leaf operator's functions, by the leaf's number and the role, `lower` by the
     answer's, and the rule."""
-    made = {
-        (n, role): getattr(op, role)
-        for n, (op, _) in enumerate(leaf_operators(operator))
-        for role in ("lift", "combine", "inverse")
-    }
-    made |= {(k, "lower"): op.lower for k, (op, _) in enumerate(lowerings(operator))}
-    made |= {RULE: operator.rule}
-    return {key: function for key, function in made.items() if function is not None}
+    made = {}
+    for n, (op, _) in enumerate(leaf_operators(operator)):
+        out, bounds = int(op.shape == "vector"), _bounds(op)
+        made[n, "lift"] = _Function(op.lift, len(op.skips) + out, bounds)
+        made[n, "combine"] = _Function(op.combine, 2 + out, bounds)
+        if op.inverse is not None:
+            made[n, "inverse"] = _Function(op.inverse, 2 + out, bounds)
+    for k, (op, _) in enumerate(lowerings(operator)):
+        if op.lower is not None:
+            made[k, "lower"] = _Function(op.lower, 1, _bounds(op))
+    if operator.rule is not None:
+        made[RULE] = _Function(operator.rule, 2, True)
+    return made
 
 
-def _words(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
-    return words_text(layout, names, link=kernel.link, own=kernel.own)
+def _bounds(operator: Operator) -> bool:
+    """Whether indices are checked in an operator's functions: in all but those that sash has."""
+    return not (operator.ready or operator.unchecked)
+
+
+def _primitives(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    return primitives_text(layout, names, link=kernel.link, own=kernel.own)
 
 
 def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    joined = chains(own=kernel.own, vectors=layout.vectors)
     return "\n\n".join(
         [
             constants(
-                kernel.functions,
+                kernel.functions + joined,
                 **{"WIDTH": layout.words, "OBJECTS": 0, **dict(kernel.constants)},
             ),
-            _words(kernel, layout, names),
+            _primitives(kernel, layout, names),
+            kernel_text(joined, ()),
             kernel_text(kernel.functions, kernel.entries, kernel.inline),
         ]
     )
 
 
 def _to_facts(layout: Layout) -> Any:
-    def told(answer: Answer) -> Any:
-        return [answer.type, answer.nullable, [[n, told(a)] for n, a in answer.fields]]
+    def facts(answer: Answer) -> Any:
+        return [answer.type, answer.nullable, [[n, facts(a)] for n, a in answer.fields]]
 
-    return [[leaf.kinds for leaf in layout.leaves], [told(a) for a in layout.answers]]
+    return [[leaf.kinds for leaf in layout.leaves], [facts(a) for a in layout.answers]]
 
 
 def _from_facts(operator: Operator, facts: Any) -> Layout:
-    def made(told: Any) -> Answer:
-        return Answer(told[0], told[1], tuple((n, made(a)) for n, a in told[2]))
+    def made(fact: Any) -> Answer:
+        return Answer(fact[0], fact[1], tuple((n, made(a)) for n, a in fact[2]))
 
     leaves: list[Leaf] = []
     offset = 0

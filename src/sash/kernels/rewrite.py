@@ -2,7 +2,7 @@
 
 Expressions   inlines functions that are one expression into their callers
 Plain         keeps numba from specialising a function to a constant argument
-Words         replaces each kernel primitive by its load, store or call
+Primitives    replaces each primitive by its load, store or call
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-__all__ = ["Expressions", "Plain", "Words", "syntax_of"]
+__all__ = ["Expressions", "Plain", "Primitives", "syntax_of"]
 
 T = TypeVar("T")
 
@@ -122,14 +122,14 @@ class Plain(ast.NodeTransformer):
         return ast.Call(ast.Name("int", ast.Load()), [argument], [])
 
 
-class Words(ast.NodeTransformer):
+class Primitives(ast.NodeTransformer):
     """Rewrites each kernel primitive into its load, store or call.
 
-    `words` has a template for each; `{0}`, `{1}`, … are the arguments.
+    `templates` has one for each; `{0}`, `{1}`, … are the arguments.
     """
 
-    def __init__(self, words: dict[str, str]) -> None:
-        self._words = words
+    def __init__(self, templates: dict[str, str]) -> None:
+        self._templates = templates
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """Rewrite a primitive that is a statement."""
@@ -148,8 +148,8 @@ class Words(ast.NodeTransformer):
     def _rewritten(self, node: ast.AST) -> ast.stmt | None:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             return None
-        if node.func.id not in self._words:
+        if node.func.id not in self._templates:
             return None
         given = {f"_{i}": self.visit(argument) for i, argument in enumerate(node.args)}
-        text = self._words[node.func.id].format(*given)
+        text = self._templates[node.func.id].format(*given)
         return _Put(given).visit(ast.parse(text).body[0])  # type: ignore[no-any-return]

@@ -1,10 +1,11 @@
-"""The words kernels are written in.
+"""The primitives that kernels are written in.
 
 A kernel is a handful of plain functions over a memory `m`: a header of integers, and numbered
-slots that each hold one partial (and, if the kernel asks for it, one integer link).  What these
-words do depends on the operator, so each is bound when the kernel is specialised: to generated
-code on a flat buffer (`text`), or to Python lists for object partials (`objects`).  The
-functions here only declare them.
+slots that each hold one partial (and, if the kernel asks for it, one integer link).  What a
+primitive does depends on the operator, so it is bound when the kernel is specialised: to generated
+code on a flat buffer (`text`), or to Python lists for object partials (`objects`).  The functions
+here only declare the primitives; `fold`, `splice`, `weave` and `accumulate` are kernel functions
+themselves, written in `partial`, `combined` and `set_partial` (`chains`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ OBJECTS = 1
 
 
 def _declared() -> NoReturn:
-    raise RuntimeError("this word has a meaning only inside a specialised kernel")
+    raise RuntimeError("this primitive has a meaning only inside a specialised kernel")
 
 
 def get(m: Memory, field: int) -> int:
@@ -76,6 +77,28 @@ def weave(
 def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
     """Each slot of the positions from `first` to `last`, at least one, = all from it to `last`
     combined; position p is in slot `ring + (p & mask)`."""
+    _declared()
+
+
+def partial(m: Memory, src: int) -> Any:
+    """The partial in slot[src] as a value, for chains that keep it in registers; not for vectors,
+    which have a place instead of a value."""
+    _declared()
+
+
+def set_partial(m: Memory, dst: int, value: Any) -> None:
+    """slot[dst] = a partial."""
+    _declared()
+
+
+def combined(a: Any, b: Any) -> Any:
+    """Two partials combined."""
+    _declared()
+
+
+def short(i: int) -> int:
+    """The index of a loop of few turns, as it is.  The compiler does not see through it, and so
+    neither unrolls the loop nor makes vectors of its values."""
     _declared()
 
 
@@ -162,10 +185,10 @@ def move_words(m: Memory, to: int, start: int, count: int) -> None:
 
 
 def item(array: Any, i: int) -> int:
-    """An integer of an array that is given to the kernel."""
+    """An integer of an array that the caller passes to the kernel."""
     _declared()
 
 
 def set_item(array: Any, i: int, value: int) -> None:
-    """Set an integer of an array that is given to the kernel."""
+    """Set an integer of an array that the caller passes to the kernel."""
     _declared()

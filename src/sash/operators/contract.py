@@ -58,6 +58,7 @@ class Operator:
     `ready` is the name that a ready operator has in `sash.operators`, whatever its parameters and
     types are.  It is empty for an operator of your own, whatever its name is, and a copy with other
     functions (`dataclasses.replace`) is one of your own.
+    `unchecked` leaves the checks of indices out of compiled functions.
     `serves` has, for the lift of each other operator whose answers can be told from these partials
     as well, the lower that does so.
 
@@ -86,6 +87,7 @@ class Operator:
     parts: tuple[Part, ...] = ()
     serves: tuple[tuple[Callable[..., Any], Callable[[Any], Any]], ...] = ()
     rule: Callable[[Any, Any], bool] | None = None
+    unchecked: bool = False
     ready: str = dataclasses.field(default="", init=False)
     parameters: tuple[Any, ...] = dataclasses.field(default=(), init=False)
 
@@ -268,8 +270,8 @@ class Operator:
 def operator(
     *,
     identity: Any,
-    lift: Callable[..., Any],
     combine: Callable[..., Any],
+    lift: Callable[..., Any] | None = None,
     lower: Callable[[Any], Any] | None = None,
     inverse: Callable[..., Any] | None = None,
     commutative: bool = False,
@@ -279,16 +281,25 @@ def operator(
     name: str | None = None,
     fields: Sequence[str] = (),
     compile: bool = True,
+    unchecked: bool = False,
 ) -> Operator:
-    """Make an operator from plain Python functions.
+    """Make an operator from Python functions, or anything else that can be called.
 
-    `lift(x)`, or `lift(x, y, …)` for several columns, makes the partial of one event;
+    `lift(x)`, or `lift(x, y, …)` for several columns, makes the partial of one event, and without
+    `lift` that is the value itself.  A parameter with a default is no column.
     `combine(a, b)` joins two neighbouring partials, older first, and must be associative with
     `identity` neutral; `lower(a)` gives the answer, None for null.  `inverse(total, old)`
     gives what is left of `total` when its oldest part `old` leaves.  If `identity` is a numpy
     array, `lift(out, x)`, `combine(out, a, b)` and `inverse(out, total, old)` write their result
-    into `out`, which is never one of the others.  `combine` must not raise.  Compiled, integers
-    have 64 bits and wrap around; `compile=False` keeps the operator in plain Python.
+    into `out`, which is never one of the others (a numpy ufunc as `combine` does so as well).
+    `combine` must not raise.
+
+    The functions are compiled where numba can compile them; a warning names one that it refuses,
+    and the operator runs in plain Python, as it does with `compile=False`.  Compiled, integers have
+    64 bits and wrap around.  `int(x)` of a NaN, an infinity or a float beyond 64 bits raises in
+    plain Python but not compiled, where it is some integer, on most machines the lowest one: test
+    `x == x` first.  An index beyond an array raises IndexError, which `unchecked=True` leaves out
+    of compiled functions: a wrong index then reads or overwrites other memory.
 
     >>> import sash
     >>> clamped = sash.operator(
@@ -300,11 +311,19 @@ def operator(
     ... )
     >>> clamped.fold([30, 50, 40])
     100
+    >>> sash.operator(identity=0, combine=max).fold([3, 9, 4])
+    9
     """
+    vector = isinstance(identity, np.ndarray)
+    if lift is None and vector:
+        raise TypeError(
+            "lift may be left out where the value itself is the partial, but identity is an array: "
+            "give a lift(out, x) that writes the partial of a value into out"
+        )
     functions: dict[str, Any] = {"lift": lift, "combine": combine, "lower": lower}
     functions |= {"inverse": inverse, "encode": encode, "decode": decode, "equal": equal}
     for role, function in functions.items():
-        if function is not None and not callable(function):
+        if not callable(function) and (function is not None or role == "combine"):
             raise TypeError(f"{role} must be a function, not {function!r}")
     if identity is None:
         raise TypeError(
@@ -313,7 +332,7 @@ def operator(
         )
     if (encode is None) != (decode is None):
         raise TypeError("encode and decode go together: give both or neither")
-    if isinstance(identity, np.ndarray) and identity.ndim != 1:
+    if vector and identity.ndim != 1:
         raise TypeError(
             f"a vector partial has one dimension, but identity has shape {identity.shape}; "
             "flatten it and index it inside combine"
@@ -321,18 +340,19 @@ def operator(
     made = Operator(
         name=name or "operator",
         identity=identity,
-        lift=lift,
-        combine=combine,
+        lift=_itself if lift is None else lift,
+        combine=_into_out(combine) if vector else combine,
         lower=lower,
-        inverse=inverse,
+        inverse=_into_out(inverse) if vector else inverse,
         commutative=bool(commutative),
         encode=encode,
         decode=decode,
         equal=equal,
         fields=tuple(fields),
         compile=compile,
+        unchecked=bool(unchecked),
     )
-    columns = _positional(lift) - (made.shape == "vector")
+    columns = _positional(made.lift) - vector
     if columns < 1:
         raise TypeError("lift must take the value of at least one column")
     return dataclasses.replace(made, skips=(True,) * columns)
@@ -473,13 +493,28 @@ def _names(ops: Sequence[Operator]) -> tuple[str, ...]:
 
 
 def _positional(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function takes (one, where it does not tell)."""
+    """How many positional arguments a function must have (one, where it does not tell)."""
+    if isinstance(function, np.ufunc):
+        return function.nin
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return 1
-    named = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-    return named or int(any(p.kind == p.VAR_POSITIONAL for p in parameters))
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    named = [p for p in parameters if p.kind in kinds]
+    needed = sum(p.default is p.empty for p in named)
+    return needed or int(bool(named) or any(p.kind == p.VAR_POSITIONAL for p in parameters))
+
+
+def _into_out(function: Any) -> Any:
+    """A function of two vectors that writes into its first argument, also where it is a ufunc."""
+    if not isinstance(function, np.ufunc):
+        return function
+
+    def write(out: Any, a: Any, b: Any) -> None:
+        out[:] = function(a, b)
+
+    return write
 
 
 def _is_scalar(value: Any) -> bool:

@@ -96,7 +96,7 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
         compiled = tied.compile and tied.shape != "object"
         (typed if compiled else objects).append((name, chosen))
         types[name] = result_type(chosen, given)
-    groups = [_group(query, part, fields) for part in (typed, objects) if part]
+    groups = [_group(query, sorted(part, key=_place), fields) for part in (typed, objects) if part]
     return Plan(query, pa.schema(fields.values()), tuple(groups), types, extra)
 
 
@@ -156,14 +156,17 @@ def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
     alike: dict[Any, list[int]] = {}
     for i, part in enumerate(parts):
         op = part.operator
-        made_by = (op.lift, op.combine, repr(op.identity), op.skips)
+        # by identity: a callable object may not be hashable, and may equal another one
+        made_by = (id(op.lift), id(op.combine), repr(op.identity), op.skips)
         alike.setdefault((part.columns, made_by), []).append(i)
     made = list(parts)
-    for (columns, made_by), members in alike.items():
+    for (columns, _), members in alike.items():
         owner = members[0]
+        op = parts[owner].operator
         for (others, _), (server, *_) in alike.items():
-            lower = dict(parts[server].operator.serves).get(made_by[0])
-            if lower and others == columns and parts[server].operator.skips == made_by[-1]:
+            serves = parts[server].operator.serves
+            lower = next((lower for lift, lower in serves if lift is op.lift), None)
+            if lower and others == columns and parts[server].operator.skips == op.skips:
                 owner = server
                 for i in members:
                     told = _served(parts[server].operator, parts[i].operator.name, lower)
@@ -173,6 +176,13 @@ def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
             if i != owner:
                 made[i] = dataclasses.replace(made[i], shares=owner)
     return tuple(made)
+
+
+def _place(chosen: tuple[str, Aggregate]) -> tuple[Any, ...]:
+    """Where an aggregate stands in its group: by what it is, so that the same ones selected in
+    another order run on the same kernels."""
+    name, aggregate = chosen
+    return aggregate.operator.name, aggregate.columns, name
 
 
 def _check_time(name: str, given: pa.DataType) -> None:

@@ -1,4 +1,4 @@
-"""Words that do more than one step, in each way to run a kernel."""
+"""Primitives that do more than one step, in each way to run a kernel."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ DIGITS_IN_A_VECTOR = sash.operator(
     ],
     ids=lambda o: f"{o.name}-{'typed' if o.types else 'untyped'}",
 )
-def test_words_that_combine_many_keep_the_order(operator: Any) -> None:
+def test_primitives_that_combine_many_keep_the_order(operator: Any) -> None:
     core = make_core(JOINED, operator, HEADER)
     core.resize(HEADER + 30 * core.width, [])
     lowered = operator.python_lower()

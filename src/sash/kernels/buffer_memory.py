@@ -1,0 +1,282 @@
+"""A kernel's memory as one flat buffer of 8-byte words, for typed partials."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..operators.contract import Operator
+from .columns import Array, Table, answers_from_columns, answers_from_list, checked_value
+from .layout import Answer, Layout
+from .memory import Core
+from .partials import VECTORS, nested, pack, unpack
+from .program import Kernel, Program
+from .slots import CAPACITY, HEADER
+
+__all__ = ["BufferCore"]
+
+
+class BufferCore(Core):
+    """Typed partials in one flat buffer; compiled kernels, or the same text checked."""
+
+    def __init__(self, kernel: Kernel, program: Program, capacity: int) -> None:
+        super().__init__(kernel, program)
+        assert program.layout is not None
+        self.layout: Layout = program.layout
+        self._checked = program.mode == "checked"
+        self.stride = self.layout.words + kernel.link
+        self._identity = self._identity_words()
+        self._allocate(capacity)
+        types = self.layout.types
+        self._in = [np.zeros(1, dtype=np.uint8 if t == "bool" else np.int64) for t in types]
+        self._in_valid = [np.ones(1, dtype=np.uint8) for _ in types]
+        self._in_table = self._table(list(zip(self._in, self._in_valid, strict=True)))
+        self.cell = _address(self._in_table)
+        self.fill = self._filler()
+        if self.layout.answers:
+            self._out = self._new_outputs(1)
+            self._out_table = self._table(self._out)
+            self.answer = _address(self._out_table)
+            self.read = _reader(self.layout.answer, list(self._out))
+        else:
+            self.answer = [None]
+            self.read = lambda: _with_times(self.operator.shown, self.answer[0])
+
+    def _keep(self, array: Array) -> Array:
+        """An array that kernels may touch."""
+        if self._checked:
+            from . import checked
+
+            checked.register(array)
+        return array
+
+    def __copy__(self) -> BufferCore:
+        """The same with a memory of its own."""
+        made = BufferCore(self.kernel, self.program, self.get(CAPACITY))
+        made.run = self.run
+        made.buffer[:] = self.buffer
+        return made
+
+    def _identity_words(self) -> Array:
+        """The identity as it lies in a slot."""
+        made = np.zeros(self.layout.words, dtype=np.int64)
+        for leaf in self.layout.leaves:
+            span = made[leaf.offset : leaf.offset + leaf.words]
+            if leaf.vector:
+                span[:] = leaf.operator.identity.view(np.int64)
+            else:
+                span[:] = pack(leaf.operator.identity, leaf.kinds)
+        return made
+
+    def _allocate(self, capacity: int) -> None:
+        if self.kernel.own:
+            self.buffer = self._keep(np.zeros(capacity, dtype=np.int64))
+        else:
+            count = self.slots(capacity)
+            self.buffer = self._keep(np.zeros(HEADER + self.stride * (1 + count), dtype=np.int64))
+            self.pool = self.buffer[HEADER + self.stride :].reshape(count, self.stride)
+            self.pool[:, self.kernel.link :] = self._identity
+        self.header = _cells(self.buffer[:HEADER], "int64")
+        self.m = _address(self.buffer)
+        self.header[CAPACITY] = capacity
+
+    def resize(self, capacity: int, blocks: list[tuple[int, int, int]]) -> None:
+        """A new memory of another capacity, with these runs of slots copied."""
+        old = self.buffer
+        if self.kernel.own:
+            self._allocate(capacity)
+            used = min(len(old), capacity)
+            self.buffer[1:used] = old[1:used]
+            return
+        pool = self.pool
+        self._allocate(capacity)
+        self.buffer[1:HEADER] = old[1:HEADER]
+        for to, start, n in blocks:
+            self.pool[to : to + n] = pool[start : start + n]
+
+    def _filler(self) -> Callable[[Any], None]:
+        """How a value gets into the input cell."""
+        types, name = self.layout.types, self.operator.name
+        views = [_cells(a, t) for a, t in zip(self._in, types, strict=True)]
+        valid = [_cells(a, "bool") for a in self._in_valid]
+
+        def put(x: Any, i: int = 0) -> None:
+            if x is None:
+                valid[i][0] = 0
+                return
+            valid[i][0] = 1
+            views[i][0] = checked_value(x, types[i])
+
+        def fill(value: Any) -> None:
+            if not isinstance(value, tuple | list) or len(value) != len(types):
+                raise TypeError(f"{name} takes {len(types)} values, not {value!r}")
+            for i, x in enumerate(value):
+                put(x, i)
+
+        if len(types) > 1:
+            return fill
+        if types[0] != "float64":
+            return put
+        view, present = views[0], valid[0]
+
+        def fill_float(x: Any) -> None:
+            if type(x) is float:
+                view[0] = x
+                present[0] = 1
+            else:
+                put(x)
+
+        return fill_float
+
+    def _table(self, columns: list[tuple[Array, Array | None]]) -> Array:
+        """A table of addresses, data and validity of each column."""
+        made = []
+        for data, valid in columns:
+            made.append(_address(self._keep(data)))
+            made.append(0 if valid is None else _address(self._keep(valid)))
+        return self._keep(np.array(made, dtype=np.int64))
+
+    def _new_outputs(self, rows: int) -> list[tuple[Array, Array | None]]:
+        made: list[tuple[Array, Array | None]] = []
+        for a in self.layout.answer.columns():
+            if a.type.startswith("vector"):
+                _, kind, length = a.type.split(":")
+                data = np.zeros((rows, int(length)), dtype=VECTORS[kind])
+            else:
+                data = np.empty(rows, dtype=np.uint8 if a.type == "bool" else np.int64)
+                if a.type == "float64":
+                    data = data.view(np.float64)
+            made.append((data, np.ones(rows, dtype=np.uint8) if a.nullable else None))
+        return made
+
+    def take(self, table: Table) -> tuple[Any, Any]:
+        """Input columns for a run over many rows: what keeps them alive, and the handle."""
+        columns = [c.as_type(t) for c, t in zip(table.columns, self.layout.types, strict=True)]
+        made = self._table([(c.data, c.valid) for c in columns])
+        return (columns, made), _address(made)
+
+    def outputs(self, rows: int) -> tuple[Any, Any]:
+        """A place for as many answers: what keeps it alive, and the handle."""
+        if not self.layout.answers:
+            out: list[Any] = [None] * rows
+            return out, out
+        columns = self._new_outputs(rows)
+        table = self._table(columns)
+        return (columns, table), _address(table)
+
+    def give(self, kept: Any, kind: str) -> Any:
+        """The answers of a run, as the kind that went in."""
+        if not self.layout.answers:
+            rows = [_with_times(self.operator.shown, x) for x in kept]
+            return answers_from_list(rows, kind, self.operator.fields)
+        return answers_from_columns(self.layout.answer, list(kept[0]), kind)
+
+    def integers(self, values: Array) -> tuple[Any, Any]:
+        """Integers for a kernel: what keeps them alive, and the handle."""
+        made = self._keep(np.ascontiguousarray(values, dtype=np.int64))
+        return made, _address(made)
+
+    def peek(self, slot: int) -> Any:
+        """A slot's partial as a Python value."""
+        if self.kernel.own:
+            row = self.buffer[slot : slot + self.layout.words]
+        else:
+            row = self.pool[slot, self.kernel.link :]
+        parts: list[Any] = []
+        for leaf in self.layout.leaves:
+            span = row[leaf.offset : leaf.offset + leaf.words]
+            if leaf.vector:
+                parts.append(span.view(VECTORS[leaf.kinds]).copy())
+            else:
+                fields = unpack(span, leaf.kinds)
+                parts.append(fields[0] if leaf.operator.shape == "scalar" else fields)
+        return nested(self.operator, parts)
+
+    def peek_link(self, slot: int) -> int:
+        """The integer beside a slot's partial."""
+        return int(self.pool[slot, 0])
+
+    def peek_word(self, at: int) -> int:
+        """An integer in a memory that the kernel lays out itself."""
+        return int(self.buffer[at])
+
+    def poke_word(self, at: int, value: int) -> None:
+        """Set an integer in a memory that the kernel lays out itself."""
+        self.buffer[at] = value
+
+    def poke_identity(self, at: int) -> None:
+        """Clear a slot in a memory that the kernel lays out itself."""
+        self.buffer[at : at + self.layout.words] = self._identity
+
+    def dump(self) -> bytes:
+        """The whole memory as bytes."""
+        return self.buffer.tobytes()
+
+    def restore(self, data: bytes) -> None:
+        """Take back what `dump` gave."""
+        header = np.frombuffer(data[: 8 * HEADER], dtype=np.int64)
+        self._allocate(int(header[CAPACITY]))
+        if len(data) != self.buffer.nbytes:
+            raise ValueError(
+                f"a memory of {self.buffer.nbytes} bytes was expected, not {len(data)}"
+            )
+        self.buffer[:] = np.frombuffer(data, dtype=np.int64)
+
+
+def _address(array: Array) -> int:
+    """Where an array's data are.  `array.ctypes.data` takes four times as long."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # it is empty or cannot be written
+        return array.ctypes.data
+
+
+def _cells(array: Array, type_: str) -> Any:
+    """An array's cells for quick access from Python."""
+    formats: Any = {"int64": "q", "timestamp": "q", "float64": "d", "bool": "B"}
+    return memoryview(array).cast("B").cast(formats[type_])  # type: ignore[arg-type]
+
+
+def _reader(answer: Answer, columns: list[tuple[Array, Array | None]]) -> Callable[[], Any]:
+    """A function that reads one answer from its output columns (taken off the list)."""
+    if answer.fields:
+        readers = [_reader(a, columns) for _, a in answer.fields]
+        nullable = answer.nullable
+
+        def read_struct() -> Any:
+            row = tuple(read() for read in readers)
+            return None if nullable and row[0] is None else row
+
+        return read_struct
+    data, valid = columns.pop(0)
+    if data.ndim == 2:
+        return partial(np.copy, data[0])
+    cell = _cells(data, answer.type)
+    plain: Callable[[], Any] = partial(cell.__getitem__, 0)
+    if answer.type == "bool":
+        plain = lambda: bool(cell[0])  # noqa: E731
+    elif answer.type == "timestamp":
+        plain = lambda: np.datetime64(cell[0], "us")  # noqa: E731
+    if valid is None:
+        return plain
+    present = _cells(valid, "bool")
+    return lambda: plain() if present[0] else None
+
+
+def _with_times(operator: Operator, answer: Any) -> Any:
+    """An answer with its times as times; kernels know them as integers."""
+    if operator.parts and answer is not None:
+        parts = zip(operator.parts, answer, strict=True)
+        return tuple(_with_times(p.operator, x) for p, x in parts)
+    if answer is None or "timestamp" not in operator.returns:
+        return answer
+    fields = answer if isinstance(answer, tuple) else (answer,)
+    made = tuple(
+        np.datetime64(x, "us") if type_ == "timestamp" else x
+        for type_, x in zip(operator.returns, fields, strict=True)
+    )
+    return made if isinstance(answer, tuple) else made[0]

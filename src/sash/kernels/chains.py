@@ -1,0 +1,100 @@
+"""Functions that combine many slots, for partials that are values: scalars, tuples, objects.
+
+`slots` says what they do.  What is combined so far stays in registers: a step that loads what the
+step before has stored waits for memory, and made two stacks slower by half (mean: 7.1 ns a row,
+and 4.4 like this).  Within a node there are two chains, which a processor works on at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .slots import WIDTH, Memory, combined, partial, set_partial, short
+
+__all__ = ["accumulate", "chains", "fold", "splice", "weave"]
+
+
+def chains(*, own: bool, vectors: bool = False) -> tuple[Callable[..., None], ...]:
+    """The functions for a kernel that lays out its memory itself (`own`), or for one with rings."""
+    if vectors:
+        from . import vector_chains as by_place
+
+        return (by_place.fold, by_place.splice, by_place.weave) if own else (by_place.accumulate,)
+    return (fold, splice, weave) if own else (accumulate,)
+
+
+def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
+    """Replace each slot of a ring by the aggregate from it to the last."""
+    x = partial(m, ring + (last & mask))
+    for i in range(last - 1, first - 1, -1):
+        at = ring + (i & mask)
+        x = combined(partial(m, at), x)
+        set_partial(m, at, x)
+
+
+def fold(m: Memory, dst: int, first: int, count: int) -> None:
+    """Combine neighbouring slots, the older and the younger half side by side."""
+    half = count >> 1
+    x = partial(m, first)
+    if half < 2:
+        for j in range(1, count):
+            x = combined(x, partial(m, first + WIDTH * short(j)))
+    else:
+        y = partial(m, first + WIDTH * half)
+        for j in range(1, half):
+            i = short(j)
+            x = combined(x, partial(m, first + WIDTH * i))
+            y = combined(y, partial(m, first + WIDTH * (half + i)))
+        if count & 1:
+            y = combined(y, partial(m, first + WIDTH * (count - 1)))
+        x = combined(x, y)
+    set_partial(m, dst, x)
+
+
+def splice(m: Memory, dst: int, first: int, count: int, at: int, new: int) -> None:
+    """Combine neighbouring slots with a new one between them.
+
+    The new one comes last, because it was computed just now, and the chains before and after it
+    need not wait for it.
+    """
+    z = partial(m, new)
+    if at < count:
+        y = partial(m, first + WIDTH * at)
+        for j in range(at + 1, count):
+            y = combined(y, partial(m, first + WIDTH * short(j)))
+        z = combined(z, y)
+    if at > 0:
+        x = partial(m, first)
+        for j in range(1, at):
+            x = combined(x, partial(m, first + WIDTH * short(j)))
+        z = combined(x, z)
+    set_partial(m, dst, z)
+
+
+def weave(
+    m: Memory, dst: int, between: int, first: int, count: int, head: int, tail: int, at: int
+) -> None:
+    """Combine two runs of slots, one of each in turn.
+
+    The one `at` which something has changed comes last, for the same reason.
+    """
+    z = partial(m, between + WIDTH * at)
+    if at < count:
+        y = partial(m, first + WIDTH * at)
+        for j in range(at + 1, count):
+            i = short(j)
+            y = combined(y, partial(m, between + WIDTH * i))
+            y = combined(y, partial(m, first + WIDTH * i))
+        if tail != 0:
+            y = combined(y, partial(m, between + WIDTH * count))
+        z = combined(z, y)
+    if at > 0:
+        x = partial(m, first)
+        for j in range(1, at):
+            i = short(j)
+            x = combined(x, partial(m, between + WIDTH * i))
+            x = combined(x, partial(m, first + WIDTH * i))
+        if head != 0:
+            x = combined(partial(m, between), x)
+        z = combined(x, z)
+    set_partial(m, dst, z)

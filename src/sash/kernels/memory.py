@@ -1,0 +1,92 @@
+"""What the two kinds of memory that a kernel works on have in common.
+
+To an aggregator they look the same: `run` has the kernel's functions, `m` is the memory to pass to
+them, `cell` a table of one input row and `answer` a place for one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .call import Call
+from .program import Kernel, Program
+from .slots import BUSY, END, START
+
+__all__ = ["Core"]
+
+
+class Core:
+    """What both kinds of memory have in common."""
+
+    m: Any  # the memory, as the kernel's functions take it
+    header: Any  # its header fields, by index
+    cell: Any  # a table of one input row
+    answer: Any  # a place for one answer
+    fill: Callable[[Any], None]  # put a value, or a tuple of them, into the cell
+    read: Callable[[], Any]  # what the answer is
+
+    def __init__(self, kernel: Kernel, program: Program) -> None:
+        self.kernel = kernel
+        self.program = program
+        self.run: Any = program.run
+        self.operator = program.operator
+
+    def give_up_if_unsound(self) -> None:
+        """After an error out of a kernel: refuse further use if it came in the middle of a change,
+        when only combine can have raised it."""
+        if self.header[BUSY]:
+            self.run = _Unsound(self.operator.name)
+
+    @property
+    def width(self) -> int:
+        """How many words a partial takes."""
+        layout = self.program.layout
+        return layout.words if layout else 1
+
+    def call(self) -> Call:
+        """A context that owns the arrays of a call of the kernel."""
+        return Call(self)  # type: ignore[arg-type]
+
+    def get(self, field: int) -> int:
+        """A header field."""
+        return self.header[field]  # type: ignore[no-any-return]
+
+    def slots(self, capacity: int) -> int:
+        """How many slots a memory with this capacity has."""
+        if self.kernel.own:
+            return capacity
+        beside = capacity.bit_length() + 1 if self.kernel.beside else 0
+        return self.kernel.scratch + self.kernel.each * capacity + beside
+
+    def ring_blocks(self, old: int, new: int) -> list[tuple[int, int, int]]:
+        """Which runs of slots (to, from, how many) move when a ring of elements changes its
+        capacity, so that each position is again at its place."""
+        scratch, each = self.kernel.scratch, self.kernel.each
+        blocks = [(0, 0, scratch)] if scratch else []
+        for j, i, n in self.places(old, new):
+            blocks.append((scratch + each * j, scratch + each * i, each * n))
+        return blocks
+
+    def places(self, old: int, new: int) -> list[tuple[int, int, int]]:
+        """Runs of places (new one, old one, how many) of the elements, for two capacities."""
+        runs, at, end = [], self.get(START), self.get(END)
+        while at < end:
+            i, j = at & (old - 1), at & (new - 1)
+            n = min(end - at, old - i, new - j)
+            runs.append((j, i, n))
+            at += n
+        return runs
+
+
+class _Unsound:
+    """Stands for the functions of a kernel that broke off."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, function: str) -> Any:
+        raise RuntimeError(
+            f"combine of {self._name} raised in the middle of a change, and this window is not "
+            "sound any more: make a new one, or restore it from its bytes"
+        )

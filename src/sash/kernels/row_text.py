@@ -1,0 +1,172 @@
+"""Text that turns rows of input columns into partials, and partials into rows of output columns.
+
+A column is two words in a table of addresses: its data, and its validity bytes or 0.
+"""
+
+from __future__ import annotations
+
+from ..operators.contract import Operator
+from .layout import RULE, Answer, Layout, Leaf, lowerings
+from .leaf_text import clear, identity, load
+
+__all__ = ["holds_text", "lift_text", "lower_text"]
+
+_COLUMN = {
+    "int64": "column_i({} + 8 * i)",
+    "timestamp": "column_i({} + 8 * i)",
+    "float64": "column_f({} + 8 * i)",
+    "bool": "column_byte({} + i) != 0",
+}
+_OUTPUT = {
+    "int64": "output_i({} + 8 * i, int({}))",
+    "timestamp": "output_i({} + 8 * i, int({}))",
+    "float64": "output_f({} + 8 * i, float({}))",
+    "bool": "output_byte({} + i, int({}))",
+}
+
+
+def lift_text(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
+    """Write lift, and fold_rows, which keeps the partial of the rows so far in registers: a row of
+    max and mean takes 3.3 ns through slots, and 0.85 like this."""
+    table, row = [], []
+    for c, type_ in enumerate(layout.types):
+        table.append(f"c{c} = load_table(columns + {16 * c})")
+        table.append(f"v{c} = load_table(columns + {16 * c + 8})")
+        row.append(f"n{c} = v{c} != 0 and column_byte(v{c} + i) == 0")
+        row.append(f"x{c} = {_COLUMN[type_].format(f'c{c}')}")
+    out = []
+    lift = ["def lift(m, dst, columns, i):", "d = slot(m, dst)", *table, *row]
+    for n, leaf in enumerate(layout.leaves):
+        cells = _cells(leaf)
+        to = f"{load(leaf, 'd')}, " if leaf.vector else ""
+        out.append(_lift_leaf(n, leaf, names[n, "lift"], cells))
+        if leaf.vector:
+            lift += clear(leaf, "")
+            lift.append(f"row_{n}({to}{cells})")
+        else:
+            lift.append(f"put_{n}(d, row_{n}({cells}))")
+    fold = ["def fold_rows(m, dst, new, columns, first, last):"]
+    if layout.vectors:
+        fold += ["lift(m, dst, columns, first)", "for i in range(first + 1, last):"]
+        fold += ["    lift(m, new, columns, i)", "    combine(m, dst, dst, new)"]
+    else:
+        leaves = [(n, _cells(leaf)) for n, leaf in enumerate(layout.leaves)]
+        fold += ["d = slot(m, dst)", "i = first", *table, *row]
+        fold += [f"p{n} = row_{n}({cells})" for n, cells in leaves]
+        fold += ["for i in range(first + 1, last):", *(f"    {line}" for line in row)]
+        for n, cells in leaves:
+            fold.append(f"    p{n} = as_{n}({names[n, 'combine']}(p{n}, row_{n}({cells})))")
+        fold += [f"put_{n}(d, p{n})" for n, _ in leaves]
+    return [*out, "\n    ".join(lift), "\n    ".join(fold)]
+
+
+def _cells(leaf: Leaf) -> str:
+    """What a leaf reads of a row."""
+    return ", ".join(f"n{c}, x{c}" for c in dict.fromkeys(leaf.columns))
+
+
+def _lift_leaf(n: int, leaf: Leaf, lift: str, cells: str) -> str:
+    """A function from cells, each a value and whether it is null, to a leaf's partial, or into
+    the place of a vector, which is empty before."""
+    skipped = zip(leaf.columns, leaf.operator.skips, strict=True)
+    nulls = [f"n{c}" for c, skip in skipped if skip]
+    lines = [f"def row_{n}({'out, ' if leaf.vector else ''}{cells}):"]
+    if nulls:
+        lines.append(f"    if {' or '.join(nulls)}:")
+        lines.append(f"        return {'' if leaf.vector else identity(n, leaf)}".rstrip())
+    return "\n".join([*lines, *_lift_calls(leaf, lift, n, [], "    ")])
+
+
+def _lift_calls(leaf: Leaf, lift: str, n: int, args: list[str], indent: str) -> list[str]:
+    """The call of lift, once for each choice of which kept columns are null."""
+    if len(args) == len(leaf.columns):
+        if leaf.vector:
+            return [f"{indent}{lift}(out, {', '.join(args)})"]
+        return [f"{indent}return as_{n}({lift}({', '.join(args)}))"]
+    column = leaf.columns[len(args)]
+    plain = _lift_calls
+    if leaf.operator.skips[len(args)]:
+        return plain(leaf, lift, n, [*args, f"x{column}"], indent)
+    deeper = indent + "    "
+    return [
+        f"{indent}if n{column}:",
+        *plain(leaf, lift, n, [*args, "None"], deeper),
+        f"{indent}else:",
+        *plain(leaf, lift, n, [*args, f"x{column}"], deeper),
+    ]
+
+
+def _lowered(layout: Layout, names: dict[tuple[int, str], str], base: str) -> list[str]:
+    """Expressions for the answers of the slot at `base`."""
+    made = []
+    for k, (op, n) in enumerate(lowerings(layout.operator)):
+        leaf = layout.leaves[n]
+        partial = load(leaf, base)
+        if op.lower:
+            made.append(f"{names[k, 'lower']}({partial})")
+        else:
+            made.append(f"{partial}.copy()" if leaf.vector else partial)
+    return made
+
+
+def holds_text(layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    """The rule on the answers of the last part of two slots."""
+    hidden = layout.operator.parts[-1].operator
+    last = len(lowerings(hidden))
+    total, old = (_nest(hidden, _lowered(layout, names, base)[-last:]) for base in "ab")
+    return (
+        "def holds(m, total, old):\n    a = slot(m, total)\n    b = slot(m, old)\n"
+        f"    return bool({names[RULE]}({total}, {old}))"
+    )
+
+
+def lower_text(layout: Layout, names: dict[tuple[int, str], str]) -> str:
+    """Answers into output columns, or into a list where their types are not known."""
+    lines = ["def lower(m, src, outputs, i):", "    a = slot(m, src)"]
+    calls = _lowered(layout, names, "a")
+    if not layout.answers:
+        lines.append(f"    outputs[i] = {_nest(layout.operator, calls)}")
+        return "\n".join(lines)
+    at = 0
+    lowered = [layout.leaves[n] for _, n in lowerings(layout.operator)]
+    for k, (leaf, answer) in enumerate(zip(lowered, layout.answers, strict=True)):
+        if answer.type.startswith("vector"):
+            lines += [
+                f"    o = load_table(outputs + {16 * at}) + {8 * leaf.vector} * i",
+                f"    for j in range({leaf.vector}):",
+                f"        output_i(o + 8 * j, load_i(a + {8 * leaf.offset} + 8 * j))",
+            ]
+        else:
+            lines += _lower_columns(k, answer, calls[k], at)
+        at += len(answer.columns())
+    return "\n".join(lines)
+
+
+def _lower_columns(n: int, answer: Answer, call: str, at: int) -> list[str]:
+    """One answer into its output columns, of which `at` is the first."""
+    columns = answer.columns()
+    lines, indent = [f"    r{n} = {call}"], "    "
+
+    def mark(indent: str, value: int) -> list[str]:
+        words = range(at, at + len(columns))
+        return [
+            f"{indent}output_byte(load_table(outputs + {16 * w + 8}) + i, {value})" for w in words
+        ]
+
+    if columns[0].nullable:
+        lines += [f"    if r{n} is None:", *mark("        ", 0), "    else:"]
+        indent = "        "
+        lines += mark(indent, 1)
+    lines.append(f"{indent}s{n} = some(r{n})")
+    for k, column in enumerate(columns):
+        value = f"s{n}[{k}]" if answer.fields else f"s{n}"
+        lines.append(
+            indent + _OUTPUT[column.type].format(f"load_table(outputs + {16 * (at + k)})", value)
+        )
+    return lines
+
+
+def _nest(operator: Operator, calls: list[str]) -> str:
+    if not operator.parts:
+        return calls.pop(0)
+    return "(" + "".join(_nest(p.operator, calls) + ", " for p in operator.parts) + ")"

@@ -1,0 +1,77 @@
+"""Indices are checked in the functions of users' operators, compiled or not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sash
+from sash import operators as ops
+from sash.aggregators import TwoStacksLite
+from sash.kernels.program import _functions
+from sash.operators.together import together
+
+
+def _mark(out: Any, x: float) -> None:
+    out[int(x)] += 1
+
+
+def _add(out: Any, a: Any, b: Any) -> None:
+    for i in range(len(out)):
+        out[i] = a[i] + b[i]
+
+
+def _ends(a: Any) -> Any:
+    return a[0] + 10 * a[3]
+
+
+def histogram(**given: Any) -> sash.Operator:
+    return sash.operator(
+        identity=np.zeros(4, dtype=np.int64),
+        lift=_mark,
+        combine=_add,
+        lower=_ends,
+        name="ends",
+        commutative=True,
+        **given,
+    )
+
+
+def test_an_index_beyond_a_vector_raises_and_the_window_goes_on() -> None:
+    window = TwoStacksLite(histogram().of(float))
+    window.insert(3.0)
+    for x in (4.0, -5.0, 1e9):
+        with pytest.raises(IndexError, match="out of bounds"):
+            window.insert(x)
+    window.insert(-4.0)  # as in Python, negative ones count from the end
+    assert window.query() == 11
+    with pytest.raises(IndexError, match="out of bounds"):
+        window.slide(np.array([1.0, 4.0]), 2)
+
+
+def test_a_row_whose_lift_leaves_its_bounds_is_late_on_a_stream() -> None:
+    query = sash.Query(
+        time="t",
+        window=sash.tumbling(10),
+        select={"ends": sash.aggregate(histogram(), "x"), "n": sash.count()},
+    )
+    stream = query.stream()
+    # int(inf) raises in Python; compiled, it is an index that is out of bounds
+    stream.push({"t": [1, 2, 3, 4], "x": [0.0, 7.0, 3.0, math.inf]})
+    assert stream.late["t"].to_pylist() == [2, 4]
+    assert "out of bounds" in stream.late["reason"][0].as_py()
+    stream.push({"t": [5], "x": [3.0]})
+    rows = stream.close().to_pylist()
+    assert [(r["ends"], r["n"]) for r in rows] == [(21, 3)]
+    assert stream.counts["late"] == 2
+
+
+def test_ready_operators_and_those_that_ask_for_it_are_not_checked() -> None:
+    both = together(ops.count_min(8, 2), histogram(), histogram(unchecked=True), ops.max)
+    found = [f.bounds for (_, role), f in _functions(both.of(float)).items() if role == "combine"]
+    assert found == [False, True, False, False]
+    window = TwoStacksLite(histogram(unchecked=True).of(float))
+    assert window.slide(np.array([0.0, 3.0, 3.0]), 2).tolist() == [1, 11, 20]
