@@ -272,7 +272,7 @@ def test_state_of_something_else_is_refused(files: Stream) -> None:
     files.run(sash.spark.aggregate(files.read(), query(), buckets=4))
     files.write(table.slice(20, 1))
     others = {
-        r"buckets was 4 and is 8": (query(), 8),
+        r"has 4 buckets of keys, and the query now has 8: say .*buckets=4": (query(), 8),
         r"window was sliding\('10 seconds', '2 seconds'\) and is sliding\('1 minute'": (
             query(sash.sliding("60 seconds", "2 seconds")),
             4,

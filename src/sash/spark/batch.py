@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZType, TimestampType
 
 from ..engine.run import compute
 from ..kernels.columns import Array
@@ -25,9 +25,10 @@ from ..windows import Aligned
 from ..windows.contract import LATEST, Cycle
 from .arithmetic import SPARK
 from .buckets import bucket_of
+from .shipping import shipped
 from .types import arrow_schema, micros, quoted, spark_type
 
-__all__ = ["aggregate_batch", "result_fields"]
+__all__ = ["aggregate_batch", "is_usable", "result_fields", "window_metadata"]
 
 _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
 
@@ -51,13 +52,13 @@ def aggregate_batch(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     tagged = tagged.select(*plain, _STRETCH, bucket)
     result = result_fields(plan, schema)
     work = _Work(query, [*names, _STRETCH, _BUCKET], length, result)
-    return tagged.groupBy(_BUCKET).applyInArrow(lambda table: work(table), result)
+    return tagged.groupBy(_BUCKET).applyInArrow(shipped(work), result)
 
 
 def _stretches(time: Column, cycle: Cycle, length: int, after: int) -> tuple[Column, Column]:
     """The first and last stretch of so many windows that have windows which hold a time, or come
     so many after one that does."""
-    usable = F.when((time > F.lit(-LATEST)) & (time < F.lit(LATEST)), time)
+    usable = F.when(_in_range(time), time)
     first, last = cycle.first(usable, SPARK), cycle.last(usable, SPARK) + F.lit(after)
     # a time that is null or out of range is for the first task to report
     none = F.lit(0).cast("long")
@@ -67,13 +68,28 @@ def _stretches(time: Column, cycle: Cycle, length: int, after: int) -> tuple[Col
     )
 
 
+def is_usable(time: Column, given: DataType) -> Column:
+    """Whether a row's time is there and in range, for Spark to filter by."""
+    return F.coalesce(_in_range(micros(time, given)), F.lit(False))
+
+
+def _in_range(time: Column) -> Column:
+    return (time > F.lit(-LATEST)) & (time < F.lit(LATEST))
+
+
+def window_metadata(time: DataType) -> dict[str, Any]:
+    """What Spark's own operators write beside a window, so that `F.window` and `F.window_time`
+    take ours as well; a window of plain numbers is not one to Spark."""
+    return {"spark.timeWindow": True} if isinstance(time, TimestampType | TimestampNTZType) else {}
+
+
 def result_fields(plan: Plan, schema: StructType) -> StructType:
     """The columns of the result: keys, window, values."""
     query = plan.query
     time = schema[query.time].dataType
     edges = StructType([StructField("start", time), StructField("end", time)])
-    fields = [StructField(k, schema[k].dataType) for k in query.by]
-    fields.append(StructField("window", edges, nullable=False))
+    fields = [StructField(k, schema[k].dataType, schema[k].nullable) for k in query.by]
+    fields.append(StructField("window", edges, nullable=False, metadata=window_metadata(time)))
     for name, chosen in query.select.items():
         made = plan.types[name]
         if made is None:

@@ -11,17 +11,17 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark import TaskContext, cloudpickle
+from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from ..engine.identity import differences, fingerprint
 from ..engine.lifecycle import Lifecycle, Outcome, Progress
+from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.signatures import Mode
@@ -29,11 +29,13 @@ from ..state.tiles import TileState
 from ..stores.sealed import seal, unseal
 from ..tables.arrow import filtered, flat
 from ..windows.contract import LATEST
+from .buckets import for_stream
+from .shipping import parcel
 from .state import KEY, VALUE, SparkStore
 
-__all__ = ["BUCKET", "PAYLOAD", "Output", "Processor", "pack"]
+__all__ = ["BUCKET", "HASH", "PAYLOAD", "Output", "Packer", "Processor"]
 
-BUCKET, PAYLOAD = "bucket", "payload"
+BUCKET, HASH, PAYLOAD = "bucket", "hash", "payload"
 _ROW = "__sash_row"
 _MANY = 1_000_000  # rows that are packed at a time
 _PROGRESS = b"progress"
@@ -42,11 +44,10 @@ _BATCH_ID = "streaming.sql.batchId"
 _VERSION = "2"  # of the state
 
 
-def pack(
-    query: Query, names: list[str], buckets: Sequence[int], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Pack the rows of each bucket into one value, in Arrow's own format.  The columns of the
-    batches are `names`, and after them the bucket.
+@dataclass(frozen=True)
+class Packer:
+    """Packs the rows of each bucket into one value, in Arrow's own format.  The columns of the
+    batches are `names`, and after them a hash of the key.
 
     A stateful operator in Python receives pandas, which has no null integers and cannot tell NaN
     from null; and it receives each row at a price.  Bytes pass unharmed, and a few of them
@@ -57,19 +58,27 @@ def pack(
     Spark judges lateness: rows that an operator upstream emits on the watermark lie between
     that one and the present one.
     """
-    if _task(0) == 0:
-        empty = pa.array([b""] * len(buckets), pa.binary())
-        yield pa.record_batch({BUCKET: pa.array(buckets, pa.int32()), PAYLOAD: empty})
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= _MANY:
-            yield from _packed(query, names, held)
-            held, rows = [], 0
-    if held:
-        yield from _packed(query, names, held)
+
+    query: Query
+    names: tuple[str, ...]
+    called: tuple[int, ...]  # what buckets are called; the first of them, if there are fewer
+    buckets: int | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        called = np.array(self.called[: for_stream(self.buckets)], np.int32)
+        if _task(0) == 0:
+            empty = pa.array([b""] * len(called), pa.binary())
+            yield pa.record_batch({BUCKET: pa.array(called), PAYLOAD: empty})
+        held: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in batches:
+            held.append(batch)
+            rows += batch.num_rows
+            if rows >= _MANY:
+                yield from _packed(self.query, self.names, called, held)
+                held, rows = [], 0
+        if held:
+            yield from _packed(self.query, self.names, called, held)
 
 
 def _task(default: int) -> int:
@@ -86,16 +95,16 @@ def _batch_id() -> int | None:
 
 
 def _packed(
-    query: Query, names: list[str], batches: list[pa.RecordBatch]
+    query: Query, names: Sequence[str], called: Array, batches: list[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     table = pa.Table.from_batches(batches)
-    where = table.column(len(names))
-    table = table.select(list(range(len(names)))).rename_columns(names)
+    hashes = flat(table.column(len(names))).to_numpy(zero_copy_only=False)
+    buckets = called[hashes % len(called)]
+    table = table.select(list(range(len(names)))).rename_columns(list(names))
     if query.where is not None:
-        table = table.append_column(_ROW, pa.array(np.arange(len(where))))
+        table = table.append_column(_ROW, pa.array(np.arange(len(buckets))))
         table = filtered(table, query.where)
-        where = where.take(table.column(_ROW))
-    buckets = flat(where).to_numpy(zero_copy_only=False)
+        buckets = buckets[flat(table.column(_ROW)).to_numpy()]
     if not len(buckets):
         return
     order = np.argsort(buckets, kind="stable")
@@ -142,7 +151,7 @@ class Processor(StatefulProcessor):
         schema: pa.Schema,
         *,
         mode: Mode,
-        buckets: int,
+        buckets: int | None,
         output: Output,
         trust: tuple[str, ...] = (),
     ) -> None:
@@ -154,17 +163,14 @@ class Processor(StatefulProcessor):
         self._trust = trust
 
     def __reduce__(self) -> Any:
-        """Send the processor to other processes with the place of sash: Spark starts one beside the
-        driver that does not know of `--py-files`."""
+        """Send the processor to other processes in a parcel."""
         given: dict[str, Any] = {
             "mode": self._mode,
             "buckets": self._buckets,
             "output": self._output,
             "trust": self._trust,
         }
-        made = partial(Processor, self._query, self._schema, **given)
-        packed = cloudpickle.dumps(made)  # type: ignore[no-untyped-call]
-        return _arrive, (str(Path(__file__).parents[2]), packed)
+        return parcel(partial(Processor, self._query, self._schema, **given), call=True)
 
     def init(self, handle: Any) -> None:
         """Spark calls this on the executor, before the first bucket."""
@@ -173,7 +179,8 @@ class Processor(StatefulProcessor):
         plan = make_plan(self._query, self._schema)
         self._state = TileState(plan, self._store, _TILES)
         self._lifecycle = Lifecycle(plan, mode=self._mode)
-        self._about = about(plan, self._state.shapes, self._mode, self._buckets)
+        buckets = for_stream(self._buckets)
+        self._about = about(plan, self._state.shapes, self._mode, buckets)
         self._window = self._query.window
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
@@ -334,20 +341,6 @@ class Processor(StatefulProcessor):
         return pd.DataFrame(columns)
 
 
-def _arrive(place: str, packed: bytes) -> Any:
-    """Make what was packed, by a sash that can be found."""
-    import pickle
-    import sys
-    from importlib.util import find_spec
-
-    if find_spec("sash") is None:
-        sys.path.append(place)
-    return pickle.loads(packed)()
-
-
-_arrive.__module__ = "__main__"  # so it is sent as it is, and not by its name in sash
-
-
 def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Values in the type they travel in."""
     if values.type == wanted:
@@ -380,6 +373,11 @@ def _check_same(old: dict[str, str], new: dict[str, str], trust: Sequence[str] =
             f"{_VERSION}; start with a new checkpoint and a new path for results"
         )
     found = differences(old, new, trust)
+    if found and found == differences({"buckets": old["buckets"]}, {"buckets": new["buckets"]}):
+        raise ValueError(
+            f"this checkpoint has {old['buckets']} buckets of keys, and the query now has "
+            f"{new['buckets']}: say sash.spark.aggregate(…, buckets={old['buckets']})"
+        )
     if found:
         raise ValueError(
             "this checkpoint was started with another query, and its state cannot be used for this "
