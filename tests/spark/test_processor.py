@@ -28,7 +28,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 import sash.spark.processor
-from sash.spark.batch import result_fields
 from sash.spark.processor import (
     BUCKET,
     HASH,
@@ -38,6 +37,7 @@ from sash.spark.processor import (
     Processor,
     _check_same,
 )
+from sash.spark.results import result_fields
 from sash.spark.streaming import _travelling
 from sash.spark.types import arrow_schema
 

@@ -12,6 +12,7 @@ hashes end so that any likely number of partitions gets its share.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -24,7 +25,15 @@ from ..kernels.columns import Array
 from ..query.query import Query
 from .types import normal, quoted
 
-__all__ = ["bucket_names", "bucket_of", "check_buckets", "for_batch", "for_stream", "key_hash"]
+__all__ = [
+    "bucket_names",
+    "bucket_of",
+    "check_buckets",
+    "for_batch",
+    "for_stream",
+    "key_columns",
+    "key_hash",
+]
 
 _MOST = 4096  # buckets
 _MOST_BY_DEFAULT = 64
@@ -61,15 +70,19 @@ def _one_each(partitions: str | None) -> int:
     return max(1, min(int(partitions or _SPARKS_DEFAULT), _MOST_BY_DEFAULT))
 
 
-def key_hash(query: Query, schema: StructType, *more: Column) -> Column:
+def key_columns(query: Query, schema: StructType) -> list[Column]:
+    """The columns of a row's key, such that equal keys have equal bits."""
+    return [normal(quoted(k), schema[k].dataType, k) for k in query.by]
+
+
+def key_hash(keys: Sequence[Column]) -> Column:
     """A hash of a row's key, the same for equal keys."""
-    keys = [normal(quoted(k), schema[k].dataType, k) for k in query.by]
-    return F.xxhash64(*keys, *more, F.lit(0))
+    return F.xxhash64(*keys, F.lit(0))
 
 
-def bucket_of(query: Query, schema: StructType, buckets: int, *more: Column) -> Column:
+def bucket_of(keys: Sequence[Column], buckets: int) -> Column:
     """The name of the bucket that a row's key belongs to."""
-    number = F.pmod(key_hash(query, schema, *more), F.lit(buckets)).cast("int")
+    number = F.pmod(key_hash(keys), F.lit(buckets)).cast("int")
     return F.element_at(F.array(*map(F.lit, bucket_names(buckets))), number + F.lit(1))
 
 

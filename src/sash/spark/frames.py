@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
@@ -19,14 +19,14 @@ from ..query.query import RESERVED, Query
 from ..query.signatures import Mode
 from ..state.scan import Scan
 from ..tables.arrow import filtered
-from .batch import aggregate_batch, is_usable
+from .batch import Slices, Way, aggregate_batch, is_usable, way_for
 from .buckets import check_buckets, for_batch
 from .names import check_result_names, is_case_sensitive, with_names
 from .session import check_stream
 from .streaming import STREAM_RESERVED, aggregate_stream
 from .types import arrow_schema, from_entries, has_map, normal, quoted, quoted_name
 
-__all__ = ["aggregate"]
+__all__ = ["aggregate", "way"]
 
 #: What to do with rows of a table whose time cannot be used.
 Bad: TypeAlias = Literal["error", "drop"]
@@ -41,6 +41,7 @@ def aggregate(
     name: str = "sash",
     trust: Sequence[str] = (),
     bad: Bad = "error",
+    slices: Slices = "auto",
 ) -> DataFrame:
     """The results of a query over a DataFrame, bounded or streaming, as a DataFrame: the keys,
     `window` (a struct of start and end), the values.
@@ -55,6 +56,11 @@ def aggregate(
 
     In a table, a row whose time is null or out of range is an error; with `bad="drop"` it is left
     out, as Spark's `window()` leaves it out.  A stream never stops for such a row.
+
+    In a table, rows are combined into slices before they are shuffled, where the order of events
+    does not matter and slices have several rows, of which a sample is counted at once: by Spark
+    itself where it has the operators, else by Python.  `slices` says who shall do so ("spark",
+    "python") or that none shall ("rows"); `way` tells what "auto" comes to.
 
     Keys are spread over `buckets`: one for each partition of a shuffle, and at most 64, unless you
     give their number.  A stream's checkpoint is tied to it.
@@ -79,6 +85,8 @@ def aggregate(
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
     if bad not in ("error", "drop"):
         raise ValueError(f"bad is 'error' or 'drop', not {bad!r}")
+    if slices not in get_args(Slices):
+        raise ValueError(f"slices is one of {', '.join(get_args(Slices))}, not {slices!r}")
     check_buckets(buckets)
     streaming = df.isStreaming
     sensitive = is_case_sensitive(df)
@@ -101,8 +109,15 @@ def aggregate(
         check("Spark batch", Asked(query, plan, mode, late=late))
         if bad == "drop":
             df = df.where(is_usable(quoted(query.time), df.schema[query.time].dataType))
-        out = aggregate_batch(df, plan, for_batch(df, buckets))
+        out = aggregate_batch(df, plan, for_batch(df, buckets), slices)
     return _with_maps(out, maps)
+
+
+def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
+    """How `aggregate` runs a query over a table, and why: its `name` is "tumbled", "spark",
+    "python" or "rows".  Where a sample decides, its rows are counted by Spark now."""
+    df = with_names(df, query.columns, sensitive=is_case_sensitive(df))
+    return way_for(df, with_types(make_plan(query, _schema_for(df, query))), slices)
 
 
 def _map_keys(df: DataFrame, query: Query) -> dict[str, DataType]:

@@ -15,9 +15,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
 from ..query.signatures import Mode
-from .batch import result_fields, window_metadata
-from .buckets import bucket_names, key_hash
+from .buckets import bucket_names, key_columns, key_hash
 from .processor import BUCKET, HASH, PAYLOAD, Output, Packer, Processor
+from .results import result_fields, window_metadata
 from .shipping import shipped
 from .sink import BATCH
 from .types import arrow_schema, carried, quoted, time_from
@@ -45,7 +45,7 @@ def aggregate_stream(
     columns = df.columns if query.where is not None else list(query.columns)
     # not every way through Spark takes names with dots
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
-    rows = df.select(*plain, key_hash(query, schema).alias(HASH))
+    rows = df.select(*plain, key_hash(key_columns(query, schema)).alias(HASH))
     called = bucket_names() if buckets is None else bucket_names(buckets)
     packer = Packer(query, tuple(columns), called, buckets)
     packed = rows.mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
