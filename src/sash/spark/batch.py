@@ -33,7 +33,7 @@ from ..windows import Aligned
 from ..windows.contract import LATEST
 from .arithmetic import SPARK
 from .buckets import bucket_of, key_columns
-from .combining import combined
+from .combining import combinable, combined
 from .native import native_groups
 from .results import result_fields, result_table
 from .shipping import shipped
@@ -65,12 +65,9 @@ def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
     plain."""
     query = plan.query
     native = query.where is None and native_groups(plan, _types(df)) is not None
-    words = all(
-        group.operator.compile and group.operator.shape != "object" for group in plan.groups
-    )
     if plan.ordered:
         found = Way("rows", "the order of events matters to an aggregate")
-    elif not words:
+    elif not combinable(plan):
         found = Way("rows", "an aggregate runs on Python objects")
     elif native and is_window(query.window) and query.emit == "all":
         found = Way("tumbled", "Spark has all of the operators, and a slice is a window")

@@ -57,10 +57,11 @@ def aggregate(
     In a table, a row whose time is null or out of range is an error; with `bad="drop"` it is left
     out, as Spark's `window()` leaves it out.  A stream never stops for such a row.
 
-    In a table, rows are combined into slices before they are shuffled, where the order of events
-    does not matter and slices have several rows, of which a sample is counted at once: by Spark
-    itself where it has the operators, else by Python.  `slices` says who shall do so ("spark",
-    "python") or that none shall ("rows"); `way` tells what "auto" comes to.
+    Rows are combined into slices before they are shuffled, where the order of events does not
+    matter and slices have several rows: in a table, of which a sample is counted at once, by Spark
+    itself where it has the operators, else by Python; on a stream without `late` by Python, where
+    the first rows of a task say so.  `slices` says who shall do so ("spark", "python") or that none
+    shall ("rows"); for a table, `way` tells what "auto" comes to.
 
     Keys are spread over `buckets`: one for each partition of a shuffle, and at most 64, unless you
     give their number.  A stream's checkpoint is tied to it.
@@ -103,7 +104,14 @@ def aggregate(
     if streaming:
         check_stream(df.sparkSession)
         out = aggregate_stream(
-            df, plan, mode=mode, late=late, buckets=buckets, name=name, trust=tuple(trust)
+            df,
+            plan,
+            mode=mode,
+            late=late,
+            buckets=buckets,
+            name=name,
+            trust=tuple(trust),
+            slices=slices,
         )
     else:
         check("Spark batch", Asked(query, plan, mode, late=late))

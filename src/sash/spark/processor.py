@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from ..engine.identity import differences, fingerprint
-from ..engine.lifecycle import Lifecycle, Outcome, Progress
+from ..engine.lifecycle import Lifecycle, Outcome, Progress, Sliced
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
@@ -30,12 +30,14 @@ from ..stores.sealed import seal, unseal
 from ..tables.arrow import filtered, flat
 from ..windows.contract import LATEST
 from .buckets import for_stream
+from .payloads import BUCKET, HASH, PAYLOAD, packed_rows, packed_slices, unpacked, worth_combining
 from .shipping import parcel
 from .state import KEY, VALUE, SparkStore
 
-__all__ = ["BUCKET", "HASH", "PAYLOAD", "Output", "Packer", "Processor"]
+__all__ = ["BUCKET", "HASH", "PAYLOAD", "Combines", "Output", "Packer", "Processor"]
 
-BUCKET, HASH, PAYLOAD = "bucket", "hash", "payload"
+Combines: TypeAlias = Literal["always", "auto", "never"]
+
 _ROW = "__sash_row"
 _MANY = 1_000_000  # rows that are packed at a time
 _PROGRESS = b"progress"
@@ -63,6 +65,7 @@ class Packer:
     names: tuple[str, ...]
     called: tuple[int, ...]  # what buckets are called; the first of them, if there are fewer
     buckets: int | None
+    combines: Combines = "never"  # rows into slices; "auto": where a slice has several rows
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         called = np.array(self.called[: for_stream(self.buckets)], np.int32)
@@ -75,10 +78,31 @@ class Packer:
             held.append(batch)
             rows += batch.num_rows
             if rows >= _MANY:
-                yield from _packed(self.query, self.names, called, held)
+                yield from self._packed(called, held)
                 held, rows = [], 0
         if held:
-            yield from _packed(self.query, self.names, called, held)
+            yield from self._packed(called, held)
+
+    def _packed(self, called: Array, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of some batches, packed."""
+        query, names = self.query, self.names
+        table = pa.Table.from_batches(batches)
+        hashes = flat(table.column(len(names))).to_numpy(zero_copy_only=False)
+        table = table.select(list(range(len(names)))).rename_columns(list(names))
+        if query.where is not None:
+            table = table.append_column(_ROW, pa.array(np.arange(len(hashes))))
+            table = filtered(table, query.where)
+            hashes = hashes[flat(table.column(_ROW)).to_numpy()]
+        if not len(hashes):
+            return
+        buckets = called[hashes % len(called)]
+        table = table.select(query.columns).combine_chunks()
+        if self.combines == "always" or (
+            self.combines == "auto" and worth_combining(query, table, hashes)
+        ):
+            yield packed_slices(query, table, buckets)
+        else:
+            yield packed_rows(table, buckets)
 
 
 def _task(default: int) -> int:
@@ -92,33 +116,6 @@ def _batch_id() -> int | None:
     context = TaskContext.get()
     found = None if context is None else context.getLocalProperty(_BATCH_ID)
     return None if found is None else int(found)
-
-
-def _packed(
-    query: Query, names: Sequence[str], called: Array, batches: list[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    table = pa.Table.from_batches(batches)
-    hashes = flat(table.column(len(names))).to_numpy(zero_copy_only=False)
-    buckets = called[hashes % len(called)]
-    table = table.select(list(range(len(names)))).rename_columns(list(names))
-    if query.where is not None:
-        table = table.append_column(_ROW, pa.array(np.arange(len(buckets))))
-        table = filtered(table, query.where)
-        buckets = buckets[flat(table.column(_ROW)).to_numpy()]
-    if not len(buckets):
-        return
-    order = np.argsort(buckets, kind="stable")
-    table = table.select(query.columns).take(pa.array(order)).combine_chunks()
-    found, first = np.unique(buckets[order], return_index=True)
-    payloads = []
-    for start, end in zip(first.tolist(), [*first[1:].tolist(), len(order)], strict=True):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table.slice(start, end - start))
-        payloads.append(sink.getvalue().to_pybytes())
-    yield pa.record_batch(
-        {BUCKET: pa.array(found, pa.int32()), PAYLOAD: pa.array(payloads, pa.binary())}
-    )
 
 
 @dataclass(frozen=True)
@@ -176,7 +173,7 @@ class Processor(StatefulProcessor):
         """Spark calls this on the executor, before the first bucket."""
         self._handle = handle
         self._store = SparkStore(handle.getMapState("records", KEY, VALUE))
-        plan = make_plan(self._query, self._schema)
+        self._plan = plan = make_plan(self._query, self._schema)
         self._state = TileState(plan, self._store, _TILES)
         self._lifecycle = Lifecycle(plan, mode=self._mode)
         buckets = for_stream(self._buckets)
@@ -185,13 +182,9 @@ class Processor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """A micro-batch for one bucket."""
-        tables = []
-        for frame in rows:
-            for payload in frame[PAYLOAD]:
-                if payload:
-                    with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-                        tables.append(reader.read_all().cast(self._schema))
-        yield from self._process(pa.concat_tables(tables) if tables else None, timerValues, None)
+        payloads = [payload for frame in rows for payload in frame[PAYLOAD] if payload]
+        batch = unpacked(self._plan, payloads) if payloads else None
+        yield from self._process(batch, timerValues, None)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
@@ -203,7 +196,7 @@ class Processor(StatefulProcessor):
         """Nothing is kept outside of Spark's state."""
 
     def _process(
-        self, batch: pa.Table | None, timers: Any, expired: int | None
+        self, batch: pa.Table | Sliced | None, timers: Any, expired: int | None
     ) -> Iterator[pd.DataFrame]:
         self._store.reset()
         place = self._read_place()
@@ -269,7 +262,7 @@ class Processor(StatefulProcessor):
 
     def _frames(
         self,
-        batch: pa.Table | None,
+        batch: pa.Table | Sliced | None,
         outcomes: list[Outcome],
         after: int,
         now: int,
@@ -280,12 +273,12 @@ class Processor(StatefulProcessor):
                 yield self._frame(len(part.emitted.windows), self._results(part, after, now))
         outcome = outcomes[-1]
         late = outcome.late
-        if self._output.late and len(late.rows) and batch is not None:
+        if self._output.late and len(late.rows) and isinstance(batch, pa.Table):
             yield self._frame(len(late.rows), self._late(batch, outcome, now))
         metrics = {
             "rows_in": outcome.rows,
-            "rows_late": outcome.rows - outcome.counted,
-            "rows_partly_late": int((~late.lost).sum()),
+            "rows_late": outcome.lost,
+            "rows_partly_late": outcome.partly_late,
             "rows_counted": outcome.counted,
             "corrections": sum(part.corrections for part in outcomes),
             "rows_out": sum(len(part.emitted.windows) for part in outcomes),

@@ -23,7 +23,7 @@ from ..tables.arrow import one_array
 from ..windows import Aligned
 from ..windows.contract import LATEST
 from .arithmetic import SPARK
-from .combining import words_from
+from .combining import partials_from
 from .native import Native, Words, answers_of, partials_of
 from .types import micros, quoted, time_from
 
@@ -162,7 +162,9 @@ class WordWork:
         table = table.rename_columns(self._columns)
         plan = make_plan(self._query, self._schema)
         partials = [
-            words_from(one_array(table.column(f"words_{i}")), Folds(group.operator).width)
+            partials_from(
+                Folds(group.operator), group.operator, one_array(table.column(f"partials_{i}"))
+            )
             for i, group in enumerate(plan.groups)
         ]
         return _windows(self._query, self._schema, table, partials, extra, wanted)

@@ -15,8 +15,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
 from ..query.signatures import Mode
+from .batch import Slices
 from .buckets import bucket_names, key_columns, key_hash
-from .processor import BUCKET, HASH, PAYLOAD, Output, Packer, Processor
+from .combining import combinable
+from .processor import BUCKET, HASH, PAYLOAD, Combines, Output, Packer, Processor
 from .results import result_fields, window_metadata
 from .shipping import shipped
 from .sink import BATCH
@@ -38,6 +40,7 @@ def aggregate_stream(
     buckets: int | None,
     name: str,
     trust: tuple[str, ...],
+    slices: Slices,
 ) -> DataFrame:
     """The results over a stream, and with `late` the rows that missed windows."""
     query, schema = plan.query, df.schema
@@ -47,7 +50,7 @@ def aggregate_stream(
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
     rows = df.select(*plain, key_hash(key_columns(query, schema)).alias(HASH))
     called = bucket_names() if buckets is None else bucket_names(buckets)
-    packer = Packer(query, tuple(columns), called, buckets)
+    packer = Packer(query, tuple(columns), called, buckets, _combines(plan, slices, late=late))
     packed = rows.mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
     result = result_fields(plan, schema)
     fields = _travelling(plan, schema, result, mode=mode, late=late)
@@ -65,6 +68,23 @@ def aggregate_stream(
     )
     out = _observed(out, name).where(F.col("metrics").isNull())
     return out.select(*_columns(plan, schema, result, mode=mode, late=late))
+
+
+def _combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
+    """Whether rows are combined into slices before the shuffle.  Late rows are wanted as they
+    came, so not with `late`."""
+    if slices == "spark":
+        raise ValueError(
+            "slices='spark' is for tables: on a stream Spark's own aggregates would keep state of "
+            "their own; use 'auto', 'python' or 'rows'"
+        )
+    possible = combinable(plan) and not late
+    if slices == "python" and not possible:
+        why = "late rows are wanted" if late else "an aggregate needs order, or Python objects"
+        raise ValueError(f"slices='python' cannot be had for this query: {why}")
+    if slices == "rows" or not possible:
+        return "never"
+    return "always" if slices == "python" else "auto"
 
 
 def _check(df: DataFrame, plan: Plan, mode: str, late: bool) -> None:
