@@ -31,6 +31,7 @@ import sash
 import sash.spark
 
 from .machine import describe
+from .spark_ways import ways
 
 RESULTS = Path(__file__).parent / "results"
 START = 1_700_000_000  # a second of the year 2023
@@ -299,6 +300,7 @@ PARTS: dict[str, Callable[[Bench, bool], Iterator[Line]]] = {
     "many-keys": many_keys,
     "few-rows": few_rows,
     "batch": batch,
+    "ways": ways,
 }
 
 

@@ -18,9 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-# Spark's Python workers are this Python, and nothing leaves this machine.
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing leaves this machine
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
@@ -127,17 +125,15 @@ def write(reports: pd.DataFrame, place: Path) -> None:
 
 
 def session(place: Path) -> SparkSession:
-    provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .appName("sash demo")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "America/New_York")
-        .config("spark.sql.streaming.stateStore.providerClass", provider)
-        .config("spark.sql.warehouse.dir", str(place / "warehouse"))
-        .getOrCreate()
+    spark = sash.spark.session(
+        "local[2]",
+        name="sash demo",
+        config={
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.session.timeZone": "America/New_York",
+            "spark.sql.warehouse.dir": str(place / "warehouse"),
+        },
     )
     spark.sparkContext.setLogLevel("OFF")
     return spark
@@ -150,7 +146,7 @@ def stream(spark: SparkSession, place: Path) -> DataFrame:
 
 def live(spark: SparkSession, place: Path) -> float:
     """Run our query; how many seconds it took."""
-    out = sash.spark.aggregate(stream(spark, place), QUERY, mode="live", buckets=2)
+    out = sash.spark.aggregate(stream(spark, place), QUERY, mode="live")
     started = time.perf_counter()
     query = (
         out.writeStream.foreachBatch(sash.spark.upsert(str(place / "results")))

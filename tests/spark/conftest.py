@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
 
 def need_java() -> None:
     home = os.environ.get("JAVA_HOME")
@@ -26,21 +24,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     need_java()
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
+    import sash.spark
 
     place = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("sash tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.default.parallelism", "2")
-        .config("spark.sql.session.timeZone", "America/New_York")
-        .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-        .config("spark.sql.warehouse.dir", str(place / "warehouse"))
-        .config("spark.local.dir", str(place / "local"))
-        .config("spark.driver.memory", "1g")
-        .getOrCreate()
+    session = sash.spark.session(
+        "local[2]",
+        name="sash tests",
+        config={
+            "spark.ui.enabled": "false",
+            "spark.default.parallelism": "2",
+            "spark.sql.session.timeZone": "America/New_York",
+            "spark.sql.warehouse.dir": str(place / "warehouse"),
+            "spark.local.dir": str(place / "local"),
+            "spark.driver.memory": "1g",
+        },
     )
     session.sparkContext.setLogLevel("OFF")
     yield session

@@ -28,8 +28,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 import sash.spark.processor
-from sash.spark.batch import result_fields
-from sash.spark.processor import BUCKET, PAYLOAD, Output, Processor, _check_same, pack
+from sash.spark.processor import (
+    BUCKET,
+    HASH,
+    PAYLOAD,
+    Output,
+    Packer,
+    Processor,
+    _check_same,
+)
+from sash.spark.results import result_fields
 from sash.spark.streaming import _travelling
 from sash.spark.types import arrow_schema
 
@@ -72,8 +80,8 @@ def processor(
 
 
 def packed(query: sash.Query, table: pa.Table) -> Iterator[Any]:
-    rows = table.append_column(BUCKET, pa.array([0] * len(table), pa.int32()))
-    for batch in pack(query, table.column_names, [0], iter(rows.to_batches())):
+    rows = table.append_column(HASH, pa.array([0] * len(table), pa.int64()))
+    for batch in Packer(query, tuple(table.column_names), (0,), 1)(iter(rows.to_batches())):
         yield batch.to_pandas()[[PAYLOAD]]
 
 
@@ -144,17 +152,23 @@ def test_timers_close_windows_and_no_row_is_before_the_watermark(
 
 def test_rows_are_packed_as_they_are_and_every_bucket_is_called() -> None:
     query = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("n")})
-    table = pa.table({"t": [3, 1, 2], "n": [None, 5, 6], BUCKET: pa.array([2, 1, 2], pa.int32())})
-    called, batch = pack(query, ["t", "n"], [0, 1, 2], iter(table.to_batches()))
-    assert called.to_pylist() == [{BUCKET: b, PAYLOAD: b""} for b in (0, 1, 2)]
-    assert batch.column(0).to_pylist() == [1, 2]
+    table = pa.table({"t": [3, 1, 2], "n": [None, 5, 6], HASH: pa.array([-4, 3, 2])})
+
+    def packed_by(query: sash.Query, batches: list[Any]) -> list[pa.RecordBatch]:
+        return list(Packer(query, ("t", "n"), (70, 80, 90), 3)(iter(batches)))
+
+    called, batch = packed_by(query, table.to_batches())
+    assert called.to_pylist() == [{BUCKET: b, PAYLOAD: b""} for b in (70, 80, 90)]
+    assert batch.column(0).to_pylist() == [70, 90]
     rows = [rows_of(pa.ipc.open_stream(p).read_all()) for p in batch.column(1).to_pylist()]
     assert rows == [[{"t": 1, "n": 5}], [{"t": 3, "n": None}, {"t": 2, "n": 6}]]
-    # where a condition leaves out all rows of a task
+    # where a condition leaves out some rows of a task, or all
+    some = dataclasses.replace(query, where=pa.compute.field("n") > 5)
+    assert packed_by(some, table.to_batches())[1].column(0).to_pylist() == [90]
     none = dataclasses.replace(query, where=pa.compute.field("n") > 99)
-    assert len(list(pack(none, ["t", "n"], [0, 1, 2], iter(table.to_batches())))) == 1
+    assert len(packed_by(none, table.to_batches())) == 1
     # also where no rows come, as after an operator that emits none in this micro-batch
-    assert len(list(pack(query, ["t", "n"], [0, 1, 2], iter([])))) == 1
+    assert len(packed_by(query, [])) == 1
 
 
 def test_windows_before_1970_close_with_the_first_watermark() -> None:

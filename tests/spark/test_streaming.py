@@ -157,6 +157,31 @@ def test_final(files: Stream) -> None:
     assert all(at >= end - 1 for at, end in last.collect())
 
 
+def test_slices_before_the_shuffle(files: Stream) -> None:
+    """Rows that travel as slices: the same results, and what is late is counted in rows."""
+    table = events("disorder", 150)
+    cut = [*batches(table, seed=3, least=30, most=50), table.slice(0, 140), last_one(table)]
+    files.write(*cut)
+    numbers = {name: chosen for name, chosen in SELECT.items() if name != "text"}
+    q = query(sash.sliding("7 seconds", "3 seconds"), by=["k", "f"], select=numbers)
+    out = sash.spark.aggregate(files.read("1 second"), q, slices="python", buckets=4)
+    given, progress = files.run(out)
+    right, missed = replay(q, cut, "1 second", behind=1)
+    open_from = START + (10**6 - 8) * SECOND
+    right = [row for row in right if row["window_end"] <= open_from]
+    assert not differences(q, right, given.toArrow(), ordered=False)
+    seen = figures(progress)
+    assert seen["rows_in"] == sum(t.num_rows for t in cut)
+    assert seen["rows_in"] == seen["rows_counted"] + seen["rows_late"]
+    assert seen["rows_late"] + seen["rows_partly_late"] == len(missed) > 0
+    for slices, late, why in (
+        ("spark", False, "is for tables"),
+        ("python", True, "late rows are wanted"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            sash.spark.aggregate(files.read(), q, slices=slices, late=late)  # type: ignore[arg-type]
+
+
 def test_live_and_its_sink(files: Stream, tmp_path: Path) -> None:
     """Each batch is handed to the sink twice, as after a failure."""
     table = events("bursts", 150)
@@ -272,7 +297,7 @@ def test_state_of_something_else_is_refused(files: Stream) -> None:
     files.run(sash.spark.aggregate(files.read(), query(), buckets=4))
     files.write(table.slice(20, 1))
     others = {
-        r"buckets was 4 and is 8": (query(), 8),
+        r"has 4 buckets of keys, and the query now has 8: say .*buckets=4": (query(), 8),
         r"window was sliding\('10 seconds', '2 seconds'\) and is sliding\('1 minute'": (
             query(sash.sliding("60 seconds", "2 seconds")),
             4,

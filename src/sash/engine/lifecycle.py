@@ -21,14 +21,14 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.signatures import Mode
-from ..state.contract import AGAIN, Emitted, Slices, State, Step, StepFailed
+from ..state.contract import AGAIN, Emitted, Slices, State, Step, StepFailed, some_slices
 from ..tables.answers import changed, concat_answers
 from ..tables.arrow import one_array, times_of
 from ..tables.intake import bad_rows, some_rows
 from .failures import name_failure, name_step_failure
 from .late import Late, late_rows
 
-__all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress"]
+__all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced"]
 
 #: After all times; a watermark here closes every window.
 UNBOUNDED = 2**62
@@ -56,12 +56,38 @@ class Outcome:
     revisions: Array | None
     late: Late
     rows: int
+    lost: int  # rows in no window
+    partly_late: int  # rows in some of their windows
     corrections: int = 0
 
     @property
     def counted(self) -> int:
         """The rows that are in some window."""
-        return self.rows - int(self.late.lost.sum())
+        return self.rows - self.lost
+
+
+@dataclass
+class Sliced:
+    """A batch that comes as slices, each with the number of its rows and the youngest of their
+    times.  Rows that could not be used are not in them, only counted.  All rows of a slice are in
+    the same windows, so a slice is late as each of its rows is."""
+
+    slices: Slices
+    rows: Array
+    newest: Array
+    refused: int = 0
+
+
+@dataclass
+class _Taken:
+    """What is left of a batch when its rows are judged."""
+
+    slices: Slices | None
+    late: Late
+    newest: int | None = None
+    rows: int = 0
+    lost: int = 0
+    partly_late: int = 0
 
 
 class Lifecycle:
@@ -82,7 +108,7 @@ class Lifecycle:
         self,
         progress: Progress,
         state: State,
-        batch: pa.Table | None = None,
+        batch: pa.Table | Sliced | None = None,
         refused: dict[int, str] | None = None,
         *,
         watermark: int | None = None,
@@ -108,27 +134,30 @@ class Lifecycle:
         self,
         progress: Progress,
         state: State,
-        batch: pa.Table | None,
+        batch: pa.Table | Sliced | None,
         refused: dict[int, str],
         watermark: int | None,
         stream_time: int | None,
     ) -> tuple[Outcome, Progress]:
         """What a batch emits, and where the stream stands after it."""
-        slices, late, newest = None, Late.none(), None
-        rows = 0 if batch is None else batch.num_rows
-        if batch is not None and rows:
-            slices, late, newest = self._take_in(progress, state, batch, refused)
-        moved = self._moved(progress, newest, watermark, stream_time)
-        emitted = state.step(slices, self._step(progress, moved))
+        taken = _Taken(None, Late.none())
+        if isinstance(batch, Sliced):
+            taken = self._take_in_slices(progress, batch)
+        elif batch is not None and batch.num_rows:
+            taken = self._take_in(progress, state, batch, refused)
+        moved = self._moved(progress, taken.newest, watermark, stream_time)
+        emitted = state.step(taken.slices, self._step(progress, moved))
         if self._changes:
             emitted = self._only_changes(state, emitted)
         revisions = self._revisions(state, emitted) if self._live else None
         corrections = 0 if revisions is None else int((revisions > 0).sum())
-        outcome = Outcome(emitted, revisions, late, rows, corrections)
-        moved.rows += rows
+        outcome = Outcome(
+            emitted, revisions, taken.late, taken.rows, taken.lost, taken.partly_late, corrections
+        )
+        moved.rows += outcome.rows
         moved.counted += outcome.counted
-        moved.late += rows - outcome.counted
-        moved.partly_late += len(late.rows) - (rows - outcome.counted)
+        moved.late += outcome.lost
+        moved.partly_late += outcome.partly_late
         moved.emitted += len(emitted.windows)
         return outcome, moved
 
@@ -145,7 +174,7 @@ class Lifecycle:
 
     def _take_in(
         self, progress: Progress, state: State, batch: pa.Table, refused: dict[int, str]
-    ) -> tuple[Slices | None, Late, int | None]:
+    ) -> _Taken:
         """Judge the rows of a batch, and cut those that can be used into slices."""
         column = one_array(batch.column(self._plan.query.time))
         times, unusable = times_of(column)
@@ -154,8 +183,10 @@ class Lifecycle:
             refused.setdefault(row, f"its time is {what}")
         usable, late = late_rows(self._window, progress.watermark, times, refused)
         rows = np.flatnonzero(usable)
+        lost = int(late.lost.sum())
+        counts = len(times), lost, len(late.rows) - lost
         if not len(rows):
-            return None, late, None
+            return _Taken(None, late, None, *counts)
         held = some_rows(batch, rows)
         try:
             slices = state.cut(held, times[rows])
@@ -166,7 +197,19 @@ class Lifecycle:
                 raise name_failure(self._plan, held, times[rows], error) from error
             refused |= {int(rows[i]): why for i, why in wrong.items()}
             return self._take_in(progress, state, batch, refused)
-        return slices, late, int(times[rows].max())
+        return _Taken(slices, late, int(times[rows].max()), *counts)
+
+    def _take_in_slices(self, progress: Progress, batch: Sliced) -> _Taken:
+        """Judge the slices of a batch."""
+        slices = batch.slices
+        usable, late = late_rows(self._window, progress.watermark, slices.starts, {})
+        lost = int(batch.rows[late.rows[late.lost]].sum()) + batch.refused
+        partly = int(batch.rows[late.rows[~late.lost]].sum())
+        counts = int(batch.rows.sum()) + batch.refused, lost, partly
+        if not usable.any():
+            return _Taken(None, Late.none(), None, *counts)
+        newest = int(batch.newest[usable].max())
+        return _Taken(some_slices(slices, usable), Late.none(), newest, *counts)
 
     # what a batch asks of the state
 

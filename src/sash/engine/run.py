@@ -14,7 +14,10 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..state.scan import NoAnswer, Scan, Windows
+from ..slicing.edges import edges_of
+from ..state.folds import Folds
+from ..state.ragged import run_starts
+from ..state.scan import NoAnswer, Scan, Windows, unlimited
 from ..tables.answers import changed
 from ..tables.arrow import (
     as_arrow,
@@ -30,7 +33,7 @@ from ..tables.arrow import (
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds, tie_ranks
 
-__all__ = ["compute", "results", "run"]
+__all__ = ["compute", "compute_from_slices", "results", "run"]
 
 Wanted = Callable[[list[pa.Array]], tuple[Array, Array]]
 
@@ -58,6 +61,43 @@ def compute(
         return keys, _windows(plan, table, rows, times, bounds, *spans)
     except NoAnswer as error:
         raise OverflowError(_explained(plan, keys, error)) from None
+
+
+def compute_from_slices(
+    plan: Plan,
+    columns: list[pa.Array],
+    times: Array,
+    partials: list[Any],
+    wanted: Wanted | None = None,
+) -> tuple[list[pa.Array], Windows]:
+    """The same from slices in any order: the columns of their keys, a time in each, and the
+    partials of each group of aggregates.  Several may be parts of one slice."""
+    query = plan.query
+    codes, keys = key_codes(columns, len(times))
+    rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
+    times = times[rows]
+    heads = run_starts(codes[rows], edges_of(query.window).number(times))
+    first, last = wanted(keys) if wanted else unlimited(len(bounds) - 1)
+    bounds = np.searchsorted(heads, bounds)
+    changes = query.emit == "changes"
+    made: Windows | None = None
+    for group, held in zip(plan.groups, partials, strict=True):
+        folds = Folds(group.operator)
+        if len(heads) == len(rows):
+            held = folds.take(held, rows)
+        else:
+            held = folds.fold(held, rows, np.append(heads, len(rows)))
+        scan = Scan(group, query.window, plan.types, changes=changes)
+        found = scan.windows_of_slices(held, times[heads], bounds, first, last)
+        for row, why in found.lacking.items():
+            none = NoAnswer(why, int(found.groups[row]), int(found.numbers[row]))
+            raise OverflowError(_explained(plan, keys, none))
+        if made is None:
+            made = found
+        else:
+            made.join(found)
+    assert made is not None
+    return keys, _only_changes(made) if changes else made
 
 
 def _in_order(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Array | None, Array, Array]:
@@ -122,9 +162,13 @@ def _windows(
         else:
             made.join(found)
     assert made is not None
-    if changes:
-        made = made.where(changed(made.groups, made.numbers, made.covered, made.values))
-    return made
+    return _only_changes(made) if changes else made
+
+
+def _only_changes(windows: Windows) -> Windows:
+    """The windows whose values differ from those of the one before."""
+    kept = changed(windows.groups, windows.numbers, windows.covered, windows.values)
+    return windows.where(kept)
 
 
 def results(plan: Plan, keys: list[pa.Array], windows: Windows) -> pa.Table:

@@ -1,124 +1,221 @@
 """A query over a DataFrame that is no stream.
 
-Rows are grouped by a bucket of keys, not by key: what a group costs is paid once for many.  A long
-stream of one key would be one group's work all the same, so windows are cut, by their numbers, into
-stretches of many windows, and a key's stretches go to buckets of their own.  An event that is in
-windows of two stretches goes to both, so that each answers its windows by itself; a stretch has at
-least 16 times as many windows as hold one event, so that few events do.
+There are four ways, which have the same rows:
+
+    spark     where Spark has the operators, it makes slices, and where a slice is a window, answers
+    python    any other operator that commutes: Python makes slices before the shuffle
+    rows      where order matters, or a slice has hardly more than one row: rows go to Python
+    tumbled   "spark" with nothing left to do for Python
+
+Rows, or slices, are grouped by a bucket of keys, not by key: what a group costs is paid once for
+many.  A long stream of one key would be one group's work all the same, so windows are cut, by their
+numbers, into stretches of many windows, and a key's stretches go to buckets of their own.  What is
+in windows of two stretches goes to both, so that each answers its windows by itself; a stretch has
+at least 16 times as many windows as hold one event, so that few do.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DataType, StructType
 
 from ..engine.run import compute
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..query.registry import is_nullable
 from ..windows import Aligned
-from ..windows.contract import LATEST, Cycle
+from ..windows.contract import LATEST
 from .arithmetic import SPARK
-from .buckets import bucket_of
-from .types import arrow_schema, micros, quoted, spark_type
+from .buckets import bucket_of, key_columns
+from .combining import combinable, combined
+from .native import native_groups
+from .results import result_fields, result_table
+from .shipping import shipped
+from .sliced import SliceWork, WordWork, is_window, rows_in_slices, sliced, tumbled
+from .types import micros, normal, quoted
 
-__all__ = ["aggregate_batch", "result_fields"]
+__all__ = ["Slices", "Way", "aggregate_batch", "is_usable", "way_for"]
 
 _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
+_FEW = 3.0  # rows of a slice, below which it is not worth its making
+
+#: Who makes slices before the shuffle.
+Slices: TypeAlias = Literal["auto", "spark", "python", "rows"]
 
 
-def aggregate_batch(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
+@dataclass(frozen=True)
+class Way:
+    """How a query runs over a table, and why."""
+
+    name: Literal["tumbled", "spark", "python", "rows"]
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
+    """The way that a query takes over a table; a sample says whether slices pay, where that is not
+    plain."""
+    query = plan.query
+    native = query.where is None and native_groups(plan, _types(df)) is not None
+    if plan.ordered:
+        found = Way("rows", "the order of events matters to an aggregate")
+    elif not combinable(plan):
+        found = Way("rows", "an aggregate runs on Python objects")
+    elif native and is_window(query.window) and query.emit == "all":
+        found = Way("tumbled", "Spark has all of the operators, and a slice is a window")
+    else:
+        name: Literal["spark", "python"] = "spark" if native else "python"
+        why = "Spark has all of the operators" if native else "the operators commute"
+        found = Way(name, why)
+    if slices == "rows":
+        return Way("rows", "rows were asked for")
+    if slices == "python" and found.name in ("tumbled", "spark"):
+        return Way("python", "slices by Python were asked for")
+    if slices != "auto" and {"tumbled": "spark"}.get(found.name, found.name) != slices:
+        why = "it has a condition" if query.where is not None else found.why
+        raise ValueError(f"slices={slices!r} cannot be had for this query: {why}")
+    if slices == "auto" and found.name in ("spark", "python"):
+        rows = rows_in_slices(df, query)
+        if rows < _FEW:
+            return Way("rows", f"a slice has {rows:.1f} rows of a sample")
+        return Way(found.name, f"{found.why}, and a slice has {rows:.1f} rows of a sample")
+    return found
+
+
+def aggregate_batch(df: DataFrame, plan: Plan, buckets: int, slices: Slices) -> DataFrame:
     """The results over all rows of a DataFrame."""
-    query, window = plan.query, plan.query.window
-    held = window.last(window.start(0)) - window.first(window.start(0)) + 1  # by one time, at most
-    length = max(1024, 16 * (held + 1))
-    schema = df.schema
+    query = plan.query
+    way = way_for(df, plan, slices).name
+    result = result_fields(plan, df.schema)
+    groups = native_groups(plan, _types(df)) or []
+    if way == "tumbled":
+        return tumbled(df, plan, groups, result)
+    stretches = _Stretches.of(query)
+    if way == "rows":
+        return _by_rows(df, plan, buckets, stretches, result)
+    made = sliced(df, plan, groups) if way == "spark" else combined(df, plan)
+    names = made.columns
+    keys = [normal(F.col(f"key_{i}"), df.schema[k].dataType, k) for i, k in enumerate(query.by)]
+    tagged = made.select("*", stretches.at(F.col("time")).alias(_STRETCH))
+    bucket = bucket_of([*keys, F.col(_STRETCH)], buckets)
+    columns = [*names, _STRETCH, _BUCKET]
+    inner = (
+        SliceWork(query, plan.schema, groups, columns)
+        if way == "spark"
+        else WordWork(query, plan.schema, columns)
+    )
+    work = _Work(query, inner.windows, stretches, result)
+    grouped = tagged.select("*", bucket.alias(_BUCKET)).groupBy(_BUCKET)
+    return grouped.applyInArrow(shipped(work), result)
+
+
+def _by_rows(
+    df: DataFrame, plan: Plan, buckets: int, stretches: _Stretches, result: StructType
+) -> DataFrame:
+    query, schema = plan.query, df.schema
     time = micros(quoted(query.time), schema[query.time].dataType)
-    # only changes: the first window of a stretch is compared with the last of the one before
-    after = 1 if query.emit == "changes" else 0
-    first, last = _stretches(time, window.cycle, length, after)
     names = df.columns if query.where is not None else list(query.columns)
-    at = F.explode(F.sequence(first, last)) if held > 1 or after else last
     # not every way through Spark takes names with dots
     plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
-    tagged = df.select(*[quoted(n) for n in names], at.alias(_STRETCH))
-    bucket = bucket_of(query, schema, buckets, F.col(_STRETCH)).alias(_BUCKET)
-    tagged = tagged.select(*plain, _STRETCH, bucket)
-    result = result_fields(plan, schema)
-    work = _Work(query, [*names, _STRETCH, _BUCKET], length, result)
-    return tagged.groupBy(_BUCKET).applyInArrow(lambda table: work(table), result)
+    tagged = df.select(*[quoted(n) for n in names], stretches.at(time).alias(_STRETCH))
+    bucket = bucket_of([*key_columns(query, schema), F.col(_STRETCH)], buckets)
+    tagged = tagged.select(*plain, _STRETCH, bucket.alias(_BUCKET))
+    work = _Work(query, _RowWork(query, [*names, _STRETCH, _BUCKET]).windows, stretches, result)
+    return tagged.groupBy(_BUCKET).applyInArrow(shipped(work), result)
 
 
-def _stretches(time: Column, cycle: Cycle, length: int, after: int) -> tuple[Column, Column]:
-    """The first and last stretch of so many windows that have windows which hold a time, or come
-    so many after one that does."""
-    usable = F.when((time > F.lit(-LATEST)) & (time < F.lit(LATEST)), time)
-    first, last = cycle.first(usable, SPARK), cycle.last(usable, SPARK) + F.lit(after)
-    # a time that is null or out of range is for the first task to report
-    none = F.lit(0).cast("long")
-    return (
-        F.coalesce(SPARK.div(first, length), none),
-        F.coalesce(SPARK.div(last, length), none),
-    )
+def _types(df: DataFrame) -> dict[str, DataType]:
+    return {field.name: field.dataType for field in df.schema}
 
 
-def result_fields(plan: Plan, schema: StructType) -> StructType:
-    """The columns of the result: keys, window, values."""
-    query = plan.query
-    time = schema[query.time].dataType
-    edges = StructType([StructField("start", time), StructField("end", time)])
-    fields = [StructField(k, schema[k].dataType) for k in query.by]
-    fields.append(StructField("window", edges, nullable=False))
-    for name, chosen in query.select.items():
-        made = plan.types[name]
-        if made is None:
-            raise TypeError(
-                f"{name} = {chosen}: Spark needs the type of its answers beforehand; say it with "
-                "sash.aggregate(…, returns=pyarrow.float64()), or another Arrow type"
-            )
-        fields.append(StructField(name, spark_type(made), is_nullable(chosen.operator)))
-    return StructType(fields)
+@dataclass(frozen=True)
+class _Stretches:
+    """Windows cut into stretches of so many."""
+
+    window: Aligned
+    length: int
+    several: bool  # a time may be in windows of two
+    before: int  # for changes: the last window of the stretch before is looked at as well
+
+    @classmethod
+    def of(cls, query: Query) -> _Stretches:
+        window = query.window
+        held = window.last(window.start(0)) - window.first(window.start(0)) + 1  # by one time
+        before = 1 if query.emit == "changes" else 0
+        return cls(window, max(1024, 16 * (held + 1)), held > 1 or before > 0, before)
+
+    def at(self, time: Column) -> Column:
+        """The stretches that have windows which hold a time, or that look at one."""
+        cycle = self.window.cycle
+        usable = F.when(_in_range(time), time)
+        first, last = cycle.first(usable, SPARK), cycle.last(usable, SPARK) + F.lit(self.before)
+        # a time that is null or out of range is for the first task to report
+        none = F.lit(0).cast("long")
+        end = F.coalesce(SPARK.div(last, self.length), none)
+        if not self.several:
+            return end
+        return F.explode(F.sequence(F.coalesce(SPARK.div(first, self.length), none), end))
+
+    def wanted(self, keys: list[pa.Array]) -> tuple[Array, Array]:
+        """The first and last window that each key's stretch, its last column, looks at."""
+        begins = self.begins(keys)
+        return begins - self.before, begins + self.length - 1
+
+    def begins(self, keys: list[pa.Array]) -> Array:
+        """The first window that each key's stretch answers."""
+        begins: Array = keys[-1].to_numpy(zero_copy_only=False) * self.length
+        return begins
+
+
+def is_usable(time: Column, given: DataType) -> Column:
+    """Whether a row's time is there and in range, for Spark to filter by."""
+    return F.coalesce(_in_range(micros(time, given)), F.lit(False))
+
+
+def _in_range(time: Column) -> Column:
+    return (time > F.lit(-LATEST)) & (time < F.lit(LATEST))
 
 
 class _Work:
-    """What a task does with the rows of a bucket."""
+    """What a task does with a bucket: windows by one of the ways, as rows of the result."""
 
-    def __init__(self, query: Query, names: list[str], length: int, result: StructType) -> None:
+    def __init__(
+        self,
+        query: Query,
+        windows: Callable[..., Any],
+        stretches: _Stretches,
+        result: StructType,
+    ) -> None:
         self._query = query
-        self._names = names
-        self._length = length
+        self._windows = windows
+        self._stretches = stretches
         self._result = result
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        query = self._query
+        stretches = self._stretches
+        plan, keys, windows = self._windows(table, _STRETCH, stretches.wanted)
+        if stretches.before:
+            windows = windows.where(windows.numbers >= stretches.begins(keys)[windows.groups])
+        return result_table(plan, keys[:-1], windows, self._result)
+
+
+class _RowWork:
+    """The windows of rows."""
+
+    def __init__(self, query: Query, names: list[str]) -> None:
+        self._query = query
+        self._names = names
+
+    def windows(self, table: pa.Table, extra: str, wanted: Any) -> Any:
+        """The plan, the keys with the `extra` one last, and their windows."""
         table = table.rename_columns(self._names)
-        plan = make_plan(query, table.schema, extra=(_STRETCH,))
-        keys, windows = compute(plan, table, self._wanted)
-        begins = keys.pop().to_numpy(zero_copy_only=False) * self._length
-        if query.emit == "changes":
-            windows = windows.where(windows.numbers >= begins[windows.groups])
-        groups = pa.array(windows.groups)
-        columns: list[Any] = [k.take(groups) for k in keys]
-        columns.append(window_struct(query.window, windows.numbers, plan.time_type))
-        columns += [windows.values[name] for name in query.select]
-        made = pa.table(dict(zip(self._result.names, columns, strict=True)))
-        return made.cast(arrow_schema(self._result))
-
-    def _wanted(self, keys: list[pa.Array]) -> tuple[Array, Array]:
-        """The first and last window that a stretch answers; for changes, the one before as well."""
-        begins = keys[-1].to_numpy(zero_copy_only=False) * self._length
-        before = 1 if self._query.emit == "changes" else 0
-        return begins - before, begins + self._length - 1
-
-
-def window_struct(window: Aligned, numbers: Array, time: pa.DataType) -> pa.Array:
-    """Windows as structs of start and end."""
-    edges = [pa.array(window.start(numbers)), pa.array(window.end(numbers))]
-    if pa.types.is_timestamp(time):
-        edges = [e.cast(pa.timestamp("us", time.tz)) for e in edges]
-    return pa.StructArray.from_arrays(edges, names=["start", "end"])
+        plan = make_plan(self._query, table.schema, extra=(extra,))
+        return plan, *compute(plan, table, wanted)

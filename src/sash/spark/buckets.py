@@ -1,5 +1,10 @@
 """Which bucket a row's key belongs to, and what the bucket is called.
 
+A checkpoint is tied to its number of buckets, as it is to its number of partitions, which Spark
+keeps in it: a stream that is started again runs with the checkpoint's partitions, whatever the
+session says now.  So where the user does not name the number of a stream's buckets, each task takes
+it from the partitions that the query really has.
+
 Spark sends a group to the partition that the hash of its key says, so that buckets called 0, 1,
 2, … would fall as dice do: some partitions get three, some none.  They are called by numbers whose
 hashes end so that any likely number of partitions gets its share.
@@ -7,9 +12,11 @@ hashes end so that any likely number of partitions gets its share.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -18,35 +25,71 @@ from ..kernels.columns import Array
 from ..query.query import Query
 from .types import normal, quoted
 
-__all__ = ["bucket_of", "how_many", "names"]
+__all__ = [
+    "bucket_names",
+    "bucket_of",
+    "check_buckets",
+    "for_batch",
+    "for_stream",
+    "key_columns",
+    "key_hash",
+]
 
 _MOST = 4096  # buckets
-_MOST_BY_DEFAULT = 256
+_MOST_BY_DEFAULT = 64
+_PARTITIONS = "spark.sql.shuffle.partitions"
+#: Where a task finds the partitions of its query's state: Spark 4.3 has a setting for those alone.
+_STATE_PARTITIONS = ("spark.sql.streaming.internal.stateStore.partitions", _PARTITIONS)
+_SPARKS_DEFAULT = "200"
 _CYCLE = 2**6 * 3**2 * 5**2 * 7  # what all likely numbers of partitions divide
 _SEED = 42  # of Spark's hash
 
 
-def how_many(df: DataFrame, asked: int | None) -> int:
-    """The number of buckets: a bucket for each partition of a shuffle, unless it is said."""
-    if asked is not None:
-        if isinstance(asked, int) and 0 < asked <= _MOST:
-            return asked
+def check_buckets(asked: int | None) -> None:
+    """Refuse what is no number of buckets."""
+    if asked is not None and not (isinstance(asked, int) and 0 < asked <= _MOST):
         raise ValueError(f"buckets is a number from 1 to {_MOST:,}, not {asked!r}")
-    partitions = df.sparkSession.conf.get("spark.sql.shuffle.partitions", "200")
-    return max(1, min(int(partitions or 200), _MOST_BY_DEFAULT))
 
 
-def bucket_of(query: Query, schema: StructType, buckets: int, *more: Column) -> Column:
+def for_batch(df: DataFrame, asked: int | None) -> int:
+    """The number of buckets of a table: as asked, or one for each partition of a shuffle."""
+    return asked or _one_each(df.sparkSession.conf.get(_PARTITIONS, _SPARKS_DEFAULT))
+
+
+def for_stream(asked: int | None) -> int:
+    """The number of buckets of a stream, in a task of it: as asked, or one for each partition of
+    its state, of which a checkpoint never changes the number."""
+    context = TaskContext.get()
+    if asked is not None or context is None:
+        return asked or _one_each(None)
+    said = [context.getLocalProperty(name) for name in _STATE_PARTITIONS]
+    return _one_each(next(filter(None, said), None))
+
+
+def _one_each(partitions: str | None) -> int:
+    return max(1, min(int(partitions or _SPARKS_DEFAULT), _MOST_BY_DEFAULT))
+
+
+def key_columns(query: Query, schema: StructType) -> list[Column]:
+    """The columns of a row's key, such that equal keys have equal bits."""
+    return [normal(quoted(k), schema[k].dataType, k) for k in query.by]
+
+
+def key_hash(keys: Sequence[Column]) -> Column:
+    """A hash of a row's key, the same for equal keys."""
+    return F.xxhash64(*keys, F.lit(0))
+
+
+def bucket_of(keys: Sequence[Column], buckets: int) -> Column:
     """The name of the bucket that a row's key belongs to."""
-    keys = [normal(quoted(k), schema[k].dataType, k) for k in query.by]
-    number = F.pmod(F.xxhash64(*keys, *more, F.lit(0)), F.lit(buckets)).cast("int")
-    return F.element_at(F.array(*map(F.lit, names(buckets))), number + F.lit(1))
+    number = F.pmod(key_hash(keys), F.lit(buckets)).cast("int")
+    return F.element_at(F.array(*map(F.lit, bucket_names(buckets))), number + F.lit(1))
 
 
 @cache
-def names(buckets: int) -> tuple[int, ...]:
+def bucket_names(buckets: int = _MOST_BY_DEFAULT) -> tuple[int, ...]:
     """What buckets are called: the first numbers whose hashes leave 0, 1, 2, … divided by
-    `_CYCLE`."""
+    `_CYCLE`.  The first of many are called as they are where there are few."""
     numbers = np.arange(16 * _CYCLE)[::-1]
     first = np.full(_CYCLE, -1)
     first[_spark_hash(numbers) % _CYCLE] = numbers  # of several, the last counts

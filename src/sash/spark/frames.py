@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
 
 from ..engine.identity import check_trust
 from ..engine.supported import Asked, check
 from ..query.plan import Plan, make_plan
-from ..query.query import Query
+from ..query.query import RESERVED, Query
 from ..query.signatures import Mode
 from ..state.scan import Scan
-from .batch import aggregate_batch
-from .buckets import how_many
-from .streaming import aggregate_stream
-from .types import arrow_schema
+from ..tables.arrow import filtered
+from .batch import Slices, Way, aggregate_batch, is_usable, way_for
+from .buckets import check_buckets, for_batch
+from .names import check_result_names, is_case_sensitive, with_names
+from .session import check_stream
+from .streaming import STREAM_RESERVED, aggregate_stream
+from .types import arrow_schema, from_entries, has_map, normal, quoted, quoted_name
 
-__all__ = ["aggregate"]
+__all__ = ["aggregate", "way"]
+
+#: What to do with rows of a table whose time cannot be used.
+Bad: TypeAlias = Literal["error", "drop"]
 
 
 def aggregate(
@@ -32,6 +40,8 @@ def aggregate(
     buckets: int | None = None,
     name: str = "sash",
     trust: Sequence[str] = (),
+    bad: Bad = "error",
+    slices: Slices = "auto",
 ) -> DataFrame:
     """The results of a query over a DataFrame, bounded or streaming, as a DataFrame: the keys,
     `window` (a struct of start and end), the values.
@@ -44,9 +54,20 @@ def aggregate(
     the future moves Spark's watermark there, before it comes here, and all that follows is late:
     where that can happen, leave out such rows before `withWatermark`.)
 
-    Keys are spread over `buckets`; a stream's checkpoint is tied to their number.  An operator of
-    your own must be the one that the checkpoint was written with; where you have mended it, and its
-    partials mean the same as before, name the aggregate in `trust`.
+    In a table, a row whose time is null or out of range is an error; with `bad="drop"` it is left
+    out, as Spark's `window()` leaves it out.  A stream never stops for such a row.
+
+    Rows are combined into slices before they are shuffled, where the order of events does not
+    matter and slices have several rows: in a table, of which a sample is counted at once, by Spark
+    itself where it has the operators, else by Python; on a stream without `late` by Python, where
+    the first rows of a task say so.  `slices` says who shall do so ("spark", "python") or that none
+    shall ("rows"); for a table, `way` tells what "auto" comes to.
+
+    Keys are spread over `buckets`: one for each partition of a shuffle, and at most 64, unless you
+    give their number.  A stream's checkpoint is tied to it.
+
+    An operator of your own must be the one that the checkpoint was written with; where you have
+    mended it, and its partials mean the same as before, name the aggregate in `trust`.
 
     The metrics of each micro-batch are in the query's progress, as the observed metrics named
     `name`, which must differ where one streaming query has several sash operators: `rows_in`, which
@@ -55,20 +76,84 @@ def aggregate(
     `state_bytes` read and written; `watermark`.
     """
     if not isinstance(df, DataFrame):
-        raise TypeError(f"aggregate takes a Spark DataFrame, not {type(df).__name__}")
+        raise TypeError(
+            f"sash.spark.aggregate takes a Spark DataFrame, not {type(df).__name__}; for a table "
+            "in this process, of pandas, Polars or Arrow, use q.run(table)"
+        )
     if not isinstance(query, Query):
         raise TypeError(f"aggregate takes a sash.Query, not {query!r}")
     if mode not in ("final", "live"):
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
-    count = how_many(df, buckets)
-    plan = with_types(make_plan(query, _schema_for(df, query)))
+    if bad not in ("error", "drop"):
+        raise ValueError(f"bad is 'error' or 'drop', not {bad!r}")
+    if slices not in get_args(Slices):
+        raise ValueError(f"slices is one of {', '.join(get_args(Slices))}, not {slices!r}")
+    check_buckets(buckets)
+    streaming = df.isStreaming
+    sensitive = is_case_sensitive(df)
+    own = (*RESERVED, *(STREAM_RESERVED if streaming else ()))
+    check_result_names([*query.by, *query.select], own, sensitive=sensitive)
+    df = with_names(df, query.columns, sensitive=sensitive)
+    maps = _map_keys(df, query)
+    df = df.withColumns({key: normal(quoted(key), kind, key) for key, kind in maps.items()})
+    schema = _schema_for(df, query)
+    plan = with_types(make_plan(query, schema))
     check_trust(query, trust)
-    if df.isStreaming:
-        return aggregate_stream(
-            df, plan, mode=mode, late=late, buckets=count, name=name, trust=tuple(trust)
+    if query.where is not None:
+        filtered(schema.empty_table(), query.where)  # raises if it cannot be used
+    if streaming:
+        check_stream(df.sparkSession)
+        out = aggregate_stream(
+            df,
+            plan,
+            mode=mode,
+            late=late,
+            buckets=buckets,
+            name=name,
+            trust=tuple(trust),
+            slices=slices,
         )
-    check("Spark batch", Asked(query, plan, mode, late=late))
-    return aggregate_batch(df, plan, count)
+    else:
+        check("Spark batch", Asked(query, plan, mode, late=late))
+        if bad == "drop":
+            df = df.where(is_usable(quoted(query.time), df.schema[query.time].dataType))
+        out = aggregate_batch(df, plan, for_batch(df, buckets), slices)
+    return _with_maps(out, maps)
+
+
+def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
+    """How `aggregate` runs a query over a table, and why: its `name` is "tumbled", "spark",
+    "python" or "rows".  Where a sample decides, its rows are counted by Spark now."""
+    df = with_names(df, query.columns, sensitive=is_case_sensitive(df))
+    return way_for(df, with_types(make_plan(query, _schema_for(df, query))), slices)
+
+
+def _map_keys(df: DataFrame, query: Query) -> dict[str, DataType]:
+    """The keys that are maps, or have maps inside.  Two maps are equal whatever the order of their
+    entries, so such keys are lists of sorted entries until the result is there."""
+    found = {}
+    for key in dict.fromkeys(query.by):
+        if key not in df.columns or not has_map(df.schema[key].dataType):
+            continue
+        if any(key in chosen.columns for chosen in query.select.values()):
+            raise TypeError(
+                f"column {key!r} is a key with a map in it, and is aggregated as well; copy it "
+                f"first: df.withColumn('copy', F.col({key!r}))"
+            )
+        found[key] = df.schema[key].dataType
+    return found
+
+
+def _with_maps(out: DataFrame, maps: dict[str, DataType]) -> DataFrame:
+    """The result with maps for lists of entries."""
+    made = {key: from_entries(quoted(key), kind) for key, kind in maps.items()}
+    if maps and "late" in out.columns:
+        late = F.col("late")
+        for key, kind in maps.items():
+            part = late.getField("row").getField(key)
+            late = late.withField(f"row.{quoted_name(key)}", from_entries(part, kind))
+        made["late"] = late
+    return out.withColumns(made) if made else out
 
 
 def _schema_for(df: DataFrame, query: Query) -> pa.Schema:

@@ -11,17 +11,17 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark import TaskContext, cloudpickle
+from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from ..engine.identity import differences, fingerprint
-from ..engine.lifecycle import Lifecycle, Outcome, Progress
+from ..engine.lifecycle import Lifecycle, Outcome, Progress, Sliced
+from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.signatures import Mode
@@ -29,11 +29,15 @@ from ..state.tiles import TileState
 from ..stores.sealed import seal, unseal
 from ..tables.arrow import filtered, flat
 from ..windows.contract import LATEST
+from .buckets import for_stream
+from .payloads import BUCKET, HASH, PAYLOAD, packed_rows, packed_slices, unpacked, worth_combining
+from .shipping import parcel
 from .state import KEY, VALUE, SparkStore
 
-__all__ = ["BUCKET", "PAYLOAD", "Output", "Processor", "pack"]
+__all__ = ["BUCKET", "HASH", "PAYLOAD", "Combines", "Output", "Packer", "Processor"]
 
-BUCKET, PAYLOAD = "bucket", "payload"
+Combines: TypeAlias = Literal["always", "auto", "never"]
+
 _ROW = "__sash_row"
 _MANY = 1_000_000  # rows that are packed at a time
 _PROGRESS = b"progress"
@@ -42,11 +46,10 @@ _BATCH_ID = "streaming.sql.batchId"
 _VERSION = "2"  # of the state
 
 
-def pack(
-    query: Query, names: list[str], buckets: Sequence[int], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Pack the rows of each bucket into one value, in Arrow's own format.  The columns of the
-    batches are `names`, and after them the bucket.
+@dataclass(frozen=True)
+class Packer:
+    """Packs the rows of each bucket into one value, in Arrow's own format.  The columns of the
+    batches are `names`, and after them a hash of the key.
 
     A stateful operator in Python receives pandas, which has no null integers and cannot tell NaN
     from null; and it receives each row at a price.  Bytes pass unharmed, and a few of them
@@ -57,19 +60,49 @@ def pack(
     Spark judges lateness: rows that an operator upstream emits on the watermark lie between
     that one and the present one.
     """
-    if _task(0) == 0:
-        empty = pa.array([b""] * len(buckets), pa.binary())
-        yield pa.record_batch({BUCKET: pa.array(buckets, pa.int32()), PAYLOAD: empty})
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= _MANY:
-            yield from _packed(query, names, held)
-            held, rows = [], 0
-    if held:
-        yield from _packed(query, names, held)
+
+    query: Query
+    names: tuple[str, ...]
+    called: tuple[int, ...]  # what buckets are called; the first of them, if there are fewer
+    buckets: int | None
+    combines: Combines = "never"  # rows into slices; "auto": where a slice has several rows
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        called = np.array(self.called[: for_stream(self.buckets)], np.int32)
+        if _task(0) == 0:
+            empty = pa.array([b""] * len(called), pa.binary())
+            yield pa.record_batch({BUCKET: pa.array(called), PAYLOAD: empty})
+        held: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in batches:
+            held.append(batch)
+            rows += batch.num_rows
+            if rows >= _MANY:
+                yield from self._packed(called, held)
+                held, rows = [], 0
+        if held:
+            yield from self._packed(called, held)
+
+    def _packed(self, called: Array, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of some batches, packed."""
+        query, names = self.query, self.names
+        table = pa.Table.from_batches(batches)
+        hashes = flat(table.column(len(names))).to_numpy(zero_copy_only=False)
+        table = table.select(list(range(len(names)))).rename_columns(list(names))
+        if query.where is not None:
+            table = table.append_column(_ROW, pa.array(np.arange(len(hashes))))
+            table = filtered(table, query.where)
+            hashes = hashes[flat(table.column(_ROW)).to_numpy()]
+        if not len(hashes):
+            return
+        buckets = called[hashes % len(called)]
+        table = table.select(query.columns).combine_chunks()
+        if self.combines == "always" or (
+            self.combines == "auto" and worth_combining(query, table, hashes)
+        ):
+            yield packed_slices(query, table, buckets)
+        else:
+            yield packed_rows(table, buckets)
 
 
 def _task(default: int) -> int:
@@ -83,33 +116,6 @@ def _batch_id() -> int | None:
     context = TaskContext.get()
     found = None if context is None else context.getLocalProperty(_BATCH_ID)
     return None if found is None else int(found)
-
-
-def _packed(
-    query: Query, names: list[str], batches: list[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    table = pa.Table.from_batches(batches)
-    where = table.column(len(names))
-    table = table.select(list(range(len(names)))).rename_columns(names)
-    if query.where is not None:
-        table = table.append_column(_ROW, pa.array(np.arange(len(where))))
-        table = filtered(table, query.where)
-        where = where.take(table.column(_ROW))
-    buckets = flat(where).to_numpy(zero_copy_only=False)
-    if not len(buckets):
-        return
-    order = np.argsort(buckets, kind="stable")
-    table = table.select(query.columns).take(pa.array(order)).combine_chunks()
-    found, first = np.unique(buckets[order], return_index=True)
-    payloads = []
-    for start, end in zip(first.tolist(), [*first[1:].tolist(), len(order)], strict=True):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table.slice(start, end - start))
-        payloads.append(sink.getvalue().to_pybytes())
-    yield pa.record_batch(
-        {BUCKET: pa.array(found, pa.int32()), PAYLOAD: pa.array(payloads, pa.binary())}
-    )
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,7 @@ class Processor(StatefulProcessor):
         schema: pa.Schema,
         *,
         mode: Mode,
-        buckets: int,
+        buckets: int | None,
         output: Output,
         trust: tuple[str, ...] = (),
     ) -> None:
@@ -154,37 +160,31 @@ class Processor(StatefulProcessor):
         self._trust = trust
 
     def __reduce__(self) -> Any:
-        """Send the processor to other processes with the place of sash: Spark starts one beside the
-        driver that does not know of `--py-files`."""
+        """Send the processor to other processes in a parcel."""
         given: dict[str, Any] = {
             "mode": self._mode,
             "buckets": self._buckets,
             "output": self._output,
             "trust": self._trust,
         }
-        made = partial(Processor, self._query, self._schema, **given)
-        packed = cloudpickle.dumps(made)  # type: ignore[no-untyped-call]
-        return _arrive, (str(Path(__file__).parents[2]), packed)
+        return parcel(partial(Processor, self._query, self._schema, **given), call=True)
 
     def init(self, handle: Any) -> None:
         """Spark calls this on the executor, before the first bucket."""
         self._handle = handle
         self._store = SparkStore(handle.getMapState("records", KEY, VALUE))
-        plan = make_plan(self._query, self._schema)
+        self._plan = plan = make_plan(self._query, self._schema)
         self._state = TileState(plan, self._store, _TILES)
         self._lifecycle = Lifecycle(plan, mode=self._mode)
-        self._about = about(plan, self._state.shapes, self._mode, self._buckets)
+        buckets = for_stream(self._buckets)
+        self._about = about(plan, self._state.shapes, self._mode, buckets)
         self._window = self._query.window
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """A micro-batch for one bucket."""
-        tables = []
-        for frame in rows:
-            for payload in frame[PAYLOAD]:
-                if payload:
-                    with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-                        tables.append(reader.read_all().cast(self._schema))
-        yield from self._process(pa.concat_tables(tables) if tables else None, timerValues, None)
+        payloads = [payload for frame in rows for payload in frame[PAYLOAD] if payload]
+        batch = unpacked(self._plan, payloads) if payloads else None
+        yield from self._process(batch, timerValues, None)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
@@ -196,7 +196,7 @@ class Processor(StatefulProcessor):
         """Nothing is kept outside of Spark's state."""
 
     def _process(
-        self, batch: pa.Table | None, timers: Any, expired: int | None
+        self, batch: pa.Table | Sliced | None, timers: Any, expired: int | None
     ) -> Iterator[pd.DataFrame]:
         self._store.reset()
         place = self._read_place()
@@ -262,7 +262,7 @@ class Processor(StatefulProcessor):
 
     def _frames(
         self,
-        batch: pa.Table | None,
+        batch: pa.Table | Sliced | None,
         outcomes: list[Outcome],
         after: int,
         now: int,
@@ -273,12 +273,12 @@ class Processor(StatefulProcessor):
                 yield self._frame(len(part.emitted.windows), self._results(part, after, now))
         outcome = outcomes[-1]
         late = outcome.late
-        if self._output.late and len(late.rows) and batch is not None:
+        if self._output.late and len(late.rows) and isinstance(batch, pa.Table):
             yield self._frame(len(late.rows), self._late(batch, outcome, now))
         metrics = {
             "rows_in": outcome.rows,
-            "rows_late": outcome.rows - outcome.counted,
-            "rows_partly_late": int((~late.lost).sum()),
+            "rows_late": outcome.lost,
+            "rows_partly_late": outcome.partly_late,
             "rows_counted": outcome.counted,
             "corrections": sum(part.corrections for part in outcomes),
             "rows_out": sum(len(part.emitted.windows) for part in outcomes),
@@ -334,20 +334,6 @@ class Processor(StatefulProcessor):
         return pd.DataFrame(columns)
 
 
-def _arrive(place: str, packed: bytes) -> Any:
-    """Make what was packed, by a sash that can be found."""
-    import pickle
-    import sys
-    from importlib.util import find_spec
-
-    if find_spec("sash") is None:
-        sys.path.append(place)
-    return pickle.loads(packed)()
-
-
-_arrive.__module__ = "__main__"  # so it is sent as it is, and not by its name in sash
-
-
 def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Values in the type they travel in."""
     if values.type == wanted:
@@ -380,6 +366,11 @@ def _check_same(old: dict[str, str], new: dict[str, str], trust: Sequence[str] =
             f"{_VERSION}; start with a new checkpoint and a new path for results"
         )
     found = differences(old, new, trust)
+    if found and found == differences({"buckets": old["buckets"]}, {"buckets": new["buckets"]}):
+        raise ValueError(
+            f"this checkpoint has {old['buckets']} buckets of keys, and the query now has "
+            f"{new['buckets']}: say sash.spark.aggregate(…, buckets={old['buckets']})"
+        )
     if found:
         raise ValueError(
             "this checkpoint was started with another query, and its state cannot be used for this "

@@ -10,12 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from .types import normal, quoted
 
 __all__ = ["compact", "latest", "split", "upsert"]
 
 BATCH = "sash_batch"
+#: Spark's words for a folder that is not there, or has no files.
+_NOTHING_YET = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
 def split(df: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -67,14 +73,40 @@ def _overwrite(df: DataFrame, path: str, batch_id: int) -> None:
     df.write.mode("overwrite").parquet(f"{path.rstrip('/')}/{BATCH}={batch_id}")
 
 
-def latest(spark: SparkSession, path: str, keys: Sequence[str] = ()) -> DataFrame:
-    """The last revision of each window that was kept under a path."""
-    df = spark.read.parquet(path)
+def latest(
+    spark: SparkSession,
+    path: str,
+    keys: Sequence[str] = (),
+    schema: StructType | None = None,
+) -> DataFrame:
+    """The last revision of each window that was kept under a path.
+
+    Before the first micro-batch is written there is nothing to read, and nothing that says which
+    columns there will be: with the `schema` of the stream's results, the table is then empty.
+
+        out = sash.spark.aggregate(stream, query, mode="live")
+        sash.spark.latest(spark, "results", schema=out.schema)
+    """
+    try:
+        df = spark.read.parquet(path)
+        _ = df.schema  # Spark Connect looks for files no sooner
+    except AnalysisException as error:
+        if error.getCondition() not in _NOTHING_YET:
+            raise
+        if schema is None:
+            raise ValueError(
+                f"there are no results under {path!r} yet; wait for the first micro-batch, or give "
+                "the schema of the stream's results, latest(…, schema=out.schema), for an empty "
+                "table until then"
+            ) from None
+        kept = [field for field in schema.fields if field.name not in ("late", BATCH)]
+        return spark.createDataFrame([], StructType(kept))
     if "revision" not in df.columns:
         return df.drop(BATCH)
     by = [*keys] if keys else df.columns[: df.columns.index("window")]
+    alike = [normal(quoted(key), df.schema[key].dataType, key) for key in by]
     newest = [F.col(BATCH).desc()] if BATCH in df.columns else []  # compacted, there is none
-    order = Window.partitionBy(*by, "window").orderBy(*newest, F.col("revision").desc())
+    order = Window.partitionBy(*alike, "window").orderBy(*newest, F.col("revision").desc())
     ranked = df.withColumn("__sash_rank", F.row_number().over(order))
     return ranked.where(F.col("__sash_rank") == 1).drop("__sash_rank", BATCH)
 

@@ -7,6 +7,7 @@ The results are new facts, so the output mode is append, also for revisions of a
 
 from __future__ import annotations
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
@@ -14,17 +15,20 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
 from ..query.signatures import Mode
-from .batch import result_fields
-from .buckets import bucket_of, names
-from .processor import BUCKET, PAYLOAD, Output, Processor, pack
+from .batch import Slices
+from .buckets import bucket_names, key_columns, key_hash
+from .combining import combinable
+from .processor import BUCKET, HASH, PAYLOAD, Combines, Output, Packer, Processor
+from .results import result_fields, window_metadata
+from .shipping import shipped
 from .sink import BATCH
 from .types import arrow_schema, carried, quoted, time_from
 
-__all__ = ["aggregate_stream"]
+__all__ = ["STREAM_RESERVED", "aggregate_stream"]
 
 _LONG = LongType()
 #: Names that results of a stream have for themselves, besides those of all results.
-RESERVED = ("event_time", "late", BATCH)
+STREAM_RESERVED = ("event_time", "late", BATCH)
 
 
 def aggregate_stream(
@@ -33,9 +37,10 @@ def aggregate_stream(
     *,
     mode: Mode,
     late: bool,
-    buckets: int,
+    buckets: int | None,
     name: str,
     trust: tuple[str, ...],
+    slices: Slices,
 ) -> DataFrame:
     """The results over a stream, and with `late` the rows that missed windows."""
     query, schema = plan.query, df.schema
@@ -43,11 +48,10 @@ def aggregate_stream(
     columns = df.columns if query.where is not None else list(query.columns)
     # not every way through Spark takes names with dots
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
-    rows = df.select(*plain, bucket_of(query, schema, buckets).alias(BUCKET))
-    called = names(buckets)
-    packed = rows.mapInArrow(
-        lambda batches: pack(query, columns, called, batches), f"{BUCKET} int, {PAYLOAD} binary"
-    )
+    rows = df.select(*plain, key_hash(key_columns(query, schema)).alias(HASH))
+    called = bucket_names() if buckets is None else bucket_names(buckets)
+    packer = Packer(query, tuple(columns), called, buckets, _combines(plan, slices, late=late))
+    packed = rows.mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
     result = result_fields(plan, schema)
     fields = _travelling(plan, schema, result, mode=mode, late=late)
     made = arrow_schema(StructType(fields))
@@ -62,19 +66,30 @@ def aggregate_stream(
         timeMode="EventTime",
         eventTimeColumnName="event_time",
     )
-    out = out.observe(name, *_metrics()).where(F.col("metrics").isNull())
+    out = _observed(out, name).where(F.col("metrics").isNull())
     return out.select(*_columns(plan, schema, result, mode=mode, late=late))
+
+
+def _combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
+    """Whether rows are combined into slices before the shuffle.  Late rows are wanted as they
+    came, so not with `late`."""
+    if slices == "spark":
+        raise ValueError(
+            "slices='spark' is for tables: on a stream Spark's own aggregates would keep state of "
+            "their own; use 'auto', 'python' or 'rows'"
+        )
+    possible = combinable(plan) and not late
+    if slices == "python" and not possible:
+        why = "late rows are wanted" if late else "an aggregate needs order, or Python objects"
+        raise ValueError(f"slices='python' cannot be had for this query: {why}")
+    if slices == "rows" or not possible:
+        return "never"
+    return "always" if slices == "python" else "auto"
 
 
 def _check(df: DataFrame, plan: Plan, mode: str, late: bool) -> None:
     query = plan.query
     check("Spark stream", Asked(query, plan, mode, late=late))
-    for name in (*query.by, *query.select):
-        if name in RESERVED:
-            raise ValueError(
-                f"the result of a stream has {name!r} of its own; choose another name, for a key "
-                "with df.withColumnRenamed"
-            )
     if not isinstance(df.schema[query.time].dataType, TimestampType):
         raise TypeError(
             f"the time of a stream must be a timestamp, as Spark's watermarks are for those only; "
@@ -122,7 +137,8 @@ def _columns(
         carried(schema[key].dataType).back(F.col(f"key_{i}")).alias(key)
         for i, key in enumerate(query.by)
     ]
-    columns.append(F.when(start.isNotNull(), window).alias("window"))
+    made = F.when(start.isNotNull(), window)
+    columns.append(made.alias("window", metadata=window_metadata(time)))
     columns += [
         carried(result[name].dataType).back(F.col(f"value_{i}")).alias(name)
         for i, name in enumerate(query.select)
@@ -146,6 +162,21 @@ def _columns(
         )
         columns.append(F.when(F.col("reason").isNotNull(), told).alias("late"))
     return columns
+
+
+def _observed(df: DataFrame, name: str) -> DataFrame:
+    """Observe the metrics, under a name that nothing before in the same query has."""
+    try:
+        observed = df.observe(name, *_metrics())
+        _ = observed.schema  # Spark Connect looks at a query no sooner
+    except AnalysisException as error:
+        if error.getCondition() != "DUPLICATED_METRICS_NAME":
+            raise
+        raise ValueError(
+            f"another result in this query has its metrics under the name {name!r} already; give "
+            "this one a name of its own: sash.spark.aggregate(…, name='hours')"
+        ) from None
+    return observed
 
 
 def _metrics() -> list[Column]:

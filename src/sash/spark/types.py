@@ -1,12 +1,14 @@
 """Spark's types and Arrow's, and how values get out of a Python operator unharmed.
 
 On its way out of a stateful operator a column passes through pandas, where times would be
-converted by the session's zone.  So times and dates travel as integers, and are made what they are
-by expressions in Spark.
+converted by the session's zone, and maps would be dicts, whose keys Python must be able to hash.
+So times and dates travel as integers and maps as lists of their entries, and expressions in Spark
+turn them back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -21,9 +23,11 @@ from pyspark.sql.types import (
     DateType,
     DoubleType,
     FloatType,
+    IntegerType,
     LongType,
     MapType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -33,9 +37,12 @@ __all__ = [
     "Carried",
     "arrow_schema",
     "carried",
+    "from_entries",
+    "has_map",
     "micros",
     "normal",
     "quoted",
+    "quoted_name",
     "spark_type",
     "time_from",
 ]
@@ -49,7 +56,12 @@ _IN_UTC: dict[str, Any] = (
 
 def quoted(name: str) -> Column:
     """A column by its name, whatever is in it."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(quoted_name(name))
+
+
+def quoted_name(name: str) -> str:
+    """A name for Spark to read, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -82,7 +94,7 @@ class Carried:
             return time_from(column, self.type)
         if isinstance(self.type, DateType):
             return F.date_from_unix_date(column)
-        return column
+        return from_entries(column, self.type)
 
 
 def carried(given: DataType) -> Carried:
@@ -90,10 +102,8 @@ def carried(given: DataType) -> Carried:
     if isinstance(given, TimestampType | TimestampNTZType):
         return Carried(given, LongType())
     if isinstance(given, DateType):
-        from pyspark.sql.types import IntegerType
-
         return Carried(given, IntegerType())
-    return Carried(given, given)
+    return Carried(given, _as_entries(given))
 
 
 def time_from(micros: Column, wanted: DataType) -> Column:
@@ -112,14 +122,17 @@ def micros(time: Column, given: DataType) -> Column:
         days = F.unix_date(time.cast("date")).cast("long")
         minutes = (days * 24 + F.hour(time)) * 60 + F.minute(time)
         seconds = F.date_part(F.lit("SECOND"), time)  # a decimal, with its fraction
-        return minutes * 60_000_000 + (seconds * 1_000_000).cast("long")
+        # null for the first moments that Spark knows, which are out of range in any case
+        whole = F.try_multiply(minutes, F.lit(60_000_000))
+        return F.try_add(whole, (seconds * 1_000_000).cast("long"))
     if isinstance(given, TimestampType):
         return F.unix_micros(time)
     return time.cast("long")
 
 
 def normal(column: Column, given: DataType, name: str) -> Column:
-    """A key column such that equal keys have equal bits: one NaN, one zero."""
+    """A key column such that equal keys have equal bits: one NaN, one zero, and a map as the
+    sorted list of its entries, also within structs, lists and maps."""
     if isinstance(given, DoubleType | FloatType):
         return F.when(F.isnan(column), F.lit(float("nan")).cast(given)).otherwise(
             column + F.lit(0.0).cast(given)
@@ -130,18 +143,55 @@ def normal(column: Column, given: DataType, name: str) -> Column:
             "texts are equal; make it plain text before, with F.lower or cast('string')"
         )
     if isinstance(given, MapType):
-        raise TypeError(f"key column {name!r} is a map, which Spark does not group by either")
-    if isinstance(given, StructType | ArrayType) and _has_floats(given):
-        raise TypeError(
-            f"key column {name!r} has floating-point numbers inside {given.simpleString()}; make "
-            "them columns of their own"
-        )
+        return F.array_sort(normal(F.map_entries(column), _entries(given), name))
+    return _inside(column, given, lambda part, kind: normal(part, kind, name))
+
+
+def has_map(given: DataType) -> bool:
+    """True if a type is a map, or has one inside."""
+    return _as_entries(given) != given
+
+
+def from_entries(column: Column, wanted: DataType) -> Column:
+    """Turn the lists of entries in a column into the maps that its type wants."""
+    if not has_map(wanted):
+        return column
+    if isinstance(wanted, MapType):
+        return F.map_from_entries(from_entries(column, _entries(wanted)))
+    return _inside(column, wanted, from_entries)
+
+
+def _inside(
+    column: Column, given: DataType, change: Callable[[Column, DataType], Column]
+) -> Column:
+    """A struct with its fields changed, or a list with its elements; all else as it is."""
+    if isinstance(given, ArrayType):
+        inner = given.elementType
+        return F.transform(column, lambda element: change(element, inner))
+    if isinstance(given, StructType):
+        parts = [change(column.getField(f.name), f.dataType).alias(f.name) for f in given.fields]
+        return F.when(column.isNotNull(), F.struct(*parts))
     return column
 
 
-def _has_floats(given: Any) -> bool:
-    if isinstance(given, StructType):
-        return any(_has_floats(f.dataType) for f in given.fields)
+def _entries(given: MapType) -> ArrayType:
+    """The type of the entries of a map."""
+    key = StructField("key", given.keyType, nullable=False)
+    value = StructField("value", given.valueType, given.valueContainsNull)
+    return ArrayType(StructType([key, value]), containsNull=False)
+
+
+def _as_entries(given: DataType) -> DataType:
+    """A type with lists of entries for maps."""
+    if isinstance(given, MapType):
+        return _as_entries(_entries(given))
     if isinstance(given, ArrayType):
-        return _has_floats(given.elementType)
-    return isinstance(given, DoubleType | FloatType)
+        return ArrayType(_as_entries(given.elementType), given.containsNull)
+    if isinstance(given, StructType):
+        return StructType(
+            [
+                StructField(f.name, _as_entries(f.dataType), f.nullable, f.metadata)
+                for f in given.fields
+            ]
+        )
+    return given

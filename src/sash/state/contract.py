@@ -20,11 +20,23 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
 
-__all__ = ["AGAIN", "EARLY", "NEW", "Emitted", "Recalled", "Slices", "State", "Step", "StepFailed"]
+__all__ = [
+    "AGAIN",
+    "EARLY",
+    "NEW",
+    "Emitted",
+    "Recalled",
+    "Slices",
+    "State",
+    "Step",
+    "StepFailed",
+    "some_slices",
+]
 
 #: Why a window is emitted: it is due, and was not emitted before; it was, and changed; it is not
 #: due yet, but emitted as it stands.
@@ -46,6 +58,23 @@ class Slices:
     starts: Array  # when a slice starts, or the time of its events
     partials: list[Any]  # for each group of aggregates: rows of words, or a list of objects
     ties: Array | None = None
+
+
+def some_slices(slices: Slices, keep: Array) -> Slices:
+    """Some of the slices, and the keys that have any of them."""
+    if keep.all():
+        return slices
+    owners = np.repeat(np.arange(len(slices.bounds) - 1), np.diff(slices.bounds))[keep]
+    counts = np.bincount(owners, minlength=len(slices.bounds) - 1)
+    left = pa.array(np.flatnonzero(counts))
+    at = np.flatnonzero(keep)
+    return Slices(
+        [key.take(left) for key in slices.keys],
+        np.append(0, np.cumsum(counts[counts > 0])),
+        slices.starts[at],
+        [p[at] if isinstance(p, np.ndarray) else [p[i] for i in at] for p in slices.partials],
+        None if slices.ties is None else slices.ties[at],
+    )
 
 
 @dataclass(frozen=True)

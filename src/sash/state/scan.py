@@ -30,9 +30,14 @@ from .scan_kernel import (
     UNBOUNDED,
 )
 
-__all__ = ["NoAnswer", "Scan", "ScanFailed", "Windows"]
+__all__ = ["NoAnswer", "Scan", "ScanFailed", "Windows", "unlimited"]
 
 _BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # all windows; their distance fits into int64
+
+
+def unlimited(groups: int) -> tuple[Array, Array]:
+    """The numbers of the first and last window wanted of each group, if all are."""
+    return np.full(groups, _BEFORE), np.full(groups, _AFTER)
 
 
 class NoAnswer(OverflowError):
@@ -147,8 +152,9 @@ class Scan:
         columns the events are, None that the columns have their order; `first` and `last`, which
         windows of each group are wanted, by number.  An answer that does not exist is an error."""
         count = len(bounds) - 1
-        first = np.full(count, _BEFORE) if first is None else first
-        last = np.full(count, _AFTER) if last is None else last
+        every = unlimited(count)
+        first = every[0] if first is None else first
+        last = every[1] if last is None else last
         most = int(np.diff(bounds).max(initial=0))
         self._reserve(min(most, slices_held(self.window) + 2))
         core = self._core

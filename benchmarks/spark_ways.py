@@ -1,0 +1,95 @@
+"""A table on Spark beside Spark's own window(): where slices are made before the shuffle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+import sash
+import sash.spark
+
+if TYPE_CHECKING:
+    from .spark import Bench, Line
+
+KEYS = 500
+SELECT = {"n": sash.count(), "worst": sash.max("x"), "mean": sash.mean("x")}
+
+#: A user's way to write max.
+mine = sash.operator(
+    identity=float("-inf"),
+    lift=lambda x: x,
+    combine=lambda a, b: a if a > b else b,
+    commutative=True,
+    name="mine",
+)
+
+
+def table(bench: Bench, rows: int) -> DataFrame:
+    """Rows of 500 keys in order of time, 20 M in two days, in eight files."""
+    path = bench.place / f"table-{rows}"
+    if not path.exists():
+        second = F.col("id") * 172_800 / 20_000_000
+        bench.spark.range(0, rows, numPartitions=8).select(
+            (F.xxhash64("id") % KEYS).cast("int").alias("k"),
+            F.timestamp_micros((second * 1_000_000).cast("long") + 1_700_000_000_000_000).alias(
+                "ts"
+            ),
+            F.rand(1).alias("x"),
+        ).write.parquet(str(path))
+    return bench.spark.read.parquet(str(path))
+
+
+def took(frame: Callable[[], DataFrame], times: int = 2) -> float:
+    """The best of some runs, of the whole result."""
+    best = float("inf")
+    for _ in range(times):
+        start = time.perf_counter()
+        frame().write.format("noop").mode("overwrite").save()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def query(window: Any, **select: Any) -> sash.Query:
+    return sash.Query(time="ts", by="k", window=window, select=select or SELECT)
+
+
+def native(df: DataFrame, *window: str) -> DataFrame:
+    """Spark's own way."""
+    chosen = [F.count(F.lit(1)).alias("n"), F.max("x").alias("worst"), F.avg("x").alias("mean")]
+    return df.groupBy("k", F.window("ts", *window)).agg(*chosen)
+
+
+def ways(bench: Bench, quick: bool) -> Iterator[Line]:
+    """20 M rows (2 M if quick) of 500 keys in batch: count, max, mean, best of two warm runs."""
+    from .spark import Line
+
+    rows = 2_000_000 if quick else 20_000_000
+    df = table(bench, rows)
+    cases = [
+        ("1 hour/1 hour", sash.tumbling("1 hour"), ("1 hour",), 1.1),
+        ("1 second/1 second, a slice has one row", sash.tumbling("1 second"), ("1 second",), 1.3),
+    ]
+    for name, window, theirs, most in cases:
+        ours = took(lambda w=window: sash.spark.aggregate(df, query(w)))
+        yield Line(f"sash, {name}, {sash.spark.way(df, query(window)).name}", ours, "s")
+        base = took(lambda t=theirs: native(df, *t))
+        yield Line(f"native, {name}", base, "s")
+        yield Line(f"sash over native, {name}", ours / base, "×", most)
+    hour = sash.sliding("1 hour", "1 minute")
+    ours = took(lambda: sash.spark.aggregate(df, query(hour)))
+    yield Line(f"sash, 1 hour/1 minute, {sash.spark.way(df, query(hour)).name}", ours, "s")
+    by_rows = took(lambda: sash.spark.aggregate(df, query(hour), slices="rows"), 1)
+    yield Line("sash, 1 hour/1 minute, slices='rows'", by_rows, "s")
+    few = table(bench, rows // 10)
+    base = 10 * took(lambda: native(few, "1 hour", "1 minute"), 1)
+    yield Line("native, 1 hour/1 minute, ten times what a tenth of the rows took", base, "s")
+    yield Line("sash over native, 1 hour/1 minute", ours / base, "×", 0.03)
+    built_in = took(lambda: sash.spark.aggregate(df, query(hour, worst=sash.max("x"))))
+    own = query(hour, worst=sash.aggregate(mine, "x"))
+    user = took(lambda: sash.spark.aggregate(df, own))
+    yield Line("a user's max, 1 hour/1 minute", user, "s")
+    yield Line("a user's max over the built-in", user / built_in, "×", 2)

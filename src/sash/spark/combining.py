@@ -1,0 +1,202 @@
+"""Rows combined into slices by Python, before they are shuffled.
+
+In a table each row that leaves is a slice of one key: the key, a time in it, and the words of the
+partials.  In a stream the slices of a bucket leave together, and each has the number of its rows
+and the youngest of their times as well, so that what is late is counted in rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from ..engine.lifecycle import Sliced
+from ..kernels.columns import Array
+from ..kernels.core import decoder, encoder
+from ..operators.contract import Operator
+from ..query.plan import Plan, make_plan
+from ..query.query import Query
+from ..slicing.edges import edges_of
+from ..state.contract import Slices
+from ..state.folds import Folds
+from ..state.ragged import run_starts
+from ..state.scan import Scan
+from ..tables.arrow import check_times, filtered, one_array, times_of
+from ..tables.keys import by_group, key_codes
+from ..tables.order import in_time
+from .shipping import shipped
+from .types import arrow_schema, quoted
+
+__all__ = ["Cutter", "combinable", "combined", "joined_slices", "partials_from"]
+
+_ROWS = 262_144  # combined at a time
+
+
+def combinable(plan: Plan) -> bool:
+    """True if rows of a slice can be combined in any order, into partials that can travel."""
+    return not plan.ordered and all(g.operator.shape != "object" for g in plan.groups)
+
+
+@dataclass
+class Cut:
+    """Slices of rows, by key and time: the place of the first row of each key, and of each slice
+    its key, a time in it, the partials, the number of its rows, and the youngest time."""
+
+    keys: list[pa.Array]
+    firsts: Array
+    codes: Array
+    times: Array
+    partials: list[Any]
+    rows: Array
+    newest: Array
+    operators: list[Operator]
+
+    def columns(self) -> dict[str, pa.Array]:
+        """The keys, a time, and the partials as bytes."""
+        codes = pa.array(self.codes)
+        made = {f"key_{i}": key.take(codes) for i, key in enumerate(self.keys)}
+        made["time"] = pa.array(self.times)
+        for i, (operator, partials) in enumerate(zip(self.operators, self.partials, strict=True)):
+            made[f"partials_{i}"] = _as_bytes(operator, partials)
+        return made
+
+
+class Cutter:
+    """Cuts the rows of a query into slices."""
+
+    def __init__(self, plan: Plan) -> None:
+        query = plan.query
+        self._query = query
+        self._edges = edges_of(query.window)
+        self._scans = [Scan(group, query.window, plan.types) for group in plan.groups]
+
+    def cut(self, table: pa.Table, times: Array) -> Cut:
+        """The slices of rows that have these times."""
+        query = self._query
+        codes, keys = key_codes([one_array(table.column(k)) for k in query.by], table.num_rows)
+        rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
+        at, codes = times[rows], codes[rows]
+        starts = np.empty(0, dtype=np.int64)
+        partials = []
+        for scan in self._scans:
+            starts, words, _ = scan.cut(scan.columns(table), rows, at, bounds, whole=True)
+            partials.append(words)
+        heads = run_starts(codes, self._edges.number(at))
+        ends = np.append(heads[1:], len(at))
+        return Cut(
+            keys,
+            rows[bounds[:-1]],
+            codes[heads],
+            starts,
+            partials,
+            ends - heads,
+            at[ends - 1],
+            [scan.group.operator for scan in self._scans],
+        )
+
+
+def combined(df: DataFrame, plan: Plan) -> DataFrame:
+    """Rows with the keys as `key_0`, …, a time, and for each group a partial as bytes,
+    `partials_0`, …; each has the partial of some rows of one slice."""
+    query = plan.query
+    names = df.columns if query.where is not None else list(dict.fromkeys(query.columns))
+    plain = df.select(*[quoted(n).alias(f"column_{i}") for i, n in enumerate(names)])
+    fields = [StructField(f"key_{i}", df.schema[k].dataType) for i, k in enumerate(query.by)]
+    fields.append(StructField("time", LongType(), nullable=False))
+    fields += [
+        StructField(f"partials_{i}", BinaryType(), nullable=False) for i in range(len(plan.groups))
+    ]
+    made = StructType(fields)
+    return plain.mapInArrow(shipped(_Combine(query, names, made)), made)
+
+
+class _Combine:
+    """What a task does with its rows of a table."""
+
+    def __init__(self, query: Query, names: list[str], result: StructType) -> None:
+        self._query = query
+        self._names = names
+        self._result = result
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        query, cutter = self._query, None
+        for table in _gathered(batches):
+            table = table.rename_columns(self._names)
+            if query.where is not None:
+                table = filtered(table, query.where)
+            cutter = cutter or Cutter(make_plan(query, table.schema))
+            column = one_array(table.column(query.time))
+            times, bad = times_of(column)
+            check_times(query.time, column, bad)
+            made = pa.table(cutter.cut(table, times).columns())
+            yield from made.cast(arrow_schema(self._result)).to_batches()
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches joined to tables of many rows."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            rows += batch.num_rows
+        if rows >= _ROWS:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def joined_slices(plan: Plan, tables: list[pa.Table], refused: int) -> Sliced:
+    """Slices of several tasks as one batch: `Cut.columns` with `rows` and `newest`.  Those of one
+    key and slice are combined."""
+    table = pa.concat_tables(tables)
+    columns = [one_array(table.column(f"key_{i}")) for i in range(len(plan.query.by))]
+    times, rows, newest = (
+        one_array(table.column(name)).to_numpy() for name in ("time", "rows", "newest")
+    )
+    codes, keys = key_codes(columns, table.num_rows)
+    order, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
+    heads = run_starts(codes[order], times[order])
+    partials = []
+    for i, group in enumerate(plan.groups):
+        folds = Folds(group.operator)
+        held = partials_from(folds, group.operator, one_array(table.column(f"partials_{i}")))
+        partials.append(folds.fold(held, order, np.append(heads, len(order))))
+    slices = Slices(keys, np.searchsorted(heads, bounds), times[order][heads], partials)
+    return Sliced(
+        slices,
+        np.add.reduceat(rows[order], heads),
+        np.maximum.reduceat(newest[order], heads),
+        refused,
+    )
+
+
+def _as_bytes(operator: Operator, partials: Any) -> pa.Array:
+    """Partials as bytes, one value each: their words, or what the operator encodes."""
+    if isinstance(partials, list):
+        encode = encoder(operator)
+        return pa.array([encode(p) for p in partials], pa.binary())
+    count, width = partials.shape
+    offsets = np.arange(count + 1, dtype=np.int32) * (8 * width)
+    data = pa.py_buffer(np.ascontiguousarray(partials, dtype="<i8"))
+    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), data])
+
+
+def partials_from(folds: Folds, operator: Operator, column: pa.Array) -> Any:
+    """The partials again."""
+    if not folds.width:
+        decode = decoder(operator)
+        return [decode(data) for data in column.to_pylist()]
+    if not len(column):
+        return np.empty((0, folds.width), dtype=np.int64)
+    _, offsets, data = column.buffers()
+    first = int(np.frombuffer(offsets, dtype=np.int32)[column.offset])
+    words = np.frombuffer(data, dtype="<i8", count=len(column) * folds.width, offset=first)
+    return np.asarray(words, dtype=np.int64).reshape(len(column), folds.width)

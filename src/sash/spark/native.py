@@ -1,0 +1,293 @@
+"""Partials that Spark's own aggregates compute, and answers made of them.
+
+Spark's generated code combines rows faster than Python can be handed them.  So where Spark has
+what a partial is made of, it makes the slices: each word of a partial is an aggregate of Spark's,
+or follows from some.  Where a slice is a window, it makes the answers as well.
+
+    operator                       Spark's aggregates
+    count                          count
+    sum, mean of whole numbers     count, and the sums of the upper and lower 32 bits, which cannot
+                                   overflow, so that sums are exact
+    sum, mean of floats            count, sum
+    variance, stddev, …            count, avg, var_pop
+    min, max, span                 min, max
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
+
+from ..kernels.columns import Array
+from ..kernels.layout import leaf_operators, lowerings
+from ..operators.contract import Operator
+from ..operators.ranks import ABOVE, BELOW
+from ..query.plan import Group, Plan
+from .types import micros, quoted
+
+__all__ = ["Native", "answers_of", "native_groups", "partials_of"]
+
+_LOW = 2**32 - 1
+_NAN = 0x7FF8000000000000
+_MAGNITUDE = 0x7FFFFFFFFFFFFFFF
+_MOMENTS = ("variance", "population_variance", "stddev", "population_stddev")
+
+#: Arrow columns of aggregates, made words of partials: one array of int64 for each word.
+Words = Callable[[list[pa.Array]], list[Array]]
+#: The answer, from the columns that hold the aggregates.
+Answer = Callable[[list[Column]], Column]
+
+
+@dataclass(frozen=True)
+class Native:
+    """One leaf of a group's operator: what Spark computes, and what follows from it."""
+
+    aggregates: tuple[Column, ...]
+    words: Words
+    answers: dict[str, Answer]  # by the names of the operators that can be told from the partial
+
+
+def native_groups(plan: Plan, types: dict[str, DataType]) -> list[list[Native]] | None:
+    """For each group of a plan what Spark computes for its leaves; None if Spark cannot."""
+    made = []
+    for group in plan.groups:
+        leaves = [_native(group, *leaf, types) for leaf in leaf_operators(group.operator)]
+        found = [leaf for leaf in leaves if leaf is not None]
+        if len(found) < len(leaves):
+            return None
+        made.append(found)
+    return made
+
+
+def answers_of(group: Group, natives: list[Native], columns: list[list[Column]]) -> list[Column]:
+    """The answers of a group's aggregates, from the columns of each leaf."""
+    return [
+        natives[leaf].answers[operator.name](columns[leaf])
+        for operator, leaf in lowerings(group.operator)
+    ]
+
+
+def _native(
+    group: Group, operator: Operator, columns: tuple[int, ...], types: dict[str, DataType]
+) -> Native | None:
+    """What Spark computes for a leaf, or None."""
+    if operator.ready not in _MAKERS:
+        return None
+    name = group.columns[columns[0]]
+    return _MAKERS[operator.ready](operator, quoted(name), types[name])
+
+
+def _count(operator: Operator, column: Column, given: DataType) -> Native:
+    counted = F.count(column) if operator.skips[0] else F.count(F.lit(1))
+    return Native((counted,), lambda c: [_whole(c[0])], {"count": lambda c: c[0]})
+
+
+def _sum(operator: Operator, column: Column, given: DataType) -> Native | None:
+    kind = operator.types[0]
+    if kind == "float64":
+        return _float_sum(operator, column)
+    if kind not in ("int64", "bool"):
+        return None
+    return _small_sum(column) if given.typeName() in _SMALL else _long_sum(column)
+
+
+_SMALL = ("byte", "short", "integer", "boolean")
+
+
+def _small_sum(column: Column) -> Native:
+    """Of numbers of 32 bits: no sum of fewer than 2^31 of them overflows."""
+    value = column.cast("int").cast("long")
+
+    def words(c: list[pa.Array]) -> list[Array]:
+        total = _whole(c[1])
+        return [_whole(c[0]), total >> 62, total & (2**62 - 1)]
+
+    return Native(
+        (F.count(column), F.sum(value)),
+        words,
+        {
+            "count": lambda c: c[0],
+            "sum": lambda c: c[1],
+            "mean": lambda c: c[1].cast("double") / c[0],
+        },
+    )
+
+
+def _long_sum(column: Column) -> Native:
+    value = column.cast("long")
+
+    def words(c: list[pa.Array]) -> list[Array]:
+        high, low = _whole(c[1]), _whole(c[2])
+        high = high + (low >> 32)
+        return [_whole(c[0]), high >> 30, ((high & (2**30 - 1)) << 32) | (low & _LOW)]
+
+    def parts(c: list[Column]) -> tuple[Column, Column, Column]:
+        high = c[1] + F.shiftright(c[2], 32)
+        fits = (high >= F.lit(-(2**31))) & (high < F.lit(2**31))
+        return fits, high, c[2].bitwiseAND(F.lit(_LOW))
+
+    def total(c: list[Column]) -> Column:
+        fits, high, low = parts(c)
+        return F.when(fits, F.shiftleft(high, 32) + low)
+
+    def sum_(c: list[Column]) -> Column:
+        beyond = F.raise_error(F.lit("the sum leaves int64")).cast("long")
+        return F.when(c[0] > 0, F.coalesce(total(c), beyond))
+
+    def mean(c: list[Column]) -> Column:
+        _, high, low = parts(c)
+        wide = high.cast("double") * F.lit(2.0**32) + low.cast("double")
+        return F.coalesce(total(c).cast("double"), wide) / c[0]
+
+    return Native(
+        (
+            F.count(column),
+            F.sum(F.shiftright(value, 32)),
+            F.sum(value.bitwiseAND(F.lit(_LOW))),
+        ),
+        words,
+        {"count": lambda c: c[0], "sum": sum_, "mean": lambda c: F.when(c[0] > 0, mean(c))},
+    )
+
+
+def _float_sum(operator: Operator, column: Column) -> Native:
+    value = column.cast("double")
+    if operator.ready == "sum":
+        # -0.0 says that there is no value, and sums are never -0.0
+        return Native(
+            (F.sum(value) + F.lit(0.0),),
+            lambda c: [_float_words(c[0], -0.0)],
+            {"sum": lambda c: c[0]},
+        )
+    return Native(
+        (F.count(column), F.sum(value) + F.lit(0.0)),
+        lambda c: [_whole(c[0]), _float_words(c[1], 0.0)],
+        {
+            "count": lambda c: c[0],
+            "sum": lambda c: c[1],
+            "mean": lambda c: c[1] / c[0],
+        },
+    )
+
+
+def _moments(operator: Operator, column: Column, given: DataType) -> Native | None:
+    if operator.types[0] not in ("float64", "int64", "bool"):
+        return None
+    whole = operator.types[0] == "bool"
+    value = (column.cast("int") if whole else column).cast("double")
+
+    def words(c: list[pa.Array]) -> list[Array]:
+        count = _whole(c[0])
+        spread = _floats(c[2], 0.0) * count
+        mean = np.where(np.isnan(spread), np.nan, _floats(c[1], 0.0))
+        return [count, mean.view(np.int64), spread.view(np.int64)]
+
+    def sample(c: list[Column]) -> Column:
+        return F.when(c[0] > 1, c[2] * c[0] / (c[0] - 1))
+
+    return Native(
+        (F.count(column), F.avg(value), F.var_pop(value)),
+        words,
+        {
+            "count": lambda c: c[0],
+            "variance": sample,
+            "stddev": lambda c: F.sqrt(sample(c)),
+            "population_variance": lambda c: c[2],
+            "population_stddev": lambda c: F.sqrt(c[2]),
+        },
+    )
+
+
+def _extreme(operator: Operator, column: Column, given: DataType) -> Native | None:
+    kind, greatest = operator.types[0], operator.ready == "max"
+    if kind == "object":
+        return None
+    pick = F.max if greatest else F.min
+    if kind == "float64":
+        # one zero, so that which of the two came first does not matter
+        value = column.cast("double") + F.lit(0.0)
+        empty = BELOW if greatest else ABOVE
+        words: Words = lambda c: [_keys(c[0], empty)]  # noqa: E731
+    else:
+        value = _as_long(column, kind, given)
+        words = lambda c: [_there(c[0]), _whole(c[0])]  # noqa: E731
+    picked: Answer = lambda c: c[0]  # noqa: E731
+    return Native((pick(value),), words, {operator.ready: picked})
+
+
+def _span(operator: Operator, column: Column, given: DataType) -> Native | None:
+    if operator.types[0] != "float64":
+        return None
+    value = column.cast("double") + F.lit(0.0)
+    return Native(
+        (F.min(value), F.max(value)),
+        lambda c: [_there(c[0]), _keys(c[0], 0), _keys(c[1], 0)],
+        {"span": lambda c: c[1] - c[0]},
+    )
+
+
+_MAKERS: dict[str, Callable[[Operator, Column, DataType], Native | None]] = {
+    "count": _count,
+    "sum": _sum,
+    "mean": _sum,
+    **dict.fromkeys(_MOMENTS, _moments),
+    "min": _extreme,
+    "max": _extreme,
+    "span": _span,
+}
+
+
+def _as_long(column: Column, kind: str, given: DataType) -> Column:
+    """A whole number, bool or time as Spark's long."""
+    if kind == "timestamp":
+        return micros(column, given)
+    return (column.cast("int") if kind == "bool" else column).cast("long")
+
+
+# Words out of Arrow columns
+
+
+def _whole(column: pa.Array) -> Array:
+    filled = column.fill_null(0) if column.null_count else column
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _there(column: pa.Array) -> Array:
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _floats(column: pa.Array, empty: float) -> Array:
+    filled = column.fill_null(empty) if column.null_count else column
+    return np.array(filled.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _float_words(column: pa.Array, empty: float) -> Array:
+    words: Array = _floats(column, empty).view(np.int64)
+    return words
+
+
+def _keys(column: pa.Array, empty: int) -> Array:
+    """The integers with the floats' places in their order, NaN last: `ranks.float_key`."""
+    values = _floats(column, 0.0) + 0.0
+    bits = values.view(np.int64)
+    keys = np.where(np.isnan(values), _NAN, bits ^ ((bits >> 63) & _MAGNITUDE))
+    if column.null_count:
+        keys[~np.asarray(column.is_valid().to_numpy(zero_copy_only=False))] = empty
+    return keys
+
+
+def partials_of(leaves: Sequence[tuple[int, Words]], columns: list[pa.Array]) -> Any:
+    """The partials of a group, as rows of words, from the columns of its aggregates: for each leaf
+    how many there are, and what becomes of them."""
+    words, at = [], 0
+    for count, made in leaves:
+        words += made(columns[at : at + count])
+        at += count
+    return np.ascontiguousarray(np.stack(words, axis=1))

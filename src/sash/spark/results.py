@@ -1,0 +1,62 @@
+"""The rows that a query has as its result on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZType, TimestampType
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..query.registry import is_nullable
+from ..state.scan import Windows
+from ..windows import Aligned
+from .types import arrow_schema, spark_type
+
+__all__ = ["result_fields", "result_table", "window_metadata", "window_struct"]
+
+
+def window_metadata(time: DataType) -> dict[str, Any]:
+    """What Spark's own operators write beside a window, so that `F.window` and `F.window_time`
+    take ours as well; a window of plain numbers is not one to Spark."""
+    return {"spark.timeWindow": True} if isinstance(time, TimestampType | TimestampNTZType) else {}
+
+
+def result_fields(plan: Plan, schema: StructType) -> StructType:
+    """The columns of the result: keys, window, values."""
+    query = plan.query
+    time = schema[query.time].dataType
+    edges = StructType([StructField("start", time), StructField("end", time)])
+    fields = [StructField(k, schema[k].dataType, schema[k].nullable) for k in query.by]
+    fields.append(StructField("window", edges, nullable=False, metadata=window_metadata(time)))
+    for name, chosen in query.select.items():
+        made = plan.types[name]
+        if made is None:
+            raise TypeError(
+                f"{name} = {chosen}: Spark needs the type of its answers beforehand; say it with "
+                "sash.aggregate(…, returns=pyarrow.float64()), or another Arrow type"
+            )
+        fields.append(StructField(name, spark_type(made), is_nullable(chosen.operator)))
+    return StructType(fields)
+
+
+def result_table(
+    plan: Plan, keys: list[pa.Array], windows: Windows, result: StructType
+) -> pa.Table:
+    """Windows as a table of these columns."""
+    query = plan.query
+    groups = pa.array(windows.groups)
+    columns: list[Any] = [k.take(groups) for k in keys]
+    columns.append(window_struct(query.window, windows.numbers, plan.time_type))
+    columns += [windows.values[name] for name in query.select]
+    made = pa.table(dict(zip(result.names, columns, strict=True)))
+    return made.cast(arrow_schema(result))
+
+
+def window_struct(window: Aligned, numbers: Array, time: pa.DataType) -> pa.Array:
+    """Windows as structs of start and end."""
+    edges = [pa.array(window.start(numbers)), pa.array(window.end(numbers))]
+    if pa.types.is_timestamp(time):
+        edges = [e.cast(pa.timestamp("us", time.tz)) for e in edges]
+    return pa.StructArray.from_arrays(edges, names=["start", "end"])

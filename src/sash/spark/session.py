@@ -1,0 +1,101 @@
+"""What sash needs of a Spark session: a builder that sets it, checks before a stream starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+__all__ = ["check_stream", "session"]
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_SETTINGS = {
+    _PROVIDER: _ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+_MANY = 4  # partitions a core
+
+
+def session(
+    master: str | None = None,
+    *,
+    remote: str | None = None,
+    name: str = "sash",
+    partitions: int | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> SparkSession:
+    """A Spark session with all that sash needs.
+
+    `master` is where Spark runs, such as "local[2]" or "spark://host:7077"; without it, what
+    spark-submit says, or all cores of this machine.  `remote` is the address of a Spark Connect
+    server instead.  Streams keep their state in RocksDB.  A shuffle has as many `partitions` as
+    there are cores, if they can be counted.  On this machine, workers run the Python that calls
+    this, unless PYSPARK_PYTHON names another.  What stands in `config` comes last, and counts.
+
+        spark = sash.spark.session("local[4]", config={"spark.driver.memory": "4g"})
+    """
+    if master is not None and remote is not None:
+        raise ValueError(
+            f"a session has a master or a remote, not both: master={master!r}, remote={remote!r}"
+        )
+    if partitions is not None and not (isinstance(partitions, int) and partitions > 0):
+        raise ValueError(f"partitions is a number from 1, not {partitions!r}")
+    if remote is None or remote.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {**_SETTINGS, **(config or {})}
+    if partitions is not None:
+        settings.setdefault(_PARTITIONS, partitions)
+    builder = SparkSession.builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    if remote is not None:
+        builder = builder.remote(remote)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    cores = _cores(spark)
+    if _PARTITIONS not in settings and cores is not None:
+        spark.conf.set(_PARTITIONS, str(cores))
+    return spark
+
+
+def check_stream(spark: SparkSession) -> None:
+    """Refuse a session in which no stream of sash can run, and warn of one in which it crawls."""
+    provider = spark.conf.get(_PROVIDER, None)
+    if "RocksDB" not in (provider or ""):
+        raise ValueError(
+            f"a stream of sash keeps its state in RocksDB, and {_PROVIDER} is {provider}: start "
+            "the session with sash.spark.session(…), or call "
+            f"spark.conf.set({_PROVIDER!r}, {_ROCKSDB!r})"
+        )
+    partitions, cores = int(spark.conf.get(_PARTITIONS, None) or 200), _cores(spark)
+    if cores is not None and partitions > _MANY * cores:
+        warnings.warn(
+            f"each micro-batch starts a task with Python for each of {partitions} partitions, at a "
+            f"quarter of a second each, and there are {cores} cores: before the stream's first "
+            f"start, spark.conf.set({_PARTITIONS!r}, {cores}), or start the session with "
+            "sash.spark.session(…); a checkpoint keeps the number that it was started with",
+            stacklevel=3,
+        )
+
+
+def _cores(spark: SparkSession) -> int | None:
+    """How many tasks run at a time, as far as the settings say."""
+
+    def said(name: str) -> str:
+        return spark.conf.get(name, None) or ""
+
+    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", said("spark.master"))
+    if found:
+        count = found[1] or "1"
+        return int(count) if count != "*" else os.cpu_count()
+    if said("spark.executor.instances") and said("spark.executor.cores"):
+        return int(said("spark.executor.instances")) * int(said("spark.executor.cores"))
+    return int(said("spark.cores.max") or 0) or None

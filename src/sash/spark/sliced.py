@@ -1,0 +1,185 @@
+"""A query over a table, of which Spark makes the slices.
+
+rows → Spark: one row for each key and slice, words of partials in columns
+     → where a slice is a window: answers by Spark's expressions, and no Python at all
+     → else: buckets of keys and stretches → Python: windows from slices
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from ..engine.run import compute_from_slices
+from ..query.plan import Plan, make_plan
+from ..query.query import Query
+from ..slicing.edges import edges_of
+from ..state.folds import Folds
+from ..tables.arrow import one_array
+from ..windows import Aligned
+from ..windows.contract import LATEST
+from .arithmetic import SPARK
+from .combining import partials_from
+from .native import Native, Words, answers_of, partials_of
+from .types import micros, quoted, time_from
+
+__all__ = ["SliceWork", "WordWork", "is_window", "rows_in_slices", "sliced", "tumbled"]
+
+_TIME, _SLICE, _AT = "time", "slice", "__sash_at"
+_SAMPLE = 100_000  # rows
+
+
+def is_window(window: Aligned) -> bool:
+    """True if each slice of a window is one window."""
+    cycle = window.cycle
+    return cycle.windows == 1 and cycle.longest == cycle.length
+
+
+def sliced(df: DataFrame, plan: Plan, groups: list[list[Native]]) -> DataFrame:
+    """A row for each key and slice: the keys as `key_0`, …, a time in the slice, its number, and
+    the aggregates of each leaf as `word_0`, …"""
+    query = plan.query
+    aggregates = [a for natives in groups for native in natives for a in native.aggregates]
+    number = _number(query, F.col(_AT))
+    keys = [f"key_{i}" for i in range(len(query.by))]
+    return (
+        _with_time(df, query)
+        .groupBy(*[quoted(k).alias(n) for k, n in zip(query.by, keys)], number.alias(_SLICE))
+        .agg(F.min(_AT).alias(_TIME), *[a.alias(f"word_{i}") for i, a in enumerate(aggregates)])
+    )
+
+
+def _with_time(df: DataFrame, query: Query) -> DataFrame:
+    """The columns that are read, and the time in microseconds."""
+    at = micros(quoted(query.time), df.schema[query.time].dataType)
+    return df.select(*[quoted(n) for n in dict.fromkeys(query.columns)], at.alias(_AT))
+
+
+def _number(query: Query, time: Column) -> Column:
+    """The number of the slice that a time is in."""
+    bad = F.raise_error(
+        F.concat(
+            F.lit(f"column {query.time!r} has a time that is null or out of range: "),
+            F.coalesce(time.cast("string"), F.lit("null")),
+            F.lit("; leave such rows out, or give bad='drop'"),
+        )
+    ).cast("long")
+    usable = (time > F.lit(-LATEST)) & (time < F.lit(LATEST))
+    return F.when(usable, edges_of(query.window).number(time, SPARK)).otherwise(bad)
+
+
+def rows_in_slices(df: DataFrame, query: Query) -> float:
+    """How many rows a slice has, on average, among the first rows of the table."""
+    keys = [quoted(k) for k in query.by]
+    first = _with_time(df, query).select(*keys, _AT).limit(_SAMPLE)
+    number = edges_of(query.window).number(F.col(_AT), SPARK)
+    counted = first.agg(
+        F.count(F.lit(1)).alias("rows"), F.count_distinct(F.xxhash64(*keys, number)).alias("slices")
+    ).first()
+    assert counted is not None
+    return counted["rows"] / max(counted["slices"], 1)  # type: ignore[no-any-return]
+
+
+def tumbled(df: DataFrame, plan: Plan, groups: list[list[Native]], result: StructType) -> DataFrame:
+    """The results where each slice is a window: all by Spark."""
+    query, cycle = plan.query, plan.query.window.cycle
+    made = sliced(df, plan, groups)
+    time = df.schema[query.time].dataType
+    number = F.col(_SLICE)
+    edges = [
+        time_from(edge, time).alias(name)
+        for name, edge in (
+            ("start", cycle.start(number, SPARK)),
+            ("end", cycle.end(number, SPARK)),
+        )
+    ]
+    columns: dict[str, Column] = {k: F.col(f"key_{i}") for i, k in enumerate(query.by)}
+    columns["window"] = F.struct(*edges)
+    at = 0
+    for group, natives in zip(plan.groups, groups, strict=True):
+        leaves = []
+        for native in natives:
+            leaves.append([F.col(f"word_{at + j}") for j in range(len(native.aggregates))])
+            at += len(native.aggregates)
+        columns |= zip(group.names, answers_of(group, natives, leaves), strict=True)
+    fields = []
+    for field in result.fields:
+        column = columns[field.name]
+        if field.name in query.select:
+            wanted = field.dataType
+            column = (
+                time_from(column, wanted) if plan_is_time(plan, field.name) else column.cast(wanted)
+            )
+        fields.append(column.alias(field.name, metadata=field.metadata))
+    return made.select(*fields)
+
+
+def plan_is_time(plan: Plan, name: str) -> bool:
+    """True if an aggregate's answers are times."""
+    kind = plan.types[name]
+    return kind is not None and pa.types.is_timestamp(kind)
+
+
+class SliceWork:
+    """The windows of slices that Spark made."""
+
+    def __init__(
+        self, query: Query, schema: pa.Schema, groups: list[list[Native]], columns: list[str]
+    ) -> None:
+        self._query = query
+        self._schema = schema
+        self._groups: list[list[tuple[int, Words]]] = [
+            [(len(native.aggregates), native.words) for native in natives] for natives in groups
+        ]
+        self._columns = columns
+
+    def windows(self, table: pa.Table, extra: str, wanted: Any) -> Any:
+        """The plan, the keys with the `extra` one last, and their windows."""
+        table = table.rename_columns(self._columns)
+        partials, at = [], 0
+        for leaves in self._groups:
+            count = sum(n for n, _ in leaves)
+            columns = [one_array(table.column(f"word_{at + j}")) for j in range(count)]
+            partials.append(partials_of(leaves, columns))
+            at += count
+        return _windows(self._query, self._schema, table, partials, extra, wanted)
+
+
+class WordWork:
+    """The windows of slices that Python made: `combining.combined`."""
+
+    def __init__(self, query: Query, schema: pa.Schema, columns: list[str]) -> None:
+        self._query = query
+        self._schema = schema
+        self._columns = columns
+
+    def windows(self, table: pa.Table, extra: str, wanted: Any) -> Any:
+        """The plan, the keys with the `extra` one last, and their windows."""
+        table = table.rename_columns(self._columns)
+        plan = make_plan(self._query, self._schema)
+        partials = [
+            partials_from(
+                Folds(group.operator), group.operator, one_array(table.column(f"partials_{i}"))
+            )
+            for i, group in enumerate(plan.groups)
+        ]
+        return _windows(self._query, self._schema, table, partials, extra, wanted)
+
+
+def _windows(
+    query: Query,
+    schema: pa.Schema,
+    table: pa.Table,
+    partials: list[Any],
+    extra: str,
+    wanted: Any,
+) -> Any:
+    plan = make_plan(query, schema)
+    names = [*(f"key_{i}" for i in range(len(query.by))), extra]
+    keys = [one_array(table.column(name)) for name in names]
+    times = one_array(table.column(_TIME)).to_numpy(zero_copy_only=False)
+    return plan, *compute_from_slices(plan, keys, times, partials, wanted)

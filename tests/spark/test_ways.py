@@ -1,0 +1,181 @@
+"""The ways that a query can take over a table have the same rows, types and errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import sash
+from sash.testing.queries import answers, differences
+from sash.testing.streams import stream
+
+pytest.importorskip("pyspark")
+from pyspark.errors import PySparkException
+
+import sash.spark
+
+Frame = Callable[[Any], Any]
+
+#: All that Spark has, over every type.
+NATIVE = {
+    "n": sash.count(),
+    "known": sash.count("x"),
+    "total": sash.sum("i"),
+    "small": sash.sum("j"),
+    "sum": sash.sum("x"),
+    "flags": sash.sum("b"),
+    "mean": sash.mean("x"),
+    "mean_i": sash.mean("i"),
+    "mean_j": sash.mean("j"),
+    "spread": sash.stddev("x"),
+    "variance": sash.variance("j"),
+    "all_variance": sash.population_variance("b"),
+    "all_spread": sash.population_stddev("x"),
+    "top": sash.max("x"),
+    "low": sash.min("x"),
+    "low_i": sash.min("i"),
+    "top_j": sash.max("j"),
+    "flag": sash.max("b"),
+    "when": sash.min("w"),
+    "wide": sash.span("x"),
+}
+
+#: The greatest distance from zero; Spark has nothing of the kind.
+farthest = sash.operator(
+    identity=0.0,
+    lift=lambda x: abs(x),
+    combine=lambda a, b: a if a > b else b,
+    commutative=True,
+    name="farthest",
+)
+
+WINDOWS = [
+    sash.tumbling("5 seconds", offset="1 second"),
+    sash.sliding("10 seconds", "2 seconds"),
+    sash.sliding("7 seconds", "3 seconds", offset="-1.5 seconds"),
+    sash.cumulate("6 seconds", "2 seconds"),
+]
+
+
+def events(kind: str, count: int = 200) -> pa.Table:
+    """A stream, with a column `j` of 32 bits."""
+    table = stream(kind, count)
+    small = [None if x is None else x % 2**31 for x in table["i"].to_pylist()]
+    return table.append_column("j", pa.array(small, pa.int32()))
+
+
+def check(frame: Frame, q: sash.Query, table: pa.Table, ways: tuple[str, ...]) -> None:
+    """The rows of all ways are those of brute force, in the same columns."""
+    df, right = frame(table), answers(q, table)
+    assert right
+    schema = sash.spark.aggregate(df, q, slices="rows").schema
+    for slices in ways:
+        got = sash.spark.aggregate(df, q, slices=slices)  # type: ignore[arg-type]
+        assert got.schema == schema, slices
+        assert not differences(q, right, got.toArrow(), ordered=False), slices
+
+
+@pytest.mark.parametrize("window", WINDOWS[:3], ids=str)
+def test_all_ways_have_the_same_rows(frame: Frame, window: sash.Window) -> None:
+    by = ["f"] if window is WINDOWS[2] else ["k", "b"]
+    q = sash.Query(time="t", by=by, window=window, select=NATIVE)
+    check(frame, q, events("disorder"), ("spark", "python", "rows"))
+
+
+@pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[3]], ids=str)
+def test_only_changes_whichever_way(frame: Frame, window: sash.Window) -> None:
+    select = {name: NATIVE[name] for name in ("n", "top", "total")}
+    q = sash.Query(time="t", by=["k"], window=window, select=select, emit="changes")
+    check(frame, q, events("gaps"), ("spark", "python", "rows"))
+
+
+def test_times_without_a_zone_and_before_1970(frame: Frame) -> None:
+    table = events("before 1970")
+    for name in "tw":
+        at = table.column_names.index(name)
+        plain = table[name].cast(pa.int64()).cast(pa.timestamp("us"))
+        table = table.set_column(at, name, plain)
+    select = {name: NATIVE[name] for name in ("n", "when", "mean")}
+    for window in WINDOWS[:2]:
+        q = sash.Query(time="t", window=window, select=select)
+        check(frame, q, table, ("spark", "python", "rows"))
+
+
+def test_operators_of_ones_own_and_conditions(frame: Frame) -> None:
+    select = {"far": sash.aggregate(farthest, "i"), "product": sash.product("x")}
+    where = pc.field("n") > 20
+    q = sash.Query(time="t", by=["k"], window=WINDOWS[1], select=select, where=where)
+    check(frame, q, events("disorder"), ("python", "rows"))
+    df = frame(events("disorder"))
+    with pytest.raises(ValueError, match=r"slices='spark' cannot be had .*: it has a condition"):
+        sash.spark.aggregate(df, q, slices="spark")
+
+
+EDGE = 2**63 - 1
+
+
+@pytest.mark.parametrize("window", WINDOWS[:2], ids=str)
+def test_sums_are_exact_and_overflow_only_in_their_window(frame: Frame, window: Any) -> None:
+    """Sums that leave int64 on the way are right in the end, in any order."""
+    values = [EDGE, EDGE, -EDGE, -EDGE, -5, 2**40]
+    table = pa.table(
+        {
+            "t": pa.array([60_000_000] * len(values), pa.timestamp("us", "UTC")),
+            "v": pa.array(values, pa.int64()),
+        }
+    )
+    q = sash.Query(time="t", window=window, select={"total": sash.sum("v"), "mean": sash.mean("v")})
+    check(frame, q, table, ("spark", "python", "rows"))
+    beyond = frame(table.slice(0, 2))
+    for slices in ("spark", "python", "rows"):
+        with pytest.raises(PySparkException, match="the sum leaves int64"):
+            sash.spark.aggregate(beyond, q, slices=slices).collect()  # type: ignore[arg-type]
+    mean = sash.Query(time="t", window=window, select={"mean": sash.mean("v")})
+    check(frame, mean, table.slice(0, 2), ("spark", "python", "rows"))
+
+
+@pytest.mark.parametrize("values", [[-0.0, 0.0], [0.0, -0.0], [math.nan, 1.0], [None, None]])
+def test_zeros_nans_and_nulls(frame: Frame, values: list[float | None]) -> None:
+    table = pa.table(
+        {
+            "t": pa.array([10, 20], pa.timestamp("us", "UTC")),
+            "x": pa.array(values, pa.float64()),
+        }
+    )
+    select = {n: NATIVE[n] for n in ("known", "sum", "mean", "spread", "top", "low", "wide")}
+    for window in WINDOWS[:2]:
+        check(frame, sash.Query(time="t", window=window, select=select), table, ("spark", "python"))
+
+
+@pytest.mark.parametrize("slices", ["spark", "python", "rows"])
+def test_a_time_that_cannot_be_used_is_an_error(frame: Frame, slices: Any) -> None:
+    q = sash.Query(time="t", window=WINDOWS[0], select={"n": sash.count()})
+    table = pa.table({"t": pa.array([1, None], pa.timestamp("us", "UTC"))})
+    with pytest.raises(PySparkException, match="null"):
+        sash.spark.aggregate(frame(table), q, slices=slices).collect()
+    kept = sash.spark.aggregate(frame(table), q, slices=slices, bad="drop").collect()
+    assert [row["n"] for row in kept] == [1]
+
+
+def test_the_way_and_its_reason(frame: Frame) -> None:
+    df = frame(events("disorder"))
+
+    def way(window: Any, more: Any = None, **given: Any) -> str:
+        select = {"rows": sash.count(), **({"more": more} if more else {})}
+        return str(sash.spark.way(df, sash.Query(time="t", window=window, select=select, **given)))
+
+    minute = sash.sliding("1 minute", "20 seconds")
+    assert way(WINDOWS[0]) == "tumbled: Spark has all of the operators, and a slice is a window"
+    assert way(minute).startswith("spark: Spark has all of the operators, and a slice has")
+    assert way(minute, sash.product("x")).startswith("python: the operators commute")
+    assert way(minute, where=pc.field("x") > 0).startswith("python: ")
+    assert way(minute, sash.last("x")) == "rows: the order of events matters to an aggregate"
+    assert way(minute, sash.max("s")) == "rows: an aggregate runs on Python objects"
+    assert way(sash.sliding("1 minute", 7), by="n") == "rows: a slice has 1.0 rows of a sample"
+    with pytest.raises(ValueError, match="slices is one of auto, spark, python, rows, not 'no'"):
+        sash.spark.aggregate(df, sash.Query(time="t", window=minute, select=NATIVE), slices="no")  # type: ignore[arg-type]
