@@ -80,17 +80,20 @@ def kill_executors(folder: Path, given: Input, mode: str, source: random.Random)
 
 
 def kill_workers(folder: Path, given: Input, mode: str, source: random.Random) -> int:
-    """Kill a Python worker once or twice a second.  A task that fails is tried again."""
+    """Kill Python workers, two in each micro-batch: a task whose worker dies is tried again, and
+    where more die than can start, nothing comes on."""
     kills = 0
-    given.arrive(2)
     with running(folder, "local[2,1000]", mode, "arriving") as driver:
-        while given.written < len(given.batches):
-            wait(driver, folder, lambda: commits(folder) > 0)
-            time.sleep(source.uniform(0.05, 1.0))
-            alive = python_workers(driver.pid)
-            if alive:
-                kills += _kill(source.choice(alive))
-            given.arrive(commits(folder) + 2)
+        for arrived in range(1, len(given.batches)):
+            given.arrive(arrived)
+            done = commits(folder)
+            for _ in range(2):
+                time.sleep(source.uniform(0, 1.5))
+                alive = python_workers(driver.pid)
+                if alive:
+                    kills += _kill(source.choice(alive))
+            wait(driver, folder, lambda at=done: commits(folder) > at)  # type: ignore[misc]
+    given.arrive()
     with running(folder, "local[2]", mode) as driver:
         to_the_end(driver, folder)
     return kills
@@ -108,7 +111,7 @@ def _kill(pid: int) -> bool:
 KINDS: dict[str, tuple[Callable[[Path, Input, str, random.Random], int], int]] = {
     "driver": (kill_drivers, 40),
     "executor": (kill_executors, 14),
-    "worker": (kill_workers, 30),
+    "worker": (kill_workers, 20),
 }
 
 
@@ -176,6 +179,7 @@ def main() -> int:
     parser.add_argument("--only", choices=[*WANTED], help="one kind of process")
     parser.add_argument("--streams", type=int, default=10**9, help="at most so many now")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is ended
     asked.results.parent.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * asked.minutes
     for _ in range(asked.streams):
