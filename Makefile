@@ -27,6 +27,8 @@ PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels tests/engine tests/stat
 PLAIN_ONLY = tests/engine/test_intake.py tests/engine/test_keys.py tests/aggregators/test_worst.py \
 	tests/testing/test_fuzz.py
 SPARK_TESTS = $(wildcard tests/spark tests/faults)
+KILLS ?= $(STAMPS)/kills.jsonl
+KILLS_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo tour test test-faults lint unit plain spark bench bench-spark java clean
@@ -48,9 +50,11 @@ test: lint unit ## lint, then all tests, the kernels again with the JIT off, and
 	@$(MAKE) --no-print-directory --jobs=2 $(SYNC) WORKERS=1 plain spark
 	@echo "==> all stages passed"
 
-test-faults: $(STAMPS)/test java ## drivers and executors killed in streams, and a long stream (minutes)
-	@echo "==> pytest, with processes that die"
+test-faults: $(STAMPS)/test java ## long streams, and a thousand kills, which go on where they ended (hours)
+	@echo "==> pytest, with a long stream and all chains"
 	@SASH_FAULTS=1 $(PYTEST) tests/faults tests/spark/test_endurance.py tests/spark/test_chains.py $(ARGS)
+	@echo "==> kills of drivers, executors and Python workers; what is done is in $(KILLS)"
+	@$(TEST_ENV) $(BIN)/python tests/faults/kills.py "$(KILLS)" $(KILLS_ARGS)
 
 lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 	@echo "==> ruff check"

@@ -1,18 +1,19 @@
 """A program that streams files through a query, to be killed and started again.
 
-python driver.py FOLDER MASTER: reads FOLDER/in, one file a micro-batch, and keeps results in
-FOLDER/results and late rows in FOLDER/late.
+python driver.py FOLDER MASTER MODE TRIGGER: reads FOLDER/in, one file a micro-batch, and keeps
+results in FOLDER/results, late rows in FOLDER/late, and in FOLDER/calls the number of each
+micro-batch that it hands to the sink.  With the trigger "now" it ends when all files are read that
+are there; with "arriving" it waits for more.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import sash
-
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 QUERY = sash.Query(
     time="t",
@@ -27,24 +28,21 @@ LATENESS = "4 seconds"
 def session(master: str) -> Any:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
+    import sash.spark
 
-    builder = (
-        SparkSession.builder.master(master)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-        .config("spark.driver.memory", "600m")
-        .config("spark.executor.memory", "600m")
-        .config("spark.driver.host", "127.0.0.1")
-    )
+    config = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "600m",
+        "spark.executor.memory": "600m",
+        "spark.driver.host": "127.0.0.1",
+    }
     for name in ("PYTHONPATH", "SASH_CACHE_DIR"):
         if name in os.environ:
-            builder = builder.config(f"spark.executorEnv.{name}", os.environ[name])
-    return builder.getOrCreate()
+            config[f"spark.executorEnv.{name}"] = os.environ[name]
+    return sash.spark.session(master, partitions=2, config=config)
 
 
-def main(folder: str, master: str) -> None:
+def main(folder: str, master: str, mode: Any = "final", trigger: str = "now") -> None:
     import sash.spark
 
     spark = session(master)
@@ -55,15 +53,19 @@ def main(folder: str, master: str) -> None:
         .parquet(f"{folder}/in")
         .withWatermark("t", LATENESS)
     )
-    out = sash.spark.aggregate(source, QUERY, late=True, buckets=3)
+    out = sash.spark.aggregate(source, QUERY, mode=mode, late=True, buckets=3)
     keep = sash.spark.upsert(f"{folder}/results", late=f"{folder}/late")
-    query = (
-        out.writeStream.foreachBatch(keep)
-        .option("checkpointLocation", f"{folder}/checkpoint")
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+
+    def noted(batch: Any, number: int) -> None:
+        with Path(folder, "calls").open("a") as calls:
+            calls.write(f"{number}\n")
+        keep(batch, number)
+
+    writer = out.writeStream.foreachBatch(noted)
+    writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
+    if trigger == "now":
+        writer = writer.trigger(availableNow=True)
+    writer.start().awaitTermination()
     spark.stop()
 
 

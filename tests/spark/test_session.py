@@ -158,6 +158,20 @@ def test_work_arrives_as_it_was_sent() -> None:
     assert all(packages._is_there(name) for name in NEEDED)
 
 
+def test_a_worker_with_another_sash_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = cloudpickle.dumps(shipped(sash.max))
+    monkeypatch.setattr(sash, "__version__", "0.0.7")
+    with pytest.raises(ImportError, match=r"not the one of the driver .*that one 0\.0\.7"):
+        cloudpickle.loads(sent)
+    monkeypatch.undo()
+    check = cloudpickle.dumps(shipped(packages._is_there))
+    monkeypatch.delattr(packages, "_is_there")
+    with pytest.raises(ImportError, match=r"not the one of the driver \(Can't get attribute"):
+        cloudpickle.loads(check)
+    monkeypatch.undo()
+    assert cloudpickle.loads(sent)("x") == sash.max("x")
+
+
 def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     packages.check_packages()
     monkeypatch.setattr(packages, "_NEEDED", ("pyspark", "no_pandas", "no_google.protobuf"))

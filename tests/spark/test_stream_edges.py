@@ -91,7 +91,7 @@ def test_maps(files: Stream) -> None:
     got = results.where("window.end < timestamp_seconds(1700900000)").drop("event_time")
     batch = sash.spark.aggregate(table, q)
     assert got.schema.simpleString() == batch.schema.simpleString()
-    ordered = F.array_sort(F.collect_list(F.struct("n", entries("value").alias("value"))))
+    ordered = F.array_sort(F.collect_list(F.struct("t", "n", entries("value").alias("value"))))
     native = (
         table.groupBy("key", "point", F.window("t", "10 seconds"))
         .agg(ordered.alias("rows"))

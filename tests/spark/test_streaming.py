@@ -382,15 +382,9 @@ def test_nothing_of_the_jvm_is_touched() -> None:
 CONNECT = """
 import sys
 import sash, sash.spark
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-spark = SparkSession.builder.remote("local[2]").getOrCreate()
-spark.conf.set("spark.sql.shuffle.partitions", "2")
-spark.conf.set(
-    "spark.sql.streaming.stateStore.providerClass",
-    "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-)
+spark = sash.spark.session(remote="local[2]")
+assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 place = sys.argv[1]
 q = sash.Query(
     time="t", by=["k"], window=sash.sliding("10 seconds", "2 seconds"), select={"n": sash.count()}
@@ -401,7 +395,7 @@ assert "connect" in type(rows).__module__
 closed = rows.where("window.end < timestamp_seconds(1700900000)")
 source = spark.readStream.schema(table.schema).option("maxFilesPerTrigger", 1)
 df = source.parquet(place + "/in").withWatermark("t", "60 seconds")
-out = sash.spark.aggregate(df, q, buckets=2)
+out = sash.spark.aggregate(df, q)
 query = (
     out.writeStream.format("parquet").option("path", place + "/out")
     .option("checkpointLocation", place + "/checkpoint").trigger(availableNow=True).start()

@@ -95,7 +95,8 @@ def aggregate(
     check_result_names([*query.by, *query.select], own, sensitive=sensitive)
     df = with_names(df, query.columns, sensitive=sensitive)
     maps = _map_keys(df, query)
-    df = df.withColumns({key: normal(quoted(key), kind, key) for key, kind in maps.items()})
+    for key, kind in maps.items():
+        df = df.withColumn(key, normal(quoted(key), kind, key))
     schema = _schema_for(df, query)
     plan = with_types(make_plan(query, schema))
     check_trust(query, trust)

@@ -13,6 +13,8 @@ from typing import Any
 
 from pyspark import cloudpickle
 
+from .. import __version__
+
 __all__ = ["parcel", "shipped"]
 
 #: What a worker imports to do any work.
@@ -45,10 +47,10 @@ def parcel(work: Any, *, call: bool = False) -> tuple[Any, tuple[Any, ...]]:
     of `--py-files`.
     """
     packed = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
-    return _arrive, (str(Path(__file__).parents[2]), NEEDED, packed, call)
+    return _arrive, (str(Path(__file__).parents[2]), __version__, NEEDED, packed, call)
 
 
-def _arrive(place: str, needed: tuple[str, ...], packed: bytes, call: bool) -> Any:
+def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, call: bool) -> Any:
     """Unpickle the work, by a sash that can be found."""
     import pickle
     import sys
@@ -70,7 +72,19 @@ def _arrive(place: str, needed: tuple[str, ...], packed: bytes, call: bool) -> A
             "install 'sash[spark]'); on a cluster install it on every node, or send a packed "
             "environment with spark.archives"
         )
-    work = pickle.loads(packed)
+    import sash
+
+    try:
+        if sash.__version__ != version:
+            raise ImportError(f"this is version {version}, that one {sash.__version__}")
+        work = pickle.loads(packed)
+    except (AttributeError, ImportError) as error:
+        if sash.__version__ == version and "sash" not in str(error):
+            raise  # about something of the user's
+        raise ImportError(
+            f"the workers' sash, {sash.__file__}, is not the one of the driver ({error}); "
+            "install the same on both"
+        ) from None
     return work() if call else work
 
 

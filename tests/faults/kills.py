@@ -1,0 +1,205 @@
+"""A thousand kills: `python tests/faults/kills.py RESULTS [--minutes N] [--only KIND]`.
+
+Streams run one after the other, each in a folder of its own; their drivers, executors or Python
+workers are killed at random moments while files arrive, in final mode and in live mode, and what
+they keep is compared with brute force.  Each stream adds a line to the file RESULTS, and a run goes
+on where the last one ended, until there are as many kills of each kind as are wanted.  The folder
+of a stream that kept something else is left where it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import sash
+from streams import (
+    Input,
+    children,
+    cluster,
+    commits,
+    judge,
+    python_workers,
+    running,
+    tables,
+    to_the_end,
+    wait,
+)
+
+#: How many kills of each kind are wanted.
+WANTED = {"driver": 100, "executor": 100, "worker": 800}
+COUNTS = ("kills", "batches", "replayed", "rows", "lost", "doubled", "wrong")
+
+
+def kill_drivers(folder: Path, given: Input, mode: str, source: random.Random) -> int:
+    """Kill the driver, with all that it started, ten times, each time some micro-batches on."""
+    deaths = 10
+    for death in range(deaths):
+        target = commits(folder) + 1
+        with running(folder, "local[2]", mode, "arriving") as driver:
+            given.arrive(len(given.batches) * (death + 1) // (deaths + 1))
+            wait(driver, folder, lambda at=target: commits(folder) >= at)  # type: ignore[misc]
+            time.sleep(source.uniform(0, 1.5))
+            assert driver.poll() is None, (folder / "log").read_text()[-5000:]
+    given.arrive()
+    with running(folder, "local[2]", mode) as driver:
+        to_the_end(driver, folder)
+    return deaths
+
+
+def kill_executors(folder: Path, given: Input, mode: str, source: random.Random) -> int:
+    """Kill the executor of one or the other of two workers, whenever a micro-batch is done."""
+    kills = 0
+    with cluster(folder) as (url, workers):
+        with running(folder, url, mode, "arriving") as driver:
+            for arrived in range(2, len(given.batches)):
+                given.arrive(arrived)
+                done = commits(folder)
+                wait(driver, folder, lambda at=done: commits(folder) > at)  # type: ignore[misc]
+                time.sleep(source.uniform(0, 1.0))
+                for executor in children(source.choice(workers).pid):
+                    kills += _kill(executor)
+        given.arrive()
+        with running(folder, url, mode) as driver:
+            to_the_end(driver, folder)
+    return kills
+
+
+def kill_workers(folder: Path, given: Input, mode: str, source: random.Random) -> int:
+    """Kill Python workers, two in each micro-batch: a task whose worker dies is tried again, and
+    where more die than can start, nothing comes on."""
+    kills = 0
+    with running(folder, "local[2,1000]", mode, "arriving") as driver:
+        for arrived in range(1, len(given.batches)):
+            given.arrive(arrived)
+            done = commits(folder)
+            for _ in range(2):
+                time.sleep(source.uniform(0, 1.5))
+                alive = python_workers(driver.pid)
+                if alive:
+                    kills += _kill(source.choice(alive))
+            wait(driver, folder, lambda at=done: commits(folder) > at)  # type: ignore[misc]
+    given.arrive()
+    with running(folder, "local[2]", mode) as driver:
+        to_the_end(driver, folder)
+    return kills
+
+
+def _kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:  # it has just ended by itself
+        return False
+    return True
+
+
+#: What kills, and how many files a stream has.
+KINDS: dict[str, tuple[Callable[[Path, Input, str, random.Random], int], int]] = {
+    "driver": (kill_drivers, 40),
+    "executor": (kill_executors, 14),
+    "worker": (kill_workers, 20),
+}
+
+
+def run(kind: str, seed: int) -> dict[str, Any]:
+    """One stream and its kills: a line of the results."""
+    kill, files = KINDS[kind]
+    mode = ("final", "live")[seed % 2]
+    folder = Path(tempfile.mkdtemp(prefix=f"sash-{kind}-{seed}-"))
+    line: dict[str, Any] = {"kind": kind, "seed": seed, "mode": mode, "source": source_digest()}
+    started = time.monotonic()
+    try:
+        given = Input(folder, tables(files, seed))
+        line["kills"] = kill(folder, given, mode, random.Random(seed))
+        verdict = judge(folder, given.batches)
+        line |= asdict(verdict) | {"good": verdict.good}
+    except Exception as error:
+        line |= {"good": False, "error": f"{type(error).__name__}: {error}"[:2000]}
+    line["seconds"] = round(time.monotonic() - started)
+    if line["good"]:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        line["folder"] = str(folder)
+    return line
+
+
+def source_digest() -> str:
+    """Which sash it was."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(sash.__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def read(results: Path) -> list[dict[str, Any]]:
+    text = results.read_text() if results.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def killed(lines: list[dict[str, Any]], kind: str) -> int:
+    """The kills that count: those of streams that were judged."""
+    return sum(line["kills"] for line in lines if line["kind"] == kind and "lost" in line)
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """All runs as one table."""
+    heads = ["killed", "mode", "streams", *COUNTS, "failed", "minutes"]
+    made = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    groups = [(kind, mode) for kind in WANTED for mode in ("final", "live")]
+    for kind, mode in [*groups, ("all", "")]:
+        some = [x for x in lines if kind == "all" or (x["kind"], x["mode"]) == (kind, mode)]
+        sums = [sum(x.get(name, 0) for x in some) for name in COUNTS]
+        failed = sum(not x["good"] for x in some)
+        minutes = round(sum(x["seconds"] for x in some) / 60)
+        cells = [kind, mode, len(some), *sums, failed, minutes]
+        made.append("| " + " | ".join(f"{c:,}" if isinstance(c, int) else c for c in cells) + " |")
+    versions = len({x["source"] for x in lines})
+    made.append(f"\n{versions} version(s) of the source")
+    return "\n".join(made)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="kills.py", description=__doc__)
+    parser.add_argument("results", type=Path, help="a file of lines, which is added to")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start none after")
+    parser.add_argument("--only", choices=[*WANTED], help="one kind of process")
+    parser.add_argument("--streams", type=int, default=10**9, help="at most so many now")
+    asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is ended
+    asked.results.parent.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + 60 * asked.minutes
+    for _ in range(asked.streams):
+        lines = read(asked.results)
+        open_kinds = {
+            kind: killed(lines, kind) / wanted
+            for kind, wanted in WANTED.items()
+            if asked.only in (None, kind) and killed(lines, kind) < wanted
+        }
+        if not open_kinds or time.monotonic() > end:
+            break
+        kind = min(open_kinds, key=lambda k: open_kinds[k])
+        line = run(kind, sum(x["kind"] == kind for x in lines))
+        with asked.results.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(json.dumps(line), flush=True)
+    lines = read(asked.results)
+    print(table(lines))
+    return not all(line["good"] for line in lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
