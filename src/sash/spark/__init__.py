@@ -9,9 +9,9 @@ latest      the last revision of each window kept by it
 compact     the same, written to another place
 """
 
-from .packages import check_packages
+from .packages import check_packages as _check_packages
 
-check_packages()  # before what needs them is imported
+_check_packages()  # before what needs them is imported
 
 from .frames import aggregate, way  # noqa: E402
 from .session import session  # noqa: E402

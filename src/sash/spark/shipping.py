@@ -7,13 +7,12 @@ that is sent as it is, looks for what is missing, says what to do, and only then
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pyspark import cloudpickle
-
-from .. import __version__
 
 __all__ = ["parcel", "shipped"]
 
@@ -47,13 +46,15 @@ def parcel(work: Any, *, call: bool = False) -> tuple[Any, tuple[Any, ...]]:
     of `--py-files`.
     """
     packed = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
-    return _arrive, (str(Path(__file__).parents[2]), __version__, NEEDED, packed, call)
+    version = sys.modules["sash"].__version__
+    return _arrive, (str(Path(__file__).parents[2]), version, NEEDED, packed, call)
 
 
 def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, call: bool) -> Any:
     """Unpickle the work, by a sash that can be found."""
     import pickle
     import sys
+    from importlib import import_module
     from importlib.util import find_spec
 
     def there(name: str) -> bool:
@@ -72,8 +73,8 @@ def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, ca
             "install 'sash[spark]'); on a cluster install it on every node, or send a packed "
             "environment with spark.archives"
         )
-    import sash
-
+    import_module("sash.query")
+    sash = sys.modules["sash"]
     try:
         if sash.__version__ != version:
             raise ImportError(f"this is version {version}, that one {sash.__version__}")
