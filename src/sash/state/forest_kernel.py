@@ -276,6 +276,7 @@ def step(
         slot = reach(m, window_start(m, w), window_end(m, w) - 1)
         set_item(c, AT, row)
         lower(m, slot, outputs, row)
+        set_item(c, AT, -1)
     return 1
 
 
