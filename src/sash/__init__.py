@@ -75,6 +75,7 @@ from .windows import Cumulate, Sliding, cumulate, sliding, tumbling
 if TYPE_CHECKING:
     from . import aggregators, testing
     from . import spark as spark
+    from .aggregators.guard import InUse
     from .engine.stream import Stream
     from .kernels.program import InterpretedWarning
 
@@ -84,6 +85,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Aggregate",
     "Cumulate",
+    "InUse",
     "InterpretedWarning",
     "Operator",
     "Policy",
@@ -143,7 +145,11 @@ __all__ = [
 ]
 
 #: Names whose modules take a while to load, and where they are.
-_LAZY = {"Stream": ".engine.stream", "InterpretedWarning": ".kernels.program"}
+_LAZY = {
+    "InUse": ".aggregators.guard",
+    "InterpretedWarning": ".kernels.program",
+    "Stream": ".engine.stream",
+}
 
 
 if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name

@@ -335,6 +335,8 @@ def test_a_combine_that_raises_never_makes_answers_wrong(
                     held.append(value)
                 assert window.query() == sum(held)
             except ValueError:
+                if window._broken:  # then it refuses every call, and this one again
+                    continue
                 if len(window) != len(held):
                     held = held[1:] if len(window) < len(held) else [*held, value]
             except RuntimeError as error:

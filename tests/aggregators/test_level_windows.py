@@ -237,6 +237,8 @@ def test_a_combine_that_raises_never_makes_answers_wrong(kind: type[LevelWindow]
                 assert window.query() == sum(held)
             except ValueError:
                 raised += 1
+                if window._broken:  # then it refuses every call, and this one again
+                    continue
                 if len(window) < len(held) and move >= 0.4:
                     held.pop()
                 held = held[len(held) - len(window) :] if len(window) else []

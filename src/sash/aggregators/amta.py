@@ -46,6 +46,7 @@ from ..kernels.slots import (
     lift,
     put,
 )
+from .guard import alone
 from .level_window import LevelWindow, kernels
 from .levels import ANSWER, BACK, RING, SWEPT, beside, look, sweep, tail
 
@@ -269,15 +270,18 @@ class Amta(LevelWindow):
         held,
     )
 
+    @alone
     def results(self) -> tuple[Any, Any]:
         """The pair of results, of the first tree and of all the others."""
-        self.query()
         core = self._core
+        core.run.ask(core.m, core.answer, 0)
         return core.peek(self._beside(core.get(FRONT))), core.peek(BACK)
 
+    @alone
     def stack(self) -> list[Any]:
         """The stack, its top first: aggregates of the first tree without its head on each level."""
-        self.query()
+        core = self._core
+        core.run.ask(core.m, core.answer, 0)
         return [self._core.peek(self._beside(level + 1)) for level in self._stacked()]
 
     def _beside(self, level: int) -> int:

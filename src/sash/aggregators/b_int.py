@@ -98,7 +98,7 @@ class BInt(InOrder):
 
     _kernel = kernel("b_int", run_at, insert, evict, query, scratch=1, each=2)
 
-    def _resize(self, capacity: int) -> None:
+    def _move(self, capacity: int) -> None:
         core = self._core
         old = core.get(CAPACITY)
         blocks = []

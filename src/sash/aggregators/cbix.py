@@ -54,6 +54,7 @@ from ..kernels.slots import (
 )
 from ..operators.contract import Operator, same
 from .flat_fat import build, check_tree, climb
+from .guard import alone
 from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 from .timed import as_span, as_time, as_times, check_count, check_operator
 
@@ -299,28 +300,50 @@ class Cbix(Copyable):
 
     def insert(self, time: Any, value: Any) -> None:
         """Add a value at any time that has not expired; a young one moves the window on."""
-        t = as_time(time)
-        core = self._core
-        core.fill(value)
-        if not self._do(core.run.insert, self._partition(t), core.cell, 0):
-            raise self._expired(t, self._oldest())
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            t = as_time(time)
+            core = self._core
+            core.fill(value)
+            if not core.run.insert(core.m, self._partition(t), core.cell, 0):
+                raise self._expired(t, self._oldest())
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
 
+    @alone
     def bulk_insert(self, times: Any, values: Any) -> None:
         """Add values at any times that have not expired when their turn comes."""
         self._run(times, values, answers=0)
 
+    @alone
     def advance(self, time: Any) -> None:
         """Move the window on, so that this time is in its newest partition; what is then before
         the window leaves it.  A time in or before the window changes nothing."""
         core = self._core
-        self._do(core.run.advance, self._partition(as_time(time)))
+        core.run.advance(core.m, self._partition(as_time(time)))
 
     def query(self) -> Any:
         """The answer over the whole window."""
-        core = self._core
-        core.run.ask(core.m, core.answer, 0)
-        return core.read()
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            core = self._core
+            core.run.ask(core.m, core.answer, 0)
+            found = core.read()
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
+        return found
 
+    @alone
     def slide(self, times: Any, values: Any) -> Any:
         """Insert each value in turn and answer after each.
 
@@ -328,32 +351,29 @@ class Cbix(Copyable):
         """
         return self._run(times, values, answers=1)
 
+    @alone
     def oldest(self) -> int | None:
         """When the oldest partition with a value starts, None if there is none.  (Once it has
         expired, when the window starts.)"""
-        if not len(self):
+        if not self._length():
             return None
         return self._starts(max(self._core.get(FIRST), self._oldest()))
 
+    @alone
     def youngest(self) -> int | None:
         """When the youngest partition with a value starts, None if there is none."""
-        return self._starts(self._core.get(LAST)) if len(self) else None
+        return self._starts(self._core.get(LAST)) if self._length() else None
 
+    @alone
     def __len__(self) -> int:
         """How many partitions there are from the oldest to the youngest."""
+        return self._length()
+
+    def _length(self) -> int:
         core = self._core
         if not core.get(BEGUN):
             return 0
         return max(core.get(LAST) - max(core.get(FIRST), self._oldest()) + 1, 0)
-
-    def _do(self, change: Any, *given: Any) -> Any:
-        """Change the window, unless it broke in the middle of an earlier change."""
-        core = self._core
-        try:
-            return change(core.m, *given)
-        except BaseException:
-            core.give_up_if_unsound()
-            raise
 
     def _oldest(self) -> int:
         return self._core.get(NEWEST) - self._n + 1
@@ -405,11 +425,11 @@ class Cbix(Copyable):
         if len(expired):
             row = int(expired[0])
             raise self._expired(int(when[row]), int(newest[row]) - self._n + 1, row)
-        if not len(self) and not self._given.types and "object" not in table.types:
-            begun = self._core.get(BEGUN), self._core.get(NEWEST)
-            self._core = self._make(self._given.of(*table.types))
-            if begun[0]:  # the window stays where it was
-                self._core.run.advance(self._core.m, begun[1])
+        if not self._length() and not self._given.types and "object" not in table.types:
+            core = self._make(self._given.of(*table.types))
+            if self._core.get(BEGUN):  # the window stays where it was
+                core.run.advance(core.m, self._core.get(NEWEST))
+            self._core = core
         return made, table
 
     def _values(self) -> tuple[Any, Any]:
@@ -453,6 +473,7 @@ class Cbix(Copyable):
             g = join(g, total)
         assert alike(core.peek(base + self._n + self._k), g), "the g-value is wrong"
 
+    @alone
     def to_bytes(self) -> bytes:
         """The whole window as bytes, with a version and a checksum."""
         return seal(self._told(), self._core.dump())

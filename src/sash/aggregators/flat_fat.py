@@ -39,11 +39,13 @@ from ..kernels.slots import (
     set_item,
 )
 from ..operators.contract import Operator, same
+from .guard import alone, sound_after
 from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 
 __all__ = ["FlatFat"]
 
 ANSWER, RIGHT, TREE = 0, 1, 2  # slots: an answer, its younger half, the nodes
+WRITTEN = 3  # header: the row that `write` has come to
 
 
 def build(m: Memory) -> None:
@@ -65,6 +67,7 @@ def climb(m: Memory, location: int) -> None:
 def write(m: Memory, columns: Columns, locations: Any, rows: int) -> None:
     """Lift rows into leaves."""
     for row in range(rows):
+        put(m, WRITTEN, row)
         lift(m, TREE + get(m, CAPACITY) + item(locations, row), columns, row)
 
 
@@ -203,8 +206,12 @@ class FlatFat(Copyable):
     def __len__(self) -> int:
         return self._count
 
+    @alone
     def update(self, locations: Sequence[int], values: Any) -> None:
-        """Replace the values at some locations; of one location given twice the later counts."""
+        """Replace the values at some locations; of one location given twice the later counts.
+
+        If the operator's `lift` refuses a value, those before it are replaced.
+        """
         table = read(values, len(self.operator.skips))
         known = [self._known(location, self._count - 1) for location in locations]
         if len(known) != table.rows:
@@ -212,39 +219,58 @@ class FlatFat(Copyable):
         where = np.array(known, dtype=np.int64)
         if not table.rows:
             return
-        self._write(where, table)
         core = self._core
-        nodes = np.unique(where) + core.get(CAPACITY)
+        self._changing = True
+        try:
+            self._write(where, table)
+        except BaseException as error:
+            if sound_after(core, error):
+                self._refresh(where[: core.get(WRITTEN) + 1])
+            raise
+        self._refresh(where)
+
+    def _refresh(self, locations: Any) -> None:
+        """Bring the nodes above some leaves up to date, with which a change is complete."""
+        core = self._core
+        nodes = np.unique(locations) + core.get(CAPACITY)
         with core.call() as call:
             core.run.refresh(core.m, call.integers(nodes), len(nodes))
+        self._changing = False
 
+    @alone
     def aggregate(self) -> Any:
         """The answer over all locations."""
         core = self._core
         core.run.ask_between(core.m, core.answer, 0, core.get(CAPACITY) - 1)
         return core.read()
 
+    @alone
     def prefix(self, stop: int) -> Any:
         """The answer over the locations before `stop`: `[0, stop)`."""
         if self._edge(stop) == 0:
-            return self.range(0, 0)
+            return self._range(0, 0)
         core = self._core
         core.run.ask_prefix(core.m, core.answer, stop - 1)
         return core.read()
 
+    @alone
     def suffix(self, start: int) -> Any:
         """The answer over the locations from `start` on: `[start, len)`."""
         if self._edge(start) == self._count:
-            return self.range(start, start)
+            return self._range(start, start)
         core = self._core
         core.run.ask_suffix(core.m, core.answer, start)
         return core.read()
 
+    @alone
     def range(self, start: int, stop: int) -> Any:
         """The answer over the locations `[start, stop)`: from `start` up to but not including
         `stop`."""
         if self._edge(start) > self._edge(stop):
             raise ValueError(f"a range goes from an older to a younger location, not {start, stop}")
+        return self._range(start, stop)
+
+    def _range(self, start: int, stop: int) -> Any:
         core = self._core
         core.run.ask_between(core.m, core.answer, start, stop - 1)
         return core.read()
@@ -266,6 +292,7 @@ class FlatFat(Copyable):
             raise IndexError(f"location {location} is not one of 0 … {most}")
         return int(location)
 
+    @alone
     def to_bytes(self) -> bytes:
         """The whole tree as bytes, with a version and a checksum."""
         return seal((*describe(self, self._core), str(self._count)), self._core.dump())

@@ -91,7 +91,7 @@ class FlatFatFifo(InOrder):
         each=2,
     )
 
-    def _resize(self, capacity: int) -> None:
+    def _move(self, capacity: int) -> None:
         core = self._core
         old = core.get(CAPACITY)
         leaves = [

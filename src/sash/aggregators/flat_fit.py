@@ -44,6 +44,7 @@ from ..kernels.slots import (
     put,
     set_link,
 )
+from .guard import alone
 from .in_order import SMALLEST, InOrder, check_size, kernel
 
 __all__ = ["FlatFit"]
@@ -148,22 +149,21 @@ class FlatFit(InOrder):
 
     def query(self, size: int | None = None) -> Any:
         """The answer over the `size` youngest values; over all of them if none is given."""
+        if size is None:
+            return super().query()
+        return self._query(size)
+
+    @alone
+    def _query(self, size: int) -> Any:
         core = self._core
-        try:
-            if size is None:
-                core.run.ask(core.m, core.answer, 0)
-            else:
-                core.run.ask_youngest(core.m, core.answer, 0, self._held(size))
-        except BaseException:
-            core.give_up_if_unsound()
-            raise
+        core.run.ask_youngest(core.m, core.answer, 0, self._held(size))
         return core.read()
 
     def _held(self, size: int) -> int:
         """A number of values that there are."""
-        whole = check_size(size)
-        if whole > len(self):
-            raise ValueError(f"size must be from 1 to the {len(self)} values held, not {size}")
+        whole, held = check_size(size), self._length()
+        if whole > held:
+            raise ValueError(f"size must be from 1 to the {held} values held, not {size}")
         return whole
 
     def queries(self, sizes: Sequence[int]) -> list[Any]:
@@ -171,6 +171,7 @@ class FlatFit(InOrder):
         found = {size: self.query(size) for size in sorted(set(sizes), reverse=True)}
         return [found[size] for size in sizes]
 
+    @alone
     def jumps(self) -> list[tuple[int, Any]]:
         """For each value from the oldest: how many positions its link jumps, and its partial."""
         core = self._core
@@ -184,7 +185,7 @@ class FlatFit(InOrder):
     def _runs(self) -> list[tuple[int, int, int]]:
         """The elements from the oldest on, as runs: how many come before, the first place, how
         many places."""
-        core, length = self._core, len(self)
+        core, length = self._core, self._length()
         at = core.get(START) - core.get(LAP)
         first = min(length, core.get(CAPACITY) - at)
         return [(0, at, first), (first, 0, length - first)]
@@ -197,7 +198,7 @@ class FlatFit(InOrder):
     def _larger(capacity: int) -> int:
         return capacity + max(capacity // 4, SMALLEST)
 
-    def _resize(self, capacity: int) -> None:
+    def _move(self, capacity: int) -> None:
         """Move to a memory of another capacity, with the oldest element in the first place."""
         core = self._core
         blocks = [(RING + to, RING + place, n) for to, place, n in self._runs()]

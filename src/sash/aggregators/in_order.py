@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..kernels.columns import read
+from ..kernels.columns import Table, read
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.program import Kernel
 from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, item, lower
 from ..operators.contract import Operator
+from .guard import alone
 from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 
 __all__ = ["InOrder", "kernel"]
@@ -109,7 +110,7 @@ class InOrder(Copyable):
     """
 
     _kernel: ClassVar[Kernel]
-    _owes = False  # whether memory must still be given back
+    _owes: bool  # whether memory must still be given back
 
     def __init__(self, operator: Operator) -> None:
         if not isinstance(operator, Operator):
@@ -119,6 +120,7 @@ class InOrder(Copyable):
             )
         self._accept(operator)
         self._given = operator
+        self._owes = False
         self._core: BufferCore | ObjectCore = make_core(self._kernel, operator, SMALLEST)
 
     @classmethod
@@ -132,42 +134,71 @@ class InOrder(Copyable):
 
     def insert(self, value: Any) -> None:
         """Add a value at the young end; None is null, a tuple has a value for each column."""
-        core = self._core
-        header = core.header
-        if header[END] - header[START] == header[CAPACITY]:
-            self._resize(self._larger(header[CAPACITY]))
-        core.fill(value)
         try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            if self._owes:
+                self._settle()
+            core = self._core
+            header = core.header
+            if header[END] - header[START] == header[CAPACITY]:
+                self._resize(self._larger(header[CAPACITY]))
+            core.fill(value)
             core.run.insert(core.m, core.cell, 0)
-        except BaseException:
-            core.give_up_if_unsound()
+        except BaseException as error:
+            self._give_back(error)
             raise
+        self._free = True
 
     def evict(self) -> None:
         """Drop the oldest value."""
-        core = self._core
-        header = core.header
-        length, capacity = header[END] - header[START], header[CAPACITY]
-        if not length:
-            raise IndexError("evict from an empty window: insert a value first")
         try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            if self._owes:
+                self._settle()
+            core = self._core
+            header = core.header
+            length, capacity = header[END] - header[START], header[CAPACITY]
+            if not length:
+                raise IndexError("evict from an empty window: insert a value first")
             core.run.evict(core.m)
-        except BaseException:
-            core.give_up_if_unsound()
+            if 4 * length <= capacity > SMALLEST:
+                self._resize(max(capacity // 2, SMALLEST))
+        except BaseException as error:
+            self._give_back(error)
             raise
-        if 4 * length <= capacity > SMALLEST:
-            self._resize(max(capacity // 2, SMALLEST))
+        self._free = True
 
     def query(self) -> Any:
         """The answer over all values in the window."""
-        core = self._core
-        core.run.ask(core.m, core.answer, 0)
-        return core.read()
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            core = self._core
+            core.run.ask(core.m, core.answer, 0)
+            found = core.read()
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
+        return found
 
+    @alone
     def __len__(self) -> int:
+        return self._length()
+
+    def _length(self) -> int:
         header = self._core.header
         return header[END] - header[START]  # type: ignore[no-any-return]
 
+    @alone
     def slide(self, values: Any, size: int) -> Any:
         """Insert each value in turn, with at most `size` in the window, and answer after each.
 
@@ -176,10 +207,9 @@ class InOrder(Copyable):
         """
         size = check_size(size)
         table = read(values, len(self._given.skips))
-        if not len(self) and not self._given.types and "object" not in table.types:
-            self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
-        core = self._core
-        self._reserve(max(len(self), min(size, len(self) + table.rows)))
+        self._tie(table)
+        core, length = self._core, self._length()
+        self._reserve(max(length, min(size, length + table.rows)))
         before = core.get(END)
         with core.call() as call:
             columns, outputs = call.columns(table), call.outputs(table.rows)
@@ -187,19 +217,32 @@ class InOrder(Copyable):
                 core.run.slide(core.m, columns, outputs, table.rows, size)
             except OverflowError as error:
                 raise call.at_row(error, core.get(END) - before - 1) from None
-            self._shrink()
+            finally:
+                self._shrink()
             return call.answers(table.kind)
+
+    def _tie(self, table: Table) -> None:
+        """Let the first array that an empty window is given say the types."""
+        if not self._length() and not self._given.types and "object" not in table.types:
+            self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
 
     def _leave(self, count: int) -> None:
         """Evict so many in one call."""
-        core, left = self._core, len(self) - count
+        core, left = self._core, self._length() - count
         with core.call() as call:
             none = call.integers(np.zeros(0, dtype=np.int64))
             core.run.slide_by(core.m, core.cell, core.answer, 0, 0, none, none, left, 0)
         self._shrink()
 
+    def _settle(self) -> None:
+        """Give back the memory that is owed."""
+
     def _resize(self, capacity: int) -> None:
         """Move to a memory of another capacity."""
+        self._replace(self._move, capacity)
+
+    def _move(self, capacity: int) -> None:
+        """Replace the memory (each algorithm says which of its slots go where)."""
         core = self._core
         core.resize(capacity, core.ring_blocks(core.get(CAPACITY), capacity))
 
@@ -224,7 +267,7 @@ class InOrder(Copyable):
         """Give back memory that is no longer needed."""
         capacity = self._core.get(CAPACITY)
         wanted = capacity
-        while 4 * len(self) < wanted and wanted > SMALLEST:
+        while 4 * self._length() < wanted and wanted > SMALLEST:
             wanted = max(wanted // 2, SMALLEST)
         if wanted < capacity:
             self._resize(wanted)
@@ -240,6 +283,7 @@ class InOrder(Copyable):
             "memory was not given back"
         )
 
+    @alone
     def to_bytes(self) -> bytes:
         """The whole window as bytes, with a version and a checksum."""
         return seal(describe(self, self._core), self._core.dump())
@@ -255,7 +299,7 @@ class InOrder(Copyable):
         return made
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.operator!r}, {len(self)} values>"
+        return f"<{type(self).__name__} of {self.operator!r}{self._said_length('values')}>"
 
 
 def check_size(size: Any) -> int:

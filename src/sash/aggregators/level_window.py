@@ -24,6 +24,7 @@ from ..kernels.slots import (
 )
 from ..operators.contract import Operator, same
 from ..policies.contract import Policy, guard
+from .guard import alone, sound_after
 from .in_order import FEW, MUCH, SMALLEST, InOrder, check_size, evict, insert, kernel, query
 from .levels import LONGER, PREFIX, RING, SWEPT, beside, level_blocks, look, sweep, tail
 
@@ -157,18 +158,7 @@ class LevelWindow(InOrder):
         """The window slide policy, if there is one."""
         return self._policy
 
-    def insert(self, value: Any) -> None:
-        """Add a value at the young end; None is null, a tuple has a value for each column."""
-        if self._owes:
-            self._settle()
-        super().insert(value)
-
-    def evict(self) -> None:
-        """Drop the oldest value."""
-        if self._owes:
-            self._settle()
-        super().evict()
-
+    @alone
     def bulk_evict(self, count: int) -> None:
         """Drop the `count` oldest values at once.
 
@@ -177,10 +167,12 @@ class LevelWindow(InOrder):
         """
         if isinstance(count, bool) or not isinstance(count, int):
             raise TypeError(f"bulk_evict takes a number of values, not {count!r}")
-        if not 0 <= count <= len(self):
-            raise IndexError(f"{count} values cannot leave a window that holds {len(self)}")
+        held = self._length()
+        if not 0 <= count <= held:
+            raise IndexError(f"{count} values cannot leave a window that holds {held}")
         self._leave(count)
 
+    @alone
     def enforce(self, policy: Policy | None = None) -> None:
         """Drop the oldest values as long as the policy wants them to go.
 
@@ -194,14 +186,7 @@ class LevelWindow(InOrder):
                 f"{type(self).__name__} has no policy to enforce; make it with "
                 f"{type(self).__name__}(operator, policy=…)"
             )
-        core = self._core
-        try:
-            core.run.enforce(core.m)
-        except BaseException:
-            core.give_up_if_unsound()
-            raise
-        finally:
-            self._note()
+        self._shed(self._core.run.enforce)
 
     def slide(self, values: Any, size: int | None = None) -> Any:
         """Insert each value in turn, with at most `size` in the window, enforce the policy if there
@@ -214,10 +199,13 @@ class LevelWindow(InOrder):
             if size is None:
                 raise TypeError("slide needs a size, or a window with a policy")
             return super().slide(values, size)
+        return self._slide_under(values, size)
+
+    @alone
+    def _slide_under(self, values: Any, size: int | None) -> Any:
         most = check_size(size) if size is not None else 1 << 62
         table = read(values, len(self._given.skips))
-        if not len(self) and not self._given.types and "object" not in table.types:
-            self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
+        self._tie(table)
         core = self._core
         before, row = core.get(END), 0
         with core.call() as call:
@@ -229,32 +217,38 @@ class LevelWindow(InOrder):
                         self._resize(2 * core.get(CAPACITY))
             except OverflowError as error:
                 raise call.at_row(error, core.get(END) - before - 1) from None
-            self._shrink()
+            finally:
+                self._shrink()
             return call.answers(table.kind)
 
     def _take(self, policy: Policy) -> None:
         """Take a policy, if there are no values yet."""
         given = self._given.shown
-        if len(self):
+        if self._length():
             raise ValueError(
                 f"this window holds values whose aggregates for {policy!r} were not kept; make it "
                 f"with {type(self).__name__}({given.name}, policy=…)"
             )
-        self._given = guard(given, policy)
-        self._core = make_core(self._kernel, self._given, SMALLEST)
-        self._policy = policy
+        made = guard(given, policy)
+        core = make_core(self._kernels[1], made, SMALLEST)
+        vars(self).update(_given=made, _core=core, _policy=policy)  # all in one step
 
     def _leave(self, count: int) -> None:
-        core = self._core
-        try:
-            core.run.leave(core.m, count)
-        except BaseException:
-            core.give_up_if_unsound()
-            raise
-        finally:
-            self._note()
+        self._shed(self._core.run.leave, count)
         if count <= FEW:
             self._settle()
+
+    def _shed(self, shed: Any, *given: Any) -> None:
+        """Have a kernel evict, and note what memory must be given back, also after an error of a
+        policy's rule: values may have left before it."""
+        core = self._core
+        try:
+            shed(core.m, *given)
+        except BaseException as error:
+            if sound_after(core, error):
+                self._note()
+            raise
+        self._note()
 
     def _note(self) -> None:
         """Note whether memory must be given back, and do so if it is little."""
@@ -273,7 +267,7 @@ class LevelWindow(InOrder):
         super()._shrink()
         self._owes = False
 
-    def _resize(self, capacity: int) -> None:
+    def _move(self, capacity: int) -> None:
         core = self._core
         blocks = level_blocks(core.get(START), core.get(END), core.get(CAPACITY), capacity)
         core.resize(capacity, blocks)

@@ -40,6 +40,7 @@ from ..kernels.slots import (
     lift,
     put,
 )
+from .guard import alone
 from .level_window import LevelWindow, kernels
 from .levels import ANSWER, RING, SWEPT, beside, look, sweep, tail
 
@@ -159,6 +160,7 @@ class LogMta(LevelWindow):
 
     _kernels = kernels("log_mta", insert, node, join, leave, evict, query, whole, held, singly=0)
 
+    @alone
     def levels(self) -> list[list[Any]]:
         """The nodes of each level, from the leaves to the root pair."""
         core = self._core

@@ -51,6 +51,7 @@ from ..kernels.slots import (
 )
 from ..operators.contract import Operator, same
 from .flat_fat import between, prefix, suffix
+from .guard import alone
 from .in_order import SMALLEST
 from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 from .timed import LEAST, MANY, as_range, as_time, as_times, check_operator, check_rows, keep, late
@@ -326,56 +327,96 @@ class Reactive(Copyable):
 
     def insert(self, time: Any, value: Any) -> None:
         """Add a value at a time that is not older than the youngest."""
-        t = as_time(time)
-        core = self._core
-        core.fill(value)
-        refused = core.run.insert(core.m, t, core.cell, 0)
-        if refused == FULL:
-            self._resize(2 * core.get(CAPACITY))
-            core.run.insert(core.m, t, core.cell, 0)
-        elif refused:
-            raise late(type(self), t, self.youngest())
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            t = as_time(time)
+            core = self._core
+            core.fill(value)
+            refused = core.run.insert(core.m, t, core.cell, 0)
+            if refused == FULL:
+                self._resize(2 * core.get(CAPACITY))
+                core.run.insert(core.m, t, core.cell, 0)
+            elif refused:
+                raise late(type(self), t, self._youngest())
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
 
     def evict(self, time: Any, nth: int | None = None) -> None:
         """Drop all values of a time, or the `nth` that came, from 0 on; one that is not there is no
         error.  At most 2·log2 n steps, and one for each place of that time."""
-        which = ALL if nth is None else _check_nth(nth)
-        core = self._core
-        core.run.evict(core.m, as_time(time), which)
-        self._shrink()
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            which = ALL if nth is None else _check_nth(nth)
+            core = self._core
+            core.run.evict(core.m, as_time(time), which)
+            self._shrink()
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
 
     def query(self, lo: Any = None, hi: Any = None) -> Any:
         """The answer over the whole window, or over the times `[lo, hi)`: from `lo` up to but not
         including `hi`.  Without one of them, the range is open to that side."""
-        core = self._core
-        if lo is None and hi is None:
-            core.run.ask(core.m, core.answer, 0)
-        else:
-            core.run.ask_range(core.m, core.answer, *as_range(lo, hi))
-        return core.read()
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            core = self._core
+            if lo is None and hi is None:
+                core.run.ask(core.m, core.answer, 0)
+            else:
+                core.run.ask_range(core.m, core.answer, *as_range(lo, hi))
+            found = core.read()
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
+        return found
 
+    @alone
     def bulk_insert(self, times: Any, values: Any) -> None:
         """Add values in order of time; the tree is brought up to date once for all of them."""
         made, table = self._read(times, values)
         self._run(made, table, np.full(len(made), LEAST), MANY, answers=0)
 
+    @alone
     def bulk_evict(self, time: Any) -> None:
         """Drop all times up to and including this one."""
         core = self._core
         core.run.evict_before(core.m, as_time(time), 1)
         self._shrink()
 
+    @alone
     def oldest(self) -> int | None:
         """The oldest time, None if there is none."""
-        return self._time(self._core.get(START)) if len(self) else None
+        return self._time(self._core.get(START)) if self._length() else None
 
+    @alone
     def youngest(self) -> int | None:
         """The youngest time, None if there is none."""
-        return self._time(self._core.get(END) - 1) if len(self) else None
+        return self._youngest()
 
+    def _youngest(self) -> int | None:
+        return self._time(self._core.get(END) - 1) if self._length() else None
+
+    @alone
     def __len__(self) -> int:
+        return self._length()
+
+    def _length(self) -> int:
         return self._core.get(COUNT)
 
+    @alone
     def slide(self, times: Any, values: Any, *, span: Any = None, count: int | None = None) -> Any:
         """Insert each value in turn and answer after each, over the values that are at most `span`
         older than it, or over the youngest `count` values.
@@ -408,8 +449,8 @@ class Reactive(Copyable):
     def _read(self, times: Any, values: Any) -> tuple[Array, Table]:
         """Rows to insert, checked before anything is done with them."""
         made, table = as_times(times), read(values, len(self._given.skips))
-        check_rows(type(self), made, table, self.youngest())
-        if not len(self) and not self._given.types and "object" not in table.types:
+        check_rows(type(self), made, table, self._youngest())
+        if not self._length() and not self._given.types and "object" not in table.types:
             self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
         return made, table
 
@@ -420,8 +461,11 @@ class Reactive(Copyable):
 
     def _resize(self, capacity: int) -> None:
         """Move to a memory of another capacity, without the holes."""
+        self._core.run.compact(self._core.m)
+        self._replace(self._move, capacity)
+
+    def _move(self, capacity: int) -> None:
         core = self._core
-        core.run.compact(core.m)
         old = core.get(CAPACITY)
         leaves = [
             (TREE + capacity + j, TREE + old + i, n) for j, i, n in core.places(old, capacity)
@@ -432,7 +476,7 @@ class Reactive(Copyable):
     def _shrink(self) -> None:
         """Halve the capacity until a quarter of it is in use."""
         capacity = wanted = self._core.get(CAPACITY)
-        while 4 * len(self) < wanted and wanted > SMALLEST:
+        while 4 * self._length() < wanted and wanted > SMALLEST:
             wanted //= 2
         if wanted < capacity:
             self._resize(wanted)
@@ -470,6 +514,7 @@ class Reactive(Copyable):
             wanted = join(core.peek(TREE + 2 * v), core.peek(TREE + 2 * v + 1))
             assert alike(core.peek(TREE + v), wanted), f"node {v} is wrong, and not noted"
 
+    @alone
     def to_bytes(self) -> bytes:
         """The whole window as bytes, with a version and a checksum."""
         return seal(describe(self, self._core), self._core.dump())
@@ -485,7 +530,7 @@ class Reactive(Copyable):
         return made
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.operator!r}, {len(self)} values>"
+        return f"<{type(self).__name__} of {self.operator!r}{self._said_length('values')}>"
 
 
 def _check_nth(nth: Any) -> int:

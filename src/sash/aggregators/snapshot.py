@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from ..kernels.core import BufferCore, ObjectCore
 from ..operators.contract import Operator
+from .guard import Guarded, alone
 
 __all__ = ["Copyable", "as_told", "check_told", "describe", "open_bytes", "seal"]
 
@@ -17,12 +18,13 @@ _MAGIC = b"sash"
 _VERSION = 1
 
 
-class Copyable:
+class Copyable(Guarded):
     """A window that can be copied.  The copy has a memory of its own; partials, which are never
     changed, and the operator are the same."""
 
+    @alone
     def __copy__(self) -> Self:
-        made = object.__new__(type(self))
+        made = Guarded.__new__(type(self))
         for name, value in vars(self).items():
             vars(made)[name] = value if isinstance(value, Operator) else copy.copy(value)
         return made

@@ -35,7 +35,7 @@ MANY = 2**62  # more elements than there can be
 
 def as_time(time: Any) -> int:
     """A time as an integer."""
-    if isinstance(time, np.datetime64) and np.isnat(time):
+    if time != time:  # numpy's and pandas' NaT, which is a datetime
         raise ValueError("a time is missing (NaT); leave out rows without a time")
     return to_micros(time)
 

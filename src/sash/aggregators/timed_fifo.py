@@ -16,9 +16,9 @@ from typing import Any, Self
 import numpy as np
 
 from ..kernels.columns import Array, Table, read
-from ..kernels.core import make_core
 from ..kernels.slots import CAPACITY, END, START
 from ..operators.contract import Operator
+from .guard import InUse, alone
 from .in_order import FEW, MUCH, SMALLEST, InOrder
 from .level_window import LevelWindow
 from .snapshot import Copyable, open_bytes, seal
@@ -92,11 +92,11 @@ class Queue:
         """Move to the front of an array in which at most half of this room is in use, so that
         the next move is as many changes away as this one costs."""
         times = self.times()
-        self._array = np.empty(max(2 * room, SMALLEST), dtype=np.int64)
-        self._array[: len(times)] = times
-        self._cells = memoryview(self._array)  # type: ignore[arg-type]
-        self._start, self._end = 0, len(times)
-        self._full = len(self._array)
+        array = np.empty(max(2 * room, SMALLEST), dtype=np.int64)
+        array[: len(times)] = times
+        cells = memoryview(array)  # type: ignore[arg-type]
+        # in one step, whatever interrupts it
+        vars(self).update(_array=array, _cells=cells, _start=0, _end=len(times), _full=len(array))
 
 
 class Timed(Copyable):
@@ -146,19 +146,36 @@ class Timed(Copyable):
 
     def insert(self, time: Any, value: Any) -> None:
         """Add a value at a time that is not older than the youngest."""
-        t, queue = as_time(time), self._queue
-        if len(queue) and t < queue.last():
-            raise late(type(self), t, queue.last())
-        self._fifo.insert(value)
-        queue.append(t)
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            t, fifo, queue = as_time(time), self._fifo, self._queue
+            if len(queue) and t < queue.last():
+                raise late(type(self), t, queue.last())
+            self._changing = True
+            queue.append(t)
+            try:
+                fifo.insert(value)
+            except BaseException:
+                queue.undo(len(queue) - fifo._length())
+                self._changing = False
+                raise
+            self._changing = False
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
 
+    @alone
     def evict(self, time: Any) -> None:
         """Drop the oldest time; a time that is not there is no error."""
         t, queue = as_time(time), self._queue
         if not len(queue) or t < queue.first():
             return
         if t == queue.first():
-            self.bulk_evict(t)
+            self._bulk_evict(t)
             return
         times = queue.times()
         at = int(np.searchsorted(times, t))
@@ -170,34 +187,58 @@ class Timed(Copyable):
 
     def query(self) -> Any:
         """The answer over the whole window."""
-        return self._fifo.query()
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            found = self._fifo.query()
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
+        return found
 
+    @alone
     def bulk_insert(self, times: Any, values: Any) -> None:
         """Add values in order of time."""
         made, table = self._read(times, values)
-        self._fifo._reserve(len(self) + table.rows)
-        self._run(made, table, np.full(table.rows, LEAST), MANY, answers=0)
+        limits = np.full(table.rows, LEAST)
+        self._fifo._alone(self._run, made, table, limits, MANY, answers=0)
 
+    @alone
     def bulk_evict(self, time: Any) -> None:
         """Drop all times up to and including this one."""
-        fifo, queue = self._fifo, self._queue
-        leave = int(np.searchsorted(queue.times(), as_time(time), side="right"))
-        try:
-            fifo._leave(leave)
-        finally:
-            queue.drop(len(queue) - len(fifo))
+        self._bulk_evict(as_time(time))
 
+    def _bulk_evict(self, time: int) -> None:
+        fifo, queue = self._fifo, self._queue
+        leave = int(np.searchsorted(queue.times(), time, side="right"))
+        self._changing = True
+        try:
+            fifo._alone(fifo._leave, leave)
+        finally:
+            queue.drop(len(queue) - fifo._length())
+            self._changing = False
+
+    @alone
     def oldest(self) -> int | None:
         """The oldest time, None if there is none."""
         return self._queue.first() if len(self._queue) else None
 
+    @alone
     def youngest(self) -> int | None:
         """The youngest time, None if there is none."""
+        return self._youngest()
+
+    def _youngest(self) -> int | None:
         return self._queue.last() if len(self._queue) else None
 
+    @alone
     def __len__(self) -> int:
         return len(self._queue)
 
+    @alone
     def slide(self, times: Any, values: Any, *, span: Any = None, count: int | None = None) -> Any:
         """Insert each value in turn and answer after each, over the values that are at most `span`
         older than it, or over the youngest `count` values.
@@ -206,22 +247,23 @@ class Timed(Copyable):
         """
         made, table = self._read(times, values)
         limits, most = keep(made, span, count)
-        return self._run(made, table, limits, most, answers=1)
+        return self._fifo._alone(self._run, made, table, limits, most, answers=1)
 
     def _read(self, times: Any, values: Any) -> tuple[Array, Table]:
         """Rows to insert, checked before anything is done with them."""
-        fifo, given = self._fifo, self._fifo._given
-        made, table = as_times(times), read(values, len(given.skips))
-        check_rows(type(self), made, table, self.youngest())
-        if not len(self) and not given.types and "object" not in table.types:
-            fifo._core = make_core(fifo._kernel, given.of(*table.types), SMALLEST)
+        made, table = as_times(times), read(values, len(self._fifo._given.skips))
+        check_rows(type(self), made, table, self._youngest())
         return made, table
 
     def _run(self, times: Array, table: Table, limits: Array, most: int, *, answers: int) -> Any:
         """Take the aggregator through rows, with the times in step whatever happens."""
         fifo, queue, rows = self._fifo, self._queue, table.rows
+        fifo._tie(table)
+        if not answers:
+            fifo._reserve(len(queue) + rows)
         core = fifo._core
         start, end = core.get(START), core.get(END)
+        self._changing = True
         queue.extend(times)
         held = queue.times()
         if rows:  # none of those that stay is looked at, but for the first
@@ -229,9 +271,9 @@ class Timed(Copyable):
             held = held[: 1 + leave]
         row = 0
         with core.call() as call:
-            columns, outputs = call.columns(table), call.outputs(rows if answers else 0)
-            limit = call.integers(limits)
             try:
+                columns, outputs = call.columns(table), call.outputs(rows if answers else 0)
+                limit = call.integers(limits)
                 while row < rows:
                     handle = call.integers(held[core.get(START) - start :])
                     row = core.run.slide_by(
@@ -244,8 +286,19 @@ class Timed(Copyable):
             finally:
                 queue.undo(rows - (core.get(END) - end))
                 queue.drop(core.get(START) - start)
+                self._changing = False
                 fifo._shrink()
             return call.answers(table.kind) if answers else None
+
+    def _intact(self, error: BaseException) -> bool:
+        fifo = self._fifo  # if it is in use, then by another call, or it broke off
+        return not fifo._broken and (isinstance(error, InUse) or hasattr(fifo, "_free"))
+
+    def _why(self, error: BaseException) -> str:
+        return self._fifo._broken or (
+            f"{type(error).__name__} came in the middle of a change, and the times and values of "
+            "this window are not sound any more: make a new one, or restore it from its bytes"
+        )
 
     def _check(self) -> None:
         """Raise AssertionError if the aggregator or the times are not as they must be."""
@@ -258,10 +311,11 @@ class Timed(Copyable):
             "memory was not given back"
         )
 
+    @alone
     def to_bytes(self) -> bytes:
         """The whole window as bytes, with a version and a checksum."""
         times = self._queue.times().astype("<i8").tobytes()
-        head = [type(self).__name__, type(self._fifo).__name__, str(len(self))]
+        head = [type(self).__name__, type(self._fifo).__name__, str(len(self._queue))]
         return seal(head, times + self._fifo.to_bytes())
 
     @classmethod

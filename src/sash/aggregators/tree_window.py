@@ -15,6 +15,7 @@ from ..kernels.layout import leaf_operators
 from ..kernels.program import Kernel, specialise
 from ..kernels.slots import CAPACITY, HEADER
 from ..operators.contract import Operator, same
+from .guard import alone, sound_after
 from .nodes import (
     BARE,
     COUNT,
@@ -130,28 +131,58 @@ class TreeWindow(Copyable):
 
     def insert(self, time: Any, value: Any) -> None:
         """Add a value at a time; at a time already there, the two are combined."""
-        core = self._core
-        at = as_time(time)
-        header = core.header
-        if header[CAPACITY] - header[TOP] < self._reserve:
-            self._grow()
-        core.fill(value)
-        self._do(core.run.insert, at, core.cell, 0)
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            core = self._core
+            at = as_time(time)
+            header = core.header
+            if header[CAPACITY] - header[TOP] < self._reserve:
+                self._grow()
+            core.fill(value)
+            core.run.insert(core.m, at, core.cell, 0)
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
 
     def evict(self, time: Any) -> None:
         """Drop what is at a time; a time that is not there is no error."""
-        self._do(self._core.run.evict, as_time(time))
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            core = self._core
+            core.run.evict(core.m, as_time(time))
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
 
     def query(self, lo: Any = None, hi: Any = None) -> Any:
         """The answer over the whole window, or over the times `[lo, hi)`: from `lo` up to but not
         including `hi`.  Without one of them, the range is open to that side."""
-        core = self._core
-        if lo is None and hi is None:
-            core.run.ask(core.m, core.answer, 0)
-        else:
-            core.run.ask_between(core.m, core.answer, *as_range(lo, hi))
-        return core.read()
+        try:
+            del self._free
+        except AttributeError:
+            self._refuse()
+        try:
+            core = self._core
+            if lo is None and hi is None:
+                core.run.ask(core.m, core.answer, 0)
+            else:
+                core.run.ask_between(core.m, core.answer, *as_range(lo, hi))
+            found = core.read()
+        except BaseException as error:
+            self._give_back(error)
+            raise
+        self._free = True
+        return found
 
+    @alone
     def bulk_insert(self, times: Any, values: Any) -> None:
         """Add many values at once; times in any order, equal ones combined in the order given."""
         table, at = read(values, len(self._given.skips)), as_times(times)
@@ -170,23 +201,25 @@ class TreeWindow(Copyable):
                     if self._short():
                         self._grow()
                     row = core.run.bulk_insert(core.m, handle, columns, row, table.rows)
-            except BaseException:
-                core.give_up_if_unsound()
-                self._do(core.run.clean)  # a value was refused: what came before it is in
+            except BaseException as error:
+                if not self._changing and sound_after(core, error):
+                    core.run.clean(core.m)  # a value was refused: what came before it is in
                 raise
 
+    @alone
     def bulk_evict(self, time: Any) -> None:
         """Drop everything up to and including a time."""
         core = self._core
         if self._fingers:
             if self._short():
                 self._grow()
-            self._do(core.run.bulk_evict, as_time(time))
+            core.run.bulk_evict(core.m, as_time(time))
             return
         last = as_time(time)
-        while (oldest := self.oldest()) is not None and oldest <= last:
-            self._do(core.run.evict, oldest)
+        while (oldest := self._oldest()) is not None and oldest <= last:
+            core.run.evict(core.m, oldest)
 
+    @alone
     def slide(self, times: Any, values: Any, *, span: Any = None, count: int | None = None) -> Any:
         """Insert each value in turn and answer after each.
 
@@ -201,7 +234,7 @@ class TreeWindow(Copyable):
         if limit >= 2**63:
             raise OverflowError(f"a span of {span} does not fit int64")
         self._tie(table)
-        len(self)  # what was dropped in bulk is counted off
+        self._length()  # what was dropped in bulk is counted off
         core = self._core
         run = core.run.slide_count if span is None else core.run.slide_span
         row = 0
@@ -217,18 +250,27 @@ class TreeWindow(Copyable):
                 raise call.at_row(error, core.get(ROW)) from None
             return call.answers(table.kind)
 
+    @alone
     def oldest(self) -> int | None:
         """The oldest time, or None if the window is empty."""
+        return self._oldest()
+
+    def _oldest(self) -> int | None:
         n = self._core.get(LEFT)
         return self._core.peek_word(n + 2) if self._count_of(n) else None
 
+    @alone
     def youngest(self) -> int | None:
         """The youngest time, or None if the window is empty."""
         n = self._core.get(RIGHT)
         count = self._count_of(n)
         return self._core.peek_word(n + 1 + count) if count else None
 
+    @alone
     def __len__(self) -> int:
+        return self._length()
+
+    def _length(self) -> int:
         core = self._core
         if core.get(DROPPED):
             core.run.reclaim_all(core.m)
@@ -237,17 +279,23 @@ class TreeWindow(Copyable):
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         """The times in order, each with its answer."""
         lower = self.operator.python_lower()
-        return ((t, lower(p)) for t, p in self._partials())
+        return ((t, lower(p)) for t, p in self._entries_now())
 
+    @alone
+    def _entries_now(self) -> list[tuple[int, Any]]:
+        return list(self._partials())
+
+    @alone
     def work(self) -> dict[str, int]:
         """How many nodes were visited, split, merged, and moved between, since the start."""
         fields = {"visits": VISITS, "splits": SPLITS, "merges": MERGES, "moves": MOVES}
         return {name: self._core.get(field) for name, field in fields.items()}
 
+    @alone
     def to_bytes(self) -> bytes:
         """The whole window as bytes, with a version and a checksum."""
         core = self._core
-        len(self)
+        self._length()
         if core.program.layout is not None:
             body = core.dump()
         else:
@@ -287,18 +335,9 @@ class TreeWindow(Copyable):
                 self._grow()
             run.insert(core.m, struct.unpack_from("<q", row)[0], [[decode(row[8:])]], 0)
 
-    def _do(self, change: Any, *given: Any) -> None:
-        """Change the tree, unless it broke in the middle of an earlier change."""
-        core = self._core
-        try:
-            change(core.m, *given)
-        except BaseException:
-            core.give_up_if_unsound()
-            raise
-
     def _tie(self, table: Any) -> None:
         """Let the first array that an empty window is given say the types."""
-        if not self._given.types and "object" not in table.types and self.oldest() is None:
+        if not self._given.types and "object" not in table.types and self._oldest() is None:
             self._core = self._make(self._given.of(*table.types))
 
     def _short(self) -> bool:
@@ -307,7 +346,8 @@ class TreeWindow(Copyable):
     def _grow(self) -> None:
         """A memory of twice the size, with all at its place."""
         core = self._core
-        core.resize(max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve), [])
+        size = max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve)
+        self._replace(core.resize, size, [])
 
     def _own_at(self, core: Any, n: int) -> int:
         return n + 2 + self._entries + core.width * self._entries  # type: ignore[no-any-return]
@@ -350,7 +390,7 @@ class TreeWindow(Copyable):
         check.free_lists()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.operator!r}, {len(self)} times>"
+        return f"<{type(self).__name__} of {self.operator!r}{self._said_length('times')}>"
 
 
 class _Check:

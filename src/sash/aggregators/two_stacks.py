@@ -34,6 +34,7 @@ from ..kernels.slots import (
     put,
 )
 from ..operators.contract import same
+from .guard import alone
 from .in_order import InOrder, kernel
 
 __all__ = ["TwoStacks"]
@@ -106,6 +107,7 @@ class TwoStacks(InOrder):
 
     _kernel = kernel("two_stacks", value, aggregate, insert, flip, evict, query, scratch=2, each=2)
 
+    @alone
     def stacks(self) -> tuple[list[tuple[object, object]], list[tuple[object, object]]]:
         """The front and the back stack, each from bottom to top, as (value, aggregate) partials."""
         core = self._core

@@ -23,7 +23,7 @@ __all__ = ["CombineFailed", "key_text", "name_failure", "name_step_failure", "wi
 
 
 class CombineFailed(RuntimeError):
-    """An operator's `combine` raised, so the stream cannot go on."""
+    """An operator's `combine` raised, so a batch cannot be inserted."""
 
 
 def name_failure(plan: Plan, table: pa.Table, times: Array, error: Exception) -> Exception:
@@ -45,21 +45,29 @@ def name_failure(plan: Plan, table: pa.Table, times: Array, error: Exception) ->
                     total = combine(total, lift(value if len(value) > 1 else value[0]))
                 except Exception as found:
                     what = f"combine of {name} raised {type(found).__name__}: {found}"
-                    return _failure(plan, what, keys, k, query.window.first(int(times[row])))
+                    window = query.window.first(int(times[row]))
+                    return _failure(plan, what, keys, k, window, broken=False)
     return error
 
 
-def name_step_failure(plan: Plan, error: StepFailed) -> CombineFailed:
-    """The error to raise for a step in which `combine` raised."""
-    return _failure(plan, str(error), error.keys, error.code, error.window)
+def name_step_failure(plan: Plan, error: StepFailed, *, broken: bool) -> CombineFailed:
+    """The error to raise for a step in which `combine` raised; `broken` says whether the state can
+    be used no more."""
+    return _failure(plan, str(error), error.keys, error.code, error.window, broken=broken)
 
 
-def _failure(plan: Plan, what: str, keys: list[pa.Array], code: int, window: int) -> CombineFailed:
+def _failure(
+    plan: Plan, what: str, keys: list[pa.Array], code: int, window: int, *, broken: bool
+) -> CombineFailed:
     whose = key_text(plan, keys, code)
-    return CombineFailed(
-        f"{what}, in the window {window_text(plan, window)}{whose and ' of ' + whose}; the batch "
-        "was not inserted"
-    )
+    then = "the batch was not inserted"
+    if broken:
+        then = (
+            "part of the batch is in, so the stream cannot be used any more: make a new one, or "
+            "restore one from its bytes"
+        )
+    where = f"in the window {window_text(plan, window)}{whose and ' of ' + whose}"
+    return CombineFailed(f"{what}, {where}; {then}")
 
 
 def key_text(plan: Plan, keys: list[pa.Array], code: int) -> str:

@@ -103,6 +103,7 @@ class Lifecycle:
         self._early = early
         self._lateness = lateness
         self._changes = plan.query.emit == "changes"
+        self.abandoned = False  # whether the last batch failed, and nothing of it is in
 
     def process(
         self,
@@ -115,19 +116,25 @@ class Lifecycle:
         stream_time: int | None = None,
     ) -> Outcome:
         """Insert the rows of a batch that can be used, move on, and emit the windows that are due.
-        `refused` has rows that the caller cannot use, with the reason.  If this raises, neither
-        progress nor state has changed."""
+        `refused` has rows that the caller cannot use, with the reason.
+
+        If this raises and `abandoned` is true, neither progress nor state has changed, or the state
+        is `broken`.  If it is false, the error came while the batch was written."""
+        self.abandoned = commits = False
         try:
             outcome, moved = self._process(
                 progress, state, batch, dict(refused or {}), watermark, stream_time
             )
+            state.prepare()
+            commits = True
             state.commit()
+            vars(progress).update(vars(moved))
         except BaseException as error:
             state.abandon()
+            self.abandoned = not commits
             if isinstance(error, StepFailed):
-                raise name_step_failure(self._plan, error) from error
+                raise name_step_failure(self._plan, error, broken=state.broken) from error
             raise
-        progress.__dict__.update(moved.__dict__)
         return outcome
 
     def _process(

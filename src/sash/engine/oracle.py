@@ -83,7 +83,7 @@ class OracleStream(Stream):
         self._last: dict[Any, Any] = {}  # the last window emitted or left out, and its values
         self._done: set[Any] = set()
 
-    def push(self, batch: Any) -> Any:
+    def _push(self, batch: Any) -> Any:
         """Insert a batch, and return the windows that are then due."""
         self._check_open()
         known = self._schema if self._plan else None

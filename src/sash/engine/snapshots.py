@@ -41,7 +41,7 @@ def to_bytes(stream: Stream) -> bytes:
     }
     blobs = [json.dumps(head).encode()]
     blobs.append(to_ipc(stream._schema.empty_table() if stream._plan else pa.table({})))
-    blobs.append(to_ipc(stream.late))
+    blobs.append(to_ipc(stream._late.table(stream._plan and stream._plan.time_type)))
     if stream._plan is not None:
         blobs += stream._state.dump()
     return seal((_KIND,), b"".join(struct.pack("<Q", len(b)) + b for b in blobs))

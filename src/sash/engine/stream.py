@@ -8,8 +8,8 @@ lateness, and moves after each batch.  A window is closed when its end is not af
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress
 from .results import result_table
 from .supported import Asked, Place, check
+from .turns import Turns, in_turn
 
 __all__ = ["Stream"]
 
@@ -49,6 +50,9 @@ class Stream:
 
     `schema` has the types of the columns; without it, the first batch decides.  At most
     `keep_late` late rows are kept (None: all); take them out with `take_late`.
+
+    Threads can share a stream: each call waits for its turn.  A call that breaks off, by Ctrl-C
+    say, has changed nothing, or the stream refuses further use.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -87,6 +91,7 @@ class Stream:
                 f"the lateness is a length of time, not {duration_text(self._lateness)}"
             )
         self._fingerprint = fingerprint(query)  # before its functions run, and change what they use
+        self._turns = Turns()
         self._plan: Plan | None = None
         self._progress = Progress()
         self._closed = False
@@ -103,7 +108,7 @@ class Stream:
 
     def __copy__(self) -> Stream:
         """The same with a state of its own."""
-        return copy.deepcopy(self)
+        return deepcopy(self)
 
     @property
     def time(self) -> int | None:
@@ -115,16 +120,32 @@ class Stream:
         """Windows that end by this time, in microseconds, are closed."""
         return self._progress.watermark
 
+    def __deepcopy__(self, memo: Any) -> Stream:
+        return self._copied(memo)
+
+    @in_turn
+    def _copied(self, memo: dict[int, Any]) -> Stream:
+        made = memo[id(self)] = object.__new__(type(self))
+        vars(made).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
+        return made
+
     @property
     def late(self) -> pa.Table:
         """Rows that missed windows or could not be used: their columns, the `reason`, how many
         windows they `missed`, and the span of those, from `missed_start` to `missed_end`.
         They are kept until `take_late` takes them.  Of more than `keep_late` rows, the oldest are
         dropped, with a warning; `late_dropped` counts them."""
+        return self._late_rows()
+
+    @in_turn
+    def _late_rows(self) -> pa.Table:
         return self._late.table(self._plan and self._plan.time_type)
 
+    @in_turn
     def take_late(self) -> pa.Table:
         """The rows in `late`, which is empty afterwards."""
+        self._late.table(self._plan and self._plan.time_type)
+        self._turns.changing = True  # from here on they would be lost
         return self._late.take(self._plan and self._plan.time_type)
 
     @property
@@ -137,13 +158,18 @@ class Stream:
         """Since the start: `rows` that `where` let through or that could not be used.  Each is
         `counted`, in some window, or `late`, in none.  `partly_late` are those counted that missed
         other windows.  `emitted` are the rows of results."""
-        at = self._progress
+        at = dict(vars(self._progress))  # in one step, while another thread may push
         names = ("rows", "counted", "late", "partly_late", "emitted")
-        return {name: getattr(at, name) for name in names}
+        return {name: at[name] for name in names}
 
+    @in_turn
     def push(self, batch: Any) -> Any:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
         windows that are then due, as the same kind of table, ordered by keys, then window."""
+        return self._push(batch)
+
+    def _push(self, batch: Any) -> Any:
+        self._set_out()
         self._check_open()
         known = self._schema if self._plan else None
         table, reasons = given_table(batch, self._query, known, self._optional)
@@ -158,10 +184,11 @@ class Stream:
         assert self._plan is not None
         self._kind = kind_of(batch)
         given, misfits = conform(table, self._schema, self._only_time)
-        outcome = self._lifecycle.process(self._progress, self._state, given, reasons | misfits)
+        outcome = self._process(given, reasons | misfits)
         self._late.add(table, outcome.late, self._query.window, self._plan.time_type)
         return self._as_pushed(outcome)
 
+    @in_turn
     def advance(self, watermark: Any) -> Any:
         """Close all windows that end by a time, though no event has reached it; a time before the
         watermark changes nothing.
@@ -172,19 +199,29 @@ class Stream:
         >>> s.push({"t": 3}).num_rows, s.advance(10).num_rows
         (0, 1)
         """
+        return self._advance(watermark)
+
+    def _advance(self, watermark: Any) -> Any:
+        self._set_out()
         self._check_open()
         at = to_micros(watermark)
         if not -LATEST < at < LATEST:
             raise ValueError(f"a watermark of {watermark} is out of range")
         return self._as_pushed(self._move(at))
 
+    @in_turn
     def close(self) -> Any:
         """Close all windows and return what is left; nothing can be pushed any more."""
+        return self._close()
+
+    def _close(self) -> Any:
+        self._set_out()
         self._check_open()
         outcome = self._move(UNBOUNDED)
         self._closed = True
         return self._as_pushed(outcome)
 
+    @in_turn
     def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
         """The values over the times `[lo, hi)` of one key (a tuple, if there are several key
         columns), out of what later windows need.
@@ -223,12 +260,14 @@ class Stream:
                     )
         return self._state.ask(key if isinstance(key, tuple) else (key,), first, end)
 
+    @in_turn
     def state_size(self) -> dict[str, int]:
         """How many keys and slices there are, and how many bytes they take."""
         if self._plan is None:
             return {"keys": 0, "slices": 0, "bytes": 0}
         return self._state.size()
 
+    @in_turn
     def to_bytes(self) -> bytes:
         """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
         from .snapshots import to_bytes
@@ -257,6 +296,9 @@ class Stream:
         from .snapshots import from_bytes
 
         return from_bytes(cls, data, query, trust)
+
+    def _set_out(self) -> None:
+        """What comes before a batch, for a stream that stands on something else between two."""
 
     def _check_open(self) -> None:
         if self._closed:
@@ -298,21 +340,33 @@ class Stream:
     def _move(self, time: int) -> Outcome | None:
         """Move stream time and watermark on to a time."""
         if self._plan is not None:
-            return self._lifecycle.process(
-                self._progress, self._state, watermark=time, stream_time=time
-            )
-        for name in ("stream_time", "watermark"):
-            was = getattr(self._progress, name)
-            setattr(self._progress, name, time if was is None else max(was, time))
+            return self._process(watermark=time, stream_time=time)
+        at = self._progress
+        latest = [time if was is None else max(was, time) for was in (at.stream_time, at.watermark)]
+        vars(at).update(stream_time=latest[0], watermark=latest[1])
         return None
+
+    def _process(
+        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: int
+    ) -> Outcome:
+        """Go through the lifecycle.  Until the caller returns what it emits, or the lifecycle says
+        that nothing was changed, the stream is in the middle of a change."""
+        self._turns.changing = True
+        try:
+            return self._lifecycle.process(self._progress, self._state, batch, refused, **times)
+        except BaseException:
+            self._turns.changing = not self._lifecycle.abandoned
+            raise
 
     def _as_pushed(self, outcome: Outcome | None) -> Any:
         """A result, as the kind of table that was pushed."""
         if self._plan is None:
             return as_given(pa.table({}), self._kind)
         assert outcome is not None
-        warn_of(outcome.emitted.failed, stacklevel=3)
-        return as_given(result_table(self._plan, outcome.emitted, outcome.revisions), self._kind)
+        made = as_given(result_table(self._plan, outcome.emitted, outcome.revisions), self._kind)
+        self._turns.changing = False  # all is done; a warning may be an error
+        warn_of(outcome.emitted.failed, stacklevel=5)
+        return made
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""

@@ -163,6 +163,12 @@ class State(ABC):
         """Remember the last emitted values of some keys, instead of what was remembered, until
         window `covered` + 1 is closed."""
 
+    #: Whether a batch was abandoned of which a part cannot be undone: all calls are then refused.
+    broken = False
+
+    def prepare(self) -> None:  # noqa: B027 -- most have nothing to do
+        """Do all that may fail before `commit`, while the batch can still be abandoned."""
+
     @abstractmethod
     def commit(self) -> None:
         """Make the changes since the last commit final."""

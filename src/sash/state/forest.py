@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..aggregators.forest import RECORD, UNBOUNDED
+from ..aggregators.guard import raised_by_operator
 from ..aggregators.nodes import COUNT, LEFT, RIGHT, ROOT, SLOTS, TOP
 from ..aggregators.snapshot import describe
 from ..aggregators.tree_window import TreeWindow, _arity_for, _Check
@@ -171,6 +172,8 @@ class Forest:
                     at_gone,
                 )
             except Exception as error:
+                if not raised_by_operator(core, error):
+                    raise
                 row = int(call[AT])
                 if core.header[BUSY] or row < 0 or row in apart:
                     core.give_up_if_unsound()

@@ -278,6 +278,7 @@ def step(
         set_item(c, AT, row)
         set_item(c, SLOT, slot)
         lower(m, slot, outputs, row)
+        set_item(c, AT, -1)
     return 1
 
 

@@ -75,7 +75,7 @@ class ForestState(State):
         self._last = _Values(_NONE, _NONE, self._no_values)
         self._keep: int | None = None  # windows before it are closed
         self._changed = False  # since the last commit
-        self._broken = False
+        self.broken = False
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing."""
@@ -95,6 +95,7 @@ class ForestState(State):
         later, unless a slice comes into them.
         """
         self._check_sound()
+        self._changed = True
         self._settle()
         visits, bounds, starts = _NONE, np.zeros(1, dtype=np.int64), _NONE
         partials: list[Any] = [_NONE] * len(self._forests)
@@ -110,7 +111,6 @@ class ForestState(State):
             bounds = np.zeros(len(visits) + 1, dtype=np.int64)
             bounds[places + 1] = many
             bounds = np.cumsum(bounds)
-        self._changed = True
         answered = []
         for forest, part in zip(self._forests, partials, strict=True):
             try:
@@ -184,7 +184,7 @@ class ForestState(State):
         self._last = old.take(others).join(_Values(codes, covered, values))
 
     def _check_sound(self) -> None:
-        if self._broken:
+        if self.broken:
             raise RuntimeError(
                 "an error stopped this stream in the middle of a batch, and its state is not sound "
                 "any more: make a new stream, or restore one from its bytes"
@@ -196,7 +196,7 @@ class ForestState(State):
 
     def abandon(self) -> None:
         """Refuse further use, if anything changed since the last commit."""
-        self._broken |= self._changed
+        self.broken |= self._changed
 
     def ask(self, key: tuple[Any, ...], lo: int, hi: int) -> dict[str, Any]:
         """The values of one key over the times from `lo` up to but not including `hi`."""
@@ -222,7 +222,9 @@ class ForestState(State):
     def dump(self) -> list[bytes]:
         """The whole state as bytes."""
         self._check_sound()
+        self.broken = True  # unless it ends
         self._settle()
+        self.broken = False
         revisions = [[w, k, r] for w, of in self._revisions.items() for k, r in of.items()]
         head = {
             "forests": [f.describe() for f in self._forests],

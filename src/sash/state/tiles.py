@@ -110,6 +110,10 @@ class TileState(State):
                 self.abandon()
                 raise
 
+    def prepare(self) -> None:
+        """Make the records of the batch."""
+        self._save()
+
     def commit(self) -> None:
         """Write the batch to the store."""
         self._save()

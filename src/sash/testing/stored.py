@@ -83,13 +83,8 @@ class TileStream(Stream):
         if self._plan is not None:
             self._state = self._make_state(self._plan)
 
-    def push(self, batch: Any) -> Any:
+    def _set_out(self) -> None:
         self._anew()
-        return super().push(batch)
-
-    def close(self) -> Any:
-        self._anew()
-        return super().close()
 
 
 def open_stream(state: str, query: Query, **more: Any) -> Any:

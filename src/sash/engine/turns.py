@@ -1,0 +1,107 @@
+"""Calls of a stream, one after another, and none after a call that broke off in mid-change.
+
+A stream's calls take milliseconds, so a thread waits for its turn.  A function of an operator that
+calls back into its own stream would wait for itself: it is refused.
+
+A call says when it begins to change the stream (`changing`).  If it raises before it says that all
+is done, or proves that nothing has changed, the stream refuses further use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from threading import Lock, get_ident
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from weakref import WeakSet
+
+from ..aggregators.guard import InUse
+
+__all__ = ["BROKEN", "Turns", "in_turn"]
+
+#: What is said of a stream that a call left half changed.
+BROKEN = (
+    "{} stopped this stream in the middle of a batch, and its state is not sound any more: make a "
+    "new stream, or restore one from its bytes"
+)
+
+
+class Turns:
+    """Whose turn it is on a stream."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.owner = 0  # the thread that has the lock
+        self.changing = False  # whether a call is in the middle of a change
+        self.broken = ""  # why the stream cannot be used any more
+        _ALL.add(self)
+
+    def __deepcopy__(self, memo: Any) -> Turns:
+        """The turns of a copied stream, with which nobody is busy."""
+        made = Turns()
+        made.broken = self.broken
+        return made
+
+    def refuse(self) -> None:
+        """Refuse a call from within a call."""
+        if self.owner == get_ident() and self.lock.locked():
+            raise InUse(
+                "this stream is in the middle of a call, and a function that it called uses it "
+                "again; an operator's functions and `where` cannot use their own stream"
+            )
+
+    def check(self) -> None:
+        """Refuse a stream that is half changed."""
+        if self.broken:
+            raise RuntimeError(self.broken)
+
+
+class HasTurns(Protocol):
+    """A stream."""
+
+    _turns: Turns
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S", bound=HasTurns)
+
+
+def in_turn(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """A method of a stream that waits for its turn."""
+
+    @wraps(method)
+    def call(self: S, /, *given: P.args, **named: P.kwargs) -> T:
+        turns = self._turns
+        turns.refuse()
+        with turns.lock:
+            try:
+                turns.owner = get_ident()
+                turns.check()
+                found = method(self, *given, **named)
+                turns.changing = False
+                return found
+            except BaseException as error:
+                if turns.changing:
+                    turns.broken = BROKEN.format(type(error).__name__)
+                raise
+            finally:
+                turns.owner = 0
+
+    return call
+
+
+_ALL: WeakSet[Turns] = WeakSet()
+
+
+def _after_fork() -> None:
+    """In a child process nobody gives back what another thread of its parent has: such a stream is
+    half changed."""
+    for turns in list(_ALL):
+        if turns.lock.locked() and turns.owner != get_ident():
+            turns.lock, turns.owner = Lock(), 0
+            turns.broken = BROKEN.format("a fork, while another thread used it,")
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,77 @@
+"""Errors at every point where Python code runs, for tests of what they leave behind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import sash
+
+__all__ = ["Trap", "interrupted", "refusal"]
+
+
+class Trap:
+    """Called by an operator's functions.  Once it is set, it raises at the nth call, or calls
+    something itself at the next."""
+
+    def __init__(self) -> None:
+        self.after: int | None = None
+        self.error: type[BaseException] = ValueError
+        self.calls = 0
+        self.act: Callable[[], Any] | None = None
+
+    def __call__(self) -> None:
+        self.calls += 1
+        if self.act is not None:
+            act, self.act = self.act, None
+            act()
+        if self.after is not None:
+            self.after -= 1
+            if self.after < 0:
+                self.after = None
+                raise self.error("here")
+
+
+@contextmanager
+def interrupted(at: int) -> Iterator[list[int]]:
+    """Raise a KeyboardInterrupt before the nth line of sash's code that runs, and count the lines.
+
+    Left out are the checks of addresses without the JIT, which go over all arrays that are alive,
+    and the loading of kernels, which has a lock: here an error can come as the lock is given back,
+    where no signal is handled.
+    """
+    seen = [0]
+
+    def line(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            seen[0] += 1
+            if seen[0] == at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return line
+
+    def call(frame: FrameType, event: str, _: Any) -> Any:
+        name = frame.f_code.co_filename
+        apart = "/tests/" in name or name.endswith(("checked.py", "program.py"))
+        return line if "sash" in name and not apart else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        yield seen
+    finally:
+        sys.settrace(before)
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    """What a call is refused with, because of an earlier one; nothing if it is not."""
+    try:
+        call()
+    except sash.InUse:
+        return "in use"
+    except RuntimeError as error:
+        return "not sound" if "not sound any more" in str(error) else f"{error!r}"
+    return ""
