@@ -364,8 +364,9 @@ class Stream:
             return as_given(pa.table({}), self._kind)
         assert outcome is not None
         made = as_given(result_table(self._plan, outcome.emitted, outcome.revisions), self._kind)
-        self._turns.changing = False  # all is done; a warning may be an error
-        warn_of(outcome.emitted.failed, stacklevel=5)
+        if outcome.emitted.failed:
+            self._turns.changing = False  # all is done; a warning may be an error
+            warn_of(outcome.emitted.failed, stacklevel=5)
         return made
 
     def _check(self) -> None:
