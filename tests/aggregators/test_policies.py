@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import sash
 from sash import operators as ops
-from sash.aggregators import Amta, LogMta
+from sash.aggregators import Amta, DabaLite, Fiba, LogMta
 from sash.aggregators.level_window import LevelWindow
 from sash.kernels.program import InterpretedWarning, jit_enabled
 from sash.policies import (
@@ -276,3 +276,9 @@ def test_a_rule_that_raises_leaves_the_window_sound() -> None:
     window._check()
     assert len(window) < 30
     assert window.query() == list(range(30 - len(window), 30))
+
+
+@pytest.mark.parametrize("aggregator", [DabaLite, Fiba])
+def test_a_window_without_policies_names_those_that_have_them(aggregator: Any) -> None:
+    with pytest.raises(TypeError, match=r"has no policies.*Amta\(operator, policy=…\)"):
+        aggregator(ops.sum, policy=at_most_sum(3))

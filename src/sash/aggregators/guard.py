@@ -70,8 +70,14 @@ class Guarded(_Free):
     _changing = False  # whether Python code is replacing what the aggregator holds
     _broken = ""  # why the aggregator cannot be used any more
     _core: BufferCore | ObjectCore
+    _takes_policy = False
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
+        if "policy" in named and not cls._takes_policy:
+            raise TypeError(
+                f"{cls.__name__} has no policies, so it cannot take {named['policy']!r}; Amta and "
+                "LogMta have them: Amta(operator, policy=…)"
+            )
         made = object.__new__(cls)
         made._free = True
         return made

@@ -138,6 +138,7 @@ class LevelWindow(InOrder):
     """An in-order window that evicts any number of values at once, and what a policy says."""
 
     _kernels: ClassVar[tuple[Kernel, Kernel]]
+    _takes_policy = True
 
     def __init__(self, operator: Operator, policy: Policy | None = None) -> None:
         made = guard(operator, policy) if isinstance(operator, Operator) else operator
