@@ -21,11 +21,12 @@ SYNC = $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 TEST_ENV = SASH_CACHE_DIR="$(abspath $(VENV))/sash-kernels"
 PYTEST = $(TEST_ENV) $(BIN)/python -m pytest
 PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels tests/engine tests/state tests/slicing \
-	tests/testing/test_fuzz.py)
+	tests/query/test_plan.py tests/testing/test_fuzz.py)
 # About Python code alone, or operators that count in Python; with the JIT on they would take
 # minutes to compile what others test, or do the same again.
-PLAIN_ONLY = tests/engine/test_intake.py tests/engine/test_keys.py tests/aggregators/test_worst.py \
-	tests/testing/test_fuzz.py
+PLAIN_ONLY = $(addprefix tests/,aggregators/test_worst.py engine/test_identity.py \
+	engine/test_intake.py engine/test_keys.py engine/test_oracle_switch.py query/test_plan.py \
+	testing/test_fuzz.py)
 SPARK_TESTS = $(wildcard tests/spark tests/faults)
 KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=

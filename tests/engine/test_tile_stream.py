@@ -107,20 +107,6 @@ def judge(fed: Fed, cut: Sequence[pa.Table], lateness: int) -> None:
 
 @pytest.mark.parametrize("mode", ["final", "live"])
 @pytest.mark.parametrize("kind", STREAMS)
-def test_windows_are_those_of_brute_force(kind: str, mode: str) -> None:
-    for seed, window in enumerate(WINDOWS):
-        events = stream(kind, seed=seed)
-        lateness = (0, 3 * SECOND, 60 * SECOND)[seed % 3]
-        q = asked(window) if seed % 2 else asked(window, by=["f", "b"])
-        cut = list(batches(events, seed=seed, most=(40, 15, 120)[seed % 3]))
-        fed = feed(q, cut, mode=mode, lateness=lateness)
-        judge(fed, cut, lateness)
-        if mode == "final":
-            assert len(fed.last()) == len(fed.rows), "each window is given once"
-
-
-@pytest.mark.parametrize("mode", ["final", "live"])
-@pytest.mark.parametrize("kind", STREAMS)
 def test_order_matters_across_batches(kind: str, mode: str) -> None:
     for seed, window in enumerate(WINDOWS[:5]):
         events = stream(kind, seed=seed)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import lcm
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.slicing.edges import Edges, Periodic, Union, edges_of, union
@@ -56,6 +56,7 @@ def test_edges_are_where_windows_start_or_end(window: Aligned) -> None:
 
 
 @given(windows, windows, windows)
+@settings(max_examples=20)
 def test_the_union_has_the_edges_of_all(a: Aligned, b: Aligned, c: Aligned) -> None:
     right = listed(a) | listed(b) | listed(c)
     parts = tuple(edges_of(w) for w in (a, b, c))

@@ -209,7 +209,7 @@ def test_windows_that_start_together(spark: Any, emit: str) -> None:
 
 @pytest.mark.parametrize("kind", ["long", "timestamp", "timestamp_ntz"])
 def test_a_time_that_cannot_be_used_is_named_or_left_out(spark: Any, kind: str) -> None:
-    q = query(sash.sliding(100, 10), {"n": (sash.count(), None)})
+    pairs = {"n": (sash.count(), None)}
     zero = F.to_timestamp_ntz(F.lit("1970-01-01 00:00:00"))
     made = {
         "long": F.col("t"),
@@ -219,10 +219,12 @@ def test_a_time_that_cannot_be_used_is_named_or_left_out(spark: Any, kind: str) 
     for time in (2**63 - 1, -(2**63), None):
         rows = spark.createDataFrame([(5, 1), (time, 2)], "t long, k long")
         df = rows.withColumn("t", made[kind]).coalesce(1)
-        with pytest.raises(Exception, match="its time, in column 't', is"):
-            sash.spark.aggregate(df, q).collect()
-        kept = sash.spark.aggregate(df, q, bad="drop").collect()
-        assert [row["k"] for row in kept] == [1] * 10
+        for window, count in ((sash.sliding(100, 10), 10), (sash.tumbling(100), 1)):
+            q = query(window, pairs)
+            with pytest.raises(Exception, match="its time, in column 't', is"):
+                sash.spark.aggregate(df, q).collect()
+            kept = sash.spark.aggregate(df, q, bad="drop").collect()
+            assert [row["k"] for row in kept] == [1] * count
 
 
 def test_keys_of_all_types(frame: Frame) -> None:

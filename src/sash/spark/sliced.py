@@ -7,7 +7,7 @@ rows → Spark: one row for each key and slice, words of partials in columns
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -60,23 +60,29 @@ def _with_time(df: DataFrame, query: Query) -> DataFrame:
 
 
 def _number(query: Query, time: Column) -> Column:
-    """The number of the slice that a time is in."""
+    """The number of the slice that a time is in; an error for a time that cannot be used."""
     bad = F.raise_error(
         F.concat(
-            F.lit(f"column {query.time!r} has a time that is null or out of range: "),
-            F.coalesce(time.cast("string"), F.lit("null")),
+            F.lit(f"a row cannot be used: its time, in column {query.time!r}, is "),
+            F.coalesce(F.concat(time.cast("string"), F.lit(", out of range")), F.lit("null")),
             F.lit("; leave such rows out, or give bad='drop'"),
         )
     ).cast("long")
-    usable = (time > F.lit(-LATEST)) & (time < F.lit(LATEST))
-    return F.when(usable, edges_of(query.window).number(time, SPARK)).otherwise(bad)
+    return F.coalesce(_usable_number(query, time), bad)
+
+
+def _usable_number(query: Query, time: Column) -> Column:
+    """The same, null for a time that cannot be used: nothing is computed of that, as it may
+    overflow."""
+    usable = F.when((time > F.lit(-LATEST)) & (time < F.lit(LATEST)), time)
+    return cast(Column, edges_of(query.window).number(usable, SPARK))
 
 
 def rows_in_slices(df: DataFrame, query: Query) -> float:
     """How many rows a slice has, on average, among the first rows of the table."""
     keys = [quoted(k) for k in query.by]
     first = _with_time(df, query).select(*keys, _AT).limit(_SAMPLE)
-    number = edges_of(query.window).number(F.col(_AT), SPARK)
+    number = _usable_number(query, F.col(_AT))
     counted = first.agg(
         F.count(F.lit(1)).alias("rows"), F.count_distinct(F.xxhash64(*keys, number)).alias("slices")
     ).first()
