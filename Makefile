@@ -20,13 +20,17 @@ SYNC = $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # outside this folder.
 TEST_ENV = SASH_CACHE_DIR="$(abspath $(VENV))/sash-kernels"
 PYTEST = $(TEST_ENV) $(BIN)/python -m pytest
-PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels tests/engine tests/state tests/slicing \
-	tests/query/test_plan.py tests/testing/test_fuzz.py)
+PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels tests/engine tests/state tests/slicing) \
+	$(addprefix tests/,query/test_plan.py spark/test_payloads.py spark/test_processor.py \
+	testing/test_fuzz.py)
+# Operators that are Python objects, which no JIT compiles, or kernels that others test as well.
+JIT_ONLY = $(addprefix tests/,aggregators/test_choose.py aggregators/test_costs.py \
+	aggregators/test_papers.py engine/test_tile_stream.py)
 # About Python code alone, or operators that count in Python; with the JIT on they would take
 # minutes to compile what others test, or do the same again.
 PLAIN_ONLY = $(addprefix tests/,aggregators/test_worst.py engine/test_identity.py \
 	engine/test_intake.py engine/test_keys.py engine/test_oracle_switch.py query/test_plan.py \
-	testing/test_fuzz.py)
+	spark/test_payloads.py spark/test_processor.py testing/test_fuzz.py)
 SPARK_TESTS = $(wildcard tests/spark tests/faults)
 KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=
@@ -76,12 +80,13 @@ plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that che
 	@if [ -z "$(PLAIN_TESTS)" ]; then \
 		echo "no tests of kernels here: nothing to run"; \
 	else \
-		SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal $(PLAIN_TESTS) $(ARGS); \
+		SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal -m "not once" $(PLAIN_TESTS) \
+			$(patsubst %,--ignore=%,$(JIT_ONLY)) $(ARGS); \
 	fi
 
 spark: $(STAMPS)/test java ## the tests on Spark, with one session for all
 	@echo "==> pytest on Spark"
-	@$(PYTEST) $(SPARK_TESTS) $(ARGS)
+	@$(PYTEST) $(SPARK_TESTS) $(patsubst %,--ignore=%,$(PLAIN_ONLY)) $(ARGS)
 
 bench: $(STAMPS)/bench ## speed against other libraries (ARGS=--quick for small sizes)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -234,6 +234,7 @@ def test_flat_fit_takes_any_whole_number_for_a_size() -> None:
         window.query(5)
 
 
+@pytest.mark.once
 def test_flat_fit_takes_less_memory_than_flat_fat_as_its_paper_says() -> None:
     """1.4 times less on average over sizes of windows, up to 1.9 times: experiment 3."""
     values = np.arange(2300.0)

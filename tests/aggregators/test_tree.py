@@ -67,6 +67,7 @@ def test_collect(tree: type[TreeWindow], arity: int, disorder: str) -> None:
         judge(tree(ops.collect, min_arity=arity), ops.collect, steps)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("tree", TREES)
 def test_any_value(tree: type[TreeWindow], ready: sash.Operator) -> None:
     for seed, disorder in enumerate(DISORDERS):
@@ -194,6 +195,7 @@ INNER = [
 ]
 
 
+@pytest.mark.once
 def test_every_path_of_rebalancing_is_taken() -> None:
     seen: Counter[Any] = Counter()
     for arity in (2, 3):
@@ -461,6 +463,7 @@ def test_bulk_eviction_of_any_number_is_logarithmic(k: int) -> None:
         assert window.query() == n - m
 
 
+@pytest.mark.once
 def test_range_queries_near_the_ends_do_not_depend_on_n() -> None:
     for size in (1, 10, 100, 1000):
         visits, combines = set(), set()

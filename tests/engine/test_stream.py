@@ -140,6 +140,7 @@ def test_only_changes(kind: str, state: str) -> None:
             check_late(q, s, late)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("kind", STREAMS)
 def test_any_cutting_ends_with_what_one_run_gives(kind: str, state: str) -> None:
