@@ -8,7 +8,7 @@ a partial into an answer (`lower`).  For example the mean:
     combine((1, 4.0), (2, 11.0))  -> (3, 15.0)
     lower((3, 15.0))              -> 5.0
 
-A partial has one of four shapes, told from `identity`:
+A partial has one of four shapes, which `identity` shows:
 
     scalar   a bool, int or float
     tuple    a tuple of those
@@ -59,7 +59,7 @@ class Operator:
     types are.  It is empty for an operator of your own, whatever its name is, and a copy with other
     functions (`dataclasses.replace`) is one of your own.
     `unchecked` leaves the checks of indices out of compiled functions.
-    `serves` has, for the lift of each other operator whose answers can be told from these partials
+    `serves` has, for the lift of each other operator whose answers follow from these partials
     as well, the lower that does so.
 
     >>> from sash.operators import mean

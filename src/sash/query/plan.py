@@ -75,8 +75,8 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
         at = schema.get_all_field_indices(name)
         if len(at) != 1:
             have = ", ".join(schema.names) or "none"
-            told = "is there more than once" if at else "is not there"
-            raise KeyError(f"the query reads column {name!r}, which {told}; the table has: {have}")
+            what = "is there more than once" if at else "is not there"
+            raise KeyError(f"the query reads column {name!r}, which {what}; the table has: {have}")
         fields[name] = schema.field(at[0])
     _check_time(query.time, fields[query.time].type)
     typed: list[tuple[str, Aggregate]] = []
@@ -148,10 +148,10 @@ def _served(server: Operator, name: str, lower: Callable[[Any], Any]) -> Operato
 
 
 def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Parts of tied operators, with those that can be told from another's partial sharing it.
+    """Parts of tied operators, with those that follow from another's partial sharing it.
 
     Operators over the same columns share if they lift and combine alike (sum and mean of integers,
-    all that is told from moments), or if one serves the other (mean of floats serves sum).
+    all that follows from moments), or if one serves the other (mean of floats serves sum).
     """
     alike: dict[Any, list[int]] = {}
     for i, part in enumerate(parts):
@@ -169,8 +169,8 @@ def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
             if lower and others == columns and parts[server].operator.skips == op.skips:
                 owner = server
                 for i in members:
-                    told = _served(parts[server].operator, parts[i].operator.name, lower)
-                    made[i] = dataclasses.replace(parts[i], operator=told)
+                    served = _served(parts[server].operator, parts[i].operator.name, lower)
+                    made[i] = dataclasses.replace(parts[i], operator=served)
                 break
         for i in members:
             if i != owner:

@@ -51,7 +51,7 @@ class Native:
 
     aggregates: tuple[Column, ...]
     words: Words
-    answers: dict[str, Answer]  # by the names of the operators that can be told from the partial
+    answers: dict[str, Answer]  # by the names of the operators that follow from the partial
 
 
 def native_groups(plan: Plan, types: dict[str, DataType]) -> list[list[Native]] | None:

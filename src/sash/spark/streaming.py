@@ -155,12 +155,12 @@ def _columns(
             time_from(F.col("missed_start"), time).alias("start"),
             time_from(F.col("missed_end"), time).alias("end"),
         )
-        told = F.struct(
+        about = F.struct(
             F.col("reason"),
             F.when(F.col("missed_start").isNotNull(), missed).alias("missed"),
             F.struct(*row).alias("row"),
         )
-        columns.append(F.when(F.col("reason").isNotNull(), told).alias("late"))
+        columns.append(F.when(F.col("reason").isNotNull(), about).alias("late"))
     return columns
 
 

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-# PySpark 4.1 has times in UTC unless it is told otherwise; later ones have no zone unless told.
+# PySpark 4.1 has times in UTC unless it is set otherwise; later ones have no zone unless it is set.
 _IN_UTC: dict[str, Any] = (
     {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 )

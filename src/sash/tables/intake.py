@@ -1,6 +1,6 @@
 """What is pushed into a stream, as columns of the types that its query was tied to.
 
-One bad row must not stop a stream: a row that cannot be used is told apart, with the reason, and
+One bad row must not stop a stream: a row that cannot be used is set apart, with the reason, and
 the rest goes on.
 """
 
@@ -42,8 +42,8 @@ def given_table(
     given: Any, query: Query, known: pa.Schema | None, optional: dict[str, pa.DataType]
 ) -> tuple[pa.Table, Reasons]:
     """A table, one event, or several, as Arrow; events have the known types where there are any,
-    and those that do not fit are told, by row, with null for what they had.  Optional columns that
-    no event has are null."""
+    and those that do not fit are returned by row, with null for what they had.  Optional columns
+    that no event has are null."""
     if isinstance(given, Mapping):
         whole = given.get(query.time)
         if hasattr(whole, "__len__") and not isinstance(whole, str | bytes):
@@ -248,17 +248,17 @@ def one_of_type(item: Any, wanted: pa.DataType) -> pa.Array:
 
 
 def conform(table: pa.Table, schema: pa.Schema, time: str | None) -> tuple[pa.Table, Reasons]:
-    """The columns of a schema, in its types; rows with values that do not fit are told.  The time
+    """The columns of a schema, in its types; rows with values that do not fit are named.  The time
     column keeps a unit of its own, if it is named."""
     columns: list[Any] = []
     reasons: Reasons = {}
     for field in schema:
         at = table.schema.get_all_field_indices(field.name)
         if len(at) != 1:
-            told = "is there more than once" if at else "is not there"
+            what = "is there more than once" if at else "is not there"
             have = ", ".join(table.column_names) or "none"
             raise KeyError(
-                f"the query reads column {field.name!r}, which {told}; the batch has: {have}"
+                f"the query reads column {field.name!r}, which {what}; the batch has: {have}"
             )
         column = flat(table.column(at[0]))
         as_it_is = field.name == time and same_kind(column.type, field.type)

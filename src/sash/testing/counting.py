@@ -64,8 +64,8 @@ class Counted:
         self.calls.update(dict.fromkeys(_ROLES, 0))
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{n} × {role}" for role, n in self.calls.items())
-        return f"<counted {self.operator.name}: {told}>"
+        calls = ", ".join(f"{n} × {role}" for role, n in self.calls.items())
+        return f"<counted {self.operator.name}: {calls}>"
 
 
 def counting(operator: Operator) -> Counted:

@@ -118,13 +118,13 @@ def laws(operator: Operator, values: Any = None, *, max_examples: int = 100) -> 
         raise
     if not broken:
         return
-    told = []
+    broken = []
     for law in (x for x in LAWS if x in broken):
         smallest = _smallest(hypothesis, triples, operator, law, broken[law])
-        told.append(f"{law}: {_CHECKS[law](_Example(operator, smallest))}")
-    how_many = "a law" if len(told) == 1 else f"{len(told)} laws"
+        broken.append(f"{law}: {_CHECKS[law](_Example(operator, smallest))}")
+    how_many = "a law" if len(broken) == 1 else f"{len(broken)} laws"
     named = tuple(x for x in LAWS if x in broken)
-    raise LawError(f"{operator!r} breaks {how_many}\n" + "\n".join(told), named)
+    raise LawError(f"{operator!r} breaks {how_many}\n" + "\n".join(broken), named)
 
 
 def values_of(operator: Operator) -> Any:
@@ -347,9 +347,9 @@ def _check_mutation(f: _Example) -> str:
 
 def _check_identity(f: _Example) -> str:
     left, right = f.combine(f.identity, f.a), f.combine(f.a, f.identity)
-    for told, got in (("combine(identity, a)", left), ("combine(a, identity)", right)):
+    for what, got in (("combine(identity, a)", left), ("combine(a, identity)", right)):
         if not f.equal(got, f.a):
-            return f"{told} == a{_shown(a=(f.a, f.xs))}\n    {told} = {got!r}"
+            return f"{what} == a{_shown(a=(f.a, f.xs))}\n    {what} = {got!r}"
     return ""
 
 
@@ -399,19 +399,19 @@ def _round_trip(op: Operator, partial: Any, values: Sequence[Any]) -> str:
             return found
     if op.encode is None or op.decode is None:
         return ""
-    told = f"decode(encode(a)) == a{_shown(a=(partial, values))}\n    "
+    law = f"decode(encode(a)) == a{_shown(a=(partial, values))}\n    "
     try:
         data = op.encode(_copy(op, partial))
         if not isinstance(data, bytes):
-            return f"{told}encode(a) = {data!r}, which is no bytes"
+            return f"{law}encode(a) = {data!r}, which is no bytes"
         back = op.decode(data)
     except Exception as error:
-        return f"{told}raises {type(error).__name__}: {error}"
+        return f"{law}raises {type(error).__name__}: {error}"
     f = _Example(op, ([], [], []))
     # Twice, as a window is written and read again and again: nothing may wear off.
     if f.equal(back, partial) and f.equal(op.decode(op.encode(back)), partial):
         return ""
-    return f"{told}decode(encode(a)) = {back!r}"
+    return f"{law}decode(encode(a)) = {back!r}"
 
 
 def _check_fold(f: _Example) -> str:

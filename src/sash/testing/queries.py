@@ -345,23 +345,23 @@ def differences(
     if not ordered:
         wanted, given = (sorted(rows, key=lambda r: _place(query, r)) for rows in (wanted, given))
     names = [*query.by, "window_start", "window_end"]
-    told = []
+    wrong = []
     for i, (right, row) in enumerate(zip(wanted, given, strict=False)):
         where = {name: row.get(name) for name in names}
         if not all(name in row and _equal(_shown(row[name]), right[name]) for name in names):
-            told.append(
+            wrong.append(
                 f"row {i} is {where} where { {name: right[name] for name in names} } is right"
             )
             break
         for name, chosen in query.select.items():
             slack = 1e-9 if chosen.operator.equal is not None else 0.0
             if name not in row or not _equal(right[name], _plain(row[name]), slack):
-                told.append(
+                wrong.append(
                     f"row {i} {where}: {name} is {row.get(name)} where {right[name]} is right"
                 )
     if len(wanted) != len(given):
-        told.append(f"there are {len(given)} rows where {len(wanted)} are right")
-    return told
+        wrong.append(f"there are {len(given)} rows where {len(wanted)} are right")
+    return wrong
 
 
 def _place(query: Query, row: Row) -> Any:
