@@ -118,13 +118,13 @@ def laws(operator: Operator, values: Any = None, *, max_examples: int = 100) -> 
         raise
     if not broken:
         return
-    broken = []
+    lines = []
     for law in (x for x in LAWS if x in broken):
         smallest = _smallest(hypothesis, triples, operator, law, broken[law])
-        broken.append(f"{law}: {_CHECKS[law](_Example(operator, smallest))}")
-    how_many = "a law" if len(broken) == 1 else f"{len(broken)} laws"
+        lines.append(f"{law}: {_CHECKS[law](_Example(operator, smallest))}")
+    how_many = "a law" if len(lines) == 1 else f"{len(lines)} laws"
     named = tuple(x for x in LAWS if x in broken)
-    raise LawError(f"{operator!r} breaks {how_many}\n" + "\n".join(broken), named)
+    raise LawError(f"{operator!r} breaks {how_many}\n" + "\n".join(lines), named)
 
 
 def values_of(operator: Operator) -> Any:
