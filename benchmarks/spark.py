@@ -31,7 +31,7 @@ import sash
 import sash.spark
 
 from .machine import describe
-from .spark_ways import ways
+from .spark_ways import large_batches, ways
 
 RESULTS = Path(__file__).parent / "results"
 START = 1_700_000_000  # a second of the year 2023
@@ -301,6 +301,7 @@ PARTS: dict[str, Callable[[Bench, bool], Iterator[Line]]] = {
     "few-rows": few_rows,
     "batch": batch,
     "ways": ways,
+    "large-batches": large_batches,
 }
 
 

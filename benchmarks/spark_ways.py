@@ -93,3 +93,34 @@ def ways(bench: Bench, quick: bool) -> Iterator[Line]:
     user = took(lambda: sash.spark.aggregate(df, own))
     yield Line("a user's max, 1 hour/1 minute", user, "s")
     yield Line("a user's max over the built-in", user / built_in, "×", 2)
+
+
+def large_batches(bench: Bench, quick: bool) -> Iterator[Line]:
+    """A stream of 500 keys, 1 M rows a micro-batch: count, max, mean; medians after the first."""
+    from .spark import Line, later
+
+    rows, batches = (200_000, 4) if quick else (1_000_000, 5)
+    path = bench.source(rows, batches, KEYS)
+    few = bench.source(rows // 10, 3, KEYS)
+    hour = 3600  # seconds; a key has a row each second
+    for name, slide, most in (("1 hour/1 hour", hour, 1.0), ("1 hour/1 minute", 60, 0.05)):
+        window = sash.sliding(f"{hour} seconds", f"{slide} seconds")
+        for slices in ("auto", "rows"):
+            took = []
+            for _ in range(2):  # the first fills the cache of kernels
+                frame = bench.stream(path)
+                took = bench.batches(sash.spark.aggregate(frame, query(window), slices=slices))
+            if slices == "auto":
+                ours = later(took)
+                yield Line(f"sash, {name}", ours, "s")
+                yield Line("  the first micro-batch takes more by", took[0] - ours, "s", 1)
+            else:
+                yield Line(f"sash, {name}, slices='rows'", later(took), "s")
+        if slide == hour:
+            base = later(bench.natively(native(bench.stream(path), f"{hour} seconds")))
+            yield Line(f"native, {name}", base, "s")
+        else:
+            out = native(bench.stream(few), f"{hour} seconds", f"{slide} seconds")
+            base = 10 * later(bench.natively(out))
+            yield Line(f"native, {name}, ten times what a tenth of the rows took", base, "s")
+        yield Line(f"sash over native, {name}", ours / base, "×", most)
