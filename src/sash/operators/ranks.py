@@ -65,6 +65,19 @@ def float_key(value: float) -> int:
     return bits ^ ((bits >> 63) & _MAGNITUDE)
 
 
+def float_keys(values: Any) -> Any:
+    """`float_key` of each float in an array.
+
+    >>> float_keys(np.array([-1.5, -0.0, np.nan])).tolist() == [
+    ...     float_key(x) for x in (-1.5, 0.0, np.nan)
+    ... ]
+    True
+    """
+    plain = values + 0.0
+    bits = plain.view(np.int64)
+    return np.where(np.isnan(plain), _NAN, bits ^ ((bits >> 63) & _MAGNITUDE))
+
+
 def float_value(key: int) -> float:
     """The float with this key."""
     return float(np.int64(key ^ ((key >> 63) & _MAGNITUDE)).view(np.float64))

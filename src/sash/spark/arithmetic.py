@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from ..windows.contract import Arithmetic
+from ..windows.contract import LATEST, Arithmetic
 
-__all__ = ["SPARK"]
+__all__ = ["SPARK", "in_range"]
 
 
 def _div(a: Column, b: int) -> Column:
@@ -23,3 +23,8 @@ SPARK = Arithmetic(
     most=lambda a, b: F.greatest(a, F.lit(b)),
     at_least=lambda a, b: (a >= F.lit(b)).cast("long"),
 )
+
+
+def in_range(time: Column) -> Column:
+    """True for a time that can be used; null if there is none."""
+    return (time > F.lit(-LATEST)) & (time < F.lit(LATEST))

@@ -30,8 +30,7 @@ from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..windows import Aligned
-from ..windows.contract import LATEST
-from .arithmetic import SPARK
+from .arithmetic import SPARK, in_range
 from .buckets import bucket_of, key_columns
 from .combining import combinable, combined
 from .native import native_groups
@@ -68,7 +67,7 @@ def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
     if plan.ordered:
         found = Way("rows", "the order of events matters to an aggregate")
     elif not combinable(plan):
-        found = Way("rows", "an aggregate runs on Python objects")
+        found = Way("rows", "an aggregate has partials that are Python objects, or large")
     elif native and is_window(query.window) and query.emit == "all":
         found = Way("tumbled", "Spark has all of the operators, and a slice is a window")
     else:
@@ -112,7 +111,7 @@ def aggregate_batch(df: DataFrame, plan: Plan, buckets: int, slices: Slices) -> 
         if way == "spark"
         else WordWork(query, plan.schema, columns)
     )
-    work = _Work(query, inner.windows, stretches, result)
+    work = _Work(inner.windows, stretches, result)
     grouped = tagged.select("*", bucket.alias(_BUCKET)).groupBy(_BUCKET)
     return grouped.applyInArrow(shipped(work), result)
 
@@ -128,7 +127,7 @@ def _by_rows(
     tagged = df.select(*[quoted(n) for n in names], stretches.at(time).alias(_STRETCH))
     bucket = bucket_of([*key_columns(query, schema), F.col(_STRETCH)], buckets)
     tagged = tagged.select(*plain, _STRETCH, bucket.alias(_BUCKET))
-    work = _Work(query, _RowWork(query, [*names, _STRETCH, _BUCKET]).windows, stretches, result)
+    work = _Work(_RowWork(query, [*names, _STRETCH, _BUCKET]).windows, stretches, result)
     return tagged.groupBy(_BUCKET).applyInArrow(shipped(work), result)
 
 
@@ -155,7 +154,7 @@ class _Stretches:
     def at(self, time: Column) -> Column:
         """The stretches that have windows which hold a time, or that look at one."""
         cycle = self.window.cycle
-        usable = F.when(_in_range(time), time)
+        usable = F.when(in_range(time), time)
         first, last = cycle.first(usable, SPARK), cycle.last(usable, SPARK) + F.lit(self.before)
         # a time that is null or out of range is for the first task to report
         none = F.lit(0).cast("long")
@@ -177,24 +176,15 @@ class _Stretches:
 
 def is_usable(time: Column, given: DataType) -> Column:
     """Whether a row's time is there and in range, for Spark to filter by."""
-    return F.coalesce(_in_range(micros(time, given)), F.lit(False))
-
-
-def _in_range(time: Column) -> Column:
-    return (time > F.lit(-LATEST)) & (time < F.lit(LATEST))
+    return F.coalesce(in_range(micros(time, given)), F.lit(False))
 
 
 class _Work:
     """What a task does with a bucket: windows by one of the ways, as rows of the result."""
 
     def __init__(
-        self,
-        query: Query,
-        windows: Callable[..., Any],
-        stretches: _Stretches,
-        result: StructType,
+        self, windows: Callable[..., Any], stretches: _Stretches, result: StructType
     ) -> None:
-        self._query = query
         self._windows = windows
         self._stretches = stretches
         self._result = result

@@ -28,15 +28,13 @@ from pyspark.sql.types import DataType
 from ..kernels.columns import Array
 from ..kernels.layout import leaf_operators, lowerings
 from ..operators.contract import Operator
-from ..operators.ranks import ABOVE, BELOW
+from ..operators.ranks import ABOVE, BELOW, float_keys
 from ..query.plan import Group, Plan
 from .types import micros, quoted
 
 __all__ = ["Native", "answers_of", "native_groups", "partials_of"]
 
 _LOW = 2**32 - 1
-_NAN = 0x7FF8000000000000
-_MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 _MOMENTS = ("variance", "population_variance", "stddev", "population_stddev")
 
 #: Arrow columns of aggregates, made words of partials: one array of int64 for each word.
@@ -274,10 +272,8 @@ def _float_words(column: pa.Array, empty: float) -> Array:
 
 
 def _keys(column: pa.Array, empty: int) -> Array:
-    """The integers with the floats' places in their order, NaN last: `ranks.float_key`."""
-    values = _floats(column, 0.0) + 0.0
-    bits = values.view(np.int64)
-    keys = np.where(np.isnan(values), _NAN, bits ^ ((bits >> 63) & _MAGNITUDE))
+    """The integers with the floats' places in their order, NaN last."""
+    keys: Array = float_keys(_floats(column, 0.0))
     if column.null_count:
         keys[~np.asarray(column.is_valid().to_numpy(zero_copy_only=False))] = empty
     return keys

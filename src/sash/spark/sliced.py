@@ -21,8 +21,7 @@ from ..slicing.edges import edges_of
 from ..state.folds import Folds
 from ..tables.arrow import one_array
 from ..windows import Aligned
-from ..windows.contract import LATEST
-from .arithmetic import SPARK
+from .arithmetic import SPARK, in_range
 from .combining import partials_from
 from .native import Native, Words, answers_of, partials_of
 from .types import micros, quoted, time_from
@@ -74,8 +73,7 @@ def _number(query: Query, time: Column) -> Column:
 def _usable_number(query: Query, time: Column) -> Column:
     """The same, null for a time that cannot be used: nothing is computed of that, as it may
     overflow."""
-    usable = F.when((time > F.lit(-LATEST)) & (time < F.lit(LATEST)), time)
-    return cast(Column, edges_of(query.window).number(usable, SPARK))
+    return cast(Column, edges_of(query.window).number(F.when(in_range(time), time), SPARK))
 
 
 def rows_in_slices(df: DataFrame, query: Query) -> float:
@@ -118,13 +116,13 @@ def tumbled(df: DataFrame, plan: Plan, groups: list[list[Native]], result: Struc
         if field.name in query.select:
             wanted = field.dataType
             column = (
-                time_from(column, wanted) if plan_is_time(plan, field.name) else column.cast(wanted)
+                time_from(column, wanted) if _is_time(plan, field.name) else column.cast(wanted)
             )
         fields.append(column.alias(field.name, metadata=field.metadata))
     return made.select(*fields)
 
 
-def plan_is_time(plan: Plan, name: str) -> bool:
+def _is_time(plan: Plan, name: str) -> bool:
     """True if an aggregate's answers are times."""
     kind = plan.types[name]
     return kind is not None and pa.types.is_timestamp(kind)
@@ -152,7 +150,8 @@ class SliceWork:
             columns = [one_array(table.column(f"word_{at + j}")) for j in range(count)]
             partials.append(partials_of(leaves, columns))
             at += count
-        return _windows(self._query, self._schema, table, partials, extra, wanted)
+        plan = make_plan(self._query, self._schema)
+        return _windows(plan, table, partials, extra, wanted)
 
 
 class WordWork:
@@ -173,19 +172,11 @@ class WordWork:
             )
             for i, group in enumerate(plan.groups)
         ]
-        return _windows(self._query, self._schema, table, partials, extra, wanted)
+        return _windows(plan, table, partials, extra, wanted)
 
 
-def _windows(
-    query: Query,
-    schema: pa.Schema,
-    table: pa.Table,
-    partials: list[Any],
-    extra: str,
-    wanted: Any,
-) -> Any:
-    plan = make_plan(query, schema)
-    names = [*(f"key_{i}" for i in range(len(query.by))), extra]
+def _windows(plan: Plan, table: pa.Table, partials: list[Any], extra: str, wanted: Any) -> Any:
+    names = [*(f"key_{i}" for i in range(len(plan.query.by))), extra]
     keys = [one_array(table.column(name)) for name in names]
     times = one_array(table.column(_TIME)).to_numpy(zero_copy_only=False)
     return plan, *compute_from_slices(plan, keys, times, partials, wanted)
