@@ -298,22 +298,14 @@ class Cbix(Copyable):
         """How many checkpoints they are in: the paper's k."""
         return self._k
 
+    @alone
     def insert(self, time: Any, value: Any) -> None:
         """Add a value at any time that has not expired; a young one moves the window on."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            t = as_time(time)
-            core = self._core
-            core.fill(value)
-            if not core.run.insert(core.m, self._partition(t), core.cell, 0):
-                raise self._expired(t, self._oldest())
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
+        t = as_time(time)
+        core = self._core
+        core.fill(value)
+        if not core.run.insert(core.m, self._partition(t), core.cell, 0):
+            raise self._expired(t, self._oldest())
 
     @alone
     def bulk_insert(self, times: Any, values: Any) -> None:
@@ -327,21 +319,12 @@ class Cbix(Copyable):
         core = self._core
         core.run.advance(core.m, self._partition(as_time(time)))
 
+    @alone
     def query(self) -> Any:
         """The answer over the whole window."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            core = self._core
-            core.run.ask(core.m, core.answer, 0)
-            found = core.read()
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
-        return found
+        core = self._core
+        core.run.ask(core.m, core.answer, 0)
+        return core.read()
 
     @alone
     def slide(self, times: Any, values: Any) -> Any:

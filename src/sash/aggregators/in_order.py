@@ -132,63 +132,38 @@ class InOrder(Copyable):
         """The operator, tied to types if it is."""
         return self._core.operator
 
+    @alone
     def insert(self, value: Any) -> None:
         """Add a value at the young end; None is null, a tuple has a value for each column."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            if self._owes:
-                self._settle()
-            core = self._core
-            header = core.header
-            if header[END] - header[START] == header[CAPACITY]:
-                self._resize(self._larger(header[CAPACITY]))
-            core.fill(value)
-            core.run.insert(core.m, core.cell, 0)
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
+        if self._owes:
+            self._settle()
+        core = self._core
+        header = core.header
+        if header[END] - header[START] == header[CAPACITY]:
+            self._resize(self._larger(header[CAPACITY]))
+        core.fill(value)
+        core.run.insert(core.m, core.cell, 0)
 
+    @alone
     def evict(self) -> None:
         """Drop the oldest value."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            if self._owes:
-                self._settle()
-            core = self._core
-            header = core.header
-            length, capacity = header[END] - header[START], header[CAPACITY]
-            if not length:
-                raise IndexError("evict from an empty window: insert a value first")
-            core.run.evict(core.m)
-            if 4 * length <= capacity > SMALLEST:
-                self._resize(max(capacity // 2, SMALLEST))
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
+        if self._owes:
+            self._settle()
+        core = self._core
+        header = core.header
+        length, capacity = header[END] - header[START], header[CAPACITY]
+        if not length:
+            raise IndexError("evict from an empty window: insert a value first")
+        core.run.evict(core.m)
+        if 4 * length <= capacity > SMALLEST:
+            self._resize(max(capacity // 2, SMALLEST))
 
+    @alone
     def query(self) -> Any:
         """The answer over all values in the window."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            core = self._core
-            core.run.ask(core.m, core.answer, 0)
-            found = core.read()
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
-        return found
+        core = self._core
+        core.run.ask(core.m, core.answer, 0)
+        return core.read()
 
     @alone
     def __len__(self) -> int:

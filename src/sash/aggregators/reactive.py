@@ -325,63 +325,38 @@ class Reactive(Copyable):
         """The operator, tied to types if it is."""
         return self._core.operator
 
+    @alone
     def insert(self, time: Any, value: Any) -> None:
         """Add a value at a time that is not older than the youngest."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            t = as_time(time)
-            core = self._core
-            core.fill(value)
-            refused = core.run.insert(core.m, t, core.cell, 0)
-            if refused == FULL:
-                self._resize(2 * core.get(CAPACITY))
-                core.run.insert(core.m, t, core.cell, 0)
-            elif refused:
-                raise late(type(self), t, self._youngest())
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
+        t = as_time(time)
+        core = self._core
+        core.fill(value)
+        refused = core.run.insert(core.m, t, core.cell, 0)
+        if refused == FULL:
+            self._resize(2 * core.get(CAPACITY))
+            core.run.insert(core.m, t, core.cell, 0)
+        elif refused:
+            raise late(type(self), t, self._youngest())
 
+    @alone
     def evict(self, time: Any, nth: int | None = None) -> None:
         """Drop all values of a time, or the `nth` that came, from 0 on; one that is not there is no
         error.  At most 2·log2 n steps, and one for each place of that time."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            which = ALL if nth is None else _check_nth(nth)
-            core = self._core
-            core.run.evict(core.m, as_time(time), which)
-            self._shrink()
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
+        which = ALL if nth is None else _check_nth(nth)
+        core = self._core
+        core.run.evict(core.m, as_time(time), which)
+        self._shrink()
 
+    @alone
     def query(self, lo: Any = None, hi: Any = None) -> Any:
         """The answer over the whole window, or over the times `[lo, hi)`: from `lo` up to but not
         including `hi`.  Without one of them, the range is open to that side."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            core = self._core
-            if lo is None and hi is None:
-                core.run.ask(core.m, core.answer, 0)
-            else:
-                core.run.ask_range(core.m, core.answer, *as_range(lo, hi))
-            found = core.read()
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
-        return found
+        core = self._core
+        if lo is None and hi is None:
+            core.run.ask(core.m, core.answer, 0)
+        else:
+            core.run.ask_range(core.m, core.answer, *as_range(lo, hi))
+        return core.read()
 
     @alone
     def bulk_insert(self, times: Any, values: Any) -> None:

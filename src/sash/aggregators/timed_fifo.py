@@ -144,29 +144,21 @@ class Timed(Copyable):
         """The operator, tied to types if it is."""
         return self._fifo.operator
 
+    @alone
     def insert(self, time: Any, value: Any) -> None:
         """Add a value at a time that is not older than the youngest."""
+        t, fifo, queue = as_time(time), self._fifo, self._queue
+        if len(queue) and t < queue.last():
+            raise late(type(self), t, queue.last())
+        self._changing = True
+        queue.append(t)
         try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            t, fifo, queue = as_time(time), self._fifo, self._queue
-            if len(queue) and t < queue.last():
-                raise late(type(self), t, queue.last())
-            self._changing = True
-            queue.append(t)
-            try:
-                fifo.insert(value)
-            except BaseException:
-                queue.undo(len(queue) - fifo._length())
-                self._changing = False
-                raise
+            fifo.insert(value)
+        except BaseException:
+            queue.undo(len(queue) - fifo._length())
             self._changing = False
-        except BaseException as error:
-            self._give_back(error)
             raise
-        self._free = True
+        self._changing = False
 
     @alone
     def evict(self, time: Any) -> None:
@@ -185,19 +177,10 @@ class Timed(Copyable):
                 f"{queue.first()}, and not of {t}; use Reactive or Fiba, which drop any time"
             )
 
+    @alone
     def query(self) -> Any:
         """The answer over the whole window."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            found = self._fifo.query()
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
-        return found
+        return self._fifo.query()
 
     @alone
     def bulk_insert(self, times: Any, values: Any) -> None:

@@ -129,58 +129,33 @@ class TreeWindow(Copyable):
         """The least number of children of an inner node that is not the root."""
         return self._entries // 2
 
+    @alone
     def insert(self, time: Any, value: Any) -> None:
         """Add a value at a time; at a time already there, the two are combined."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            core = self._core
-            at = as_time(time)
-            header = core.header
-            if header[CAPACITY] - header[TOP] < self._reserve:
-                self._grow()
-            core.fill(value)
-            core.run.insert(core.m, at, core.cell, 0)
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
+        core = self._core
+        at = as_time(time)
+        header = core.header
+        if header[CAPACITY] - header[TOP] < self._reserve:
+            self._grow()
+        core.fill(value)
+        core.run.insert(core.m, at, core.cell, 0)
 
+    @alone
     def evict(self, time: Any) -> None:
         """Drop what is at a time; a time that is not there is no error."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            core = self._core
-            core.run.evict(core.m, as_time(time))
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
+        core = self._core
+        core.run.evict(core.m, as_time(time))
 
+    @alone
     def query(self, lo: Any = None, hi: Any = None) -> Any:
         """The answer over the whole window, or over the times `[lo, hi)`: from `lo` up to but not
         including `hi`.  Without one of them, the range is open to that side."""
-        try:
-            del self._free
-        except AttributeError:
-            self._refuse()
-        try:
-            core = self._core
-            if lo is None and hi is None:
-                core.run.ask(core.m, core.answer, 0)
-            else:
-                core.run.ask_between(core.m, core.answer, *as_range(lo, hi))
-            found = core.read()
-        except BaseException as error:
-            self._give_back(error)
-            raise
-        self._free = True
-        return found
+        core = self._core
+        if lo is None and hi is None:
+            core.run.ask(core.m, core.answer, 0)
+        else:
+            core.run.ask_between(core.m, core.answer, *as_range(lo, hi))
+        return core.read()
 
     @alone
     def bulk_insert(self, times: Any, values: Any) -> None:
