@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -10,7 +11,7 @@ from typing import Any
 
 import sash
 
-__all__ = ["Trap", "interrupted", "refusal"]
+__all__ = ["Trap", "in_threads", "interrupted", "refusal"]
 
 
 class Trap:
@@ -75,3 +76,18 @@ def refusal(call: Callable[[], Any]) -> str:
     except RuntimeError as error:
         return "not sound" if "not sound any more" in str(error) else f"{error!r}"
     return ""
+
+
+def in_threads(count: int, work: Callable[[int], None]) -> None:
+    """Run work(0), work(1), … side by side, with as many changes of thread as can be."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(before)
+    assert not any(thread.is_alive() for thread in threads), "a thread hangs"

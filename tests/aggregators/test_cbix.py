@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import sash
 from sash import operators as ops
 from sash.aggregators import Cbix
-from sash.aggregators.cbix import TREE_END, average_combines, best_checkpoints
+from sash.aggregators.cbix import TREE_END
+from sash.aggregators.checkpoints import average_combines, best_checkpoints
 from sash.kernels.program import jit_enabled
 from sash.testing import DISORDERS, agrees, arrivals, counting
 from sash.testing.schedules import value_source

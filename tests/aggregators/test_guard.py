@@ -7,7 +7,6 @@ import copy
 import os
 import random
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +35,7 @@ from sash.aggregators.guard import Guarded
 from sash.aggregators.in_order import InOrder
 from sash.aggregators.level_window import LevelWindow
 from sash.policies import at_most
-from trouble import Trap, interrupted, refusal
+from trouble import Trap, in_threads, interrupted, refusal
 
 IN_ORDER: list[type[InOrder]] = [
     made
@@ -487,16 +486,7 @@ def test_threads_on_one_window(make: Callable[[], Any]) -> None:
             except BaseException as error:
                 errors.append(error)
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-    finally:
-        sys.setswitchinterval(before)
+    in_threads(3, work)
     assert not errors
     if not isinstance(window, Cbix):
         assert len(window) == sum(done)

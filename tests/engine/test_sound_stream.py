@@ -7,7 +7,6 @@ import copy
 import os
 import random
 import signal
-import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -19,7 +18,7 @@ import pytest
 import sash
 from sash.engine.failures import CombineFailed
 from sash.testing.stored import open_stream
-from trouble import Trap, interrupted, refusal
+from trouble import Trap, in_threads, interrupted, refusal
 
 STATES = ("memory", "tiles")
 COUNT = {"n": sash.count()}
@@ -239,18 +238,8 @@ def test_threads_share_a_stream(state: str) -> None:
         except BaseException as error:
             errors.append(error)
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-    finally:
-        sys.setswitchinterval(before)
+    in_threads(4, work)
     assert not errors
-    assert not any(thread.is_alive() for thread in threads)
     assert s.counts["rows"] == 4 * 15 * 3
     found = s.close()
     assert pa.compute.sum(found["n"]).as_py() == 180

@@ -8,34 +8,12 @@ import pyarrow as pa
 import pytest
 
 import sash
+from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, replay, rows_of
 from sash.testing.stored import STATES, open_stream
 from sash.testing.streams import STREAMS, WINDOWS, batches, stream
 from sash.windows import Aligned
 
-#: The difference between the two latest values, or the value if there is one.
-step_up = sash.operator(
-    identity=(0, 0, 0),
-    lift=lambda x: (1, 0, x),
-    combine=lambda a, b: a if b[0] == 0 else b if b[0] > 1 else (min(a[0] + 1, 2), a[2], b[2]),
-    lower=lambda a: a[2] - a[1],
-    name="step_up",
-)
-
-SELECTS: dict[str, dict[str, sash.Aggregate]] = {
-    "numbers": {
-        "n": sash.count(),
-        "total": sash.sum("i"),
-        "most": sash.max("x"),
-        "mean": sash.mean("x"),
-    },
-    "in order": {
-        "first": sash.first("x"),
-        "last": sash.last("n"),
-        "own": sash.aggregate(step_up, "n"),
-    },
-    "objects": {"all": sash.collect("s"), "who": sash.arg_max("s", by="x")},
-}
 LATENESS = {"none": 0, "some": "4 seconds", "all": "400 days"}
 
 

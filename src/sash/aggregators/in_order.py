@@ -279,12 +279,18 @@ class InOrder(Copyable):
 
 def check_size(size: Any) -> int:
     """A window size, a whole number of at least one, as an integer that kernels can count to."""
+    whole = whole_number(size, "size is a number of values")
+    if whole < 1:
+        raise ValueError(f"a window holds at least one value, so size cannot be {size}")
+    return whole
+
+
+def whole_number(given: Any, what: str) -> int:
+    """A whole number, cut to what kernels can count to; `what` says what it must be."""
     try:
-        whole = index(size) if not isinstance(size, bool) else None
+        whole = index(given) if not isinstance(given, bool) else None
     except TypeError:
         whole = None
     if whole is None:
-        raise TypeError(f"size is a number of values, not {size!r}")
-    if whole < 1:
-        raise ValueError(f"a window holds at least one value, so size cannot be {size}")
+        raise TypeError(f"{what}, not {given!r}")
     return min(whole, 2**62)

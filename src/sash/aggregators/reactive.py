@@ -23,7 +23,6 @@ doubled; with less than a quarter in use it is halved.  All of that only moves l
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any, Self
 
 import numpy as np
@@ -52,7 +51,7 @@ from ..kernels.slots import (
 from ..operators.contract import Operator, same
 from .flat_fat import between, prefix, suffix
 from .guard import alone
-from .in_order import SMALLEST
+from .in_order import SMALLEST, whole_number
 from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 from .timed import LEAST, MANY, as_range, as_time, as_times, check_operator, check_rows, keep, late
 
@@ -510,12 +509,7 @@ class Reactive(Copyable):
 
 def _check_nth(nth: Any) -> int:
     """The number of an event among those of its time."""
-    try:
-        whole = index(nth) if not isinstance(nth, bool) else None
-    except TypeError:
-        whole = None
-    if whole is None:
-        raise TypeError(f"nth is a number of values of one time, from 0 on, not {nth!r}")
+    whole = whole_number(nth, "nth is a number of values of one time, from 0 on")
     if whole < 0:
         raise ValueError(f"values of one time are counted from 0 on, so nth cannot be {nth}")
-    return min(whole, 2**62)
+    return whole

@@ -14,9 +14,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..slicing.edges import edges_of
-from ..state.folds import Folds
-from ..state.ragged import run_starts
+from ..state.joining import join_slices
 from ..state.scan import NoAnswer, Scan, Windows, unlimited
 from ..tables.answers import changed
 from ..tables.arrow import (
@@ -73,22 +71,14 @@ def compute_from_slices(
     """The same from slices in any order: the columns of their keys, a time in each, and the
     partials of each group of aggregates.  Several may be parts of one slice."""
     query = plan.query
-    codes, keys = key_codes(columns, len(times))
-    rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
-    times = times[rows]
-    heads = run_starts(codes[rows], edges_of(query.window).number(times))
+    slices, _, _ = join_slices(plan, columns, times, partials)
+    keys, bounds = slices.keys, slices.bounds
     first, last = wanted(keys) if wanted else unlimited(len(bounds) - 1)
-    bounds = np.searchsorted(heads, bounds)
     changes = query.emit == "changes"
     made: Windows | None = None
-    for group, held in zip(plan.groups, partials, strict=True):
-        folds = Folds(group.operator)
-        if len(heads) == len(rows):
-            held = folds.take(held, rows)
-        else:
-            held = folds.fold(held, rows, np.append(heads, len(rows)))
+    for group, held in zip(plan.groups, slices.partials, strict=True):
         scan = Scan(group, query.window, plan.types, changes=changes)
-        found = scan.windows_of_slices(held, times[heads], bounds, first, last)
+        found = scan.windows_of_slices(held, slices.starts, bounds, first, last)
         for row, why in found.lacking.items():
             none = NoAnswer(why, int(found.groups[row]), int(found.numbers[row]))
             raise OverflowError(_explained(plan, keys, none))

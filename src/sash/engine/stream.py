@@ -278,9 +278,6 @@ class Stream:
     def from_bytes(cls, data: bytes, query: Query, trust: Sequence[str] = ()) -> Stream:
         """The stream again, from the bytes of `to_bytes` and the same query.
 
-        An operator of your own must be the one that wrote the bytes.  Where you have mended it, and
-        its partials mean the same as before, name the aggregate in `trust`.
-
         Another query is refused, also if only a function of an operator of your own has changed,
         or what it uses.  Where its partials still mean the same, because you mended its `combine`,
         name the aggregate in `trust`.

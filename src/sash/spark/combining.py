@@ -24,8 +24,8 @@ from ..operators.contract import Operator
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..slicing.edges import edges_of
-from ..state.contract import Slices
 from ..state.folds import Folds
+from ..state.joining import join_slices
 from ..state.ragged import run_starts
 from ..state.scan import Scan
 from ..tables.arrow import check_times, filtered, one_array, times_of
@@ -174,15 +174,11 @@ def joined_slices(plan: Plan, tables: list[pa.Table], refused: int) -> Sliced:
     times, rows, newest = (
         one_array(table.column(name)).to_numpy() for name in ("time", "rows", "newest")
     )
-    codes, keys = key_codes(columns, table.num_rows)
-    order, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
-    heads = run_starts(codes[order], times[order])
-    partials = []
-    for i, group in enumerate(plan.groups):
-        folds = Folds(group.operator)
-        held = partials_from(folds, group.operator, one_array(table.column(f"partials_{i}")))
-        partials.append(folds.fold(held, order, np.append(heads, len(order))))
-    slices = Slices(keys, np.searchsorted(heads, bounds), times[order][heads], partials)
+    partials = [
+        partials_from(group.operator, one_array(table.column(f"partials_{i}")))
+        for i, group in enumerate(plan.groups)
+    ]
+    slices, order, heads = join_slices(plan, columns, times, partials)
     return Sliced(
         slices,
         np.add.reduceat(rows[order], heads),
@@ -202,14 +198,15 @@ def _as_bytes(operator: Operator, partials: Any) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), data])
 
 
-def partials_from(folds: Folds, operator: Operator, column: pa.Array) -> Any:
+def partials_from(operator: Operator, column: pa.Array) -> Any:
     """The partials again."""
-    if not folds.width:
+    width = Folds(operator).width
+    if not width:
         decode = decoder(operator)
         return [decode(data) for data in column.to_pylist()]
     if not len(column):
-        return np.empty((0, folds.width), dtype=np.int64)
+        return np.empty((0, width), dtype=np.int64)
     _, offsets, data = column.buffers()
     first = int(np.frombuffer(offsets, dtype=np.int32)[column.offset])
-    words = np.frombuffer(data, dtype="<i8", count=len(column) * folds.width, offset=first)
-    return np.asarray(words, dtype=np.int64).reshape(len(column), folds.width)
+    words = np.frombuffer(data, dtype="<i8", count=len(column) * width, offset=first)
+    return np.asarray(words, dtype=np.int64).reshape(len(column), width)

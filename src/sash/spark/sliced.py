@@ -18,7 +18,6 @@ from ..engine.run import compute_from_slices
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..slicing.edges import edges_of
-from ..state.folds import Folds
 from ..tables.arrow import one_array
 from ..windows import Aligned
 from .arithmetic import SPARK, in_range
@@ -167,9 +166,7 @@ class WordWork:
         table = table.rename_columns(self._columns)
         plan = make_plan(self._query, self._schema)
         partials = [
-            partials_from(
-                Folds(group.operator), group.operator, one_array(table.column(f"partials_{i}"))
-            )
+            partials_from(group.operator, one_array(table.column(f"partials_{i}")))
             for i, group in enumerate(plan.groups)
         ]
         return _windows(plan, table, partials, extra, wanted)

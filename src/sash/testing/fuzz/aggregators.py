@@ -142,10 +142,8 @@ def _operator(text: str) -> Operator:
 
 
 def _weight(step: Step) -> int:
-    many = {"slide": 1, "bulk_insert": 2, "evict": 1}.get(step[0])
-    if step[0] == "evict" or many is None:
-        return 1
-    return max(len(step[many]), 1)
+    """How many operations a step is."""
+    return max(len(step[1]), 1) if step[0] in ("slide", "bulk_insert") else 1
 
 
 def _singles(step: Step) -> list[Step]:
@@ -298,7 +296,6 @@ def _replay_timed(
     got: list[Any] = []
     for step in steps:
         if step[0] == "bytes":
-            empty = window
             if isinstance(window, aggregators.Timed):
                 empty = type(window.fifo)(operator)
                 window = aggregators.Timed.from_bytes(window.to_bytes(), empty)

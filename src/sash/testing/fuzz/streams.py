@@ -186,23 +186,17 @@ class StreamCase(Case):
 
     def smaller(self, fails: Callable[[StreamCase], bool]) -> StreamCase:
         case: StreamCase = self
-        for simpler in (
-            replace(case, restored=()),
-            replace(case, by=()),
-            replace(case, cuts=(len(case.rows),), restored=()),
-            replace(case, mode="final"),
-            replace(case, state="memory"),
-        ):
-            merged = replace(
-                case,
-                **{
-                    name: getattr(simpler, name)
-                    for name in ("restored", "by", "cuts", "mode", "state")
-                    if getattr(simpler, name) != getattr(self, name)
-                },
-            )
-            if fails(merged):
-                case = merged
+        simpler: tuple[dict[str, Any], ...] = (
+            {"restored": ()},
+            {"by": ()},
+            {"cuts": (len(self.rows),), "restored": ()},
+            {"mode": "final"},
+            {"state": "memory"},
+        )
+        for change in simpler:
+            tried = replace(case, **change)
+            if fails(tried):
+                case = tried
         # a row and the batch that it is in
         numbered = [(i, row) for i, row in zip(case._batch_of_rows(), case.rows, strict=True)]
         kept = smallest(numbered, lambda rows: fails(case._with(rows)))
@@ -211,9 +205,9 @@ class StreamCase(Case):
         for at in range(len(case.rows)):
             for name, value in plain.items():
                 row = {**case.rows[at], name: value}
-                simpler = replace(case, rows=(*case.rows[:at], row, *case.rows[at + 1 :]))
-                if fails(simpler):
-                    case = simpler
+                tried = replace(case, rows=(*case.rows[:at], row, *case.rows[at + 1 :]))
+                if fails(tried):
+                    case = tried
         return case
 
     def _batch_of_rows(self) -> list[int]:
