@@ -13,6 +13,7 @@ from sash.operators import arg_max, arg_min, max_count, min_count, span
 from sash.operators import max as max_
 from sash.operators import min as min_
 from sash.operators.contract import same
+from sash.testing.oracle import answer as oracle_answer
 
 NAN, INF = math.nan, math.inf
 VALUES = {
@@ -124,6 +125,18 @@ def test_worked_examples():
     times = [datetime(2024, 1, 2), datetime(2024, 1, 1)]
     assert answer(min_, times) == times[1]
     assert answer(span, times) == times[0] - times[1]
+
+
+@pytest.mark.parametrize("zeros", [[0.0], [-0.0], [-0.0, 0.0], [0.0, -0.0], [-0.0, -0.0, NAN]])
+def test_which_zero_is_kept_does_not_depend_on_order(zeros):
+    """min keeps -0.0 and max 0.0; where all are the same, that one."""
+    signs = [math.copysign(1.0, x) for x in zeros if x == x]
+    for op, want in ((min_, min(signs)), (max_, max(signs))):
+        values = zeros if op is min_ else [x for x in zeros if x == x]
+        for form in forms(op, float):
+            assert math.copysign(1.0, answer(form, values)) == want
+        assert math.copysign(1.0, oracle_answer(op, values)) == want
+        assert math.copysign(1.0, TwoStacksLite(op).slide(np.array(values), 9)[-1]) == want
 
 
 def test_values_that_cannot_be_ordered_are_an_error():

@@ -139,7 +139,9 @@ def test_sums_are_exact_and_overflow_only_in_their_window(frame: Frame, window: 
     check(frame, mean, table.slice(0, 2), ("spark", "python", "rows"))
 
 
-@pytest.mark.parametrize("values", [[-0.0, 0.0], [0.0, -0.0], [math.nan, 1.0], [None, None]])
+@pytest.mark.parametrize(
+    "values", [[-0.0, 0.0], [0.0, -0.0], [-0.0, -0.0], [math.nan, 1.0], [None, None]]
+)
 def test_zeros_nans_and_nulls(frame: Frame, values: list[float | None]) -> None:
     table = pa.table(
         {
@@ -149,7 +151,14 @@ def test_zeros_nans_and_nulls(frame: Frame, values: list[float | None]) -> None:
     )
     select = {n: NATIVE[n] for n in ("known", "sum", "mean", "spread", "top", "low", "wide")}
     for window in WINDOWS[:2]:
-        check(frame, sash.Query(time="t", window=window, select=select), table, ("spark", "python"))
+        q = sash.Query(time="t", window=window, select=select)
+        check(frame, q, table, ("spark", "python"))
+        for slices in ("spark", "python"):
+            rows = sash.spark.aggregate(frame(table), q, slices=slices).collect()  # type: ignore[arg-type]
+            for name, pick in (("low", min), ("top", max)):
+                if 0.0 in values:
+                    wanted = pick(math.copysign(1.0, x) for x in values if x is not None)
+                    assert {math.copysign(1.0, row[name]) for row in rows} == {wanted}
 
 
 @pytest.mark.parametrize("slices", ["spark", "python", "rows"])

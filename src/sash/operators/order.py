@@ -1,6 +1,8 @@
 """Operators that pick by order: least, greatest, and a value picked by another.
 
-NaN is the greatest number; among equals, the first in order wins.
+NaN is the greatest number; among equals, the first in order wins.  Of zeros, min keeps -0.0 and max
+0.0, so that both commute: where Spark keeps the first one that it meets, either is right there, and
+where all are the same it is the same.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any
 
 from .codec import decode_value, encode_value
 from .contract import Operator, ready
-from .ranks import ABOVE, BELOW, float_key, float_value, rank, zero_of
+from .ranks import ABOVE, BELOW, float_value, rank, sign_of_zero, signed_key, zero_of
 
 __all__ = ["arg_max", "arg_min", "max", "max_count", "min", "min_count", "span"]
 
@@ -47,6 +49,19 @@ def _extreme(name: str, type_: str, *, greatest: bool) -> Operator:
     )
 
 
+def _object_extreme(name: str, *, greatest: bool) -> Operator:
+    """min or max of objects: (whether there is a value, its key and the sign of a zero)."""
+    r = rank("object")
+
+    def lift(x: Any) -> Any:
+        return (True, (r.key(x), sign_of_zero(x)))
+
+    def lower(a: Any) -> Any:
+        return r.value(a[1][0]) if a[0] else None
+
+    return dataclasses.replace(_extreme(name, "object", greatest=greatest), lift=lift, lower=lower)
+
+
 def _float_extreme(name: str, *, greatest: bool) -> Operator:
     """min or max of floats: the key alone, with one beyond all floats for emptiness."""
     empty = BELOW if greatest else ABOVE
@@ -55,7 +70,7 @@ def _float_extreme(name: str, *, greatest: bool) -> Operator:
         return None if key == empty else float_value(key)
 
     combine = _larger if greatest else _smaller
-    return Operator(name, empty, float_key, combine, lower, commutative=True)
+    return Operator(name, empty, signed_key, combine, lower, commutative=True)
 
 
 def _larger(a: int, b: int) -> int:
@@ -89,8 +104,7 @@ def _make_extreme(name: str, *, greatest: bool) -> Operator:
             return _float_extreme(name, greatest=greatest)
         return _extreme(name, types[0], greatest=greatest)
 
-    generic = _extreme(name, "object", greatest=greatest)
-    return _with(generic, typed)
+    return _with(_object_extreme(name, greatest=greatest), typed)
 
 
 def _with(generic: Operator, typed: Callable[[tuple[str, ...]], Operator | None]) -> Operator:

@@ -1,7 +1,7 @@
 """Values as keys that compare by plain `<`, for operators that put values in order.
 
-NaN is the greatest number, as in Spark, and -0.0 equals 0.0; Python and machine comparison
-agree with neither.  A float becomes the integer with the same place in that order, so that
+NaN is the greatest number, as in Spark, and -0.0 equals 0.0; Python's comparison and the machine's
+know no place for NaN.  A float becomes the integer with the same place in that order, so that
 comparing is one instruction, and an integer below all of them is left for emptiness.
 
 Structs (dicts) and lists have Spark's order too: part by part, a null below all else, and a list
@@ -10,6 +10,7 @@ that begins another one below it.  Python compares no dicts, and nothing with No
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -65,21 +66,43 @@ def float_key(value: float) -> int:
     return bits ^ ((bits >> 63) & _MAGNITUDE)
 
 
-def float_keys(values: Any) -> Any:
-    """`float_key` of each float in an array.
+def signed_key(value: float) -> int:
+    """`float_key` with -0.0 below 0.0, so that which zero is kept does not depend on order.
 
-    >>> float_keys(np.array([-1.5, -0.0, np.nan])).tolist() == [
-    ...     float_key(x) for x in (-1.5, 0.0, np.nan)
+    >>> signed_key(-1.5) < signed_key(-0.0) < signed_key(0.0) == float_key(0.0)
+    True
+    """
+    if value != value:
+        return _NAN
+    bits = int(np.float64(value).view(np.int64))
+    return bits ^ ((bits >> 63) & _MAGNITUDE)
+
+
+def signed_keys(values: Any) -> Any:
+    """`signed_key` of each float in an array.
+
+    >>> signed_keys(np.array([-1.5, -0.0, np.nan])).tolist() == [
+    ...     signed_key(x) for x in (-1.5, -0.0, np.nan)
     ... ]
     True
     """
-    plain = values + 0.0
-    bits = plain.view(np.int64)
-    return np.where(np.isnan(plain), _NAN, bits ^ ((bits >> 63) & _MAGNITUDE))
+    bits = values.view(np.int64)
+    return np.where(np.isnan(values), _NAN, bits ^ ((bits >> 63) & _MAGNITUDE))
+
+
+def sign_of_zero(value: Any) -> int:
+    """-1 for -0.0 and 0 for all else.
+
+    >>> sign_of_zero(-0.0), sign_of_zero(0.0), sign_of_zero(-2.5), sign_of_zero("text")
+    (-1, 0, 0, 0)
+    """
+    if isinstance(value, float) and value == 0 and math.copysign(1.0, value) < 0:
+        return -1
+    return 0
 
 
 def float_value(key: int) -> float:
-    """The float with this key."""
+    """The float with this key, of either kind."""
     return float(np.int64(key ^ ((key >> 63) & _MAGNITUDE)).view(np.float64))
 
 

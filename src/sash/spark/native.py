@@ -28,7 +28,7 @@ from pyspark.sql.types import DataType
 from ..kernels.columns import Array
 from ..kernels.layout import leaf_operators, lowerings
 from ..operators.contract import Operator
-from ..operators.ranks import ABOVE, BELOW, float_keys
+from ..operators.ranks import ABOVE, BELOW, signed_keys
 from ..query.plan import Group, Plan
 from .types import micros, quoted
 
@@ -209,15 +209,30 @@ def _extreme(operator: Operator, column: Column, given: DataType) -> Native | No
         return None
     pick = F.max if greatest else F.min
     if kind == "float64":
-        # one zero, so that which of the two came first does not matter
-        value = column.cast("double") + F.lit(0.0)
-        empty = BELOW if greatest else ABOVE
-        words: Words = lambda c: [_keys(c[0], empty)]  # noqa: E731
-    else:
-        value = _as_long(column, kind, given)
-        words = lambda c: [_there(c[0]), _whole(c[0])]  # noqa: E731
+        return _float_extreme(operator.ready, pick, column.cast("double"))
+    value = _as_long(column, kind, given)
+    words: Words = lambda c: [_there(c[0]), _whole(c[0])]  # noqa: E731
     picked: Answer = lambda c: c[0]  # noqa: E731
     return Native((pick(value),), words, {operator.ready: picked})
+
+
+def _float_extreme(name: str, pick: Callable[[Column], Column], value: Column) -> Native:
+    """Spark keeps the zero that it meets first, so another aggregate tells which ones there are:
+    the least or greatest of 1 for -0.0 and 2 for 0.0.  Text is all that tells them apart there,
+    and is made of zeros only."""
+    sign = F.when(value == 0.0, F.when(value.cast("string") == "-0.0", 1).otherwise(2))
+    # two literals, 0.0 and -0.0, would be one to Spark's optimizer
+    signed: Answer = lambda c: F.when(c[1] == 1, -F.abs(c[0])).otherwise(F.abs(c[0]))  # noqa: E731
+    picked: Answer = lambda c: F.when(c[0] == 0.0, signed(c)).otherwise(c[0])  # noqa: E731
+    empty = BELOW if name == "max" else ABOVE
+
+    def words(c: list[pa.Array]) -> list[Array]:
+        values = _floats(c[0], 0.0)
+        values[(values == 0.0) & (_whole(c[1]) == 1)] = -0.0
+        values[(values == 0.0) & (_whole(c[1]) == 2)] = 0.0
+        return [_keys(c[0], values, empty)]
+
+    return Native((pick(value), pick(sign)), words, {name: picked})
 
 
 def _span(operator: Operator, column: Column, given: DataType) -> Native | None:
@@ -226,7 +241,7 @@ def _span(operator: Operator, column: Column, given: DataType) -> Native | None:
     value = column.cast("double") + F.lit(0.0)
     return Native(
         (F.min(value), F.max(value)),
-        lambda c: [_there(c[0]), _keys(c[0], 0), _keys(c[1], 0)],
+        lambda c: [_there(c[0]), *(_keys(x, _floats(x, 0.0), 0) for x in c)],
         {"span": lambda c: c[1] - c[0]},
     )
 
@@ -271,9 +286,10 @@ def _float_words(column: pa.Array, empty: float) -> Array:
     return words
 
 
-def _keys(column: pa.Array, empty: int) -> Array:
-    """The integers with the floats' places in their order, NaN last."""
-    keys: Array = float_keys(_floats(column, 0.0))
+def _keys(column: pa.Array, values: Array, empty: int) -> Array:
+    """The integers with the floats' places in their order, NaN last; `empty` where a column is
+    null."""
+    keys: Array = signed_keys(values)
     if column.null_count:
         keys[~np.asarray(column.is_valid().to_numpy(zero_copy_only=False))] = empty
     return keys

@@ -218,6 +218,24 @@ def _greatest(values: list[Any]) -> Any:
     return next((x for x in values if not any(_before(x, y) for y in values)), None)
 
 
+def _minimum(values: list[Any]) -> Any:
+    """The first of the least; of zeros -0.0, if there is one."""
+    return _zero(_least(values), values, negative=True)
+
+
+def _maximum(values: list[Any]) -> Any:
+    """The first of the greatest; of zeros 0.0, if there is one."""
+    return _zero(_greatest(values), values, negative=False)
+
+
+def _zero(found: Any, values: list[Any], *, negative: bool) -> Any:
+    if not isinstance(found, float) or found != 0:
+        return found
+    wanted = -1.0 if negative else 1.0
+    zeros = (x for x in values if x == 0 and math.copysign(1.0, x) == wanted)
+    return next(zeros, found)
+
+
 def _span(values: list[Any]) -> Any:
     if not values:
         return None
@@ -425,8 +443,8 @@ _DEFINITIONS: dict[str, Callable[..., Any]] = {
     "stddev": _spread(sample=True, root=True),
     "population_stddev": _spread(sample=False, root=True),
     "linear_regression": _linear_regression,
-    "min": _least,
-    "max": _greatest,
+    "min": _minimum,
+    "max": _maximum,
     "span": _span,
     "min_count": _how_often(_least),
     "max_count": _how_often(_greatest),
