@@ -70,7 +70,16 @@ from .query.aggregates import (
     top_k,
     variance,
 )
-from .windows import Cumulate, Sliding, cumulate, sliding, tumbling
+from .windows import (
+    Cumulate,
+    Sliding,
+    Trailing,
+    cumulate,
+    lifetime,
+    sliding,
+    trailing,
+    tumbling,
+)
 
 if TYPE_CHECKING:
     from . import aggregators, testing
@@ -92,6 +101,7 @@ __all__ = [
     "Query",
     "Sliding",
     "Stream",
+    "Trailing",
     "__version__",
     "aggregate",
     "aggregators",
@@ -112,6 +122,7 @@ __all__ = [
     "hll",
     "last",
     "last_n",
+    "lifetime",
     "linear_regression",
     "longest_run",
     "m4",
@@ -139,6 +150,7 @@ __all__ = [
     "sum_of_squares",
     "testing",
     "top_k",
+    "trailing",
     "tumbling",
     "variance",
     "windows",

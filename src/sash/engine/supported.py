@@ -14,6 +14,7 @@ from ..kernels.core import encoder
 from ..query.plan import Plan
 from ..query.query import Query
 from ..tables.arrow import has_tie_number
+from ..windows import Driven
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
@@ -60,9 +61,26 @@ def _without_codec(asked: Asked) -> bool:
     return False
 
 
+def _driven(asked: Asked) -> bool:
+    return isinstance(asked.query.window, Driven)
+
+
+_NOT_YET = "windows that events drive (sash.trailing, sash.lifetime) run over tables, by Query.run;"
 _ONCE = "it has all its rows, and emits each window once"
 
 ABILITIES = (
+    Ability("windows aligned to the clock: `sliding`, `tumbling`, `cumulate`"),
+    Ability(
+        "a window for each event: `trailing`, `lifetime`",
+        {
+            "Query.stream": f"{_NOT_YET} streams take windows that are aligned to the clock",
+            **dict.fromkeys(
+                ("Spark batch", "Spark stream"),
+                f"{_NOT_YET} Spark takes windows that are aligned to the clock",
+            ),
+        },
+        _driven,
+    ),
     Ability("`mode='final'`: each window once, when it closes"),
     Ability(
         "`mode='live'`: windows as soon as stream time passes them, and again when they change",
@@ -71,7 +89,16 @@ ABILITIES = (
         ),
         lambda asked: asked.mode == "live",
     ),
-    Ability("`emit='changes'` in final mode"),
+    Ability("`emit='changes'` in final mode, for windows aligned to the clock"),
+    Ability(
+        "`emit='changes'` for windows that events drive",
+        dict.fromkeys(
+            PLACES,
+            "emit='changes' leaves out windows that are as the one before, and where events drive "
+            "the window there is a row for each event that fires; leave `emit` out",
+        ),
+        lambda asked: _driven(asked) and asked.query.emit == "changes",
+    ),
     Ability(
         "`emit='changes'` in live mode",
         dict.fromkeys(

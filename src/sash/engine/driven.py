@@ -1,0 +1,74 @@
+"""A query over a whole table where events drive the windows: one row for each event that fires.
+
+table → rows in order of key and time → frames → answers, in the table's own order
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..state.frames import NoFrameAnswer, frames_of
+from ..tables.arrow import as_time, filtered, time_text
+from ..tables.rows import rows_in_order
+from ..windows import Driven
+
+__all__ = ["driven_results"]
+
+
+def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
+    """The rows of a table that fire, in its order: their columns, the window's start and end,
+    values."""
+    query, window = plan.query, plan.query.window
+    assert isinstance(window, Driven)
+    if query.where is not None:
+        table = filtered(table, query.where)
+    read = table.select([f.name for f in plan.schema])
+    _, rows, times, bounds = rows_in_order(plan, read)
+    frames = frames_of(window, times, bounds)
+    # where in the table the rows are that fire, and the place of each among them
+    at = frames.fired if rows is None else rows[frames.fired]
+    places = at
+    if len(at) < table.num_rows:
+        fires = np.zeros(table.num_rows, dtype=bool)
+        fires[at] = True
+        table = table.filter(pa.array(fires))
+        places = (np.cumsum(fires) - 1)[at]
+    values: dict[str, pa.Array] = {}
+    try:
+        for group in plan.groups:
+            values |= frames.answers(group, plan.types, read, rows, places)
+    except NoFrameAnswer as error:
+        raise OverflowError(_explained(plan, table, int(places[error.frame]), error)) from None
+    start, end = window.spans(_placed(times[frames.fired], places))
+    if start is None:
+        oldest, held = (_placed(a, places) for a in frames.oldest(times))
+        starts = _with_nulls(as_time(oldest, plan.time_type), held)
+    else:
+        starts = as_time(start, plan.time_type)
+    added = {"window_start": starts, "window_end": as_time(end, plan.time_type)}
+    added |= {name: values[name] for name in query.select}
+    return pa.table([*table.columns, *added.values()], names=[*table.column_names, *added])
+
+
+def _placed(items: Array, places: Array) -> Array:
+    """Items in the order of their places."""
+    made = np.empty_like(items)
+    made[places] = items
+    return made
+
+
+def _with_nulls(times: pa.Array, held: Array) -> pa.Array:
+    """Times, null where nothing is held."""
+    return times if held.all() else pc.if_else(pa.array(held), times, pa.scalar(None, times.type))
+
+
+def _explained(plan: Plan, table: pa.Table, row: int, error: NoFrameAnswer) -> str:
+    """The reason why an answer does not exist, with its event."""
+    query = plan.query
+    at = time_text(table.column(query.time)[row])
+    whose = ", ".join(f"{name} = {table.column(name)[row]}" for name in query.by)
+    return f"{error} in the window of the event at {at}{whose and ' of ' + whose}"

@@ -1,0 +1,74 @@
+"""The judge of windows that events drive: what each event's window holds, by brute force.
+
+Each definition looks at all events of a key, for each event anew.  Nothing is shared with what is
+judged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..query import Query
+from ..windows import Trailing
+
+__all__ = ["Fired", "fired"]
+
+Row = dict[str, Any]
+#: The number of the event that fires, the start and end of its window, and the numbers of the
+#: events that the window holds, in order.
+Fired = tuple[int, int | None, int, list[int]]
+
+
+def fired(
+    query: Query, events: Sequence[Row], key: Callable[[Row], Any], tie: Callable[[Any], Any]
+) -> list[Fired]:
+    """The events that fire, in order of arrival, and what their windows hold.  `key` says what
+    events are of one key by, `tie` what ties are in order by."""
+    keys: dict[Any, list[int]] = {}
+    for number, row in enumerate(events):
+        keys.setdefault(key(row), []).append(number)
+    made: list[Fired] = []
+    for numbers in keys.values():
+
+        def place(n: int) -> Any:
+            row = events[n]
+            return row[query.time], () if query.tie is None else tie(row[query.tie]), n
+
+        ordered = sorted(numbers, key=place)
+        times = {n: math.floor(events[n][query.time]) for n in ordered}
+        made += _of_key(query.window, ordered, times)
+    return sorted(made)
+
+
+def _of_key(window: Any, ordered: list[int], times: dict[int, int]) -> list[Fired]:
+    """The events of one key that fire, in order of time."""
+    assert isinstance(window, Trailing), f"the judge does not know {window!r}"
+    return [_trailing(window, n, ordered, times) for n in ordered]
+
+
+def _trailing(window: Trailing, n: int, ordered: list[int], times: dict[int, int]) -> Fired:
+    end = times[n] - window.delay
+    start = None if window.size is None else end - window.size
+    held = []
+    for other in ordered:
+        t = times[other]
+        after_start = start is None or t > start or (t == start and window.closed in _LEFT)
+        before_end = t < end or (t == end and window.closed in _RIGHT)
+        if not after_start or not before_end:
+            continue
+        peer, itself = t == times[n], other == n
+        if peer and window.exclude == "group":
+            continue
+        if peer and window.exclude == "row" and itself:
+            continue
+        if peer and window.exclude == "ties" and not itself:
+            continue
+        held.append(other)
+    if start is None and held:
+        start = times[held[0]]
+    return n, start, end, held
+
+
+_LEFT, _RIGHT = ("both", "left"), ("both", "right")
