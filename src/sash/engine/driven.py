@@ -29,23 +29,24 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
     read = table.select([f.name for f in plan.schema])
     _, rows, times, bounds = rows_in_order(plan, read)
     frames = frames_of(window, times, bounds)
-    # where in the table the rows are that fire, and the place of each among them
-    at = frames.fired if rows is None else rows[frames.fired]
-    places = at
-    if len(at) < table.num_rows:
-        fires = np.zeros(table.num_rows, dtype=bool)
-        fires[at] = True
-        table = table.filter(pa.array(fires))
-        places = (np.cumsum(fires) - 1)[at]
+    # the frames in the order in which the table has their events
+    order = None
+    if rows is not None:
+        fired = rows if frames.fired is None else rows[frames.fired]
+        order = _ranks(fired, table.num_rows)
+    if frames.fired is not None:
+        table = table.take(pa.array(frames.fired if rows is None else fired[order]))
     values: dict[str, pa.Array] = {}
     try:
         for group in plan.groups:
-            values |= frames.answers(group, plan.types, read, rows, places)
+            values |= frames.answers(group, plan.types, read, rows, order)
     except NoFrameAnswer as error:
-        raise OverflowError(_explained(plan, table, int(places[error.frame]), error)) from None
-    start, end = window.spans(_placed(times[frames.fired], places))
+        row = error.frame if order is None else int(np.flatnonzero(order == error.frame)[0])
+        raise OverflowError(_explained(plan, table, row, error)) from None
+    own = times if frames.fired is None else times[frames.fired]
+    start, end = window.spans(_ordered(own, order))
     if start is None:
-        oldest, held = (_placed(a, places) for a in frames.oldest(times))
+        oldest, held = (_ordered(a, order) for a in frames.oldest(times))
         starts = _with_nulls(as_time(oldest, plan.time_type), held)
     else:
         starts = as_time(start, plan.time_type)
@@ -54,11 +55,15 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
     return pa.table([*table.columns, *added.values()], names=[*table.column_names, *added])
 
 
-def _placed(items: Array, places: Array) -> Array:
-    """Items in the order of their places."""
-    made = np.empty_like(items)
-    made[places] = items
-    return made
+def _ranks(rows: Array, count: int) -> Array:
+    """The places of different rows, out of `count`, in order."""
+    places = np.full(count, -1)
+    places[rows] = np.arange(len(rows))
+    return places if len(rows) == count else places[places >= 0]
+
+
+def _ordered(items: Array, order: Array | None) -> Array:
+    return items if order is None else items[order]
 
 
 def _with_nulls(times: pa.Array, held: Array) -> pa.Array:

@@ -35,23 +35,24 @@ class NoFrameAnswer(OverflowError):
 
 @dataclass(frozen=True)
 class Frames:
-    """The windows of the events that fire, in order of key and time: of each its row, and the rows
-    `[first, last)` that it holds; all by their places in that order.
+    """The windows of the events that fire, in order of key and time: of each the rows
+    `[first, last)` that it holds, by their places in that order.
 
-    Where something is `excluded`, every row fires, and the rows from `last` up to `ends` are the
-    events of its own time.
+    The rows in `fired` fire, or all of them.  Where something is `excluded` all do, and the rows
+    from `last` up to `ends` are the events of a row's own time.
     """
 
-    fired: Array
     first: Array
     last: Array
+    longest: int  # how many rows must be kept, because some of them are evicted; 0 if none ever is
+    fired: Array | None = None
     ends: Array | None = None
     excluded: Exclude | None = None
 
     def oldest(self, times: Array) -> tuple[Array, Array]:
         """The time of the oldest event that each frame holds, and whether it holds any."""
         held = self.last > self.first
-        own = times[self.fired]
+        own = times if self.fired is None else times[self.fired]
         if not len(own):
             return own, held
         oldest = np.where(held, times[np.minimum(self.first, len(times) - 1)], own)
@@ -68,67 +69,57 @@ class Frames:
         types: dict[str, Any],
         table: pa.Table,
         rows: Array | None,
-        places: Array,
+        order: Array | None,
     ) -> dict[str, pa.Array]:
-        """The answers of a group of aggregates by name: frame f's are in row places[f].  `rows`
-        says where in the table the rows are, None that the table has their order."""
-        core = self._core(group)
-        columns = columns_of(group, table)
+        """The answers of a group of aggregates by name: first that of frame order[0], or of frame
+        0.  `rows` says where in the table the rows are, None that the table has their order."""
+        core = make_core(FRAMES, group.operator, 1 << max(3, self.longest.bit_length()))
+        core.header[HOLDS] = int(self.longest > 0)
+        columns, count = columns_of(group, table), len(self.first)
         taken, handle = core.take(columns if rows is None else columns.take(rows))
-        kept, outputs = core.outputs(len(self.fired))
+        kept, outputs = core.outputs(count)
         held = [core.integers(a) for a in (self.first, self.last)]
-        where = core.integers(places)
+        bounds = [h for _, h in held]
         try:
             if self.excluded in ("row", "ties"):
                 assert self.ends is not None
-                peers = int((self.ends - self.last).max(initial=0))
-                after, at_after = _room(core, 0 if self.excluded == "ties" else peers)
-                ends = core.integers(self.ends)
+                ties = self.excluded == "ties"
+                peers = 0 if ties else int((self.ends - self.last).max(initial=0))
+                held += [core.integers(self.ends), _room(core, peers)]
                 core.run.frames_excluding(
                     core.m,
                     handle,
-                    *(h for _, h in held),
-                    ends[1],
-                    where[1],
-                    len(self.fired),
-                    int(self.excluded == "ties"),
-                    at_after,
+                    *bounds,
+                    held[2][1],
+                    count,
+                    int(ties),
+                    held[3][1],
                     outputs,
                 )
-                del after, ends
             else:
-                core.run.frames(
-                    core.m, handle, *(h for _, h in held), where[1], len(self.fired), outputs
-                )
+                core.run.frames(core.m, handle, *bounds, count, outputs)
         except OverflowError as error:
             slot = core.get(ANSWERS)
             reason = answers_apart(core, group, slot - 1).reason if slot else ""
             raise NoFrameAnswer(reason or str(error), core.get(FRAME)) from error
-        del taken, held, where
-        return answers_of(core, group, types, kept, len(self.fired), None)[0]
-
-    def _core(self, group: Group) -> BufferCore | ObjectCore:
-        """A memory with room for the longest frame; none, if no row is ever evicted."""
-        moves = self.first[1:] != self.first[:-1]
-        # where a frame begins behind all that the one before holds, it starts anew
-        holds = bool((moves & (self.first[1:] < self.last[:-1])).any())
-        most = int((self.last - self.first).max(initial=0)) if holds else 0
-        core = make_core(FRAMES, group.operator, 1 << max(3, most.bit_length()))
-        core.header[HOLDS] = int(holds)
-        return core
+        del taken, held
+        if order is not None:
+            kept = _reordered(kept, order)
+        return answers_of(core, group, types, kept, count, None)[0]
 
 
 def frames_of(window: Driven, times: Array, bounds: Array) -> Frames:
     """The frames of a window over groups of events, which are in order of time."""
     keep, every = window.keep, window.every
-    fired = np.arange(len(times))
     assert every == Count(1)
     assert isinstance(keep, Span)
-    first, last = _spans(keep, times, bounds)
+    first, last, longest = _spans(keep, times, bounds)
+    if keep.older is None:
+        longest = 0
+    ends = None
     if window.excluded in ("row", "ties"):
         ends = _spans(Span(None, -1), times, bounds)[1]
-        return Frames(fired, first, last, ends, window.excluded)
-    return Frames(fired, first, last)
+    return Frames(first, last, longest, None, ends, window.excluded)
 
 
 @cache
@@ -136,18 +127,18 @@ def _finder() -> BufferCore | ObjectCore:
     return make_core(SPANS, count.of("int64"), 1)
 
 
-def _spans(keep: Span, times: Array, bounds: Array) -> tuple[Array, Array]:
-    """For each event the rows that a span of time holds."""
+def _spans(keep: Span, times: Array, bounds: Array) -> tuple[Array, Array, int]:
+    """For each event the rows that a span of time holds, and the most that one holds."""
     core = _finder()
     older = _FOREVER if keep.older is None else keep.older
     with core.call() as call:
         at_times, at_bounds = call.integers(times), call.integers(bounds)
         first, at_first = call.space(len(times))
         last, at_last = call.space(len(times))
-        core.run.spans(
+        longest = core.run.spans(
             core.m, at_times, at_bounds, len(bounds) - 1, older, keep.younger, at_first, at_last
         )
-        return np.asarray(first, dtype=np.int64), np.asarray(last, dtype=np.int64)
+        return np.asarray(first), np.asarray(last), longest
 
 
 def _room(core: BufferCore | ObjectCore, partials: int) -> tuple[Any, Any]:
@@ -156,3 +147,17 @@ def _room(core: BufferCore | ObjectCore, partials: int) -> tuple[Any, Any]:
         made: list[Any] = [None] * partials
         return made, made
     return core.integers(np.empty(partials * core.width, dtype=np.int64))
+
+
+def _reordered(kept: Any, order: Array) -> Any:
+    """A core's outputs in another order: columns with their validity, or a list of objects.
+
+    The kernel writes them one after the other.  To let it write each where it belongs takes three
+    times as long with a thousand keys: a write that misses the cache holds up the next frame, and
+    reads that miss it do not wait for each other.
+    """
+    if isinstance(kept, list):
+        return [kept[i] for i in order.tolist()]
+    columns, *rest = kept
+    made = [(data[order], None if valid is None else valid[order]) for data, valid in columns]
+    return (made, *rest)

@@ -97,14 +97,14 @@ def answer(m: Memory, slot: int, outputs: Outputs, row: int) -> None:
 
 
 def frames(
-    m: Memory, columns: Columns, first: Any, last: Any, places: Any, count: int, outputs: Outputs
+    m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs
 ) -> None:
-    """Answer the frames `[first[f], last[f])`, each in the row places[f] of the outputs."""
+    """Answer the frames `[first[f], last[f])`."""
     for f in range(count):
         put(m, FRAME, f)
         begin_at(m, item(first, f))
         end_at(m, columns, item(last, f))
-        answer(m, query(m), outputs, item(places, f))
+        answer(m, query(m), outputs, f)
 
 
 def frames_excluding(
@@ -113,7 +113,6 @@ def frames_excluding(
     first: Any,
     last: Any,
     ends: Any,
-    places: Any,
     count: int,
     ties: int,
     after: Partials,
@@ -143,7 +142,7 @@ def frames_excluding(
             if f + 1 < end:
                 load(m, NEW, after, f + 1 - peers)
                 combine(m, ANSWER, ANSWER, NEW)
-        answer(m, ANSWER, outputs, item(places, f))
+        answer(m, ANSWER, outputs, f)
 
 
 def fold_after(m: Memory, columns: Columns, first: int, end: int, after: Partials) -> None:
@@ -176,9 +175,11 @@ def spans(
     younger: int,
     first: Any,
     last: Any,
-) -> None:
+) -> int:
     """For each row of `count` groups, which are in order of time: the rows of its group whose times
-    are from `older` before its own up to `younger` before it, which is not included."""
+    are from `older` before its own up to `younger` before it, which is not included.  Returns how
+    many rows the longest frame has."""
+    longest = 0
     for g in range(count):
         begin = item(bounds, g)
         n = item(bounds, g + 1)
@@ -192,6 +193,8 @@ def spans(
                 high += 1
             set_item(first, i, low)
             set_item(last, i, high)
+            longest = max(longest, high - low)
+    return longest
 
 
 #: The kernel that finds frames, for no operator in particular.
