@@ -33,6 +33,10 @@ WINDOWS = (
     sash.lifetime(exclude="row"),
     sash.lifetime(exclude="ties"),
     sash.lifetime(delay="3 seconds"),
+    sash.rows(1),
+    sash.rows(4),
+    sash.rows(5, every=3),
+    sash.rows(1000, every=2),
 )
 
 #: Compiled, and on objects; both with an operator that does not commute.
@@ -83,13 +87,13 @@ def test_keys(by: list[str]) -> None:
 def test_ties_are_in_the_order_of_a_column(tie: str) -> None:
     events = stream("ties")
     backwards = events.take(np.arange(events.num_rows)[::-1])
-    for window in (WINDOWS[0], WINDOWS[4], WINDOWS[6]):
+    for window in (WINDOWS[0], WINDOWS[4], WINDOWS[6], sash.rows(3)):
         check(backwards, by=["k"], tie=tie, window=window)
 
 
 def test_rows_that_do_not_satisfy_where_are_no_events() -> None:
     events = stream("disorder")
-    for window in (WINDOWS[0], WINDOWS[4]):
+    for window in (WINDOWS[0], WINDOWS[4], sash.rows(3, every=2)):
         found = check(events, where=pc.field("i") > 0, by=["k"], window=window)
         assert 0 < found.num_rows < events.num_rows
     assert check(events, where=pc.field("i") > 2**50).num_rows == 0
@@ -162,19 +166,19 @@ def test_an_answer_that_does_not_exist_names_its_event() -> None:
         q.run(events)
 
 
-@pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[11]], ids=repr)
+@pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[11], sash.rows(3)], ids=repr)
 def test_what_is_not_supported_is_refused_when_it_is_set_up(window: Any) -> None:
     q = sash.Query(time="t", window=window, select={"top": sash.max("x")})
     with pytest.raises(ValueError, match=r"run over tables, by Query\.run"):
         q.stream()
     changes = sash.Query(time="t", window=window, select={"top": sash.max("x")}, emit="changes")
-    with pytest.raises(ValueError, match="a row for each event that fires; leave `emit` out"):
+    with pytest.raises(ValueError, match="windows that are aligned to the clock have one"):
         changes.run({"t": [1], "x": [1.0]})
 
 
 def test_the_oracle_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     events = stream("ties", 40)
-    for window in (WINDOWS[0], WINDOWS[13]):
+    for window in (WINDOWS[0], WINDOWS[13], sash.rows(3, every=2)):
         q = sash.Query(time="t", by=["k"], window=window, select=SELECT, where=pc.field("i") < 40)
         found = q.run(events)
         monkeypatch.setenv("SASH_ORACLE", "1")

@@ -2,7 +2,8 @@
 
 table → rows in order of key and time → slices → windows → a table of results
 
-Windows that events drive have another way from the ordered rows on (`engine.driven`).
+Windows that events drive (`engine.driven`) and sessions (`engine.sessions`) have other ways from
+the ordered rows on.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from ..tables.arrow import (
     time_text,
 )
 from ..tables.rows import rows_in_order
-from ..windows import Driven
+from ..windows import Driven, Merging
 from .driven import driven_results
+from .sessions import session_results
 from .supported import Asked, check
 
 __all__ = ["compute", "compute_from_slices", "results", "run"]
@@ -46,6 +48,8 @@ def run(query: Query, table: Any) -> Any:
     plan = make_plan(query, given.schema)
     if driven:
         return as_given(driven_results(plan, given), kind_of(table))
+    if isinstance(query.window, Merging):
+        return as_given(session_results(plan, given), kind_of(table))
     return as_given(results(plan, *compute(plan, given)), kind_of(table))
 
 

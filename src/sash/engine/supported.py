@@ -14,7 +14,7 @@ from ..kernels.core import encoder
 from ..query.plan import Plan
 from ..query.query import Query
 from ..tables.arrow import has_tie_number
-from ..windows import Driven
+from ..windows import Driven, Merging
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
@@ -65,22 +65,27 @@ def _driven(asked: Asked) -> bool:
     return isinstance(asked.query.window, Driven)
 
 
-_NOT_YET = "windows that events drive (sash.trailing, sash.lifetime) run over tables, by Query.run;"
+def _session(asked: Asked) -> bool:
+    return isinstance(asked.query.window, Merging)
+
+
+_DRIVEN = "windows that events drive (trailing, lifetime, rows) run over tables, by Query.run;"
+_SESSION = "sessions run over tables, by Query.run;"
+
+
+def _lacks(what: str) -> dict[Place, str]:
+    """What only tables in this process have."""
+    spark = f"{what} Spark takes windows that are aligned to the clock"
+    stream = f"{what} streams take windows that are aligned to the clock"
+    return {"Query.stream": stream, "Spark batch": spark, "Spark stream": spark}
+
+
 _ONCE = "it has all its rows, and emits each window once"
 
 ABILITIES = (
     Ability("windows aligned to the clock: `sliding`, `tumbling`, `cumulate`"),
-    Ability(
-        "a window for each event: `trailing`, `lifetime`",
-        {
-            "Query.stream": f"{_NOT_YET} streams take windows that are aligned to the clock",
-            **dict.fromkeys(
-                ("Spark batch", "Spark stream"),
-                f"{_NOT_YET} Spark takes windows that are aligned to the clock",
-            ),
-        },
-        _driven,
-    ),
+    Ability("windows that events drive: `trailing`, `lifetime`, `rows`", _lacks(_DRIVEN), _driven),
+    Ability("`session`", _lacks(_SESSION), _session),
     Ability("`mode='final'`: each window once, when it closes"),
     Ability(
         "`mode='live'`: windows as soon as stream time passes them, and again when they change",
@@ -91,13 +96,13 @@ ABILITIES = (
     ),
     Ability("`emit='changes'` in final mode, for windows aligned to the clock"),
     Ability(
-        "`emit='changes'` for windows that events drive",
+        "`emit='changes'` for other windows",
         dict.fromkeys(
             PLACES,
-            "emit='changes' leaves out windows that are as the one before, and where events drive "
-            "the window there is a row for each event that fires; leave `emit` out",
+            "emit='changes' leaves out a window that is as the one a slide before it, and only "
+            "windows that are aligned to the clock have one; leave `emit` out",
         ),
-        lambda asked: _driven(asked) and asked.query.emit == "changes",
+        lambda asked: asked.query.emit == "changes" and (_driven(asked) or _session(asked)),
     ),
     Ability(
         "`emit='changes'` in live mode",

@@ -64,7 +64,8 @@ class Query:
         if not isinstance(self.window, Window):
             raise TypeError(
                 "window is one of sash.sliding(…), sash.tumbling(…), sash.cumulate(…), "
-                f"sash.trailing(…) and sash.lifetime(…), not {self.window!r}"
+                "sash.trailing(…), sash.lifetime(), sash.rows(…) and sash.session(…), not "
+                f"{self.window!r}"
             )
         if not isinstance(self.by, Iterable):
             raise TypeError(f"by has the names of columns, such as ['k'], not {self.by!r}")
@@ -126,10 +127,10 @@ class Query:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that the query reads, each once: time, keys, tie, and what is selected;
-        those of `where` come on top."""
+        """All columns that the query reads, each once: time, keys, tie, the window's, and what is
+        selected; those of `where` come on top."""
         read = [self.time, *self.by, *([self.tie] if self.tie else [])]
-        read += [c for a in self.select.values() for c in a.columns]
+        read += [*self.window.columns, *(c for a in self.select.values() for c in a.columns)]
         return tuple(dict.fromkeys(read))
 
     @overload

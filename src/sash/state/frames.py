@@ -20,7 +20,7 @@ from ..windows.contract import Count, Driven, Exclude, Span
 from .answers import answers_apart, answers_of, columns_of
 from .frames_kernel import ANSWERS, FRAME, FRAMES, HOLDS, SPANS
 
-__all__ = ["Frames", "NoFrameAnswer", "frames_of"]
+__all__ = ["Frames", "NoFrameAnswer", "Sessions", "frames_of", "sessions_of"]
 
 _FOREVER = 2**61  # longer than any two times are apart
 
@@ -48,6 +48,7 @@ class Frames:
     fired: Array | None = None
     ends: Array | None = None
     excluded: Exclude | None = None
+    apart: bool = False  # each frame holds something, and no row is in two
 
     def oldest(self, times: Array) -> tuple[Array, Array]:
         """The time of the oldest event that each frame holds, and whether it holds any."""
@@ -96,6 +97,8 @@ class Frames:
                     held[3][1],
                     outputs,
                 )
+            elif self.apart:
+                core.run.frames_apart(core.m, handle, *bounds, count, outputs)
             else:
                 core.run.frames(core.m, handle, *bounds, count, outputs)
         except OverflowError as error:
@@ -110,16 +113,59 @@ class Frames:
 
 def frames_of(window: Driven, times: Array, bounds: Array) -> Frames:
     """The frames of a window over groups of events, which are in order of time."""
-    keep, every = window.keep, window.every
-    assert every == Count(1)
-    assert isinstance(keep, Span)
-    first, last, longest = _spans(keep, times, bounds)
-    if keep.older is None:
-        longest = 0
+    keep, every = window.keeps, window.fires
     ends = None
+    if isinstance(keep, Span):
+        first, last, longest = _spans(keep, times, bounds)
+        if keep.older is None:
+            longest = 0
+    else:
+        last = np.arange(1, len(times) + 1)
+        first = np.maximum(last - keep.rows, _begins(bounds))
+        longest = int((last - first).max(initial=0))
     if window.excluded in ("row", "ties"):
         ends = _spans(Span(None, -1), times, bounds)[1]
-    return Frames(first, last, longest, None, ends, window.excluded)
+    assert isinstance(every, Count)
+    if every.rows == 1:
+        return Frames(first, last, longest, None, ends, window.excluded)
+    fired = np.flatnonzero((np.arange(1, len(times) + 1) - _begins(bounds)) % every.rows == 0)
+    return Frames(first[fired], last[fired], longest, fired)
+
+
+def _begins(bounds: Array) -> Array:
+    """For each row the first row of its group."""
+    return np.repeat(bounds[:-1], np.diff(bounds))
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """The sessions of groups of events, in order: the group, start and end of each, and its
+    frame."""
+
+    groups: Array
+    starts: Array
+    ends: Array
+    frames: Frames
+
+
+def sessions_of(
+    times: Array, reaches: Array, bounds: Array, longest: int | None = None
+) -> Sessions:
+    """The sessions of groups of events, which are in order of time; an event reaches from its time
+    up to and including `reaches`."""
+    core, count = _finder(), len(times)
+    with core.call() as call:
+        given = [call.integers(a) for a in (times, reaches, bounds)]
+        groups, at_groups = call.space(count)
+        first, at_first = call.space(count)
+        ends, at_ends = call.space(count)
+        limit = _FOREVER if longest is None else longest
+        made = core.run.sessions(
+            core.m, *given, len(bounds) - 1, limit, at_groups, at_first, at_ends
+        )
+        groups, first, ends = (np.asarray(a)[:made].copy() for a in (groups, first, ends))
+    last = np.append(first[1:], count) if made else first
+    return Sessions(groups, times[first], ends, Frames(first, last, 0, apart=True))
 
 
 @cache

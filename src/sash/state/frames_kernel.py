@@ -10,8 +10,8 @@ that is how the frames of one key follow those of another.
                 [--------)
                          [-----)           of the next key
 
-`spans` finds the frames of windows that are measured in time.  It knows no operator, so it is a
-kernel of its own, which is compiled once.
+`spans` finds the frames of windows that are measured in time, `sessions` those of sessions.  They
+know no operator, so they are a kernel of their own, which is compiled once.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ..kernels.slots import (
     accumulate,
     clear,
     combine,
+    fold_rows,
     get,
     item,
     lift,
@@ -107,6 +108,16 @@ def frames(
         answer(m, query(m), outputs, f)
 
 
+def frames_apart(
+    m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs
+) -> None:
+    """Answer frames that hold something, and no row of which is in another."""
+    for f in range(count):
+        put(m, FRAME, f)
+        fold_rows(m, ANSWER, NEW, columns, item(first, f), item(last, f))
+        answer(m, ANSWER, outputs, f)
+
+
 def frames_excluding(
     m: Memory,
     columns: Columns,
@@ -159,8 +170,18 @@ def fold_after(m: Memory, columns: Columns, first: int, end: int, after: Partial
 #: The kernel; its memory is filled by `answer_frames` in `state.frames`.
 FRAMES = Kernel(
     "frames",
-    (query, place, begin_at, end_at, answer, frames, fold_after, frames_excluding),
-    ("frames", "frames_excluding"),
+    (
+        query,
+        place,
+        begin_at,
+        end_at,
+        answer,
+        frames,
+        frames_apart,
+        fold_after,
+        frames_excluding,
+    ),
+    ("frames", "frames_apart", "frames_excluding"),
     scratch=4,
     constants=(("RING", RING),),
 )
@@ -197,5 +218,39 @@ def spans(
     return longest
 
 
+def sessions(
+    m: Memory,
+    times: Any,
+    reaches: Any,
+    bounds: Any,
+    count: int,
+    longest: int,
+    groups: Any,
+    first: Any,
+    ends: Any,
+) -> int:
+    """The sessions of `count` groups of rows, which are in order of time and reach from their times
+    to `reaches`: of each its group, its first row and its end.  A row begins another session where
+    none reaches to it, and where it would make one longer than `longest`.  Returns how many there
+    are."""
+    made = 0
+    for g in range(count):
+        begin = item(bounds, g)
+        start = 0
+        end = 0
+        for i in range(begin, item(bounds, g + 1)):
+            t = item(times, i)
+            reach = max(end, item(reaches, i))
+            if i == begin or t > end or reach - start > longest:
+                set_item(groups, made, g)
+                set_item(first, made, i)
+                made += 1
+                start = t
+                reach = item(reaches, i)
+            end = reach
+            set_item(ends, made - 1, end)
+    return made
+
+
 #: The kernel that finds frames, for no operator in particular.
-SPANS = Kernel("spans", (spans,), ("spans",))
+SPANS = Kernel("spans", (spans, sessions), ("spans", "sessions"))

@@ -2,8 +2,8 @@
 
     kind      windows                          what they depend on
     aligned   sliding, tumbling, cumulate      the clock alone: the same spans for every key
-    driven    trailing, lifetime               a key's events: each one may evict, and may fire
-    merging   (none yet)                       the gaps between a key's events
+    driven    trailing, lifetime, rows         a key's events: each one may evict, and may fire
+    merging   session                          the gaps between a key's events
 
 Aligned windows are numbered in order of time, so that both their starts and their ends rise with
 the number (or stay the same).  So the windows that hold a time are neighbours, from `first(time)`
@@ -13,6 +13,8 @@ Driven windows make two choices: what is kept when an event comes, and which eve
 a measure: a span of time, a number of rows.  An event that fires has a row of its own in the
 result, with all its columns, over what is kept of its key just then.  A key's events count in
 order of time, those of one time in order of `tie` or arrival.
+
+Merging windows say how far an event reaches: the spans of events that touch are one window.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ __all__ = [
     "Exclude",
     "Kind",
     "Measure",
+    "Merging",
     "Span",
     "Window",
 ]
@@ -53,6 +56,11 @@ class Window(ABC):
     """
 
     kind: ClassVar[Kind]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the window reads, besides the time."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -217,7 +225,7 @@ class Driven(Window):
 
     >>> import sash
     >>> window = sash.trailing(10)
-    >>> window.kind, window.keep, window.every
+    >>> window.kind, window.keeps, window.fires
     ('driven', Span(older=10, younger=-1), Count(rows=1))
     """
 
@@ -225,13 +233,13 @@ class Driven(Window):
 
     @property
     @abstractmethod
-    def keep(self) -> Measure:
+    def keeps(self) -> Measure:
         """What is kept when an event comes.  Where the window excludes something, events at the
         event's own time are not in it."""
 
     @property
     @abstractmethod
-    def every(self) -> Measure:
+    def fires(self) -> Measure:
         """Which events fire."""
 
     @property
@@ -243,3 +251,24 @@ class Driven(Window):
         """The start and end that the results of events at these times show.  None for the start
         stands for the time of the oldest event that each holds."""
         return None, times
+
+
+class Merging(Window):
+    """Windows of events that are close to each other.
+
+    >>> import sash
+    >>> sash.session("30 minutes").kind
+    'merging'
+    """
+
+    kind: ClassVar[Kind] = "merging"
+
+    @property
+    @abstractmethod
+    def reach(self) -> int | str:
+        """How far an event reaches: so many microseconds, or as many as a column says."""
+
+    @property
+    @abstractmethod
+    def longest(self) -> int | None:
+        """How long a window may be; an event that would make it longer begins another."""

@@ -61,7 +61,7 @@ class Trailing(Driven):
             )
 
     @property
-    def keep(self) -> Span:
+    def keeps(self) -> Span:
         """The times of the span, without the event's own where something of it is excluded."""
         older = None
         if self.size is not None:
@@ -70,7 +70,7 @@ class Trailing(Driven):
         return Span(older, self.delay - holds_end)
 
     @property
-    def every(self) -> Count:
+    def fires(self) -> Count:
         """Every event fires."""
         return Count(1)
 
