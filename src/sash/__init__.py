@@ -70,7 +70,20 @@ from .query.aggregates import (
     top_k,
     variance,
 )
-from .windows import Cumulate, Sliding, cumulate, sliding, tumbling
+from .windows import (
+    Cumulate,
+    Rows,
+    Session,
+    Sliding,
+    Trailing,
+    cumulate,
+    lifetime,
+    rows,
+    session,
+    sliding,
+    trailing,
+    tumbling,
+)
 
 if TYPE_CHECKING:
     from . import aggregators, testing
@@ -90,8 +103,11 @@ __all__ = [
     "Operator",
     "Policy",
     "Query",
+    "Rows",
+    "Session",
     "Sliding",
     "Stream",
+    "Trailing",
     "__version__",
     "aggregate",
     "aggregators",
@@ -112,6 +128,7 @@ __all__ = [
     "hll",
     "last",
     "last_n",
+    "lifetime",
     "linear_regression",
     "longest_run",
     "m4",
@@ -131,6 +148,8 @@ __all__ = [
     "population_variance",
     "product",
     "quantiles",
+    "rows",
+    "session",
     "sliding",
     "span",
     "standard_deviation",
@@ -139,6 +158,7 @@ __all__ = [
     "sum_of_squares",
     "testing",
     "top_k",
+    "trailing",
     "tumbling",
     "variance",
     "windows",

@@ -45,7 +45,7 @@ def name_failure(plan: Plan, table: pa.Table, times: Array, error: Exception) ->
                     total = combine(total, lift(value if len(value) > 1 else value[0]))
                 except Exception as found:
                     what = f"combine of {name} raised {type(found).__name__}: {found}"
-                    window = query.window.first(int(times[row]))
+                    window = query.aligned.first(int(times[row]))
                     return _failure(plan, what, keys, k, window, broken=False)
     return error
 
@@ -78,7 +78,7 @@ def key_text(plan: Plan, keys: list[pa.Array], code: int) -> str:
 
 def window_text(plan: Plan, number: int) -> str:
     """A window as a person would write it."""
-    window = plan.query.window
+    window = plan.query.aligned
     edges: Any = np.array([window.start(number), window.end(number)])
     start, end = as_time(edges, plan.time_type)
     return f"from {time_text(start)} to {time_text(end)}"

@@ -98,7 +98,7 @@ class Lifecycle:
     ) -> None:
         """With `lateness`, the watermark follows stream time; else the caller moves it."""
         self._plan = plan
-        self._window = plan.query.window
+        self._window = plan.query.aligned
         self._live = mode == "live"
         self._early = early
         self._lateness = lateness

@@ -22,11 +22,22 @@ from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.types import value_type
 from ..tables.answers import from_objects, object_answers, warn_of
-from ..tables.arrow import as_arrow, as_given, as_time, check_times, kind_of, one_array, times_of
+from ..tables.arrow import (
+    as_arrow,
+    as_given,
+    as_time,
+    check_times,
+    filtered,
+    kind_of,
+    one_array,
+    times_of,
+)
 from ..tables.intake import chosen, conform, given_table
+from ..windows import Driven
 from .late import ALL_CLOSED, SOME_CLOSED, check_names
 from .lifecycle import UNBOUNDED
 from .stream import Stream
+from .supported import Asked, check
 
 __all__ = ["OracleStream", "asked_for", "run"]
 
@@ -40,12 +51,21 @@ def asked_for() -> bool:
 
 def run(query: Query, table: Any) -> Any:
     """The results over a whole table, as the same kind of table."""
-    from ..testing.queries import answers
+    from ..testing.queries import answers, answers_by_event, rows_of
 
+    check("Query.run", Asked(query))
     given = as_arrow(table)
     plan = make_plan(query, given.schema)
     column = one_array(given.column(query.time))
     check_times(query.time, column, times_of(column)[1])
+    if isinstance(query.window, Driven):
+        events = given if query.where is None else filtered(given, query.where)
+        found = answers_by_event(query, rows_of(events))
+        made = events.take(pa.array([n for n, _ in found], pa.int64()))
+        added = _columns(plan, [row for _, row in found], None)
+        for name, values in added.items():
+            made = made.append_column(name, values)
+        return as_given(made, kind_of(table))
     return as_given(_table(plan, answers(query, given), None), kind_of(table))
 
 
@@ -56,9 +76,19 @@ def _table(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> pa.Tab
     for name in query.by:
         kind = value_type(plan.schema.field(name).type)
         columns[name] = from_objects([row[name] for row in rows], kind, ())
+    columns |= _columns(plan, rows, failed)
+    if rows and "revision" in rows[0]:
+        columns["revision"] = pa.array([row["revision"] for row in rows], pa.int64())
+    return pa.table(columns)
+
+
+def _columns(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> dict[str, pa.Array]:
+    """The windows' ends and the values of rows."""
+    query = plan.query
+    columns: dict[str, pa.Array] = {}
     for name in ("window_start", "window_end"):
-        times = np.array([row[name] for row in rows], dtype=np.int64)
-        columns[name] = as_time(times, plan.time_type)
+        kind = as_time(np.zeros(0, np.int64), plan.time_type).type
+        columns[name] = from_objects([row[name] for row in rows], kind, ())
     for name, aggregate in query.select.items():
         items, wanted = [row[name] for row in rows], plan.types[name]
         fields = aggregate.operator.fields if wanted is None else ()
@@ -66,9 +96,7 @@ def _table(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> pa.Tab
             columns[name] = from_objects(items, wanted, fields)
         else:
             columns[name] = object_answers(items, wanted, fields, failed)
-    if rows and "revision" in rows[0]:
-        columns["revision"] = pa.array([row["revision"] for row in rows], pa.int64())
-    return pa.table(columns)
+    return columns
 
 
 class OracleStream(Stream):

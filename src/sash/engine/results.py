@@ -17,7 +17,7 @@ def result_table(plan: Plan, emitted: Emitted, revisions: Array | None = None) -
     query = plan.query
     at = pa.array(emitted.codes)
     columns = {n: c.take(at) for n, c in zip(query.by, emitted.keys, strict=True)}
-    for name, edge in (("window_start", query.window.start), ("window_end", query.window.end)):
+    for name, edge in (("window_start", query.aligned.start), ("window_end", query.aligned.end)):
         columns[name] = as_time(edge(emitted.windows), plan.time_type)
     columns |= {name: emitted.values[name] for name in query.select}
     if revisions is not None:

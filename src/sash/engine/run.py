@@ -1,6 +1,9 @@
 """A query over a whole table: `Query.run`.
 
 table → rows in order of key and time → slices → windows → a table of results
+
+Windows that events drive (`engine.driven`) and sessions (`engine.sessions`) have other ways from
+the ordered rows on.
 """
 
 from __future__ import annotations
@@ -21,15 +24,15 @@ from ..tables.arrow import (
     as_arrow,
     as_given,
     as_time,
-    check_times,
     filtered,
     kind_of,
-    one_array,
     time_text,
-    times_of,
 )
-from ..tables.keys import by_group, key_codes
-from ..tables.order import in_time, nanoseconds, tie_ranks
+from ..tables.rows import rows_in_order
+from ..windows import Driven, Merging
+from .driven import driven_results
+from .sessions import session_results
+from .supported import Asked, check
 
 __all__ = ["compute", "compute_from_slices", "results", "run"]
 
@@ -38,9 +41,15 @@ Wanted = Callable[[list[pa.Array]], tuple[Array, Array]]
 
 def run(query: Query, table: Any) -> Any:
     """The results over a whole table, as the same kind of table."""
-    # a condition may read any column
-    given = as_arrow(table, None if query.where is not None else query.columns)
+    check("Query.run", Asked(query))
+    driven = isinstance(query.window, Driven)
+    # a condition may read any column, and a driven window keeps them all
+    given = as_arrow(table, None if driven or query.where is not None else query.columns)
     plan = make_plan(query, given.schema)
+    if driven:
+        return as_given(driven_results(plan, given), kind_of(table))
+    if isinstance(query.window, Merging):
+        return as_given(session_results(plan, given), kind_of(table))
     return as_given(results(plan, *compute(plan, given)), kind_of(table))
 
 
@@ -53,7 +62,7 @@ def compute(
     if query.where is not None:
         table = filtered(table, query.where)
     table = table.select([f.name for f in plan.schema])
-    keys, rows, times, bounds = _in_order(plan, table)
+    keys, rows, times, bounds = rows_in_order(plan, table)
     try:
         spans = wanted(keys) if wanted else (None, None)
         return keys, _windows(plan, table, rows, times, bounds, *spans)
@@ -77,7 +86,7 @@ def compute_from_slices(
     changes = query.emit == "changes"
     made: Windows | None = None
     for group, held in zip(plan.groups, slices.partials, strict=True):
-        scan = Scan(group, query.window, plan.types, changes=changes)
+        scan = Scan(group, query.aligned, plan.types, changes=changes)
         found = scan.windows_of_slices(held, slices.starts, bounds, first, last)
         for row, why in found.lacking.items():
             none = NoAnswer(why, int(found.groups[row]), int(found.numbers[row]))
@@ -90,41 +99,9 @@ def compute_from_slices(
     return keys, _only_changes(made) if changes else made
 
 
-def _in_order(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Array | None, Array, Array]:
-    """The keys; the rows in order of key and time, None if they are; their times; and where each
-    key's rows begin."""
-    query = plan.query
-    column = one_array(table.column(query.time))
-    times, bad = times_of(column)
-    check_times(query.time, column, bad)
-    codes, keys = key_codes([one_array(table.column(f.name)) for f in plan.keys], table.num_rows)
-    groups = len(keys[0]) if keys else 1
-    finer = nanoseconds(column, times)
-    if query.tie is None and finer is None:
-        rows = None
-        if (codes[1:] >= codes[:-1]).all():
-            bounds = np.searchsorted(codes, np.arange(groups + 1))
-        else:
-            rows, bounds = by_group(codes, groups, None)
-        within = times if rows is None else times[rows]
-        if _rise(within, bounds):
-            return keys, rows, within, bounds
-    rows, bounds = by_group(
-        codes, groups, in_time(times, finer, tie_ranks(query.tie, table) if query.tie else None)
-    )
-    return keys, rows, times[rows], bounds
-
-
-def _rise(times: Array, bounds: Array) -> bool:
-    """Whether times are in order within each group."""
-    falls = times[1:] < times[:-1]
-    falls[bounds[(bounds > 0) & (bounds < len(times))] - 1] = False
-    return not falls.any()
-
-
 def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     """The reason why an answer does not exist, with its window and key."""
-    query, window = plan.query, plan.query.window
+    query, window = plan.query, plan.query.aligned
     whose = ", ".join(f"{n} = {k[error.group]}" for n, k in zip(query.by, keys, strict=False))
     span = np.array([window.start(error.number), window.end(error.number)])
     start, end = map(time_text, as_time(span, plan.time_type))
@@ -145,7 +122,7 @@ def _windows(
     changes = query.emit == "changes"
     made: Windows | None = None
     for group in plan.groups:
-        scan = Scan(group, query.window, plan.types, changes=changes)
+        scan = Scan(group, query.aligned, plan.types, changes=changes)
         found = scan.windows_of_events(scan.columns(table), rows, times, bounds, first, last)
         if made is None:
             made = found
@@ -164,7 +141,7 @@ def _only_changes(windows: Windows) -> Windows:
 def results(plan: Plan, keys: list[pa.Array], windows: Windows) -> pa.Table:
     """Windows as a table: keys, the window's start and end, values."""
     query = plan.query
-    groups, window = pa.array(windows.groups), query.window
+    groups, window = pa.array(windows.groups), query.aligned
     columns = {name: k.take(groups) for name, k in zip(query.by, keys, strict=True)}
     columns["window_start"] = as_time(window.start(windows.numbers), plan.time_type)
     columns["window_end"] = as_time(window.end(windows.numbers), plan.time_type)

@@ -185,7 +185,7 @@ class Stream:
         self._kind = kind_of(batch)
         given, misfits = conform(table, self._schema, self._only_time)
         outcome = self._process(given, reasons | misfits)
-        self._late.add(table, outcome.late, self._query.window, self._plan.time_type)
+        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
         return self._as_pushed(outcome)
 
     @in_turn
@@ -241,7 +241,7 @@ class Stream:
         """
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
-        window, watermark = self._query.window, self._progress.watermark
+        window, watermark = self._query.aligned, self._progress.watermark
         begin = -UNBOUNDED if watermark is None else window.start(window.first(watermark))
         first = begin if lo is None else to_micros(lo)
         end = UNBOUNDED if hi is None else to_micros(hi)

@@ -14,6 +14,7 @@ from ..kernels.core import encoder
 from ..query.plan import Plan
 from ..query.query import Query
 from ..tables.arrow import has_tie_number
+from ..windows import Driven, Merging
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
@@ -60,9 +61,31 @@ def _without_codec(asked: Asked) -> bool:
     return False
 
 
+def _driven(asked: Asked) -> bool:
+    return isinstance(asked.query.window, Driven)
+
+
+def _session(asked: Asked) -> bool:
+    return isinstance(asked.query.window, Merging)
+
+
+_DRIVEN = "windows that events drive (trailing, lifetime, rows) run over tables, by Query.run;"
+_SESSION = "sessions run over tables, by Query.run;"
+
+
+def _lacks(what: str) -> dict[Place, str]:
+    """What only tables in this process have."""
+    spark = f"{what} Spark takes windows that are aligned to the clock"
+    stream = f"{what} streams take windows that are aligned to the clock"
+    return {"Query.stream": stream, "Spark batch": spark, "Spark stream": spark}
+
+
 _ONCE = "it has all its rows, and emits each window once"
 
 ABILITIES = (
+    Ability("windows aligned to the clock: `sliding`, `tumbling`, `cumulate`"),
+    Ability("windows that events drive: `trailing`, `lifetime`, `rows`", _lacks(_DRIVEN), _driven),
+    Ability("`session`", _lacks(_SESSION), _session),
     Ability("`mode='final'`: each window once, when it closes"),
     Ability(
         "`mode='live'`: windows as soon as stream time passes them, and again when they change",
@@ -71,7 +94,16 @@ ABILITIES = (
         ),
         lambda asked: asked.mode == "live",
     ),
-    Ability("`emit='changes'` in final mode"),
+    Ability("`emit='changes'` in final mode, for windows aligned to the clock"),
+    Ability(
+        "`emit='changes'` for other windows",
+        dict.fromkeys(
+            PLACES,
+            "emit='changes' leaves out a window that is as the one a slide before it, and only "
+            "windows that are aligned to the clock have one; leave `emit` out",
+        ),
+        lambda asked: asked.query.emit == "changes" and (_driven(asked) or _session(asked)),
+    ),
     Ability(
         "`emit='changes'` in live mode",
         dict.fromkeys(

@@ -17,8 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from ..operators.contract import Operator, Part, _join
+from ..windows import Driven
 from .aggregates import Aggregate
-from .query import Query
+from .query import RESERVED, Query, column_kept
 from .registry import check_columns, picks_values, result_type
 from .types import column_type, in_ticks, value_type
 
@@ -79,6 +80,10 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
             raise KeyError(f"the query reads column {name!r}, which {what}; the table has: {have}")
         fields[name] = schema.field(at[0])
     _check_time(query.time, fields[query.time].type)
+    if isinstance(query.window, Driven):
+        for name in (*query.select, *RESERVED):
+            if name in schema.names:
+                raise column_kept(name, query.window)
     typed: list[tuple[str, Aggregate]] = []
     objects: list[tuple[str, Aggregate]] = []
     types: dict[str, pa.DataType | None] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from ..windows import Aligned
+from ..windows import Aligned, Driven, Window
 from .aggregates import Aggregate
 from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode
 
@@ -19,6 +19,14 @@ __all__ = ["RESERVED", "Query"]
 
 #: Names that results have for themselves.
 RESERVED = ("window", "window_start", "window_end", "revision")
+
+
+def column_kept(name: str, window: Window) -> ValueError:
+    """The error for a name that a result would have twice."""
+    return ValueError(
+        f"{window!r} keeps all columns of its events, so the result has {name!r} already; choose "
+        "another name"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +51,7 @@ class Query:
     """
 
     time: str
-    window: Aligned
+    window: Window
     select: Mapping[str, Aggregate]
     by: Sequence[str] = ()
     where: Any = None
@@ -53,9 +61,10 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.time, str):
             raise TypeError(f"time is the name of a column, not {self.time!r}")
-        if not isinstance(self.window, Aligned):
+        if not isinstance(self.window, Window):
             raise TypeError(
-                "window is one of sash.sliding(…), sash.tumbling(…) and sash.cumulate(…), not "
+                "window is one of sash.sliding(…), sash.tumbling(…), sash.cumulate(…), "
+                "sash.trailing(…), sash.lifetime(), sash.rows(…) and sash.session(…), not "
                 f"{self.window!r}"
             )
         if not isinstance(self.by, Iterable):
@@ -72,6 +81,10 @@ class Query:
                 raise ValueError(f"a result has {name!r} of its own; choose another name")
             if names.count(name) > 1:
                 raise ValueError(f"{name!r} would be in the result twice; choose another name")
+        if isinstance(self.window, Driven):
+            for name in self.select:
+                if name in self.columns:
+                    raise column_kept(name, self.window)
         if self.emit not in ("all", "changes"):
             raise ValueError(f"emit is 'all' or 'changes', not {self.emit!r}")
         if self.tie is not None and not isinstance(self.tie, str):
@@ -107,11 +120,17 @@ class Query:
         object.__setattr__(self, "select", dict(self.select))
 
     @property
+    def aligned(self) -> Aligned:
+        """The window, for code that aligned windows alone can reach."""
+        assert isinstance(self.window, Aligned), f"{self.window!r} is not aligned"
+        return self.window
+
+    @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that the query reads, each once: time, keys, tie, and what is selected;
-        those of `where` come on top."""
+        """All columns that the query reads, each once: time, keys, tie, the window's, and what is
+        selected; those of `where` come on top."""
         read = [self.time, *self.by, *([self.tie] if self.tie else [])]
-        read += [c for a in self.select.values() for c in a.columns]
+        read += [*self.window.columns, *(c for a in self.select.values() for c in a.columns)]
         return tuple(dict.fromkeys(read))
 
     @overload
@@ -123,7 +142,8 @@ class Query:
 
     def run(self, table: Any) -> Any:
         """The results over a whole table (pandas, Polars or Arrow, rows in any order), as the
-        same kind of table, ordered by keys, then window.
+        same kind of table, ordered by keys, then window.  Where events drive the window, the result
+        has a row for each that fires, with all its columns, in the table's order.
 
         >>> import pyarrow as pa, sash
         >>> q = sash.Query(
@@ -140,6 +160,8 @@ class Query:
         try:
             return run(self, table)
         except MemoryError:
+            if not isinstance(self.window, Aligned):
+                raise
             time = self.window.start(0)
             many = self.window.last(time) - self.window.first(time) + 1
             raise MemoryError(

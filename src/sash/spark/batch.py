@@ -68,7 +68,7 @@ def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
         found = Way("rows", "the order of events matters to an aggregate")
     elif not combinable(plan):
         found = Way("rows", "an aggregate has partials that are Python objects, or large")
-    elif native and is_window(query.window) and query.emit == "all":
+    elif native and is_window(query.aligned) and query.emit == "all":
         found = Way("tumbled", "Spark has all of the operators, and a slice is a window")
     else:
         name: Literal["spark", "python"] = "spark" if native else "python"
@@ -146,7 +146,7 @@ class _Stretches:
 
     @classmethod
     def of(cls, query: Query) -> _Stretches:
-        window = query.window
+        window = query.aligned
         held = window.last(window.start(0)) - window.first(window.start(0)) + 1  # by one time
         before = 1 if query.emit == "changes" else 0
         return cls(window, max(1024, 16 * (held + 1)), held > 1 or before > 0, before)

@@ -86,8 +86,8 @@ class Cutter:
     def __init__(self, plan: Plan) -> None:
         query = plan.query
         self._query = query
-        self._edges = edges_of(query.window)
-        self._scans = [Scan(group, query.window, plan.types) for group in plan.groups]
+        self._edges = edges_of(query.aligned)
+        self._scans = [Scan(group, query.aligned, plan.types) for group in plan.groups]
 
     def cut(self, table: pa.Table, times: Array) -> Cut:
         """The slices of rows that have these times."""

@@ -180,6 +180,6 @@ def with_types(plan: Plan) -> Plan:
         return plan
     types = dict(plan.types)
     for group in plan.groups:
-        found = Scan(group, plan.query.window, plan.types).answer_types()
+        found = Scan(group, plan.query.aligned, plan.types).answer_types()
         types |= {name: t for name, t in found.items() if types[name] is None}
     return dataclasses.replace(plan, types=types)

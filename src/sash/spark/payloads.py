@@ -38,7 +38,7 @@ def worth_combining(query: Query, table: pa.Table, hashes: Array) -> bool:
     """True if a slice has several of the first rows.  `hashes` has those of the keys."""
     some = table.slice(0, _SAMPLE)
     times, _ = times_of(one_array(some.column(query.time)))
-    numbers = np.asarray(edges_of(query.window).number(times), dtype=np.int64)
+    numbers = np.asarray(edges_of(query.aligned).number(times), dtype=np.int64)
     with np.errstate(over="ignore"):
         places = hashes[: len(times)] ^ (numbers * np.int64(0x1E3779B97F4A7C15))
     return _FEW * len(np.unique(places)) <= len(times)

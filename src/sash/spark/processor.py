@@ -178,7 +178,7 @@ class Processor(StatefulProcessor):
         self._lifecycle = Lifecycle(plan, mode=self._mode)
         buckets = for_stream(self._buckets)
         self._about = about(plan, self._state.shapes, self._mode, buckets)
-        self._window = self._query.window
+        self._window = self._query.aligned
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """A micro-batch for one bucket."""

@@ -48,7 +48,7 @@ def result_table(
     query = plan.query
     groups = pa.array(windows.groups)
     columns: list[Any] = [k.take(groups) for k in keys]
-    columns.append(window_struct(query.window, windows.numbers, plan.time_type))
+    columns.append(window_struct(query.aligned, windows.numbers, plan.time_type))
     columns += [windows.values[name] for name in query.select]
     made = pa.table(dict(zip(result.names, columns, strict=True)))
     return made.cast(arrow_schema(result))

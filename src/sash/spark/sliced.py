@@ -72,7 +72,7 @@ def _number(query: Query, time: Column) -> Column:
 def _usable_number(query: Query, time: Column) -> Column:
     """The same, null for a time that cannot be used: nothing is computed of that, as it may
     overflow."""
-    return cast(Column, edges_of(query.window).number(F.when(in_range(time), time), SPARK))
+    return cast(Column, edges_of(query.aligned).number(F.when(in_range(time), time), SPARK))
 
 
 def rows_in_slices(df: DataFrame, query: Query) -> float:
@@ -89,7 +89,7 @@ def rows_in_slices(df: DataFrame, query: Query) -> float:
 
 def tumbled(df: DataFrame, plan: Plan, groups: list[list[Native]], result: StructType) -> DataFrame:
     """The results where each slice is a window: all by Spark."""
-    query, cycle = plan.query, plan.query.window.cycle
+    query, cycle = plan.query, plan.query.aligned.cycle
     made = sliced(df, plan, groups)
     time = df.schema[query.time].dataType
     number = F.col(_SLICE)

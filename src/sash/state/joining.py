@@ -28,7 +28,7 @@ def join_slices(
     codes, keys = key_codes(columns, len(times))
     order, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
     at = times[order]
-    heads = run_starts(codes[order], edges_of(plan.query.window).number(at))
+    heads = run_starts(codes[order], edges_of(plan.query.aligned).number(at))
     made = []
     for group, held in zip(plan.groups, partials, strict=True):
         folds = Folds(group.operator)

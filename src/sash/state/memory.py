@@ -66,7 +66,7 @@ class ForestState(State):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        window = plan.query.window
+        window = plan.query.aligned
         self._forests = [Forest(group, window, plan.types) for group in plan.groups]
         # an error here says that answers cannot have the types that are wanted
         self._no_values = {n: v for f in self._forests for n, v in f.no_values().items()}

@@ -51,7 +51,7 @@ class Form:
     """What all records of a query's state have in common."""
 
     def __init__(self, plan: Plan) -> None:
-        self.window = plan.query.window
+        self.window = plan.query.aligned
         self.edges = edges_of(self.window)
         self.operators = [group.operator for group in plan.groups]
         self.names = [group.names for group in plan.groups]

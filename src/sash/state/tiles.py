@@ -63,7 +63,7 @@ class TileState(State):
         if changes not in self._scans:
             query, types = self._plan.query, self._plan.types
             self._scans[changes] = [
-                Scan(group, query.window, types, changes=changes) for group in self._plan.groups
+                Scan(group, query.aligned, types, changes=changes) for group in self._plan.groups
             ]
         return self._scans[changes]
 

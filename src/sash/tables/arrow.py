@@ -218,7 +218,7 @@ def filtered(table: pa.Table, where: Any) -> pa.Table:
 def as_time(micros: Array, wanted: pa.DataType) -> pa.Array:
     """Times as the table has them: timestamps with the same zone, in microseconds, or integers."""
     if pa.types.is_timestamp(wanted):
-        return pa.array(micros.view("M8[us]")).cast(pa.timestamp("us", wanted.tz))
+        return pa.array(micros).view(pa.timestamp("us", wanted.tz))
     return pa.array(micros)
 
 

@@ -4,7 +4,8 @@ Nothing here is shared with what is judged: for each event the windows that hold
 by one, the events of each are put in order, and the operator's plain functions fold them.  Only an
 operator in its generic form is used, so that typed ones are judged as well.
 
-A row is a dict: keys, `window_start`, `window_end`, values.  Times are int64 microseconds
+A row is a dict: keys, or all columns of an event that drives a window (`testing.driven` says what
+its window holds), `window_start`, `window_end`, values.  Times are int64 microseconds
 wherever they stand, so that rows from tables of any kind can be compared (`rows_of`).
 """
 
@@ -17,7 +18,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..query import Query
-from ..windows import Aligned, Cumulate, Sliding, duration
+from ..windows import Cumulate, Driven, Merging, Sliding, Window, duration
+from .driven import fired, sessions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,11 +44,37 @@ def answers(query: Query, table: Any) -> list[Row]:
     {'window_start': 0, 'window_end': 4, 'all': ['a', 'b']}
     {'window_start': 2, 'window_end': 6, 'all': ['b']}
     """
+    if isinstance(query.window, Driven):
+        events = _events(query, table)
+        return [{**events[n], **row} for n, row in answers_by_event(query, events)]
+    if isinstance(query.window, Merging):
+        return _session_rows(query, _events(query, table))
     held = _Held(query)
     for row in _events(query, table):
         for span in windows_of(query.window, math.floor(row[query.time])):
             held.add(row, span)
     return held.rows()
+
+
+def answers_by_event(query: Query, events: Sequence[Row]) -> list[tuple[int, Row]]:
+    """For a window that events drive: the number of each event that fires, in order of arrival, and
+    what its row adds to the event's columns."""
+    made = []
+    for n, start, end, numbers in fired(query, events, lambda row: key_of(query, row)[0], _tie):
+        held = [events[i] for i in numbers]
+        values = {name: fold(a, held) for name, a in query.select.items()}
+        made.append((n, {"window_start": start, "window_end": end, **values}))
+    return made
+
+
+def _session_rows(query: Query, events: Sequence[Row]) -> list[Row]:
+    made: list[Row] = []
+    for _, start, end, numbers in sessions(query, events, lambda r: key_of(query, r)[0], _tie):
+        held = [events[n] for n in numbers]
+        values = {name: fold(a, held) for name, a in query.select.items()}
+        keys = key_of(query, held[0])[1]
+        made.append({**keys, "window_start": start, "window_end": end, **values})
+    return made
 
 
 def replay(
@@ -91,7 +119,7 @@ def replay(
     return held.rows(), late
 
 
-def windows_of(window: Aligned, time: int) -> list[Span]:
+def windows_of(window: Window, time: int) -> list[Span]:
     """The windows that hold a time, in order, looked for one by one.
 
     >>> from sash.windows import cumulate, sliding
@@ -111,7 +139,7 @@ def windows_of(window: Aligned, time: int) -> list[Span]:
     return made[::-1]
 
 
-def window_before(window: Aligned, span: Span) -> Span:
+def window_before(window: Window, span: Span) -> Span:
     """The window before a window.
 
     >>> from sash.windows import cumulate
@@ -344,9 +372,10 @@ def differences(
     wanted, given = list(expected), rows_of(got)
     if not ordered:
         wanted, given = (sorted(rows, key=lambda r: _place(query, r)) for rows in (wanted, given))
-    names = [*query.by, "window_start", "window_end"]
     wrong = []
     for i, (right, row) in enumerate(zip(wanted, given, strict=False)):
+        # its keys, or all columns of its event, and its window
+        names = [name for name in right if name not in query.select]
         where = {name: row.get(name) for name in names}
         if not all(name in row and _equal(_shown(row[name]), right[name]) for name in names):
             wrong.append(

@@ -2,12 +2,19 @@
 
     kind      windows                          what they depend on
     aligned   sliding, tumbling, cumulate      the clock alone: the same spans for every key
-    driven    (none yet)                       a key's events: each one may evict, and may fire
-    merging   (none yet)                       the gaps between a key's events
+    driven    trailing, lifetime, rows         a key's events: each one may evict, and may fire
+    merging   session                          the gaps between a key's events
 
 Aligned windows are numbered in order of time, so that both their starts and their ends rise with
 the number (or stay the same).  So the windows that hold a time are neighbours, from `first(time)`
 to `last(time)`, and all windows before `first(watermark)` are closed.
+
+Driven windows make two choices: what is kept when an event comes, and which events fire.  Each is
+a measure: a span of time, a number of rows.  An event that fires has a row of its own in the
+result, with all its columns, over what is kept of its key just then.  A key's events count in
+order of time, those of one time in order of `tie` or arrival.
+
+Merging windows say how far an event reaches: the spans of events that touch are one window.
 """
 
 from __future__ import annotations
@@ -15,9 +22,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, overload
+from typing import Any, ClassVar, Literal, TypeAlias, overload
 
-__all__ = ["LATEST", "PLAIN", "Aligned", "Arithmetic", "Cycle", "Kind", "Window"]
+__all__ = [
+    "LATEST",
+    "PLAIN",
+    "Aligned",
+    "Arithmetic",
+    "Count",
+    "Cycle",
+    "Driven",
+    "Exclude",
+    "Kind",
+    "Measure",
+    "Merging",
+    "Span",
+    "Window",
+]
 
 #: Times and lengths beyond this (more than 36,000 years) are refused, so that no sum of three
 #: leaves int64.
@@ -35,6 +56,11 @@ class Window(ABC):
     """
 
     kind: ClassVar[Kind]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the window reads, besides the time."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -169,3 +195,80 @@ class Aligned(Window):
     def last(self, time: Any) -> Any:
         """The number of the last window that holds a time."""
         return self.cycle.last(time)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A measure by time: of an event at time t, the times from `t - older` up to `t - younger`,
+    which is not included.  Without `older`, all times before."""
+
+    older: int | None
+    younger: int
+
+
+@dataclass(frozen=True)
+class Count:
+    """A measure by rows: the last so many; every so many."""
+
+    rows: int
+
+
+Measure: TypeAlias = Span | Count
+
+#: What an event's window leaves out of the events at its own time, as SQL's EXCLUDE: the event
+#: itself (CURRENT ROW), all of them (GROUP), all but itself (TIES).
+Exclude: TypeAlias = Literal["row", "group", "ties"]
+
+
+class Driven(Window):
+    """Windows that a key's events decide.
+
+    >>> import sash
+    >>> window = sash.trailing(10)
+    >>> window.kind, window.keeps, window.fires
+    ('driven', Span(older=10, younger=-1), Count(rows=1))
+    """
+
+    kind: ClassVar[Kind] = "driven"
+
+    @property
+    @abstractmethod
+    def keeps(self) -> Measure:
+        """What is kept when an event comes.  Where the window excludes something, events at the
+        event's own time are not in it."""
+
+    @property
+    @abstractmethod
+    def fires(self) -> Measure:
+        """Which events fire."""
+
+    @property
+    def excluded(self) -> Exclude | None:
+        """What is left out of the events at an event's own time."""
+        return None
+
+    def spans(self, times: Any) -> tuple[Any, Any]:
+        """The start and end that the results of events at these times show.  None for the start
+        stands for the time of the oldest event that each holds."""
+        return None, times
+
+
+class Merging(Window):
+    """Windows of events that are close to each other.
+
+    >>> import sash
+    >>> sash.session("30 minutes").kind
+    'merging'
+    """
+
+    kind: ClassVar[Kind] = "merging"
+
+    @property
+    @abstractmethod
+    def reach(self) -> int | str:
+        """How far an event reaches: so many microseconds, or as many as a column says."""
+
+    @property
+    @abstractmethod
+    def longest(self) -> int | None:
+        """How long a window may be; an event that would make it longer begins another."""

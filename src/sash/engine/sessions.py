@@ -1,0 +1,77 @@
+"""A query over a whole table where the gaps between events make the windows: sessions.
+
+table → rows in order of key and time → sessions → answers
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..state.frames import NoFrameAnswer, sessions_of
+from ..tables.arrow import as_time, filtered, one_array, time_text
+from ..tables.rows import rows_in_order
+from ..windows import Merging
+from ..windows.contract import LATEST
+
+__all__ = ["session_results"]
+
+
+def session_results(plan: Plan, table: pa.Table) -> pa.Table:
+    """The sessions of a table, in order of key and time: keys, the window's start and end,
+    values."""
+    query, window = plan.query, plan.query.window
+    assert isinstance(window, Merging)
+    if query.where is not None:
+        table = filtered(table, query.where)
+    table = table.select([f.name for f in plan.schema])
+    gaps: Array | int
+    if isinstance(window.reach, str):
+        gaps = _gaps(table, window.reach)
+        table, gaps = table.filter(pa.array(gaps > 0)), gaps[gaps > 0]
+    else:
+        gaps = window.reach
+    keys, rows, times, bounds = rows_in_order(plan, table)
+    if rows is not None and isinstance(gaps, np.ndarray):
+        gaps = gaps[rows]
+    found = sessions_of(times, times + gaps, bounds, window.longest)
+    spans = [as_time(a, plan.time_type) for a in (found.starts, found.ends)]
+    values: dict[str, pa.Array] = {}
+    try:
+        for group in plan.groups:
+            values |= found.frames.answers(group, plan.types, table, rows, None)
+    except NoFrameAnswer as error:
+        start, end = (time_text(span[error.frame]) for span in spans)
+        key = int(found.groups[error.frame])
+        whose = ", ".join(f"{n} = {k[key]}" for n, k in zip(query.by, keys, strict=True))
+        raise OverflowError(
+            f"{error} in the window from {start} to {end}{whose and ' of ' + whose}"
+        ) from None
+    at = pa.array(found.groups)
+    columns = {name: k.take(at) for name, k in zip(query.by, keys, strict=True)}
+    columns |= {"window_start": spans[0], "window_end": spans[1]}
+    return pa.table(columns | {name: values[name] for name in query.select})
+
+
+def _gaps(table: pa.Table, name: str) -> Array:
+    """A column of gaps in microseconds, 0 where there is none."""
+    column = one_array(table.column(name))
+    kind = column.type
+    if pa.types.is_duration(kind):
+        scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}[kind.unit]
+        finer = 1_000 if kind.unit == "ns" else 1
+    elif pa.types.is_integer(kind):
+        scale, finer = 1, 1
+    else:
+        raise TypeError(
+            f"the column of gaps {name!r} has type {kind}; it must hold durations, or whole "
+            "numbers of microseconds"
+        )
+    if pa.types.is_uint64(kind):
+        column = pc.min_element_wise(column, pa.scalar(LATEST, kind), skip_nulls=False)
+    plain = column.cast(pa.int64()).fill_null(0).to_numpy() // finer
+    gaps: Array = np.minimum(plain, LATEST // scale) * scale
+    return gaps

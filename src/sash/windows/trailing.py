@@ -1,0 +1,129 @@
+"""One window for each event: what its key had in the time up to it.
+
+    trailing("4 min")      0    2    4    6    8    10   min
+                              x    x       x
+                           [--x]                           of the first event
+                           [-------x]                      of the second
+                                [----------x]              of the third: from 4 min before it on
+
+It is SQL's RANGE BETWEEN size PRECEDING AND CURRENT ROW: both ends are in the window, and so are
+all events of the event's own time, also those that come after it in the table.  `closed` leaves out
+an end, `exclude` events of the event's own time, and `delay` lets the window end so long before the
+event:
+
+    trailing("4 min", delay="2 min")        [----------]    x
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from .contract import LATEST, Count, Driven, Exclude, Span
+from .durations import check_length, duration, duration_text
+
+__all__ = ["Closed", "Trailing", "lifetime", "trailing"]
+
+#: Which ends of its span a window holds.
+Closed: TypeAlias = Literal["both", "left", "right", "none"]
+
+
+@dataclass(frozen=True)
+class Trailing(Driven):
+    """A window for each event, over the time up to it; size and delay in microseconds, None for
+    all since the beginning.
+
+    >>> Trailing(size=3_600_000_000)
+    trailing('1 hour')
+    """
+
+    size: int | None
+    closed: Closed = "both"
+    exclude: Exclude | None = None
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size is not None:
+            check_length(self.size, "size")
+        if not 0 <= self.delay <= LATEST - (self.size or 0):
+            raise ValueError(
+                "a window's delay is a length of time from 0 seconds on, and at most 36,000 years "
+                f"with the window's size, not {duration_text(self.delay)}"
+            )
+        if self.closed not in get_args(Closed):
+            raise ValueError(f"closed is 'both', 'left', 'right' or 'none', not {self.closed!r}")
+        if self.exclude not in (None, *get_args(Exclude)):
+            raise ValueError(f"exclude is 'row', 'group' or 'ties', not {self.exclude!r}")
+        if self.exclude and (self.delay or self.closed in ("left", "none")):
+            raise ValueError(
+                f"exclude={self.exclude!r} leaves out events of an event's own time, which this "
+                "window does not hold anyway; leave out `exclude`, or `delay` and `closed`"
+            )
+
+    @property
+    def keeps(self) -> Span:
+        """The times of the span, without the event's own where something of it is excluded."""
+        older = None
+        if self.size is not None:
+            older = self.delay + self.size - (self.closed in ("right", "none"))
+        holds_end = self.closed in ("both", "right") and not self.exclude
+        return Span(older, self.delay - holds_end)
+
+    @property
+    def fires(self) -> Count:
+        """Every event fires."""
+        return Count(1)
+
+    @property
+    def excluded(self) -> Exclude | None:
+        return self.exclude
+
+    def spans(self, times: Any) -> tuple[Any, Any]:
+        """The ends of the span; that of a lifetime starts with the oldest event."""
+        ends = times - self.delay
+        return (None if self.size is None else ends - self.size), ends
+
+    def __repr__(self) -> str:
+        given = [] if self.size is None else [repr(duration_text(self.size))]
+        given += [f"closed={self.closed!r}"] if self.closed != "both" else []
+        given += [f"exclude={self.exclude!r}"] if self.exclude else []
+        given += [f"delay={duration_text(self.delay)!r}"] if self.delay else []
+        return f"{'lifetime' if self.size is None else 'trailing'}({', '.join(given)})"
+
+
+def trailing(
+    size: Any, *, closed: Closed = "both", exclude: Exclude | None = None, delay: Any = 0
+) -> Trailing:
+    """A window for each event, over the time up to it, as SQL's `RANGE BETWEEN size PRECEDING AND
+    CURRENT ROW`.
+
+    `closed` says which ends of the span `[t - size, t]` the window holds.  `exclude` leaves out of
+    the events at t the event itself (`"row"`), all of them (`"group"`) or all but itself
+    (`"ties"`).  With a `delay` the span is `[t - delay - size, t - delay]`.
+
+    >>> import sash
+    >>> q = sash.Query(time="t", window=trailing(5), select={"sum": sash.sum("x")})
+    >>> q.run({"t": [1, 8, 3, 8], "x": [1, 2, 3, 4]})["sum"].to_pylist()
+    [1, 9, 4, 9]
+    """
+    return Trailing(
+        duration(size, "a window's size"), closed, exclude, duration(delay, "a window's delay")
+    )
+
+
+def lifetime(
+    *, closed: Literal["both", "left"] = "both", exclude: Exclude | None = None, delay: Any = 0
+) -> Trailing:
+    """A window for each event, over all that its key had up to it, as SQL's `RANGE BETWEEN
+    UNBOUNDED PRECEDING AND CURRENT ROW`.  The arguments are those of `trailing`.
+
+    >>> import sash
+    >>> q = sash.Query(time="t", window=lifetime(exclude="row"), select={"sum": sash.sum("x")})
+    >>> q.run({"t": [1, 8, 3, 8], "x": [1, 2, 3, 4]})["sum"].to_pylist()
+    [None, 8, 1, 6]
+    """
+    if closed not in ("both", "left"):
+        raise ValueError(
+            f"closed is 'both' or 'left' for a lifetime, which has no left end, not {closed!r}"
+        )
+    return Trailing(None, closed, exclude, duration(delay, "a window's delay"))

@@ -1,0 +1,190 @@
+"""Windows that events drive, over tables, against brute force."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from tests.engine.test_run import OWN
+
+import sash
+from sash.testing.queries import answers, differences
+from sash.testing.streams import STREAMS, stream
+
+SECOND = 1_000_000
+
+WINDOWS = (
+    sash.trailing("5 seconds"),
+    sash.trailing("5 seconds", closed="left"),
+    sash.trailing("2 seconds", closed="right"),
+    sash.trailing("2 seconds", closed="none"),
+    sash.trailing("5 seconds", exclude="row"),
+    sash.trailing("3 seconds", exclude="group"),
+    sash.trailing("5 seconds", exclude="ties", closed="right"),
+    sash.trailing("4 seconds", delay="2 seconds"),
+    sash.trailing("4 seconds", delay="2 seconds", closed="none"),
+    sash.trailing("1 day"),
+    sash.trailing(1),
+    sash.lifetime(),
+    sash.lifetime(closed="left"),
+    sash.lifetime(exclude="row"),
+    sash.lifetime(exclude="ties"),
+    sash.lifetime(delay="3 seconds"),
+    sash.rows(1),
+    sash.rows(4),
+    sash.rows(5, every=3),
+    sash.rows(1000, every=2),
+)
+
+#: Compiled, and on objects; both with an operator that does not commute.
+SELECT = {
+    "rows": sash.count(),
+    "top": sash.max("x"),
+    "mean": sash.mean("x"),
+    "who": sash.arg_max("n", "x"),
+    "newest": sash.last("i"),
+    "all": sash.collect("n"),
+}
+
+
+def check(events: Any, **given: Any) -> pa.Table:
+    """Run a query over events, judge it, and return its result."""
+    q = sash.Query(**{"time": "t", "window": WINDOWS[0], "select": SELECT} | given)
+    found = q.run(events)
+    assert not differences(q, answers(q, events), found)
+    return found
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+def test_on_every_stream_and_window(kind: str, window: Any) -> None:
+    check(stream(kind, 50), window=window, by=["k"])
+
+
+def test_all_columns_and_the_order_of_the_table_are_kept() -> None:
+    events = stream("disorder", 60, plain=True)
+    for window in (WINDOWS[0], WINDOWS[4]):
+        found = check(events, window=window, by=["k"])
+        assert found.select(events.column_names) == events
+        assert found.column_names == [
+            *events.column_names,
+            "window_start",
+            "window_end",
+            *SELECT,
+        ]
+
+
+@pytest.mark.parametrize("by", [[], ["f"], ["k", "b"]], ids=repr)
+def test_keys(by: list[str]) -> None:
+    check(stream("ties"), by=by)
+    check(stream("ties"), by=by, window=WINDOWS[4])
+
+
+@pytest.mark.parametrize("tie", ["n", "x", "s"])
+def test_ties_are_in_the_order_of_a_column(tie: str) -> None:
+    events = stream("ties")
+    backwards = events.take(np.arange(events.num_rows)[::-1])
+    for window in (WINDOWS[0], WINDOWS[4], WINDOWS[6], sash.rows(3)):
+        check(backwards, by=["k"], tie=tie, window=window)
+
+
+def test_rows_that_do_not_satisfy_where_are_no_events() -> None:
+    events = stream("disorder")
+    for window in (WINDOWS[0], WINDOWS[4], sash.rows(3, every=2)):
+        found = check(events, where=pc.field("i") > 0, by=["k"], window=window)
+        assert 0 < found.num_rows < events.num_rows
+    assert check(events, where=pc.field("i") > 2**50).num_rows == 0
+
+
+def test_an_empty_table_gives_an_empty_result() -> None:
+    for window in WINDOWS:
+        assert check(stream("ties").slice(0, 0), by=["k"], window=window).num_rows == 0
+
+
+def test_tables_in_chunks_and_in_order() -> None:
+    events = stream("disorder")
+    parts = pa.concat_tables([events.slice(i, 7) for i in range(0, 120, 7)])
+    check(parts.slice(5, 50), by=["k"])
+    for names in ("kt", "tk", "t"):
+        check(events.sort_by([(name, "ascending") for name in names]), by=["k"])
+
+
+@pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[4], WINDOWS[6], WINDOWS[13]], ids=repr)
+def test_operators_of_the_users_own(window: Any) -> None:
+    select = {name: sash.aggregate(op, "i") for name, op in OWN.items()}
+    for kind in ("disorder", "ties"):
+        check(stream(kind, 60), by=["k"], select=select, window=window)
+
+
+def test_every_kind_of_table_comes_back() -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    events = stream("ties", 30, plain=True)
+    q = sash.Query(time="t", by=["k"], window=WINDOWS[0], select=SELECT)
+    for table in (events.to_pandas(), pl.from_arrow(events), events):
+        found = q.run(table)
+        assert type(found) is type(table)
+        assert not differences(q, answers(q, events), found)
+    indexed = pd.DataFrame({"t": [3, 1], "x": [1.0, 2.0]}, index=["a", "b"])
+    one = sash.Query(time="t", window=WINDOWS[0], select={"top": sash.max("x")})
+    assert one.run(indexed)["top"].tolist() == [2.0, 2.0]
+
+
+def test_each_row_is_lifted_once_however_long_the_window() -> None:
+    from sash.testing.counting import counting
+
+    events = {"t": list(range(400)), "x": [str(i % 7) for i in range(400)]}
+    for size in (5, 50, 10_000):
+        counted = counting(sash.operators.concat)
+        q = sash.Query(
+            time="t",
+            window=sash.trailing(size),
+            select={"all": sash.aggregate(counted.operator, "x")},
+        )
+        q.run(events)
+        assert counted.combines <= 3 * 400, size
+        assert counted.lifts == 400
+
+
+def test_a_name_that_an_event_has_already_is_refused() -> None:
+    window = sash.trailing(5)
+    with pytest.raises(ValueError, match="keeps all columns of its events, so the result has 'x'"):
+        sash.Query(time="t", window=window, select={"x": sash.max("x")})
+    q = sash.Query(time="t", window=window, select={"top": sash.max("x")})
+    with pytest.raises(ValueError, match="so the result has 'top' already"):
+        q.run({"t": [1], "x": [1.0], "top": [2]})
+    with pytest.raises(ValueError, match="so the result has 'window_end' already"):
+        q.run({"t": [1], "x": [1.0], "window_end": [2]})
+
+
+def test_an_answer_that_does_not_exist_names_its_event() -> None:
+    events = {"t": [1, 2, 3], "k": ["a", "b", "b"], "x": [2**62, 2**62, 2**62]}
+    q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"all": sash.sum("x")})
+    with pytest.raises(OverflowError, match=r"all: .* in the window of the event at 3 of k = b"):
+        q.run(events)
+
+
+@pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[11], sash.rows(3)], ids=repr)
+def test_what_is_not_supported_is_refused_when_it_is_set_up(window: Any) -> None:
+    q = sash.Query(time="t", window=window, select={"top": sash.max("x")})
+    with pytest.raises(ValueError, match=r"run over tables, by Query\.run"):
+        q.stream()
+    changes = sash.Query(time="t", window=window, select={"top": sash.max("x")}, emit="changes")
+    with pytest.raises(ValueError, match="windows that are aligned to the clock have one"):
+        changes.run({"t": [1], "x": [1.0]})
+
+
+def test_the_oracle_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = stream("ties", 40)
+    for window in (WINDOWS[0], WINDOWS[13], sash.rows(3, every=2)):
+        q = sash.Query(time="t", by=["k"], window=window, select=SELECT, where=pc.field("i") < 40)
+        found = q.run(events)
+        monkeypatch.setenv("SASH_ORACLE", "1")
+        again = q.run(events)
+        monkeypatch.delenv("SASH_ORACLE")
+        assert again.schema == found.schema
+        assert not differences(q, answers(q, events), again)
+        same = ["window_start", "window_end", "rows", "who", "all"]
+        assert again.select(same) == found.select(same)
