@@ -66,8 +66,7 @@ def scanned(plan: Plan, case: Case, first: Any, last: Any, **how: Any) -> Window
     found: Windows | None = None
     for group in plan.groups:
         scan = Scan(group, plan.query.window, plan.types, changes=changes)
-        columns = scan.columns(case.table)
-        starts, partials, ends = scan.cut(columns, None, case.times, case.bounds, whole)
+        starts, partials, ends = scan.cut(case.table, None, case.times, case.bounds, whole)
         made = scan.windows_of_slices(partials, starts, ends, first, last)
         if found is None:
             found = made
@@ -113,12 +112,11 @@ def test_windows_of_events_are_those_of_their_slices(
     (group,) = plan.groups
     first, last = (np.full(len(groups), n) for n in (low, low + many))
     scan = Scan(group, window, plan.types)
-    columns = scan.columns(case.table)
-    some = scan.windows_of_events(columns, None, case.times, case.bounds, first, last)
+    some = scan.windows_of_events(case.table, None, case.times, case.bounds, first, last)
     rows = [(g, n, len(held), held[-1]) for g, n, held in case.rows(window, first, last)]
     values = [v.to_pylist() for v in some.values.values()]
     assert list(zip(some.groups, some.numbers, *values, strict=True)) == rows
-    every = scan.windows_of_events(columns, None, case.times, case.bounds)
+    every = scan.windows_of_events(case.table, None, case.times, case.bounds)
     most = case.rows(window, [-60] * len(groups), [60] * len(groups))
     assert list(zip(every.groups, every.numbers, strict=True)) == [row[:2] for row in most]
     backwards = np.arange(len(case.times))[::-1]
@@ -153,8 +151,7 @@ def test_slices_that_all_windows_hold_may_come_as_one(
     (group,) = plan.groups
     first, last = np.array([low]), np.array([low + 1])
     scan = Scan(group, window, plan.types)
-    columns = scan.columns(case.table)
-    starts, partials, ends = scan.cut(columns, None, case.times, case.bounds, True)
+    starts, partials, ends = scan.cut(case.table, None, case.times, case.bounds, True)
     right = scan.windows_of_slices(partials, starts, ends, first, last)
     # from the last start to the first end no window wanted has an edge
     from_, to = window.start(low + 1), window.end(low)
@@ -162,7 +159,7 @@ def test_slices_that_all_windows_hold_may_come_as_one(
     assert [edges.time(edges.number(s)) for s in starts.tolist()] == starts.tolist()
     at = np.where((case.times >= from_) & (case.times < to), from_, case.times)
     longer = Scan(group, tumbling(1), plan.types)
-    starts, partials, ends = longer.cut(columns, None, at, case.bounds, True)
+    starts, partials, ends = longer.cut(case.table, None, at, case.bounds, True)
     found = scan.windows_of_slices(partials, starts, ends, first, last)
     assert found.numbers.tolist() == right.numbers.tolist()
     assert found.values == right.values
@@ -195,7 +192,7 @@ def test_a_window_without_an_answer_is_null_and_named(compiled: bool) -> None:
     low, high = np.full(2, -5), np.full(2, 5)
     (group,) = plan.groups
     scan = Scan(group, tumbling(2), plan.types)
-    starts, partials, ends = scan.cut(scan.columns(case.table), None, case.times, case.bounds, True)
+    starts, partials, ends = scan.cut(case.table, None, case.times, case.bounds, True)
     found = scan.windows_of_slices(partials, starts, ends, low, high)
     assert found.numbers.tolist() == [0, 1, 2, 2]
     assert found.values["odd"].to_pylist() == [None, None, None, 4]
@@ -216,7 +213,7 @@ def test_a_combine_that_raises_is_no_missing_answer(compiled: bool) -> None:
     scan = Scan(group, sliding(4, 2), plan.types)
     bounds = np.array([0, 3])
     times = np.array([0, 2, 4])
-    starts, partials, ends = scan.cut(scan.columns(table), None, times, bounds, True)
+    starts, partials, ends = scan.cut(table, None, times, bounds, True)
     with pytest.raises(ScanFailed, match="too much"):
         scan.windows_of_slices(partials, starts, ends, np.array([-5]), np.array([5]))
 
@@ -227,7 +224,5 @@ def test_an_answer_out_of_range_names_its_window() -> None:
     scan = Scan(group, sliding(4, 2), plan.types)
     table = pa.table({"t": [0, 8, 9, 8], "x": [1, 2**62, 2**62, 1]}, SCHEMA)
     with pytest.raises(NoAnswer) as raised:
-        scan.windows_of_events(
-            scan.columns(table), None, np.array([0, 8, 9, 8]), np.array([0, 1, 3, 4])
-        )
+        scan.windows_of_events(table, None, np.array([0, 8, 9, 8]), np.array([0, 1, 3, 4]))
     assert (raised.value.group, raised.value.number) == (1, 3)

@@ -45,7 +45,7 @@ def run(query: Query, table: Any) -> Any:
     driven = isinstance(query.window, Driven)
     # a condition may read any column, and a driven window keeps them all
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
-    plan = make_plan(query, given.schema)
+    plan = make_plan(query, given.schema, whole=True)
     if driven:
         return as_given(driven_results(plan, given), kind_of(table))
     if isinstance(query.window, Merging):
@@ -123,7 +123,7 @@ def _windows(
     made: Windows | None = None
     for group in plan.groups:
         scan = Scan(group, query.aligned, plan.types, changes=changes)
-        found = scan.windows_of_events(scan.columns(table), rows, times, bounds, first, last)
+        found = scan.windows_of_events(table, rows, times, bounds, first, last)
         if made is None:
             made = found
         else:

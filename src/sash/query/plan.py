@@ -20,8 +20,8 @@ from ..operators.contract import Operator, Part, _join
 from ..windows import Driven
 from .aggregates import Aggregate
 from .query import RESERVED, Query, column_kept
-from .registry import check_columns, picks_values, result_type
-from .types import column_type, in_ticks, value_type
+from .registry import check_columns, picks_values, read_numbered, result_type, value_of
+from .types import How, column_type, in_ticks, value_type
 
 __all__ = ["Group", "Plan", "column_type", "make_plan"]
 
@@ -36,8 +36,9 @@ class Group:
     names: tuple[str, ...]  # of the result's columns
     columns: tuple[str, ...]  # that are read
     operator: Operator  # tied to the columns' types
-    ticks: tuple[bool, ...]  # for each column: its nanoseconds are read as whole numbers
+    hows: tuple[How, ...]  # for each column: how it is read
     exact: tuple[bool, ...]  # for each name: its answers have nanoseconds as whole numbers
+    values_of: tuple[int | None, ...]  # for each name: the column whose values it has by number
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,14 @@ class Plan:
         return self.schema.field(self.query.time).type
 
 
-def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> Plan:
-    """The plan, or an error that says what is wrong with the table's columns."""
+def make_plan(
+    query: Query, schema: pa.Schema, extra: tuple[str, ...] = (), *, whole: bool = False
+) -> Plan:
+    """The plan, or an error that says what is wrong with the table's columns.
+
+    With `whole` it is for a whole table, where values of any type can be numbers by their row or
+    their place; without, partials are kept longer than their rows.
+    """
     fields = {}
     for name in (*query.columns, *extra):
         at = schema.get_all_field_indices(name)
@@ -88,11 +95,11 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
     objects: list[tuple[str, Aggregate]] = []
     types: dict[str, pa.DataType | None] = {}
     for name, chosen in query.select.items():
-        read = _reads(chosen, query.time, fields)
+        read = _reads(chosen, query.time, fields, whole)
         given = [value_type(fields[c].type) for c, _ in read]
         try:
             check_columns(chosen.operator, given)
-            tied = chosen.operator.of(*(_read_as(given[i], t) for i, (_, t) in enumerate(read)))
+            tied = chosen.operator.of(*(_read_as(given[i], h) for i, (_, h) in enumerate(read)))
         except TypeError as error:
             have = ", ".join(f"{c!r} has {t}" for (c, _), t in zip(read, given, strict=True))
             wrong = [word for kind, word in _TO_CAST.items() if kind in have]
@@ -101,42 +108,56 @@ def make_plan(query: Query, schema: pa.Schema, extra: tuple[str, ...] = ()) -> P
         compiled = tied.compile and tied.shape != "object"
         (typed if compiled else objects).append((name, chosen))
         types[name] = result_type(chosen, given)
-    groups = [_group(query, sorted(part, key=_place), fields) for part in (typed, objects) if part]
+    groups = [
+        _group(query, sorted(part, key=_place), fields, whole) for part in (typed, objects) if part
+    ]
     return Plan(query, pa.schema(fields.values()), tuple(groups), types, extra)
 
 
 def _reads(
-    chosen: Aggregate, time: str, fields: dict[str, pa.Field]
-) -> tuple[tuple[str, bool], ...]:
-    """The columns an aggregate reads, and whether it reads nanoseconds as whole numbers; what only
-    counts rows reads their times."""
-    picks = picks_values(chosen.operator)
-    kinds = {c: value_type(fields[c].type) for c in chosen.columns or (time,)}
+    chosen: Aggregate, time: str, fields: dict[str, pa.Field], whole: bool
+) -> tuple[tuple[str, How], ...]:
+    """The columns an aggregate reads, and how; what only counts rows reads their times."""
     reads = chosen.columns or (time,)
-    return tuple((c, picks and in_ticks(kinds[c]) != kinds[c]) for c in reads)
+    kinds = [value_type(fields[c].type) for c in reads]
+    hows = read_numbered(chosen.operator, kinds) if whole else None
+    picks = picks_values(chosen.operator)
+    made: list[tuple[str, How]] = []
+    for i, (column, kind) in enumerate(zip(reads, kinds, strict=True)):
+        how: How = hows[i] if hows else "values"
+        ticks = how == "values" and picks and in_ticks(kind) != kind
+        made.append((column, "ticks" if ticks else how))
+    return tuple(made)
 
 
-def _read_as(kind: pa.DataType, ticks: bool) -> str:
+def _read_as(kind: pa.DataType, how: How) -> str:
     """What operators call the type of a column as it is read."""
-    return column_type(in_ticks(kind) if ticks else kind)
+    if how in ("rows", "places"):
+        return "int64"
+    return column_type(in_ticks(kind) if how == "ticks" else kind)
 
 
 def _group(
-    query: Query, chosen: Sequence[tuple[str, Aggregate]], fields: dict[str, pa.Field]
+    query: Query, chosen: Sequence[tuple[str, Aggregate]], fields: dict[str, pa.Field], whole: bool
 ) -> Group:
-    columns = list(dict.fromkeys(c for _, a in chosen for c in _reads(a, query.time, fields)))
-    types = tuple(_read_as(value_type(fields[c].type), ticks) for c, ticks in columns)
-    parts = []
-    for _, a in chosen:
-        reads = tuple(columns.index(c) for c in _reads(a, query.time, fields))
-        parts.append(Part(a.operator.of(*(types[c] for c in reads)), reads))
+    reads = [_reads(a, query.time, fields, whole) for _, a in chosen]
+    columns = list(dict.fromkeys(c for read in reads for c in read))
+    types = tuple(_read_as(value_type(fields[c].type), how) for c, how in columns)
+    parts, values_of = [], []
+    for (_, a), read in zip(chosen, reads, strict=True):
+        at = tuple(columns.index(c) for c in read)
+        parts.append(Part(a.operator.of(*(types[c] for c in at)), at))
+        source = value_of(a.operator)
+        numbered = source is not None and read[source][1] in ("rows", "places")
+        values_of.append(at[source] if numbered else None)  # type: ignore[index]
     names = tuple(name for name, _ in chosen)
     return Group(
         names,
         tuple(c for c, _ in columns),
         _joined(shared(parts), names, types),
-        tuple(ticks for _, ticks in columns),
+        tuple(how for _, how in columns),
         tuple(picks_values(a.operator) for _, a in chosen),
+        tuple(values_of),
     )
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from .. import operators as ops
 from ..operators.contract import Operator
-from .types import column_type, has_order, value_type
+from .types import How, column_type, has_order, has_places, value_type
 
 if TYPE_CHECKING:
     from .aggregates import Aggregate
@@ -26,7 +26,9 @@ __all__ = [
     "counts_rows",
     "is_nullable",
     "picks_values",
+    "read_numbered",
     "result_type",
+    "value_of",
 ]
 
 #: The type of the answers, from the operator and the types of the columns; None if only the
@@ -79,6 +81,8 @@ class Facts:
     nullable: bool = True  # False if it has an answer over no values as well
     counts_rows: bool = False  # it may read no column
     picks: bool = False  # it only picks or compares values, and so keeps their nanoseconds
+    numbered: bool = False  # over a whole table, values of any type can be whole numbers instead
+    value_of: int | None = None  # the column whose value an answer is, if it is one
     orders: tuple[int, ...] = ()  # the columns whose values it puts in order
     takes: tuple[Kind | None, ...] = ()  # what its columns must hold, None for anything
 
@@ -125,6 +129,37 @@ def picks_values(operator: Operator) -> bool:
     """
     facts = REGISTRY.get(operator.ready)
     return facts is not None and facts.picks
+
+
+def read_numbered(operator: Operator, kinds: Sequence[pa.DataType]) -> tuple[How, ...] | None:
+    """How the operator can read columns of these types so that it runs compiled over a whole table,
+    if some of them hold neither numbers nor times: by row where it only picks a value, by place
+    where it compares values.  None if it cannot, or need not.
+
+    >>> read_numbered(ops.arg_max, [pa.string(), pa.float64()])
+    ('rows', 'values')
+    """
+    facts = REGISTRY.get(operator.ready)
+    others = [column_type(kind) == "object" for kind in kinds]
+    if facts is None or not facts.numbered or not any(others):
+        return None
+    compared = [kinds[i] for i in facts.orders if others[i]]
+    if not all(map(has_places, compared)):
+        return None
+    by_number: tuple[How, How] = ("rows", "places")
+    return tuple(
+        by_number[i in facts.orders] if other else "values" for i, other in enumerate(others)
+    )
+
+
+def value_of(operator: Operator) -> int | None:
+    """The column whose value an answer is, None if it is none of a column's values.
+
+    >>> value_of(ops.max), value_of(ops.max_count)
+    (0, None)
+    """
+    facts = REGISTRY.get(operator.ready)
+    return None if facts is None else facts.value_of
 
 
 def check_columns(operator: Operator, given: Sequence[pa.DataType]) -> None:
@@ -211,15 +246,35 @@ REGISTRY: dict[str, Facts] = {
     "stddev": Facts(ops.stddev, _float, aliases=("standard_deviation",), takes=(NUMBERS,)),
     "population_stddev": Facts(ops.population_stddev, _float, takes=(NUMBERS,)),
     "linear_regression": Facts(ops.linear_regression, _floats, takes=(NUMBERS, NUMBERS)),
-    "max": Facts(ops.max, _same, picks=True, orders=(0,)),
-    "min": Facts(ops.min, _same, picks=True, orders=(0,)),
+    "max": Facts(ops.max, _same, picks=True, numbered=True, value_of=0, orders=(0,)),
+    "min": Facts(ops.min, _same, picks=True, numbered=True, value_of=0, orders=(0,)),
     "span": Facts(ops.span, _number, takes=(SPANNED,)),
-    "max_count": Facts(ops.max_count, _whole, nullable=False, picks=True, orders=(0,)),
-    "min_count": Facts(ops.min_count, _whole, nullable=False, picks=True, orders=(0,)),
-    "arg_max": Facts(ops.arg_max, _same, aliases=("max_by",), picks=True, orders=(1,)),
-    "arg_min": Facts(ops.arg_min, _same, aliases=("min_by",), picks=True, orders=(1,)),
-    "first": Facts(ops.first, _same, picks=True),
-    "last": Facts(ops.last, _same, picks=True),
+    "max_count": Facts(
+        ops.max_count, _whole, nullable=False, picks=True, numbered=True, orders=(0,)
+    ),
+    "min_count": Facts(
+        ops.min_count, _whole, nullable=False, picks=True, numbered=True, orders=(0,)
+    ),
+    "arg_max": Facts(
+        ops.arg_max,
+        _same,
+        aliases=("max_by",),
+        picks=True,
+        numbered=True,
+        value_of=0,
+        orders=(1,),
+    ),
+    "arg_min": Facts(
+        ops.arg_min,
+        _same,
+        aliases=("min_by",),
+        picks=True,
+        numbered=True,
+        value_of=0,
+        orders=(1,),
+    ),
+    "first": Facts(ops.first, _same, picks=True, numbered=True, value_of=0),
+    "last": Facts(ops.last, _same, picks=True, numbered=True, value_of=0),
     "first_n": Facts(ops.first_n, _list, nullable=False, picks=True),
     "last_n": Facts(ops.last_n, _list, nullable=False, picks=True),
     "nth_youngest": Facts(ops.nth_youngest, _same, picks=True),

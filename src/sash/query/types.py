@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pyarrow as pa
 
-__all__ = ["column_type", "has_order", "in_ticks", "value_type"]
+__all__ = ["How", "column_type", "has_order", "has_places", "in_ticks", "value_type"]
+
+#: How a column is read: its values; nanoseconds as whole numbers; the numbers of its rows; or the
+#: places of its values in order.
+How = Literal["values", "ticks", "rows", "places"]
 
 
 def column_type(given: pa.DataType) -> str:
@@ -60,3 +66,18 @@ def has_order(given: pa.DataType) -> bool:
     if pa.types.is_nested(given):
         return all(has_order(given.field(i).type) for i in range(given.num_fields))
     return True
+
+
+def has_places(given: pa.DataType) -> bool:
+    """True if Arrow puts values of a type in the order that Python has them in."""
+    types = pa.types
+    return bool(
+        types.is_string(given)
+        or types.is_large_string(given)
+        or types.is_binary(given)
+        or types.is_large_binary(given)
+        or types.is_decimal(given)
+        or types.is_date(given)
+        or types.is_time(given)
+        or types.is_duration(given)
+    )

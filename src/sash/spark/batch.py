@@ -207,5 +207,5 @@ class _RowWork:
     def windows(self, table: pa.Table, extra: str, wanted: Any) -> Any:
         """The plan, the keys with the `extra` one last, and their windows."""
         table = table.rename_columns(self._names)
-        plan = make_plan(self._query, table.schema, extra=(extra,))
+        plan = make_plan(self._query, table.schema, extra=(extra,), whole=True)
         return plan, *compute(plan, table, wanted)

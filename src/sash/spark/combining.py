@@ -98,7 +98,7 @@ class Cutter:
         starts = np.empty(0, dtype=np.int64)
         partials = []
         for scan in self._scans:
-            starts, words, _ = scan.cut(scan.columns(table), rows, at, bounds, whole=True)
+            starts, words, _ = scan.cut(table, rows, at, bounds, whole=True)
             partials.append(words)
         heads = run_starts(codes, self._edges.number(at))
         ends = np.append(heads[1:], len(at))

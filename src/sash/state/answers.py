@@ -20,8 +20,12 @@ from ..query.plan import Group
 from ..query.types import in_ticks, value_type
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
 from ..tables.arrow import flat
+from ..tables.numbers import places_in_order, row_numbers
 
-__all__ = ["Apart", "answers_apart", "answers_of", "columns_of", "joined_reasons"]
+__all__ = ["Apart", "Sources", "answers_apart", "answers_of", "columns_of", "joined_reasons"]
+
+#: The values of columns that are read by number.
+Sources = dict[int, pa.Array]
 
 
 @dataclass(frozen=True)
@@ -37,15 +41,25 @@ class Apart:
         return _told(self.reasons)
 
 
-def columns_of(group: Group, table: pa.Table) -> Table:
-    """The columns that a group of aggregates reads."""
-    arrays = tuple(_column(group, i, flat(table.column(c))) for i, c in enumerate(group.columns))
-    return read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
+def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
+    """The columns that a group of aggregates reads, and the values of those that are read by
+    number."""
+    arrays: list[pa.Array] = []
+    sources: Sources = {}
+    for i, name in enumerate(group.columns):
+        column = flat(table.column(name))
+        if group.hows[i] in ("rows", "places"):
+            numbered = row_numbers if group.hows[i] == "rows" else places_in_order
+            column, sources[i] = numbered(column)
+        else:
+            column = _column(group, i, column)
+        arrays.append(column)
+    return read(tuple(arrays) if len(arrays) > 1 else arrays[0], len(arrays)), sources
 
 
 def _column(group: Group, i: int, column: pa.Array) -> pa.Array:
     """A column as the group's operator reads it."""
-    if group.ticks[i]:
+    if group.hows[i] == "ticks":
         return column.cast(in_ticks(value_type(column.type)))
     if not pa.types.is_uint64(column.type):
         return column
@@ -84,6 +98,7 @@ def answers_of(
     kept: Any,
     rows: int,
     apart: dict[int, Apart] | None,
+    sources: Sources | None = None,
 ) -> tuple[dict[str, pa.Array], dict[int, str]]:
     """The first rows of a core's outputs as answers by name, in the types that results have, and
     the rows that lack some answers, and why.
@@ -106,11 +121,17 @@ def answers_of(
     for i, (name, part) in enumerate(zip(group.names, group.operator.parts, strict=True)):
         misfits: dict[int, str] = {}
         wanted = types[name]
-        if wanted is not None and group.exact[i]:
+        at, source = group.values_of[i], None
+        if at is not None:
+            assert sources, "answers are by number while their table is at hand"
+            source = sources[at]
+        elif wanted is not None and group.exact[i]:
             wanted = in_ticks(wanted)
         if typed:
             # a call takes its columns off the list
             found = answers_from_columns(fields[i][1], columns, "arrow")
+            if source is not None:
+                found = source.take(found)
             if apart is None:
                 found = as_wanted(found, wanted)
             else:
@@ -120,7 +141,9 @@ def answers_of(
                 found = typed_answers(found, wanted, misfits)
         else:
             items, names = [answer[i] for answer in lowered], part.operator.fields
-            if apart is None:
+            if source is not None:
+                found = as_wanted(source.take(pa.array(items, pa.int64())), wanted)
+            elif apart is None:
                 found = from_objects(items, wanted, names)
             else:
                 found = object_answers(items, wanted, names, misfits)

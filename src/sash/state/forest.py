@@ -110,7 +110,7 @@ class Forest:
         see `slicing.cut.cut_events`.  Changes nothing."""
         width = self._core.width
         slots = (HEADER + width, HEADER + 3 * width)  # a new partial's, and a part of an answer's
-        columns = columns_of(self.group, table)
+        columns, _ = columns_of(self.group, table)
         return cut_events(self._core, columns, rows, times, bounds, whole=whole, slots=slots)
 
     def make_room(self, numbers: int) -> None:

@@ -76,7 +76,7 @@ class Frames:
         0.  `rows` says where in the table the rows are, None that the table has their order."""
         core = make_core(FRAMES, group.operator, 1 << max(3, self.longest.bit_length()))
         core.header[HOLDS] = int(self.longest > 0)
-        columns, count = columns_of(group, table), len(self.first)
+        (columns, sources), count = columns_of(group, table), len(self.first)
         taken, handle = core.take(columns if rows is None else columns.take(rows))
         kept, outputs = core.outputs(count)
         held = [core.integers(a) for a in (self.first, self.last)]
@@ -108,7 +108,7 @@ class Frames:
         del taken, held
         if order is not None:
             kept = _reordered(kept, order)
-        return answers_of(core, group, types, kept, count, None)[0]
+        return answers_of(core, group, types, kept, count, None, sources)[0]
 
 
 def frames_of(window: Driven, times: Array, bounds: Array) -> Frames:

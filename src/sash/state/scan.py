@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..kernels.columns import Array, Table
+from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.layout import Answer
 from ..kernels.slots import CAPACITY
@@ -16,7 +16,7 @@ from ..query.plan import Group
 from ..slicing.cut import cut_events
 from ..slicing.slices import slices_held, specify
 from ..windows import Aligned
-from .answers import Apart, answers_apart, answers_of, columns_of, joined_reasons
+from .answers import Apart, Sources, answers_apart, answers_of, columns_of, joined_reasons
 from .scan_kernel import (
     ANSWERS,
     CHANGES,
@@ -128,29 +128,26 @@ class Scan:
         fields = core.layout.answer.fields
         return {n: arrow_type(a) for n, (_, a) in zip(self.group.names, fields, strict=True)}
 
-    def columns(self, table: pa.Table) -> Table:
-        """The columns this group reads."""
-        return columns_of(self.group, table)
-
     def cut(
-        self, columns: Table, rows: Array | None, times: Array, bounds: Array, whole: bool
+        self, table: pa.Table, rows: Array | None, times: Array, bounds: Array, whole: bool
     ) -> tuple[Array, Any, Array]:
-        """Cut groups of events into slices, or into distinct times unless they are to be `whole`;
-        see `slicing.cut.cut_events`."""
+        """Cut groups of a table's events into slices, or into distinct times unless they are to be
+        `whole`; see `slicing.cut.cut_events`."""
+        columns, _ = columns_of(self.group, table)
         return cut_events(self._core, columns, rows, times, bounds, whole=whole, slots=(RING, NEW))
 
     def windows_of_events(
         self,
-        columns: Table,
+        table: pa.Table,
         rows: Array | None,
         times: Array,
         bounds: Array,
         first: Array | None = None,
         last: Array | None = None,
     ) -> Windows:
-        """The windows of groups of events, which are in order of time.  `rows` says where in the
-        columns the events are, None that the columns have their order; `first` and `last`, which
-        windows of each group are wanted, by number.  An answer that does not exist is an error."""
+        """The windows of groups of a table's events, which are in order of time.  `rows` says where
+        in the table the events are, None that it has their order; `first` and `last`, which windows
+        of each group are wanted, by number.  An answer that does not exist is an error."""
         count = len(bounds) - 1
         every = unlimited(count)
         first = every[0] if first is None else first
@@ -158,6 +155,7 @@ class Scan:
         most = int(np.diff(bounds).max(initial=0))
         self._reserve(min(most, slices_held(self.window) + 2))
         core = self._core
+        columns, sources = columns_of(self.group, table)
         kept = [core.integers(a) for a in (times, bounds, first, last)]
         taken, handle = core.take(columns if rows is None else columns.take(rows))
         out = self._out(kept, first, last)
@@ -171,7 +169,7 @@ class Scan:
             reason = answers_apart(core, self.group, slot - 1).reason if slot else ""
             raise NoAnswer(reason or str(error), core.get(GROUP), int(out.numbers[at])) from error
         del taken, kept
-        return self._windows(out, made, None)
+        return self._windows(out, made, None, sources)
 
     def windows_of_slices(
         self, partials: Any, starts: Array, bounds: Array, first: Array, last: Array
@@ -215,9 +213,17 @@ class Scan:
             wanted = min(wanted, 2 * len(times[0]) + count)
         return _Out(core, wanted, count, changes=self.changes)
 
-    def _windows(self, out: _Out, made: int, apart: dict[int, Apart] | None) -> Windows:
+    def _windows(
+        self,
+        out: _Out,
+        made: int,
+        apart: dict[int, Apart] | None,
+        sources: Sources | None = None,
+    ) -> Windows:
         """The windows made; where answers may lack, those that cannot be had in their type do."""
-        values, lacking = answers_of(self._core, self.group, self._types, out.kept, made, apart)
+        values, lacking = answers_of(
+            self._core, self.group, self._types, out.kept, made, apart, sources
+        )
         return Windows(
             np.asarray(out.ends, dtype=np.int64),
             np.asarray(out.numbers[:made], dtype=np.int64),

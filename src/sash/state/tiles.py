@@ -83,7 +83,7 @@ class TileState(State):
             at = np.cumsum(change)
         partials = []
         for scan in self._scans_for(False):
-            starts, made, ends = scan.cut(scan.columns(table), rows, at, bounds, not ordered)
+            starts, made, ends = scan.cut(table, rows, at, bounds, not ordered)
             partials.append(made)
         if not ordered or ties is None:
             return Slices(keys, ends, starts, partials)
