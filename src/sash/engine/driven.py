@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import NoFrameAnswer, frames_of
-from ..tables.arrow import as_time, filtered, time_text
+from ..state.frames import NoFrameAnswer
+from ..state.measures import Rows, frames_of
+from ..tables.arrow import as_time, filtered, flat, time_text
 from ..tables.rows import rows_in_order
 from ..windows import Driven
 
@@ -28,7 +29,12 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
         table = filtered(table, query.where)
     read = table.select([f.name for f in plan.schema])
     _, rows, times, bounds = rows_in_order(plan, read)
-    frames = frames_of(window, times, bounds)
+
+    def column(name: str) -> pa.Array:
+        found = flat(read.column(name))
+        return found if rows is None else found.take(pa.array(rows))
+
+    frames = frames_of(window, Rows(times, bounds, column))
     # the frames in the order in which the table has their events
     order = None
     if rows is not None:

@@ -1,12 +1,8 @@
-"""The frames of driven windows, and their answers, as seen from Python.
-
-rows in order of key and time → a range of rows for each event that fires → its answers
-"""
+"""Frames, the ranges of rows that windows hold, and their answers, as seen from Python."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,15 +10,12 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, make_core
-from ..operators import count
 from ..query.plan import Group
-from ..windows.contract import Count, Driven, Exclude, Span
+from ..windows.contract import Exclude
 from .answers import answers_apart, answers_of, columns_of
-from .frames_kernel import ANSWERS, FRAME, FRAMES, HOLDS, SPANS
+from .frames_kernel import ANSWERS, FRAME, FRAMES, HOLDS
 
-__all__ = ["Frames", "NoFrameAnswer", "Sessions", "frames_of", "sessions_of"]
-
-_FOREVER = 2**61  # longer than any two times are apart
+__all__ = ["Frames", "NoFrameAnswer"]
 
 
 class NoFrameAnswer(OverflowError):
@@ -109,82 +102,6 @@ class Frames:
         if order is not None:
             kept = _reordered(kept, order)
         return answers_of(core, group, types, kept, count, None)[0]
-
-
-def frames_of(window: Driven, times: Array, bounds: Array) -> Frames:
-    """The frames of a window over groups of events, which are in order of time."""
-    keep, every = window.keeps, window.fires
-    ends = None
-    if isinstance(keep, Span):
-        first, last, longest = _spans(keep, times, bounds)
-        if keep.older is None:
-            longest = 0
-    else:
-        last = np.arange(1, len(times) + 1)
-        first = np.maximum(last - keep.rows, _begins(bounds))
-        longest = int((last - first).max(initial=0))
-    if window.excluded in ("row", "ties"):
-        ends = _spans(Span(None, -1), times, bounds)[1]
-    assert isinstance(every, Count)
-    if every.rows == 1:
-        return Frames(first, last, longest, None, ends, window.excluded)
-    fired = np.flatnonzero((np.arange(1, len(times) + 1) - _begins(bounds)) % every.rows == 0)
-    return Frames(first[fired], last[fired], longest, fired)
-
-
-def _begins(bounds: Array) -> Array:
-    """For each row the first row of its group."""
-    return np.repeat(bounds[:-1], np.diff(bounds))
-
-
-@dataclass(frozen=True)
-class Sessions:
-    """The sessions of groups of events, in order: the group, start and end of each, and its
-    frame."""
-
-    groups: Array
-    starts: Array
-    ends: Array
-    frames: Frames
-
-
-def sessions_of(
-    times: Array, reaches: Array, bounds: Array, longest: int | None = None
-) -> Sessions:
-    """The sessions of groups of events, which are in order of time; an event reaches from its time
-    up to and including `reaches`."""
-    core, count = _finder(), len(times)
-    with core.call() as call:
-        given = [call.integers(a) for a in (times, reaches, bounds)]
-        groups, at_groups = call.space(count)
-        first, at_first = call.space(count)
-        ends, at_ends = call.space(count)
-        limit = _FOREVER if longest is None else longest
-        made = core.run.sessions(
-            core.m, *given, len(bounds) - 1, limit, at_groups, at_first, at_ends
-        )
-        groups, first, ends = (np.asarray(a)[:made].copy() for a in (groups, first, ends))
-    last = np.append(first[1:], count) if made else first
-    return Sessions(groups, times[first], ends, Frames(first, last, 0, apart=True))
-
-
-@cache
-def _finder() -> BufferCore | ObjectCore:
-    return make_core(SPANS, count.of("int64"), 1)
-
-
-def _spans(keep: Span, times: Array, bounds: Array) -> tuple[Array, Array, int]:
-    """For each event the rows that a span of time holds, and the most that one holds."""
-    core = _finder()
-    older = _FOREVER if keep.older is None else keep.older
-    with core.call() as call:
-        at_times, at_bounds = call.integers(times), call.integers(bounds)
-        first, at_first = call.space(len(times))
-        last, at_last = call.space(len(times))
-        longest = core.run.spans(
-            core.m, at_times, at_bounds, len(bounds) - 1, older, keep.younger, at_first, at_last
-        )
-        return np.asarray(first), np.asarray(last), longest
 
 
 def _room(core: BufferCore | ObjectCore, partials: int) -> tuple[Any, Any]:

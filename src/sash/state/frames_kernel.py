@@ -10,8 +10,7 @@ that is how the frames of one key follow those of another.
                 [--------)
                          [-----)           of the next key
 
-`spans` finds the frames of windows that are measured in time, `sessions` those of sessions.  They
-know no operator, so they are a kernel of their own, which is compiled once.
+`state.measures` finds the frames.
 """
 
 from __future__ import annotations
@@ -39,11 +38,10 @@ from ..kernels.slots import (
     load,
     lower,
     put,
-    set_item,
     store,
 )
 
-__all__ = ["ANSWERS", "FRAME", "FRAMES", "HOLDS", "SPANS"]
+__all__ = ["ANSWERS", "FRAME", "FRAMES", "HOLDS", "NEW", "RING", "begin_at", "end_at", "place"]
 
 #: Header fields: the frame, one more than the slot that `lower` works on while it runs, else 0;
 #: whether rows must be kept because some will be evicted.
@@ -185,72 +183,3 @@ FRAMES = Kernel(
     scratch=4,
     constants=(("RING", RING),),
 )
-
-
-def spans(
-    m: Memory,
-    times: Any,
-    bounds: Any,
-    count: int,
-    older: int,
-    younger: int,
-    first: Any,
-    last: Any,
-) -> int:
-    """For each row of `count` groups, which are in order of time: the rows of its group whose times
-    are from `older` before its own up to `younger` before it, which is not included.  Returns how
-    many rows the longest frame has."""
-    longest = 0
-    for g in range(count):
-        begin = item(bounds, g)
-        n = item(bounds, g + 1)
-        low = begin
-        high = begin
-        for i in range(begin, n):
-            t = item(times, i)
-            while low < n and item(times, low) < t - older:
-                low += 1
-            while high < n and item(times, high) < t - younger:
-                high += 1
-            set_item(first, i, low)
-            set_item(last, i, high)
-            longest = max(longest, high - low)
-    return longest
-
-
-def sessions(
-    m: Memory,
-    times: Any,
-    reaches: Any,
-    bounds: Any,
-    count: int,
-    longest: int,
-    groups: Any,
-    first: Any,
-    ends: Any,
-) -> int:
-    """The sessions of `count` groups of rows, which are in order of time and reach from their times
-    to `reaches`: of each its group, its first row and its end.  A row begins another session where
-    none reaches to it, and where it would make one longer than `longest`.  Returns how many there
-    are."""
-    made = 0
-    for g in range(count):
-        begin = item(bounds, g)
-        start = 0
-        end = 0
-        for i in range(begin, item(bounds, g + 1)):
-            t = item(times, i)
-            reach = max(end, item(reaches, i))
-            if i == begin or t > end or reach - start > longest:
-                set_item(groups, made, g)
-                set_item(first, made, i)
-                made += 1
-                start = t
-                reach = item(reaches, i)
-            end = reach
-            set_item(ends, made - 1, end)
-    return made
-
-
-#: The kernel that finds frames, for no operator in particular.
-SPANS = Kernel("spans", (spans, sessions), ("spans", "sessions"))
