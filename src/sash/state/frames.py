@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ..kernels.call import Call
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.slots import CAPACITY
 from ..query.plan import Group
-from ..windows.contract import Exclude
 from .answers import answers_apart, answers_of, columns_of
 from .frames_kernel import ANSWERS, FRAME, FRAMES, HOLDS
 
-__all__ = ["Frames", "NoFrameAnswer"]
+__all__ = [
+    "Apart",
+    "Excluding",
+    "Frames",
+    "InTime",
+    "NoFrameAnswer",
+    "Ranges",
+    "place_all",
+]
 
 
 class NoFrameAnswer(OverflowError):
@@ -26,36 +36,25 @@ class NoFrameAnswer(OverflowError):
         self.frame = frame
 
 
-@dataclass(frozen=True)
-class Frames:
-    """The windows of the events that fire, in order of key and time: of each the rows
-    `[first, last)` that it holds, by their places in that order.
+class Frames(ABC):
+    """The windows of the events that fire, in order of key and time: of each the rows that it
+    holds, by their places in that order."""
 
-    The rows in `fired` fire, or all of them.  Where something is `excluded` all do, and the rows
-    from `last` up to `ends` are the events of a row's own time.
-    """
-
-    first: Array
-    last: Array
-    longest: int  # how many rows must be kept, because some of them are evicted; 0 if none ever is
+    #: The rows that fire, None for all.
     fired: Array | None = None
-    ends: Array | None = None
-    excluded: Exclude | None = None
-    apart: bool = False  # each frame holds something, and no row is in two
 
-    def oldest(self, times: Array) -> tuple[Array, Array]:
-        """The time of the oldest event that each frame holds, and whether it holds any."""
-        held = self.last > self.first
-        own = times if self.fired is None else times[self.fired]
-        if not len(own):
-            return own, held
-        oldest = np.where(held, times[np.minimum(self.first, len(times) - 1)], own)
-        if self.excluded == "ties":
-            held = np.ones(len(own), dtype=bool)
-        elif self.excluded == "row":
-            assert self.ends is not None
-            held = held | (self.ends - self.last > 1)
-        return oldest, held
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def _longest(self) -> int:
+        """How many rows must be kept, because some of them are evicted, or 1 if only the kernel
+        finds out; 0 if none ever is."""
+
+    @abstractmethod
+    def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
+        """Let the kernel answer all frames."""
 
     def answers(
         self,
@@ -63,64 +62,135 @@ class Frames:
         types: dict[str, Any],
         table: pa.Table,
         rows: Array | None,
-        order: Array | None,
+        places: Array | None,
     ) -> dict[str, pa.Array]:
-        """The answers of a group of aggregates by name: first that of frame order[0], or of frame
-        0.  `rows` says where in the table the rows are, None that the table has their order."""
-        core = make_core(FRAMES, group.operator, 1 << max(3, self.longest.bit_length()))
-        core.header[HOLDS] = int(self.longest > 0)
-        columns, count = columns_of(group, table), len(self.first)
-        taken, handle = core.take(columns if rows is None else columns.take(rows))
-        kept, outputs = core.outputs(count)
-        held = [core.integers(a) for a in (self.first, self.last)]
-        bounds = [h for _, h in held]
-        try:
-            if self.excluded in ("row", "ties"):
-                assert self.ends is not None
-                ties = self.excluded == "ties"
-                peers = 0 if ties else int((self.ends - self.last).max(initial=0))
-                held += [core.integers(self.ends), _room(core, peers)]
-                core.run.frames_excluding(
-                    core.m,
-                    handle,
-                    *bounds,
-                    held[2][1],
-                    count,
-                    int(ties),
-                    held[3][1],
-                    outputs,
-                )
-            elif self.apart:
-                core.run.frames_apart(core.m, handle, *bounds, count, outputs)
-            else:
-                core.run.frames(core.m, handle, *bounds, count, outputs)
-        except OverflowError as error:
-            slot = core.get(ANSWERS)
-            reason = answers_apart(core, group, slot - 1).reason if slot else ""
-            raise NoFrameAnswer(reason or str(error), core.get(FRAME)) from error
-        del taken, held
-        if order is not None:
-            kept = _reordered(kept, order)
-        return answers_of(core, group, types, kept, count, None)[0]
+        """The answers of a group of aggregates by name; frame f's is in row places[f], or f.
+        `rows` says where in the table the rows are, None that the table has their order."""
+        core = make_core(FRAMES, group.operator, 1 << max(3, self._longest().bit_length()))
+        core.header[HOLDS] = int(self._longest() > 0)
+        columns = columns_of(group, table)
+        kept, outputs = core.outputs(len(self))
+        with core.call() as call:
+            handle = call.columns(columns if rows is None else columns.take(rows))
+            try:
+                self._run(core, call, handle, outputs)
+            except OverflowError as error:
+                slot = core.get(ANSWERS)
+                reason = answers_apart(core, group, slot - 1).reason if slot else ""
+                raise NoFrameAnswer(reason or str(error), core.get(FRAME)) from error
+        if places is not None:
+            kept = _placed(kept, places)
+        return answers_of(core, group, types, kept, len(self), None)[0]
 
 
-def _room(core: BufferCore | ObjectCore, partials: int) -> tuple[Any, Any]:
-    """Room for partials that a kernel stores, and its handle."""
-    if isinstance(core, ObjectCore):
-        made: list[Any] = [None] * partials
-        return made, made
-    return core.integers(np.empty(partials * core.width, dtype=np.int64))
+@dataclass(frozen=True)
+class InTime(Frames):
+    """A frame for each row: the rows of its group whose times are from `older` before its own up to
+    `younger` before it, which is not included."""
+
+    times: Array
+    bounds: Array
+    older: int
+    younger: int
+    holds: bool  # rows must be kept, because some will be evicted
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def _longest(self) -> int:
+        return int(self.holds)
+
+    def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
+        given = call.integers(self.times), call.integers(self.bounds)
+        done = 0
+        while not done:
+            done = core.run.frames_in_time(
+                core.m, columns, *given, len(self.bounds) - 1, self.older, self.younger, outputs
+            )
+            if not done:
+                room = core.get(CAPACITY)
+                core.resize(2 * room, core.ring_blocks(room, 2 * room))
 
 
-def _reordered(kept: Any, order: Array) -> Any:
-    """A core's outputs in another order: columns with their validity, or a list of objects.
+@dataclass(frozen=True)
+class Ranges(Frames):
+    """The frames `[first, last)` of the rows in `fired`, or of all."""
+
+    first: Array
+    last: Array
+    fired: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def _longest(self) -> int:
+        return int((self.last - self.first).max(initial=0))
+
+    def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
+        given = call.integers(self.first), call.integers(self.last)
+        core.run.frames(core.m, columns, *given, len(self), outputs)
+
+
+class Apart(Ranges):
+    """Frames that hold something, and no row of which is in another."""
+
+    def _longest(self) -> int:
+        return 0
+
+    def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
+        given = call.integers(self.first), call.integers(self.last)
+        core.run.frames_apart(core.m, columns, *given, len(self), outputs)
+
+
+@dataclass(frozen=True)
+class Excluding(Frames):
+    """A frame for each row: `[first, last)`, and of the rows `[last, ends)`, the events of its own
+    time, the row itself (`ties`) or all others."""
+
+    first: Array
+    last: Array
+    ends: Array
+    longest: int
+    ties: bool
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def _longest(self) -> int:
+        return self.longest
+
+    def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
+        given = [call.integers(a) for a in (self.first, self.last, self.ends)]
+        peers = 0 if self.ties else int((self.ends - self.last).max(initial=0))
+        after: Any = [None] * peers
+        if isinstance(core, BufferCore):
+            _, after = call.space(peers * core.width)
+        core.run.frames_excluding(
+            core.m, columns, *given, len(self), int(self.ties), after, outputs
+        )
+
+
+def _placed(kept: Any, places: Array) -> Any:
+    """A core's outputs, columns with their validity or a list of objects, each at its place.
 
     The kernel writes them one after the other.  To let it write each where it belongs takes three
     times as long with a thousand keys: a write that misses the cache holds up the next frame, and
-    reads that miss it do not wait for each other.
+    many at once do not wait for each other.
     """
     if isinstance(kept, list):
-        return [kept[i] for i in order.tolist()]
+        made: list[Any] = [None] * len(kept)
+        for place, one in zip(places.tolist(), kept, strict=True):
+            made[place] = one
+        return made
     columns, *rest = kept
-    made = [(data[order], None if valid is None else valid[order]) for data, valid in columns]
-    return (made, *rest)
+    pairs = [
+        (place_all(d, places), None if v is None else place_all(v, places)) for d, v in columns
+    ]
+    return (pairs, *rest)
+
+
+def place_all(items: Array, places: Array) -> Array:
+    """Items, each at its place."""
+    made = np.empty_like(items)
+    made[places] = items
+    return made

@@ -44,8 +44,8 @@ from ..kernels.slots import (
 __all__ = ["ANSWERS", "FRAME", "FRAMES", "HOLDS", "NEW", "RING", "begin_at", "end_at", "place"]
 
 #: Header fields: the frame, one more than the slot that `lower` works on while it runs, else 0;
-#: whether rows must be kept because some will be evicted.
-FRAME, ANSWERS, HOLDS = 4, 5, 6
+#: whether rows must be kept because some will be evicted; the group of rows.
+FRAME, ANSWERS, HOLDS, GROUP = 4, 5, 6, 7
 ANSWER, NEW, PEERS, RING = 1, 2, 3, 4  # slots: an answer, a row, peers before a row, the rows
 
 
@@ -104,6 +104,50 @@ def frames(
         begin_at(m, item(first, f))
         end_at(m, columns, item(last, f))
         answer(m, query(m), outputs, f)
+
+
+def frames_in_time(
+    m: Memory,
+    columns: Columns,
+    times: Any,
+    bounds: Any,
+    count: int,
+    older: int,
+    younger: int,
+    outputs: Outputs,
+) -> int:
+    """The same for one frame a row of `count` groups, which are in order of time: it holds the rows
+    of its group whose times are from `older` before its own up to `younger` before it, which is not
+    included.  Returns 0 if there is no room for a row, and goes on from there when it is called
+    again, else 1.
+
+    The ends are found on the way: which row is the first that is kept is hard to foresee for a
+    processor, and once is enough.
+    """
+    g = get(m, GROUP)
+    while g < count:
+        n = item(bounds, g + 1)
+        i = max(get(m, FRAME), item(bounds, g))
+        low = max(get(m, START), item(bounds, g))
+        high = max(get(m, END), low)
+        while i < n:
+            t = item(times, i)
+            while low < n and item(times, low) < t - older:
+                low += 1
+            begin_at(m, low)
+            high = max(high, low)
+            while high < n and item(times, high) < t - younger:
+                if high - low == get(m, CAPACITY) and get(m, HOLDS):
+                    put(m, FRAME, i)
+                    put(m, GROUP, g)
+                    return 0
+                high += 1
+                end_at(m, columns, high)
+            put(m, FRAME, i)
+            answer(m, query(m), outputs, i)
+            i += 1
+        g += 1
+    return 1
 
 
 def frames_apart(
@@ -175,11 +219,12 @@ FRAMES = Kernel(
         end_at,
         answer,
         frames,
+        frames_in_time,
         frames_apart,
         fold_after,
         frames_excluding,
     ),
-    ("frames", "frames_apart", "frames_excluding"),
+    ("frames", "frames_in_time", "frames_apart", "frames_excluding"),
     scratch=4,
     constants=(("RING", RING),),
 )

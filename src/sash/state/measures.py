@@ -20,11 +20,11 @@ from ..operators.contract import Operator
 from ..policies.contract import Policy, guard
 from ..query.types import column_type
 from ..windows.contract import Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
-from .frames import Frames
+from .frames import Apart, Excluding, Frames, InTime, Ranges
 from .frames_kernel import HOLDS
 from .measures_kernel import KEPT, SPANS
 
-__all__ = ["Rows", "Sessions", "frames_of", "sessions_of"]
+__all__ = ["Found", "Rows", "Sessions", "frames_of", "sessions_of"]
 
 _FOREVER = 2**61  # longer than any two times are apart
 
@@ -47,24 +47,59 @@ class Rows:
         return np.repeat(self.bounds[:-1], np.diff(self.bounds))
 
 
-def frames_of(window: Driven, rows: Rows) -> Frames:
+@dataclass(frozen=True)
+class Found:
+    """The frames of a window, and what the oldest event is that each holds."""
+
+    frames: Frames
+    oldest: Callable[[], tuple[Array, Array]]  # its time, and whether there is one
+
+
+def frames_of(window: Driven, rows: Rows) -> Found:
     """The frames of a window."""
-    first, last, longest = _kept(window.keeps, rows, window.columns)
-    ends = None
-    if window.excluded in ("row", "ties"):
-        ends = _spans(Span(None, -1), rows)[1]
+    keeps, times = window.keeps, rows.times
+    if isinstance(keeps, Span) and window.fires == Count(1):
+        if window.excluded in ("row", "ties"):
+            return _excluding(keeps, rows, ties=window.excluded == "ties")
+        evicts = keeps.older is not None
+        older = _FOREVER if keeps.older is None else keeps.older
+        frames = InTime(times, rows.bounds, older, keeps.younger, evicts)
+        return Found(frames, lambda: _oldest(*_spans(keeps, rows), times, times))
+    assert window.excluded in (None, "group"), "where something is excluded, every event fires"
+    first, last = _kept(keeps, rows, window.columns)
     fired = _fired(window.fires, rows)
     if fired is None:
-        return Frames(first, last, longest, None, ends, window.excluded)
-    assert ends is None, "where something is excluded, every event fires"
-    return Frames(first[fired], last[fired], longest, fired)
+        return Found(Ranges(first, last), lambda: _oldest(first, last, times, times))
+    first, last, own = first[fired], last[fired], times[fired]
+    return Found(Ranges(first, last, fired), lambda: _oldest(first, last, times, own))
 
 
-def _kept(keeps: Keeps, rows: Rows, columns: tuple[str, ...]) -> tuple[Array, Array, int]:
-    """What is kept when each row has come, and the most that must be."""
+def _excluding(keeps: Span, rows: Rows, *, ties: bool) -> Found:
+    """The frames of windows that leave out some of the events at an event's own time."""
+    first, last = _spans(keeps, rows)
+    _, ends = _spans(Span(None, -1), rows)
+    longest = 0 if keeps.older is None else int((last - first).max(initial=0))
+
+    def oldest() -> tuple[Array, Array]:
+        time, held = _oldest(first, last, rows.times, rows.times)
+        return time, held | ties | (ends - last > 1)
+
+    return Found(Excluding(first, last, ends, longest, ties), oldest)
+
+
+def _oldest(first: Array, last: Array, times: Array, own: Array) -> tuple[Array, Array]:
+    """The time of the oldest event that each frame holds, its own if none, and whether it holds
+    any."""
+    held = last > first
+    if not len(own):
+        return own, held
+    return np.where(held, times[np.minimum(first, len(times) - 1)], own), held
+
+
+def _kept(keeps: Keeps, rows: Rows, columns: tuple[str, ...]) -> tuple[Array, Array]:
+    """What is kept when each row has come."""
     if isinstance(keeps, Span):
-        first, last, longest = _spans(keeps, rows)
-        return first, last, 0 if keeps.older is None else longest
+        return _spans(keeps, rows)
     last = np.arange(1, len(rows) + 1)
     if isinstance(keeps, Count):
         first = np.maximum(last - keeps.rows, rows.begins)
@@ -76,7 +111,7 @@ def _kept(keeps: Keeps, rows: Rows, columns: tuple[str, ...]) -> tuple[Array, Ar
         first = _changed(keeps, rows, more=True)
     else:
         first = _ruled(keeps, rows, columns)
-    return first, last, int((last - first).max(initial=0))
+    return first, last
 
 
 def _fired(fires: Fires, rows: Rows) -> Array | None:
@@ -198,19 +233,17 @@ def _finder() -> BufferCore | ObjectCore:
     return make_core(SPANS, count.of("int64"), 1)
 
 
-def _spans(keeps: Span, rows: Rows) -> tuple[Array, Array, int]:
-    """For each row the rows that a span of time holds, and the most that one holds."""
+def _spans(keeps: Span, rows: Rows) -> tuple[Array, Array]:
+    """For each row the rows that a span of time holds."""
     core = _finder()
     older = _FOREVER if keeps.older is None else keeps.older
     with core.call() as call:
-        at_times, at_bounds = call.integers(rows.times), call.integers(rows.bounds)
+        given = call.integers(rows.times), call.integers(rows.bounds)
         first, at_first = call.space(len(rows))
         last, at_last = call.space(len(rows))
         groups = len(rows.bounds) - 1
-        longest = core.run.spans(
-            core.m, at_times, at_bounds, groups, older, keeps.younger, at_first, at_last
-        )
-        return np.asarray(first), np.asarray(last), longest
+        core.run.spans(core.m, *given, groups, older, keeps.younger, at_first, at_last)
+        return np.asarray(first), np.asarray(last)
 
 
 @dataclass(frozen=True)
@@ -241,4 +274,4 @@ def sessions_of(
         )
         groups, first, ends = (np.asarray(a)[:made].copy() for a in (groups, first, ends))
     last = np.append(first[1:], count) if made else first
-    return Sessions(groups, times[first], ends, Frames(first, last, 0, apart=True))
+    return Sessions(groups, times[first], ends, Apart(first, last))

@@ -25,11 +25,9 @@ def spans(
     younger: int,
     first: Any,
     last: Any,
-) -> int:
+) -> None:
     """For each row of `count` groups, which are in order of time: the rows of its group whose times
-    are from `older` before its own up to `younger` before it, which is not included.  Returns how
-    many rows the longest frame has."""
-    longest = 0
+    are from `older` before its own up to `younger` before it, which is not included."""
     for g in range(count):
         begin = item(bounds, g)
         n = item(bounds, g + 1)
@@ -43,8 +41,6 @@ def spans(
                 high += 1
             set_item(first, i, low)
             set_item(last, i, high)
-            longest = max(longest, high - low)
-    return longest
 
 
 def sessions(
