@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-import sash
 from sash import aggregators, operators
 
 from .bulk_eviction import bulk_eviction
@@ -20,6 +19,8 @@ from .processes import first_slide, import_sash
 from .queries import queries
 from .streaming import streaming
 from .streams import citi_bike
+from .users_operators import CEILING, saturating_max, saturating_max_by_hand
+from .windows import windows
 from .workload import Bound, Contender, Workload
 
 __all__ = ["table"]
@@ -42,26 +43,6 @@ BOUNDS = {
 }
 NO_SLOWER = (Bound(1.0, "Polars", or_equal=True), Bound(1.0, "pandas", or_equal=True))
 
-CEILING = 3.0
-
-#: The greatest value up to a ceiling, and how many values reached it.
-saturating_max = sash.operator(
-    identity=(-np.inf, 0),
-    lift=lambda x: (min(x, CEILING), 1 if x >= CEILING else 0),
-    combine=lambda a, b: (max(a[0], b[0]), a[1] + b[1]),
-    lower=lambda a: a[0],
-    name="saturating_max",
-)
-
-#: The same, compared by hand: other code for the compiler, the same promise.
-saturating_max_by_hand = sash.operator(
-    identity=(-np.inf, 0),
-    lift=lambda x: (x, 0) if x < CEILING else (CEILING, 1),
-    combine=lambda a, b: (a[0] if a[0] >= b[0] else b[0], a[1] + b[1]),
-    lower=lambda a: a[0],
-    name="saturating_max_by_hand",
-)
-
 
 def table(rows: int, *, quick: bool) -> list[Workload]:
     """All workloads, those in order over this many rows; quick ones have smaller windows."""
@@ -80,6 +61,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *bulk_eviction(rows, quick=quick),
         *out_of_order(x, quick=quick),
         *queries(rows, quick=quick),
+        *windows(quick=quick),
         *streaming(quick=quick),
         *citi_bike(),
     ]

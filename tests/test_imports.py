@@ -40,7 +40,9 @@ RULES = {
     "kernels/native.py": Rule(("numba", "llvmlite")),
     "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
-    "query/": Rule(("sash.operators", "sash.windows"), inside=("sash.engine", "pyarrow")),
+    "query/": Rule(
+        ("sash.operators", "sash.policies", "sash.windows"), inside=("sash.engine", "pyarrow")
+    ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
     "query/types.py": Rule(("pyarrow",)),
@@ -50,6 +52,7 @@ RULES = {
     "state/": Rule(
         (
             "sash.operators",
+            "sash.policies",
             "sash.windows",
             "sash.slicing",
             "sash.kernels",

@@ -1,4 +1,4 @@
-"""The README's example of streams, run line by line: what it shows is what comes out."""
+"""The README's examples of streams and windows: what they show is what comes out."""
 
 from __future__ import annotations
 
@@ -27,3 +27,12 @@ def test_streams() -> None:
         if not isinstance(made, pd.DataFrame) or len(made):
             said.append(str(made))
     assert [part.split() for part in said] == [part.split() for part in shown]
+
+
+def test_windows() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    (text,) = [block for block in blocks if "sash.trailing(" in block]
+    *statements, last = ast.parse(text).body
+    names = dict[str, Any]()
+    exec("\n".join(map(ast.unparse, statements)), names)
+    assert text.strip().endswith(f"# {eval(ast.unparse(last), names)}")

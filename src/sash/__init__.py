@@ -72,17 +72,23 @@ from .query.aggregates import (
 )
 from .windows import (
     Cumulate,
+    Delta,
+    Kept,
+    Punctuated,
     Rows,
     Session,
     Sliding,
     Trailing,
     cumulate,
+    delta,
     lifetime,
+    punctuated,
     rows,
     session,
     sliding,
     trailing,
     tumbling,
+    window,
 )
 
 if TYPE_CHECKING:
@@ -98,10 +104,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Aggregate",
     "Cumulate",
+    "Delta",
     "InUse",
     "InterpretedWarning",
+    "Kept",
     "Operator",
     "Policy",
+    "Punctuated",
     "Query",
     "Rows",
     "Session",
@@ -122,6 +131,7 @@ __all__ = [
     "count_distinct",
     "count_min",
     "cumulate",
+    "delta",
     "first",
     "first_n",
     "geometric_mean",
@@ -147,6 +157,7 @@ __all__ = [
     "population_stddev",
     "population_variance",
     "product",
+    "punctuated",
     "quantiles",
     "rows",
     "session",
@@ -161,6 +172,7 @@ __all__ = [
     "trailing",
     "tumbling",
     "variance",
+    "window",
     "windows",
 ]
 

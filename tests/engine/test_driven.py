@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,13 @@ import pytest
 from tests.engine.test_run import OWN
 
 import sash
+from sash import policies
 from sash.testing.queries import answers, differences
 from sash.testing.streams import STREAMS, stream
 
 SECOND = 1_000_000
+#: Each policy has a kernel of its own, and a few compiled ones will do.
+PLAIN = os.environ.get("SASH_JIT") == "0"
 
 WINDOWS = (
     sash.trailing("5 seconds"),
@@ -37,6 +41,37 @@ WINDOWS = (
     sash.rows(4),
     sash.rows(5, every=3),
     sash.rows(1000, every=2),
+    sash.delta("x", 3),
+    sash.delta("i", 3, every=2),
+    sash.delta("x", 2.5, every=0.5),
+    sash.punctuated("b"),
+    sash.window(keep="5 seconds", every=sash.rows(3)),
+    sash.window(keep="5 seconds", every=sash.delta("i", 10)),
+    sash.window(keep="5 seconds", every=sash.punctuated("b")),
+    sash.window(keep=sash.rows(4), every=sash.delta("x", 1)),
+    sash.window(keep=sash.rows(4), every=sash.punctuated("b")),
+    sash.window(keep=sash.delta("x", 3), every=sash.rows(2)),
+    sash.window(keep=sash.delta("i", 3), every=sash.punctuated("b")),
+    sash.window(keep=sash.punctuated("b"), every=sash.rows(1)),
+    sash.window(keep=sash.punctuated("b"), every=sash.delta("x", 2)),
+)
+
+POLICIES = (
+    policies.at_most(3),
+    policies.at_most(0),
+    policies.at_most_sum(6, column="small"),
+    policies.at_most_span(3 * SECOND, column="t"),
+    policies.since_maximum(column="x"),
+    policies.since_longest_run(column="i"),
+    policies.limited_by("small"),
+    policies.any_of(policies.at_most(4), policies.since_maximum(column="x")),
+    policies.any_of(policies.at_most_sum(9, "small"), policies.at_most_span(2 * SECOND, "t")),
+    sash.policy(
+        lambda total, old: total - old >= 3,
+        over=sash.operators.count.ignore_nulls(),
+        columns="i",
+        name="three_known",
+    ),
 )
 
 #: Compiled, and on objects; both with an operator that does not commute.
@@ -62,6 +97,57 @@ def check(events: Any, **given: Any) -> pa.Table:
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 def test_on_every_stream_and_window(kind: str, window: Any) -> None:
     check(stream(kind, 50), window=window, by=["k"])
+
+
+@pytest.mark.parametrize("kind", ["ties", "disorder", "gaps"])
+@pytest.mark.parametrize("policy", POLICIES if PLAIN else POLICIES[2:5], ids=repr)
+def test_policies_as_windows(kind: str, policy: Any) -> None:
+    events = stream(kind, 50)
+    small = [None if i % 11 == 5 else i * 7 % 5 for i in range(50)]
+    events = events.append_column("small", pa.array(small, pa.int64()))
+    check(events, window=policy, by=["k"])
+    check(events, window=policy, tie="n")
+
+
+def test_the_columns_of_a_policy() -> None:
+    events = {"t": [1, 2, 3], "x": [5, 4, 3], "y": [1, 1, 1]}
+
+    def held(policy: Any, **select: Any) -> Any:
+        q = sash.Query(time="t", window=policy, select=select)
+        return q.run(events)["held"].to_pylist()
+
+    # the one column that is selected, its place among them, its name
+    assert held(policies.at_most_sum(7), held=sash.collect("x")) == [[5], [4], [4, 3]]
+    both = {"held": sash.collect("x"), "other": sash.sum("y")}
+    assert held(policies.at_most_sum(2, column=1), **both) == [[5], [5, 4], [4, 3]]
+    assert held(policies.at_most_sum(2, column="y"), held=sash.collect("x"))[2] == [4, 3]
+    assert held(policies.at_most(2), held=sash.count()) == [1, 2, 2]
+    with pytest.raises(ValueError, match=r"reads 1 column\(s\), and the aggregates read 2; name"):
+        held(policies.at_most_sum(7), **both)
+    with pytest.raises(ValueError, match="reads column 3 of those that are selected, which are x"):
+        held(policies.at_most_sum(7, column=3), held=sash.collect("x"))
+    with pytest.raises(TypeError, match=r"by its name, and columns have names in a sash\.Query"):
+        sash.aggregators.Amta(sash.operators.max, policy=policies.at_most_sum(2, column="y"))
+
+
+@pytest.mark.parametrize(
+    ("window", "column", "message"),
+    [
+        (sash.delta("y", 1), ["a"], r"'y' of a delta has type string; it must hold numbers"),
+        (sash.punctuated("y"), [1], r"column of marks 'y' has type int64; it must hold bools"),
+    ],
+    ids=["delta", "punctuated"],
+)
+def test_columns_that_cannot_be_measured(window: Any, column: Any, message: str) -> None:
+    q = sash.Query(time="t", window=window, select={"many": sash.count()})
+    with pytest.raises(TypeError, match=message):
+        q.run({"t": [1], "y": column})
+    with pytest.raises(KeyError, match="the query reads column 'y', which is not there"):
+        q.run({"t": [1]})
+    far = {"t": [1, 2], "y": [-(2**62) - 1, 2**62]}
+    if column == ["a"]:
+        with pytest.raises(OverflowError, match="column 'y' are too far apart for int64"):
+            q.run(far)
 
 
 def test_all_columns_and_the_order_of_the_table_are_kept() -> None:

@@ -44,7 +44,7 @@ def test_a_query_keeps_its_own_select() -> None:
         (
             {"window": "1 minute"},
             TypeError,
-            r"sash.sliding\(…\), sash.tumbling\(…\) and sash.cumul",
+            r"window is one of sash.sliding\(…\), sash.tumbling\(…\)",
         ),
         ({"by": None}, TypeError, r"by has the names of columns, such as \['k'\], not None"),
         ({"by": ["k", 1]}, TypeError, "by has the names of columns, not 1"),

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import NoFrameAnswer, frames_of
-from ..tables.arrow import as_time, filtered, time_text
+from ..state.frames import NoFrameAnswer, place_all
+from ..state.measures import Rows, frames_of
+from ..tables.arrow import as_time, filtered, flat, one_array, time_text, times_of
 from ..tables.rows import rows_in_order
 from ..windows import Driven
 
@@ -28,42 +29,38 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
         table = filtered(table, query.where)
     read = table.select([f.name for f in plan.schema])
     _, rows, times, bounds = rows_in_order(plan, read)
-    frames = frames_of(window, times, bounds)
-    # the frames in the order in which the table has their events
-    order = None
-    if rows is not None:
-        fired = rows if frames.fired is None else rows[frames.fired]
-        order = _ranks(fired, table.num_rows)
+
+    def column(name: str) -> pa.Array:
+        found = flat(read.column(name))
+        return found if rows is None else found.take(pa.array(rows))
+
+    found = frames_of(window, Rows(times, bounds, column))
+    frames = found.frames
+    # where the result has each frame: at its event's place, among those that fire
+    places = rows
     if frames.fired is not None:
-        table = table.take(pa.array(frames.fired if rows is None else fired[order]))
+        fires = np.zeros(table.num_rows, dtype=bool)
+        fires[frames.fired if rows is None else rows[frames.fired]] = True
+        table = table.filter(pa.array(fires))
+        places = None if rows is None else (np.cumsum(fires) - 1)[rows[frames.fired]]
     values: dict[str, pa.Array] = {}
     try:
         for group in plan.groups:
-            values |= frames.answers(group, plan.types, read, rows, order)
+            values |= frames.answers(group, plan.types, read, rows, places)
     except NoFrameAnswer as error:
-        row = error.frame if order is None else int(np.flatnonzero(order == error.frame)[0])
+        row = error.frame if places is None else int(places[error.frame])
         raise OverflowError(_explained(plan, table, row, error)) from None
-    own = times if frames.fired is None else times[frames.fired]
-    start, end = window.spans(_ordered(own, order))
+    start, end = window.spans(times_of(one_array(table.column(query.time)))[0])
     if start is None:
-        oldest, held = (_ordered(a, order) for a in frames.oldest(times))
+        oldest, held = found.oldest()
+        if places is not None:
+            oldest, held = place_all(oldest, places), place_all(held, places)
         starts = _with_nulls(as_time(oldest, plan.time_type), held)
     else:
         starts = as_time(start, plan.time_type)
     added = {"window_start": starts, "window_end": as_time(end, plan.time_type)}
     added |= {name: values[name] for name in query.select}
     return pa.table([*table.columns, *added.values()], names=[*table.column_names, *added])
-
-
-def _ranks(rows: Array, count: int) -> Array:
-    """The places of different rows, out of `count`, in order."""
-    places = np.full(count, -1)
-    places[rows] = np.arange(len(rows))
-    return places if len(rows) == count else places[places >= 0]
-
-
-def _ordered(items: Array, order: Array | None) -> Array:
-    return items if order is None else items[order]
 
 
 def _with_nulls(times: pa.Array, held: Array) -> pa.Array:

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import NoFrameAnswer, sessions_of
+from ..state.frames import NoFrameAnswer
+from ..state.measures import sessions_of
 from ..tables.arrow import as_time, filtered, one_array, time_text
 from ..tables.rows import rows_in_order
 from ..windows import Merging

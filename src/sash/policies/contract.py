@@ -36,7 +36,7 @@ class Policy:
 
     rule: Callable[[Any, Any], bool]
     over: Operator
-    columns: tuple[int, ...] | None = None
+    columns: tuple[int | str, ...] | None = None
     name: str = "policy"
     types: tuple[str, ...] = ()  # of its columns, where the window's operator does not say them
 
@@ -48,14 +48,15 @@ def policy(
     rule: Callable[[Any, Any], bool],
     *,
     over: Operator,
-    columns: int | Sequence[int] | None = None,
+    columns: int | str | Sequence[int | str] | None = None,
     name: str = "policy",
 ) -> Policy:
     """Make a window slide policy from a plain Python function.
 
     `rule(total, old)` says whether at least the oldest values, whose answer by the operator `over`
     is `old`, must leave a window whose answer is `total`.  `columns` are the columns of the
-    window's values that `over` reads: without them, the same as the window's operator.
+    window's values that `over` reads: without them, the same as the window's operator.  In a query
+    they have names.
 
     >>> import sash
     >>> from sash.aggregators import Amta
@@ -72,7 +73,8 @@ def policy(
     if not isinstance(over, Operator):
         raise TypeError(f"over is the operator whose answers the policy looks at, not {over!r}")
     reads = _columns(columns)
-    if reads is not None and (len(reads) != len(over.skips) or any(c < 0 for c in reads)):
+    negative = reads is not None and any(isinstance(c, int) and c < 0 for c in reads)
+    if reads is not None and (len(reads) != len(over.skips) or negative):
         raise TypeError(f"{over.name} reads {len(over.skips)} column(s), not {list(reads)}")
     return Policy(rule, over, reads, name)
 
@@ -107,10 +109,11 @@ def _either(one: Policy, other: Policy) -> Policy:
     def either(total: Any, old: Any) -> bool:
         return bool(f(total[0], old[0]) or g(total[1], old[1]))
 
-    over = together(one.over, other.over, columns=[_reads(one), _reads(other)])
+    columns = tuple(dict.fromkeys((*_reads(one), *_reads(other))))
+    reads = [tuple(columns.index(c) for c in _reads(each)) for each in (one, other)]
+    over = together(one.over, other.over, columns=reads)
     # What reads the same columns as the window, wherever these are, reads as many of them.
     same = one.columns is None and other.columns is None
-    columns = tuple(range(len(over.skips)))
     known = _types(one) | _types(other)
     return Policy(
         either,
@@ -144,9 +147,16 @@ def _guard(operator: Operator, rules: Policy) -> Operator:
             f"{rules!r} reads {len(rules.over.skips)} column(s) and {operator!r} {width}; say "
             "which ones the policy reads with columns=…"
         )
-    reads = _reads(rules)
+    reads: list[int] = []
+    for column in _reads(rules):
+        if not isinstance(column, int):
+            raise TypeError(
+                f"{rules!r} reads column {column!r} by its name, and columns have names in a "
+                "sash.Query only; say its number, from 0 on"
+            )
+        reads.append(column)
     columns = max(width, 1 + max(reads))
-    parts = (Part(operator, tuple(range(width))), Part(rules.over, reads))
+    parts = (Part(operator, tuple(range(width))), Part(rules.over, tuple(reads)))
     name = f"{operator.name} under {rules.name}"
     made = _join(parts, columns, name=name, rule=rules.rule)
     known = _types(rules) | dict(enumerate(operator.types))
@@ -155,17 +165,17 @@ def _guard(operator: Operator, rules: Policy) -> Operator:
     return made.of(*types) if operator.types and all(types) else made
 
 
-def _types(rules: Policy) -> dict[int, str]:
+def _types(rules: Policy) -> dict[int | str, str]:
     """The types of columns that a policy tells."""
     types = rules.over.types or rules.types
     return {c: t for c, t in zip(_reads(rules), types) if t}
 
 
-def _reads(rules: Policy) -> tuple[int, ...]:
+def _reads(rules: Policy) -> tuple[int | str, ...]:
     return tuple(range(len(rules.over.skips))) if rules.columns is None else rules.columns
 
 
-def _columns(given: int | Sequence[int] | None) -> tuple[int, ...] | None:
+def _columns(given: int | str | Sequence[int | str] | None) -> tuple[int | str, ...] | None:
     if given is None:
         return None
-    return (given,) if isinstance(given, int) else tuple(given)
+    return (given,) if isinstance(given, int | str) else tuple(given)

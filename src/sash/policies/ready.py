@@ -70,7 +70,7 @@ def _typed_time(types: tuple[str, ...]) -> Operator | None:
 _youngest = Operator("youngest", (0, 0), lambda t: (1, _micros(t)), _later, typed=_typed_time)
 
 
-def at_most_span(span: Any, column: int | None = None) -> Policy:
+def at_most_span(span: Any, column: int | str | None = None) -> Policy:
     """What is at most `span` older than the youngest time, as in `slide(times, values, span=…)`.
 
     Times are integers, or datetimes with a timedelta for `span`; `column` is the one they are in.
@@ -112,7 +112,7 @@ def _sum_later(a: Any, b: Any) -> Any:
 _sum_and_last = Operator("sum_and_last", (0, 0, 0), _sum_lift, _sum_later, skips=(False,))
 
 
-def at_most_sum(limit: float, column: int | None = None) -> Policy:
+def at_most_sum(limit: float, column: int | str | None = None) -> Policy:
     """As many of the youngest values as add up to at most `limit`.  Values are not negative.
 
     >>> from sash.aggregators import Amta
@@ -138,7 +138,7 @@ def _typed_keys(types: tuple[str, ...]) -> Operator:
 _keys = dataclasses.replace(greatest, name="key", lower=None, typed=_typed_keys)
 
 
-def since_maximum(column: int | None = None) -> Policy:
+def since_maximum(column: int | str | None = None) -> Policy:
     """Nothing older than the maximum, which is all that its future needs; of equal ones, the first.
 
     >>> from sash.aggregators import Amta
@@ -185,7 +185,7 @@ def _runs(type_: str) -> Operator:
 _run = dataclasses.replace(_runs("object"), typed=lambda types: _runs(type_name(types[0])))
 
 
-def since_longest_run(column: int | None = None) -> Policy:
+def since_longest_run(column: int | str | None = None) -> Policy:
     """Nothing older than the longest run of rising values, see `operators.longest_run`.
 
     >>> from sash.aggregators import Amta
@@ -214,7 +214,7 @@ def _told_later(a: Any, b: Any) -> Any:
 _limits = Operator("limit", (0, 0, 0), _told, _told_later, skips=(False,))
 
 
-def limited_by(column: int) -> Policy:
+def limited_by(column: int | str) -> Policy:
     """As many values as the youngest of the limits says that come with them in this column.
 
     >>> from sash.aggregators import Amta
@@ -229,9 +229,11 @@ def limited_by(column: int) -> Policy:
     return Policy(rule, _limits, (column,), f"limited_by({column})", ("int64",))
 
 
-def _one(column: int | None) -> tuple[int, ...] | None:
+def _one(column: int | str | None) -> tuple[int | str, ...] | None:
     if column is None:
         return None
+    if isinstance(column, str):
+        return (column,)
     if isinstance(column, bool) or not isinstance(column, int) or column < 0:
-        raise TypeError(f"column is the number of a column, not {column!r}")
+        raise TypeError(f"column is the number of a column, or in a query its name, not {column!r}")
     return (column,)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from ..windows import Aligned, Driven, Window
+from ..policies import Policy
+from ..windows import Aligned, Driven, Ruled, Window
 from .aggregates import Aggregate
 from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode
 
@@ -58,20 +59,37 @@ class Query:
     tie: str | None = None
     emit: Emit = "all"
 
+    if TYPE_CHECKING:  # a policy is a window too, and becomes one
+
+        def __init__(
+            self,
+            *,
+            time: str,
+            window: Window | Policy,
+            select: Mapping[str, Aggregate],
+            by: Sequence[str] = (),
+            where: Any = None,
+            tie: str | None = None,
+            emit: Emit = "all",
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if not isinstance(self.time, str):
             raise TypeError(f"time is the name of a column, not {self.time!r}")
-        if not isinstance(self.window, Window):
+        if not isinstance(self.window, Window | Policy):
             raise TypeError(
                 "window is one of sash.sliding(…), sash.tumbling(…), sash.cumulate(…), "
-                "sash.trailing(…), sash.lifetime(), sash.rows(…) and sash.session(…), not "
-                f"{self.window!r}"
+                "sash.trailing(…), sash.lifetime(), sash.rows(…), sash.session(…), sash.delta(…), "
+                "sash.punctuated(…), sash.window(keep=…, every=…), or a policy of sash.policies, "
+                f"not {self.window!r}"
             )
         if not isinstance(self.by, Iterable):
             raise TypeError(f"by has the names of columns, such as ['k'], not {self.by!r}")
         by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         object.__setattr__(self, "by", by)
         self._check_select()
+        if isinstance(self.window, Policy):
+            object.__setattr__(self, "window", Ruled(self.window, self._read_by(self.window)))
         for name in by:
             if not isinstance(name, str):
                 raise TypeError(f"by has the names of columns, not {name!r}")
@@ -118,6 +136,29 @@ class Query:
                 "sash.max('x'), or sash.aggregate(operator, 'x') for an operator of your own"
             )
         object.__setattr__(self, "select", dict(self.select))
+
+    def _read_by(self, policy: Policy) -> tuple[str, ...]:
+        """The columns that a policy reads: by their names, or by their places among the columns
+        that are selected; or all of these, if it does not say."""
+        selected = list(dict.fromkeys(c for a in self.select.values() for c in a.columns))
+        wanted = policy.columns
+        if wanted is None:
+            if len(selected) == len(policy.over.skips):
+                return tuple(selected)
+            raise ValueError(
+                f"the policy {policy.name} reads {len(policy.over.skips)} column(s), and the "
+                f"aggregates read {len(selected)}; name the policy's own, as in "
+                "sash.policies.at_most_sum(100, column='x')"
+            )
+        known = selected or [self.time]
+        for column in wanted:
+            if isinstance(column, int) and column >= len(known):
+                raise ValueError(
+                    f"the policy {policy.name} reads column {column} of those that are selected, "
+                    f"which are {', '.join(known)}; name it instead, as in "
+                    "sash.policies.at_most_sum(100, column='x')"
+                )
+        return tuple(known[c] if isinstance(c, int) else c for c in wanted)
 
     @property
     def aligned(self) -> Aligned:

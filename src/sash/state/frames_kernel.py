@@ -10,8 +10,7 @@ that is how the frames of one key follow those of another.
                 [--------)
                          [-----)           of the next key
 
-`spans` finds the frames of windows that are measured in time, `sessions` those of sessions.  They
-know no operator, so they are a kernel of their own, which is compiled once.
+`state.measures` finds the frames.
 """
 
 from __future__ import annotations
@@ -39,15 +38,14 @@ from ..kernels.slots import (
     load,
     lower,
     put,
-    set_item,
     store,
 )
 
-__all__ = ["ANSWERS", "FRAME", "FRAMES", "HOLDS", "SPANS"]
+__all__ = ["ANSWERS", "FRAME", "FRAMES", "HOLDS", "NEW", "RING", "begin_at", "end_at", "place"]
 
 #: Header fields: the frame, one more than the slot that `lower` works on while it runs, else 0;
-#: whether rows must be kept because some will be evicted.
-FRAME, ANSWERS, HOLDS = 4, 5, 6
+#: whether rows must be kept because some will be evicted; the group of rows.
+FRAME, ANSWERS, HOLDS, GROUP = 4, 5, 6, 7
 ANSWER, NEW, PEERS, RING = 1, 2, 3, 4  # slots: an answer, a row, peers before a row, the rows
 
 
@@ -106,6 +104,50 @@ def frames(
         begin_at(m, item(first, f))
         end_at(m, columns, item(last, f))
         answer(m, query(m), outputs, f)
+
+
+def frames_in_time(
+    m: Memory,
+    columns: Columns,
+    times: Any,
+    bounds: Any,
+    count: int,
+    older: int,
+    younger: int,
+    outputs: Outputs,
+) -> int:
+    """The same for one frame a row of `count` groups, which are in order of time: it holds the rows
+    of its group whose times are from `older` before its own up to `younger` before it, which is not
+    included.  Returns 0 if there is no room for a row, and goes on from there when it is called
+    again, else 1.
+
+    The ends are found on the way: which row is the first that is kept is hard to foresee for a
+    processor, and once is enough.
+    """
+    g = get(m, GROUP)
+    while g < count:
+        n = item(bounds, g + 1)
+        i = max(get(m, FRAME), item(bounds, g))
+        low = max(get(m, START), item(bounds, g))
+        high = max(get(m, END), low)
+        while i < n:
+            t = item(times, i)
+            while low < n and item(times, low) < t - older:
+                low += 1
+            begin_at(m, low)
+            high = max(high, low)
+            while high < n and item(times, high) < t - younger:
+                if high - low == get(m, CAPACITY) and get(m, HOLDS):
+                    put(m, FRAME, i)
+                    put(m, GROUP, g)
+                    return 0
+                high += 1
+                end_at(m, columns, high)
+            put(m, FRAME, i)
+            answer(m, query(m), outputs, i)
+            i += 1
+        g += 1
+    return 1
 
 
 def frames_apart(
@@ -177,80 +219,12 @@ FRAMES = Kernel(
         end_at,
         answer,
         frames,
+        frames_in_time,
         frames_apart,
         fold_after,
         frames_excluding,
     ),
-    ("frames", "frames_apart", "frames_excluding"),
+    ("frames", "frames_in_time", "frames_apart", "frames_excluding"),
     scratch=4,
     constants=(("RING", RING),),
 )
-
-
-def spans(
-    m: Memory,
-    times: Any,
-    bounds: Any,
-    count: int,
-    older: int,
-    younger: int,
-    first: Any,
-    last: Any,
-) -> int:
-    """For each row of `count` groups, which are in order of time: the rows of its group whose times
-    are from `older` before its own up to `younger` before it, which is not included.  Returns how
-    many rows the longest frame has."""
-    longest = 0
-    for g in range(count):
-        begin = item(bounds, g)
-        n = item(bounds, g + 1)
-        low = begin
-        high = begin
-        for i in range(begin, n):
-            t = item(times, i)
-            while low < n and item(times, low) < t - older:
-                low += 1
-            while high < n and item(times, high) < t - younger:
-                high += 1
-            set_item(first, i, low)
-            set_item(last, i, high)
-            longest = max(longest, high - low)
-    return longest
-
-
-def sessions(
-    m: Memory,
-    times: Any,
-    reaches: Any,
-    bounds: Any,
-    count: int,
-    longest: int,
-    groups: Any,
-    first: Any,
-    ends: Any,
-) -> int:
-    """The sessions of `count` groups of rows, which are in order of time and reach from their times
-    to `reaches`: of each its group, its first row and its end.  A row begins another session where
-    none reaches to it, and where it would make one longer than `longest`.  Returns how many there
-    are."""
-    made = 0
-    for g in range(count):
-        begin = item(bounds, g)
-        start = 0
-        end = 0
-        for i in range(begin, item(bounds, g + 1)):
-            t = item(times, i)
-            reach = max(end, item(reaches, i))
-            if i == begin or t > end or reach - start > longest:
-                set_item(groups, made, g)
-                set_item(first, made, i)
-                made += 1
-                start = t
-                reach = item(reaches, i)
-            end = reach
-            set_item(ends, made - 1, end)
-    return made
-
-
-#: The kernel that finds frames, for no operator in particular.
-SPANS = Kernel("spans", (spans, sessions), ("spans", "sessions"))

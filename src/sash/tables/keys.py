@@ -59,6 +59,10 @@ def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
         if 1 < len(heads) < len(values) // 8:
             codes, found = _codes(column.take(pa.array(heads)))
             return np.repeat(codes, np.diff(heads, append=len(values))), found
+        near = _codes_of_near(values)
+        if near is not None:
+            codes, distinct = near
+            return codes, pa.array(distinct).cast(column.type)
     try:
         encoded = column.dictionary_encode(null_encoding="encode")
         found = encoded.dictionary
@@ -71,6 +75,23 @@ def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return rank[np.asarray(encoded.indices)], found.take(pa.array(order))
+
+
+def _codes_of_near(values: Array) -> tuple[Array, Array] | None:
+    """Codes and distinct values of integers that are not far apart: each has a place of its own in
+    a table.  For 2 million rows that takes a third of the time that a hash table does."""
+    least = int(values.min())
+    span = int(values.max()) - least + 1
+    if span > max(1 << 10, len(values) // 4):
+        return None
+    # small signed ones could overflow, large unsigned ones do not fit
+    wide = values if values.dtype.kind == "u" else values.astype(np.int64)
+    places = (wide - wide.dtype.type(least)).astype(np.int64)
+    there = np.zeros(span, dtype=bool)
+    there[places] = True
+    found = np.flatnonzero(there)
+    rank = np.cumsum(there) - 1
+    return rank[places], found.astype(wide.dtype) + wide.dtype.type(least)
 
 
 def _one_zero(column: pa.Array) -> pa.Array:

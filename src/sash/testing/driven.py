@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..query import Query
-from ..windows import Rows, Session, Trailing
+from ..windows import Delta, Kept, Punctuated, Rows, Ruled, Session, Trailing
+from ..windows.contract import Change, Count, Mark, Rule, Span
 
 __all__ = ["Fired", "fired", "sessions"]
 
@@ -29,7 +30,7 @@ def fired(
     made: list[Fired] = []
     for _, ordered in _by_key(query, events, key, tie):
         times = {n: math.floor(events[n][query.time]) for n in ordered}
-        made += _of_key(query.window, ordered, times)
+        made += _of_key(query.window, ordered, times, events)
     return sorted(made)
 
 
@@ -48,17 +49,98 @@ def _by_key(
     return [(name, sorted(keys[name], key=place)) for name in sorted(keys)]
 
 
-def _of_key(window: Any, ordered: list[int], times: dict[int, int]) -> list[Fired]:
+def _of_key(
+    window: Any, ordered: list[int], times: dict[int, int], events: Sequence[Row]
+) -> list[Fired]:
     """The events of one key that fire, in order of time."""
     if isinstance(window, Trailing):
         return [_trailing(window, n, ordered, times) for n in ordered]
-    assert isinstance(window, Rows), f"the judge does not know {window!r}"
+    keep, every = _measures(window)
+    held: list[int] = []
     made: list[Fired] = []
+    last = ordered[0]  # the event that fired last, or the first
     for i, n in enumerate(ordered):
-        if (i + 1) % window.every == 0:
-            held = ordered[: i + 1][-window.size :]
-            made.append((n, times[held[0]], times[n], held))
+        held = _held(keep, [*held, n], ordered, times, events, window)
+        if _fires(every, i, n, last, ordered, events):
+            last = n
+            made.append((n, times[held[0]] if held else None, times[n], held))
     return made
+
+
+def _measures(window: Any) -> tuple[Any, Any]:
+    """What a window keeps, and what fires."""
+    if isinstance(window, Rows):
+        return Count(window.size), Count(window.every)
+    if isinstance(window, Delta):
+        every = Count(1) if window.every is None else Change(window.column, window.every)
+        return Change(window.column, window.size), every
+    if isinstance(window, Punctuated):
+        return Mark(window.column), Mark(window.column)
+    if isinstance(window, Ruled):
+        return Rule(window.policy), Count(1)
+    assert isinstance(window, Kept), f"the judge does not know {window!r}"
+    return window.keep, window.every
+
+
+def _held(
+    keep: Any,
+    held: list[int],
+    ordered: list[int],
+    times: dict[int, int],
+    events: Sequence[Row],
+    window: Any,
+) -> list[int]:
+    """What is kept of the events held, of which the last has come just now."""
+    newest = held[-1]
+    if isinstance(keep, Span):
+        assert keep.older is not None
+        return [n for n in ordered if 0 <= times[newest] - times[n] <= keep.older]
+    if isinstance(keep, Count):
+        return held[-keep.rows :]
+    if isinstance(keep, Mark):
+        marks = [i for i, n in enumerate(held[:-1]) if events[n][keep.column]]
+        return held[marks[-1] + 1 :] if marks else held
+    if isinstance(keep, Change):
+        while _difference(keep.column, newest, held[0], ordered, events) > keep.by:
+            held = held[1:]
+        return held
+    policy = keep.policy
+
+    def over(numbers: list[int]) -> Any:
+        rows = [tuple(events[n][c] for c in window.read) for n in numbers]
+        partial = policy.over.fold([row if len(row) > 1 else row[0] for row in rows])
+        return policy.over.python_lower()(partial)
+
+    while held and policy.rule(over(held), over(held[:1])):
+        held = held[1:]
+    return held
+
+
+def _fires(
+    every: Any, i: int, n: int, last: int, ordered: list[int], events: Sequence[Row]
+) -> bool:
+    """True if the key's i-th event, whose number is n, fires."""
+    if isinstance(every, Count):
+        return (i + 1) % every.rows == 0
+    if isinstance(every, Mark):
+        return bool(events[n][every.column])
+    return bool(_difference(every.column, n, last, ordered, events) >= every.by)
+
+
+def _difference(column: str, a: int, b: int, ordered: list[int], events: Sequence[Row]) -> Any:
+    """By how much two events of a key differ, where a null, or NaN, is as the value before it, and
+    at the beginning as the first that there is."""
+
+    def value(n: int) -> Any:
+        at = ordered.index(n)
+        for other in [*reversed(ordered[: at + 1]), *ordered]:
+            found = events[other][column]
+            if found is not None and found == found:
+                return found
+        return 0
+
+    x, y = value(a), value(b)
+    return 0 if x == y else abs(x - y)
 
 
 def sessions(

@@ -7,13 +7,21 @@ tumbling    windows of one size, one after the other
 cumulate    windows that start together and end one step after the other
 trailing    a window for each event, over the time up to it
 rows        the last so many events of a key
+delta       events whose values are close to the youngest
+punctuated  events between marks
+kept        what is kept by one measure, at every so much of another
+ruled       what a policy lets stay
 session     events that are close to each other
 """
 
 from .contract import Aligned, Driven, Merging, Window
 from .cumulate import Cumulate, cumulate
+from .delta import Delta, delta
 from .durations import duration, duration_text
+from .kept import Kept, window
+from .punctuated import Punctuated, punctuated
 from .rows import Rows, rows
+from .ruled import Ruled
 from .session import Session, session
 from .sliding import Sliding, sliding
 from .trailing import Trailing, lifetime, trailing
@@ -22,20 +30,27 @@ from .tumbling import tumbling
 __all__ = [
     "Aligned",
     "Cumulate",
+    "Delta",
     "Driven",
+    "Kept",
     "Merging",
+    "Punctuated",
     "Rows",
+    "Ruled",
     "Session",
     "Sliding",
     "Trailing",
     "Window",
     "cumulate",
+    "delta",
     "duration",
     "duration_text",
     "lifetime",
+    "punctuated",
     "rows",
     "session",
     "sliding",
     "trailing",
     "tumbling",
+    "window",
 ]

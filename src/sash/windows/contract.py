@@ -2,7 +2,9 @@
 
     kind      windows                          what they depend on
     aligned   sliding, tumbling, cumulate      the clock alone: the same spans for every key
-    driven    trailing, lifetime, rows         a key's events: each one may evict, and may fire
+    driven    trailing, lifetime, rows,        a key's events: each one may evict, and may fire
+              delta, punctuated, policies,
+              window(keep, every)
     merging   session                          the gaps between a key's events
 
 Aligned windows are numbered in order of time, so that both their starts and their ends rise with
@@ -10,9 +12,11 @@ the number (or stay the same).  So the windows that hold a time are neighbours, 
 to `last(time)`, and all windows before `first(watermark)` are closed.
 
 Driven windows make two choices: what is kept when an event comes, and which events fire.  Each is
-a measure: a span of time, a number of rows.  An event that fires has a row of its own in the
-result, with all its columns, over what is kept of its key just then.  A key's events count in
-order of time, those of one time in order of `tie` or arrival.
+a measure: a span of time, a number of rows, the change of a column, a mark in the stream; what is
+kept may also be a policy's to say.  Which events fire is measured from the last one that fired, or
+from the key's first event: so many rows, so much change.  An event that fires has a row of its own
+in the result, with all its columns, over what is kept of its key just then.  A key's events count
+in order of time, those of one time in order of `tie` or arrival.
 
 Merging windows say how far an event reaches: the spans of events that touch are one window.
 """
@@ -29,13 +33,17 @@ __all__ = [
     "PLAIN",
     "Aligned",
     "Arithmetic",
+    "Change",
     "Count",
     "Cycle",
     "Driven",
     "Exclude",
+    "Fires",
+    "Keeps",
     "Kind",
-    "Measure",
+    "Mark",
     "Merging",
+    "Rule",
     "Span",
     "Window",
 ]
@@ -213,7 +221,32 @@ class Count:
     rows: int
 
 
-Measure: TypeAlias = Span | Count
+@dataclass(frozen=True)
+class Change:
+    """A measure by the values of a column: those that differ by at most `by`; every change of at
+    least `by`.  A null, or NaN, is no change."""
+
+    column: str
+    by: int | float
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A measure by a bool column: what has come since the last event that is marked; every event
+    that is.  A null is no mark."""
+
+    column: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A measure by a window slide policy (`sash.policies`): what the policy lets stay."""
+
+    policy: Any
+
+
+Keeps: TypeAlias = Span | Count | Change | Mark | Rule
+Fires: TypeAlias = Count | Change | Mark
 
 #: What an event's window leaves out of the events at its own time, as SQL's EXCLUDE: the event
 #: itself (CURRENT ROW), all of them (GROUP), all but itself (TIES).
@@ -233,14 +266,20 @@ class Driven(Window):
 
     @property
     @abstractmethod
-    def keeps(self) -> Measure:
+    def keeps(self) -> Keeps:
         """What is kept when an event comes.  Where the window excludes something, events at the
         event's own time are not in it."""
 
     @property
     @abstractmethod
-    def fires(self) -> Measure:
+    def fires(self) -> Fires:
         """Which events fire."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are measured."""
+        read = [m.column for m in (self.keeps, self.fires) if isinstance(m, Change | Mark)]
+        return tuple(dict.fromkeys(read))
 
     @property
     def excluded(self) -> Exclude | None:

@@ -1,0 +1,205 @@
+"""Windows that events make, over tables: `Query.run` against Polars, bottleneck and DuckDB.
+
+Rows are in order of time, one a second of one key, or of a thousand keys mixed.  Polars computes
+`rolling_*_by` over the same times, with keys by `.over`; of arg_max it has none, and its rolling
+max, which does less, stands for it, as it does for a user's operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import bottleneck
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+import sash
+
+from .users_operators import saturating_max
+from .workload import Bound, Contender, Workload
+
+__all__ = ["windows"]
+
+SECOND = 1_000_000
+ROWS, QUICK_ROWS = 2_000_000, 200_000
+KEYS = (1, 1_000)
+
+
+def windows(*, quick: bool) -> list[Workload]:
+    """All workloads."""
+    rows = QUICK_ROWS if quick else ROWS
+    data = {keys: cache(lambda keys=keys: make_table(rows, keys)) for keys in KEYS}
+    return [
+        *(_trailing(name, rows, keys, data[keys]) for name in TRAILING for keys in KEYS),
+        _range(rows // 10),
+        *(_rows(name, rows, data[1]) for name in MOVING),
+        _session(rows if quick else 5 * rows),
+    ]
+
+
+def make_table(rows: int, keys: int) -> pa.Table:
+    """One row a second of one key, or one in ten seconds of each of many."""
+    source = np.random.default_rng(0)
+    times = np.sort(source.integers(0, rows * SECOND if keys == 1 else rows * 10_000, rows))
+    return pa.table(
+        {
+            "t": pa.array(times).cast(pa.timestamp("us")),
+            "key": source.integers(0, keys, rows),
+            "x": source.standard_normal(rows),
+        }
+    )
+
+
+#: An aggregate, and what Polars has for it.
+TRAILING: dict[str, tuple[Callable[[], Any], str]] = {
+    "max": (lambda: sash.max("x"), "max"),
+    "mean": (lambda: sash.mean("x"), "mean"),
+    "stddev": (lambda: sash.stddev("x"), "std"),
+    "arg_max": (lambda: sash.arg_max("x", by="x"), "max"),
+    "user's": (lambda: sash.aggregate(saturating_max, "x"), "max"),
+}
+
+
+def _by(keys: int) -> list[str]:
+    return ["key"] if keys > 1 else []
+
+
+def _run(window: Any, chosen: Any, keys: int, table: pa.Table) -> pa.Table:
+    return sash.Query(time="t", by=_by(keys), window=window, select={"y": chosen}).run(table)
+
+
+def _trailing(name: str, rows: int, keys: int, data: Callable[[], pa.Table]) -> Workload:
+    make, theirs = TRAILING[name]
+    window = sash.trailing("1 hour")
+
+    def in_polars() -> Any:
+        rolling = getattr(pl.col("x"), f"rolling_{theirs}_by")("t", "1h", closed="both")
+        rolling = rolling.over("key") if keys > 1 else rolling
+        return frame().select(rolling.alias("y"))
+
+    frame = cache(lambda: pl.DataFrame(data()))
+    exact = name in ("max", "mean", "arg_max")
+    answer = (lambda found: found["y"].to_numpy()) if exact else None
+    return Workload(
+        name=f"trailing-{name}-{keys}",
+        title=f"trailing 1 hour of {name}, {rows:,} rows, {keys:,} key(s)",
+        units=rows,
+        ours={
+            "Query.run": Contender(
+                run=lambda: _run(window, make(), keys, data()),
+                first=lambda: _run(window, make(), keys, make_table(100, keys)),
+                kernel=f"frames of {name}",
+                answer=answer,
+                bounds=(Bound(0.5, "Polars", or_equal=True),),
+            )
+        },
+        peers={"Polars": Contender(run=in_polars, answer=answer)},
+        release=frame.cache_clear,
+    )
+
+
+def _range(rows: int) -> Workload:
+    """DuckDB takes long, so it gets a tenth of the rows, once."""
+    import duckdb
+
+    table = cache(lambda: make_table(rows, 1))
+
+    def in_duckdb() -> Any:
+        given = table()
+        found = duckdb.sql(
+            "SELECT max(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND "
+            "CURRENT ROW) AS y FROM given"
+        ).fetchnumpy()
+        del given
+        return found
+
+    return Workload(
+        name="trailing-duckdb",
+        title=f"trailing 1 hour of max, {rows:,} rows, one key, against SQL's RANGE",
+        units=rows,
+        once=True,
+        ours={
+            "Query.run": Contender(
+                run=lambda: _run(sash.trailing("1 hour"), sash.max("x"), 1, table()),
+                bounds=(Bound(0.02, "DuckDB", or_equal=True),),
+            )
+        },
+        peers={"DuckDB": Contender(run=in_duckdb)},
+        release=table.cache_clear,
+    )
+
+
+#: An aggregate, and what bottleneck has for it; sums and means are reported, others bounded.
+MOVING: dict[str, tuple[Callable[[], Any], Any, bool]] = {
+    "max": (lambda: sash.max("x"), bottleneck.move_max, True),
+    "min": (lambda: sash.min("x"), bottleneck.move_min, True),
+    "stddev": (lambda: sash.stddev("x"), bottleneck.move_std, True),
+    "sum": (lambda: sash.sum("x"), bottleneck.move_sum, False),
+    "mean": (lambda: sash.mean("x"), bottleneck.move_mean, False),
+}
+
+
+def _rows(name: str, rows: int, data: Callable[[], pa.Table]) -> Workload:
+    make, moving, bounded = MOVING[name]
+    more = {"ddof": 1} if name == "stddev" else {}
+    values = cache(lambda: data()["x"].to_numpy())
+    answer = (lambda found: np.asarray(found)) if name in ("max", "min") else None
+    return Workload(
+        name=f"rows-{name}",
+        title=f"the last 1,000 rows of {name}, {rows:,} rows, one key",
+        units=rows,
+        ours={
+            "Query.run": Contender(
+                run=lambda: _run(sash.rows(1_000), make(), 1, data())["y"].to_numpy(),
+                first=lambda: _run(sash.rows(1_000), make(), 1, make_table(100, 1)),
+                kernel=f"frames of {name}",
+                answer=answer,
+                bounds=(Bound(1.2, "bottleneck", or_equal=True),) if bounded else (),
+            )
+        },
+        peers={
+            "bottleneck": Contender(
+                run=lambda: moving(values(), 1_000, min_count=1, **more), answer=answer
+            )
+        },
+        release=values.cache_clear,
+    )
+
+
+def _session(rows: int) -> Workload:
+    """Sessions of some ten events, a thousand keys in order of key and time."""
+    table = cache(
+        lambda: make_table(rows, 1_000).sort_by([("key", "ascending"), ("t", "ascending")])
+    )
+    frame = cache(lambda: pl.DataFrame(table()))
+
+    def in_polars() -> Any:
+        new = (pl.col("t").diff() > pl.duration(seconds=24)) | (pl.col("key").diff() != 0)
+        return (
+            frame()
+            .with_columns(new.fill_null(True).cum_sum().alias("session"))
+            .group_by("session", maintain_order=True)
+            .agg(pl.col("key").first(), pl.col("x").max().alias("y"))
+        )
+
+    return Workload(
+        name="session",
+        title=f"sessions of max, {rows:,} rows, 1,000 keys",
+        units=rows,
+        ours={
+            "Query.run": Contender(
+                run=lambda: _run(sash.session("24 seconds"), sash.max("x"), 1_000, table()),
+                first=lambda: _run(
+                    sash.session("24 seconds"), sash.max("x"), 1_000, make_table(100, 1_000)
+                ),
+                kernel="sessions of max",
+                answer=lambda found: found["y"].to_numpy(),
+                bounds=(Bound(0.5, "Polars", or_equal=True),),
+            )
+        },
+        peers={"Polars": Contender(run=in_polars, answer=lambda found: found["y"].to_numpy())},
+        release=lambda: (frame.cache_clear(), table.cache_clear()),  # type: ignore[func-returns-value]
+    )

@@ -1,0 +1,277 @@
+"""The frames of windows that events make.
+
+rows in order of key and time → a range of rows for each event that fires, or for each session
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..kernels.columns import Array, Table, read
+from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..operators import count
+from ..operators.contract import Operator
+from ..policies.contract import Policy, guard
+from ..query.types import column_type
+from ..windows.contract import Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
+from .frames import Apart, Excluding, Frames, InTime, Ranges
+from .frames_kernel import HOLDS
+from .measures_kernel import KEPT, SPANS
+
+__all__ = ["Found", "Rows", "Sessions", "frames_of", "sessions_of"]
+
+_FOREVER = 2**61  # longer than any two times are apart
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in order of key and time: their times, where each key's rows begin, with the end of the
+    last, and their columns by name."""
+
+    times: Array
+    bounds: Array
+    column: Callable[[str], pa.Array]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def begins(self) -> Array:
+        """For each row the first of its key."""
+        return np.repeat(self.bounds[:-1], np.diff(self.bounds))
+
+
+@dataclass(frozen=True)
+class Found:
+    """The frames of a window, and what the oldest event is that each holds."""
+
+    frames: Frames
+    oldest: Callable[[], tuple[Array, Array]]  # its time, and whether there is one
+
+
+def frames_of(window: Driven, rows: Rows) -> Found:
+    """The frames of a window."""
+    keeps, times = window.keeps, rows.times
+    if isinstance(keeps, Span) and window.fires == Count(1):
+        if window.excluded in ("row", "ties"):
+            return _excluding(keeps, rows, ties=window.excluded == "ties")
+        evicts = keeps.older is not None
+        older = _FOREVER if keeps.older is None else keeps.older
+        frames = InTime(times, rows.bounds, older, keeps.younger, evicts)
+        return Found(frames, lambda: _oldest(*_spans(keeps, rows), times, times))
+    assert window.excluded in (None, "group"), "where something is excluded, every event fires"
+    first, last = _kept(keeps, rows, window.columns)
+    fired = _fired(window.fires, rows)
+    if fired is None:
+        return Found(Ranges(first, last), lambda: _oldest(first, last, times, times))
+    first, last, own = first[fired], last[fired], times[fired]
+    return Found(Ranges(first, last, fired), lambda: _oldest(first, last, times, own))
+
+
+def _excluding(keeps: Span, rows: Rows, *, ties: bool) -> Found:
+    """The frames of windows that leave out some of the events at an event's own time."""
+    first, last = _spans(keeps, rows)
+    _, ends = _spans(Span(None, -1), rows)
+    longest = 0 if keeps.older is None else int((last - first).max(initial=0))
+
+    def oldest() -> tuple[Array, Array]:
+        time, held = _oldest(first, last, rows.times, rows.times)
+        return time, held | ties | (ends - last > 1)
+
+    return Found(Excluding(first, last, ends, longest, ties), oldest)
+
+
+def _oldest(first: Array, last: Array, times: Array, own: Array) -> tuple[Array, Array]:
+    """The time of the oldest event that each frame holds, its own if none, and whether it holds
+    any."""
+    held = last > first
+    if not len(own):
+        return own, held
+    return np.where(held, times[np.minimum(first, len(times) - 1)], own), held
+
+
+def _kept(keeps: Keeps, rows: Rows, columns: tuple[str, ...]) -> tuple[Array, Array]:
+    """What is kept when each row has come."""
+    if isinstance(keeps, Span):
+        return _spans(keeps, rows)
+    last = np.arange(1, len(rows) + 1)
+    if isinstance(keeps, Count):
+        first = np.maximum(last - keeps.rows, rows.begins)
+    elif isinstance(keeps, Mark):
+        marked = np.where(_marks(keeps, rows), last, 0)  # the row behind a mark
+        since = np.maximum.accumulate(marked) if len(marked) else marked
+        first = np.maximum(np.append(0, since[:-1])[: len(rows)], rows.begins)
+    elif isinstance(keeps, Change):
+        first = _changed(keeps, rows, more=True)
+    else:
+        first = _ruled(keeps, rows, columns)
+    return first, last
+
+
+def _fired(fires: Fires, rows: Rows) -> Array | None:
+    """The rows that fire, None for all."""
+    if isinstance(fires, Count):
+        if fires.rows == 1:
+            return None
+        return np.flatnonzero((np.arange(1, len(rows) + 1) - rows.begins) % fires.rows == 0)
+    if isinstance(fires, Mark):
+        return np.flatnonzero(_marks(fires, rows))
+    since = _changed(fires, rows, more=False)
+    every = np.arange(len(rows))
+    return np.flatnonzero((since == every) & (rows.begins != every))
+
+
+def _marks(mark: Mark, rows: Rows) -> Array:
+    """Which rows are marked."""
+    column = rows.column(mark.column)
+    if not pa.types.is_boolean(column.type):
+        raise TypeError(
+            f"the column of marks {mark.column!r} has type {column.type}; it must hold bools"
+        )
+    return np.asarray(column.fill_null(False))
+
+
+# What differs from the youngest value
+
+
+def _differs(by: float, kind: str, *, more: bool) -> Operator:
+    """The youngest value, with a rule on how much the oldest differs from it."""
+    zero = 0.0 if kind == "float64" else 0
+    youngest = Operator("youngest", (0, zero), lambda x: (1, x), lambda a, b: b if b[0] else a)
+    if more:
+        rule = lambda total, old: abs(total[1] - old[1]) > by  # noqa: E731
+    else:
+        rule = lambda total, old: abs(total[1] - old[1]) >= by  # noqa: E731
+    sign = ">" if more else ">="
+    return guard(count, Policy(rule, youngest, (0,), f"change {sign} {by}")).of(kind)
+
+
+_cached_differs = lru_cache(maxsize=64)(_differs)
+
+
+def _changed(change: Change, rows: Rows, *, more: bool) -> Array:
+    """For each row the first one kept, if those go that differ from it by more than the change; or
+    else, all before it if the first differs by as much."""
+    values = _values(change, rows)
+    kind = "float64" if values.dtype == np.float64 else "int64"
+    by = float(change.by) if kind == "float64" else change.by
+    operator = _cached_differs(by, kind, more=more)
+    return _kept_under(operator, read(values, 1), rows, anew=not more)
+
+
+def _values(change: Change, rows: Rows) -> Array:
+    """The values of a column, a null as the value before it in its key; at the beginning as the
+    first that follows."""
+    column = rows.column(change.column)
+    if column_type(column.type) not in ("int64", "float64"):
+        raise TypeError(
+            f"the column {change.column!r} of a delta has type {column.type}; it must hold numbers"
+        )
+    real = pa.types.is_floating(column.type)
+    there = np.asarray(column.is_valid())
+    try:
+        kind = pa.float64() if real else pa.int64()
+        values: Array = pc.fill_null(column.cast(kind), 0).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        raise OverflowError(f"column {change.column!r} has values that do not fit int64") from None
+    if real:
+        there = there & ~np.isnan(values)
+    elif len(values) and int(values.max()) - int(values.min()) >= 2**63:
+        raise OverflowError(f"the values of column {change.column!r} are too far apart for int64")
+    if there.all():
+        return values
+    every = np.arange(len(rows))
+    before = np.maximum.accumulate(np.where(there, every, -1))
+    after = np.minimum.accumulate(np.where(there, every, len(rows))[::-1])[::-1]
+    ends = np.repeat(rows.bounds[1:], np.diff(rows.bounds))
+    at = np.where(before >= rows.begins, before, after)
+    return np.where(at < ends, values[np.minimum(at, len(rows) - 1)], 0)
+
+
+# Policies
+
+
+@lru_cache(maxsize=64)
+def _guarded(policy: Policy, types: tuple[str, ...]) -> Operator:
+    columns = tuple(range(len(types)))
+    own = Policy(policy.rule, policy.over, columns, policy.name)
+    return guard(count, own).of(*types)
+
+
+def _ruled(rule: Rule, rows: Rows, columns: tuple[str, ...]) -> Array:
+    """For each row the first one that a policy lets stay."""
+    arrays = tuple(rows.column(name) for name in columns)
+    types = tuple(column_type(a.type) for a in arrays)
+    operator = _guarded(rule.policy, types)
+    table = read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
+    return _kept_under(operator, table, rows, anew=False)
+
+
+def _kept_under(operator: Operator, table: Table, rows: Rows, *, anew: bool) -> Array:
+    """For each row the first one that an operator's rule lets stay."""
+    most = int(np.diff(rows.bounds).max(initial=0))
+    core = make_core(KEPT, operator, 1 << max(3, most.bit_length()))
+    core.header[HOLDS] = 1
+    with core.call() as call:
+        columns, bounds = call.columns(table), call.integers(rows.bounds)
+        first, at = call.space(len(rows))
+        core.run.kept(core.m, columns, bounds, len(rows.bounds) - 1, int(anew), at)
+        return np.asarray(first, dtype=np.int64)
+
+
+# Time
+
+
+@cache
+def _finder() -> BufferCore | ObjectCore:
+    return make_core(SPANS, count.of("int64"), 1)
+
+
+def _spans(keeps: Span, rows: Rows) -> tuple[Array, Array]:
+    """For each row the rows that a span of time holds."""
+    core = _finder()
+    older = _FOREVER if keeps.older is None else keeps.older
+    with core.call() as call:
+        given = call.integers(rows.times), call.integers(rows.bounds)
+        first, at_first = call.space(len(rows))
+        last, at_last = call.space(len(rows))
+        groups = len(rows.bounds) - 1
+        core.run.spans(core.m, *given, groups, older, keeps.younger, at_first, at_last)
+        return np.asarray(first), np.asarray(last)
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """The sessions of groups of events, in order: the group, start and end of each, and its
+    frame."""
+
+    groups: Array
+    starts: Array
+    ends: Array
+    frames: Frames
+
+
+def sessions_of(
+    times: Array, reaches: Array, bounds: Array, longest: int | None = None
+) -> Sessions:
+    """The sessions of groups of events, which are in order of time; an event reaches from its time
+    up to and including `reaches`."""
+    core, count = _finder(), len(times)
+    with core.call() as call:
+        given = [call.integers(a) for a in (times, reaches, bounds)]
+        groups, at_groups = call.space(count)
+        first, at_first = call.space(count)
+        ends, at_ends = call.space(count)
+        limit = _FOREVER if longest is None else longest
+        made = core.run.sessions(
+            core.m, *given, len(bounds) - 1, limit, at_groups, at_first, at_ends
+        )
+        groups, first, ends = (np.asarray(a)[:made].copy() for a in (groups, first, ends))
+    last = np.append(first[1:], count) if made else first
+    return Sessions(groups, times[first], ends, Apart(first, last))

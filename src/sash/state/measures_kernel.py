@@ -1,0 +1,114 @@
+"""The frames of windows that are measured in time, of sessions, and of policies.
+
+`spans` and `sessions` know no operator, so they are a kernel that is compiled once.  `kept` is
+specialised to a policy's own operator and rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..aggregators.two_stacks_lite import query
+from ..kernels.program import Kernel
+from ..kernels.slots import START, Columns, Memory, get, holds, item, lift, set_item
+from .frames_kernel import NEW, RING, begin_at, end_at, place
+
+__all__ = ["KEPT", "SPANS"]
+
+
+def spans(
+    m: Memory,
+    times: Any,
+    bounds: Any,
+    count: int,
+    older: int,
+    younger: int,
+    first: Any,
+    last: Any,
+) -> None:
+    """For each row of `count` groups, which are in order of time: the rows of its group whose times
+    are from `older` before its own up to `younger` before it, which is not included."""
+    for g in range(count):
+        begin = item(bounds, g)
+        n = item(bounds, g + 1)
+        low = begin
+        high = begin
+        for i in range(begin, n):
+            t = item(times, i)
+            while low < n and item(times, low) < t - older:
+                low += 1
+            while high < n and item(times, high) < t - younger:
+                high += 1
+            set_item(first, i, low)
+            set_item(last, i, high)
+
+
+def sessions(
+    m: Memory,
+    times: Any,
+    reaches: Any,
+    bounds: Any,
+    count: int,
+    longest: int,
+    groups: Any,
+    first: Any,
+    ends: Any,
+) -> int:
+    """The sessions of `count` groups of rows, which are in order of time and reach from their times
+    to `reaches`: of each its group, its first row and its end.  A row begins another session where
+    none reaches to it, and where it would make one longer than `longest`.  Returns how many there
+    are."""
+    made = 0
+    for g in range(count):
+        begin = item(bounds, g)
+        start = 0
+        end = 0
+        for i in range(begin, item(bounds, g + 1)):
+            t = item(times, i)
+            reach = max(end, item(reaches, i))
+            if i == begin or t > end or reach - start > longest:
+                set_item(groups, made, g)
+                set_item(first, made, i)
+                made += 1
+                start = t
+                reach = item(reaches, i)
+            end = reach
+            set_item(ends, made - 1, end)
+    return made
+
+
+#: The kernel that finds frames, for no operator in particular.
+SPANS = Kernel("spans", (spans, sessions), ("spans", "sessions"))
+
+
+def kept(m: Memory, columns: Columns, bounds: Any, count: int, anew: int, first: Any) -> None:
+    """For each row of `count` groups the first row that is kept once it has come: while the rule
+    says of the oldest row that it must go, it goes.  With `anew`, all before the row go at once."""
+    for g in range(count):
+        begin = item(bounds, g)
+        begin_at(m, begin)
+        for i in range(begin, item(bounds, g + 1)):
+            end_at(m, columns, i + 1)
+            start = get(m, START)
+            goes = True
+            while goes and start <= i:
+                total = query(m)
+                lift(m, NEW, columns, start)
+                goes = holds(m, total, NEW)
+                if goes:
+                    start += 1
+                    if anew:
+                        start = i
+                        goes = False
+                    begin_at(m, start)
+            set_item(first, i, start)
+
+
+#: The kernel for an operator with a rule.
+KEPT = Kernel(
+    "kept",
+    (query, place, begin_at, end_at, kept),
+    ("kept",),
+    scratch=4,
+    constants=(("RING", RING),),
+)

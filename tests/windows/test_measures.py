@@ -1,0 +1,96 @@
+"""Windows by the change of a column, by marks, and by any pair of measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sash
+from sash.windows import Delta, Punctuated
+
+
+def held(window: Any, **events: Any) -> list[tuple[int, str]]:
+    """The times of the events that fire, and what their windows hold."""
+    q = sash.Query(time="t", window=window, select={"all": sash.concat("x")})
+    found = q.run(events)
+    return list(zip(found["t"].to_pylist(), found["all"].to_pylist()))
+
+
+def test_delta() -> None:
+    #   v     0    4    9    13   30   28
+    #         a    b    c    d    e    f
+    events = {"t": [1, 2, 3, 4, 5, 6], "x": list("abcdef"), "v": [0, 4, 9, 13, 30, 28]}
+    every = ["a", "ab", "abc", "bcd", "e", "ef"]
+    assert held(sash.delta("v", 10), **events) == list(enumerate(every, 1))
+    # from 0 to 9, from 9 to 30
+    assert held(sash.delta("v", 10, every=5), **events) == [(3, "abc"), (5, "e")]
+    # an event that has left does not come back, though its value is near again
+    back = {"t": [1, 2, 3], "x": list("abc"), "v": [0.0, 5.0, 0.5]}
+    assert held(sash.delta("v", 1), **back) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_null_is_no_change() -> None:
+    events = {"t": [1, 2, 3, 4, 5], "x": list("abcde"), "v": [None, 3, None, float("nan"), 9]}
+    assert [a for _, a in held(sash.delta("v", 2), **events)] == ["a", "ab", "abc", "abcd", "e"]
+    assert held(sash.delta("v", 2, every=1), **events) == [(5, "e")]
+    nothing = {"t": [1, 2], "x": list("ab"), "v": [float("nan")] * 2}
+    assert held(sash.delta("v", 2), **nothing) == [(1, "a"), (2, "ab")]
+
+
+def test_punctuated() -> None:
+    #   last     .  x  .  .  x  x  .
+    #            a  b  c  d  e  f  g
+    last = [False, True, None, False, True, True, False]
+    events = {"t": [1, 2, 3, 4, 5, 6, 7], "x": list("abcdefg"), "last": last}
+    window = sash.punctuated("last")
+    assert held(window, **events) == [(2, "ab"), (5, "cde"), (6, "f")]
+    kept = sash.window(keep=window, every=sash.rows(1))
+    assert [a for _, a in held(kept, **events)] == ["a", "ab", "c", "cd", "cde", "f", "g"]
+
+
+def test_names_and_fields() -> None:
+    assert repr(sash.delta("v", 2, every=0.5)) == "delta('v', 2, every=0.5)"
+    assert sash.delta("v", 2) == Delta("v", 2)
+    assert sash.punctuated("last") == Punctuated("last")
+    window = sash.window(keep="1 hour", every=sash.delta("v", 2))
+    assert repr(window) == "window(keep='1 hour', every=delta('v', 2))"
+    assert window.columns == ("v",)
+    assert sash.window(keep=sash.delta("v", 2), every=sash.punctuated("m")).columns == ("v", "m")
+    assert sash.window(keep="1 hour", every="1 minute") == sash.sliding("1 hour", "1 minute")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: sash.delta(3, 1), TypeError, "a delta is of a column, by its name, not 3"),
+        (lambda: sash.delta("v", "1"), TypeError, "size is a number by which values change"),
+        (lambda: sash.delta("v", 0), ValueError, "size is a number above 0, not 0"),
+        (lambda: sash.delta("v", 1, float("inf")), ValueError, "every is a number above 0"),
+        (lambda: sash.punctuated(None), TypeError, "marks are in a column, given by its name"),
+        (
+            lambda: sash.window(keep=sash.trailing(3), every=sash.rows(1)),
+            TypeError,
+            r"keep is a duration, sash\.rows\(n\)",
+        ),
+        (
+            lambda: sash.window(keep=sash.rows(3, every=2), every=sash.rows(1)),
+            ValueError,
+            r"keep=rows\(3, every=2\) has an `every` of its own; leave it out there",
+        ),
+        (
+            lambda: sash.window(keep=3, every=sash.delta("v", 1, 2)),
+            ValueError,
+            r"has an `every` of its own; leave it out there",
+        ),
+        (
+            lambda: sash.window(keep=sash.rows(3), every="1 minute"),
+            ValueError,
+            r"every='1 minute' is a time, at which no event fires",
+        ),
+        (lambda: sash.window(keep=0, every=sash.rows(1)), ValueError, "a window's size must be"),
+    ],
+)
+def test_refuses_what_makes_no_sense(make: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
