@@ -1,6 +1,7 @@
 """A query over a whole table: `Query.run`.
 
 table → rows in order of key and time → slices → windows → a table of results
+      ↘ rows in any order, each into its place ↗
 
 Windows that events drive (`engine.driven`) and sessions (`engine.sessions`) have other ways from
 the ordered rows on.
@@ -17,8 +18,11 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..state.answers import Sources
+from ..state.contract import Slices
 from ..state.joining import join_slices
-from ..state.scan import NoAnswer, Scan, Windows, unlimited
+from ..state.places import slices_by_place
+from ..state.scan import NoAnswer, Scan, ScanFailed, Windows, unlimited
 from ..tables.answers import changed
 from ..tables.arrow import (
     as_arrow,
@@ -28,7 +32,7 @@ from ..tables.arrow import (
     kind_of,
     time_text,
 )
-from ..tables.rows import rows_in_order
+from ..tables.rows import put_in_order, read_rows
 from ..windows import Driven, Merging
 from .driven import driven_results
 from .sessions import session_results
@@ -62,12 +66,18 @@ def compute(
     if query.where is not None:
         table = filtered(table, query.where)
     table = table.select([f.name for f in plan.schema])
-    keys, rows, times, bounds = rows_in_order(plan, table)
+    read = read_rows(plan, table)
+    placed = None if read.rise else slices_by_place(plan, table, read.keys, read.codes, read.times)
     try:
-        spans = wanted(keys) if wanted else (None, None)
-        return keys, _windows(plan, table, rows, times, bounds, *spans)
+        if placed is not None:
+            return read.keys, _windows_of_slices(plan, *placed, wanted)
+        rows, times, bounds = put_in_order(plan, table, read)
+        spans = wanted(read.keys) if wanted else (None, None)
+        return read.keys, _windows(plan, table, rows, times, bounds, *spans)
     except NoAnswer as error:
-        raise OverflowError(_explained(plan, keys, error)) from None
+        raise OverflowError(_explained(plan, read.keys, error)) from None
+    except ScanFailed as failure:
+        raise failure.error from None
 
 
 def compute_from_slices(
@@ -79,24 +89,32 @@ def compute_from_slices(
 ) -> tuple[list[pa.Array], Windows]:
     """The same from slices in any order: the columns of their keys, a time in each, and the
     partials of each group of aggregates.  Several may be parts of one slice."""
-    query = plan.query
     slices, _, _ = join_slices(plan, columns, times, partials)
-    keys, bounds = slices.keys, slices.bounds
-    first, last = wanted(keys) if wanted else unlimited(len(bounds) - 1)
+    try:
+        return slices.keys, _windows_of_slices(plan, slices, [{}] * len(partials), wanted)
+    except NoAnswer as error:
+        raise OverflowError(_explained(plan, slices.keys, error)) from None
+
+
+def _windows_of_slices(
+    plan: Plan, slices: Slices, sources: list[Sources], wanted: Wanted | None
+) -> Windows:
+    """The windows of all groups, from slices; each operator answers the same ones."""
+    query, bounds = plan.query, slices.bounds
+    first, last = wanted(slices.keys) if wanted else unlimited(len(bounds) - 1)
     changes = query.emit == "changes"
     made: Windows | None = None
-    for group, held in zip(plan.groups, slices.partials, strict=True):
+    for group, held, values in zip(plan.groups, slices.partials, sources, strict=True):
         scan = Scan(group, query.aligned, plan.types, changes=changes)
-        found = scan.windows_of_slices(held, slices.starts, bounds, first, last)
+        found = scan.windows_of_slices(held, slices.starts, bounds, first, last, values)
         for row, why in found.lacking.items():
-            none = NoAnswer(why, int(found.groups[row]), int(found.numbers[row]))
-            raise OverflowError(_explained(plan, keys, none))
+            raise NoAnswer(why, int(found.groups[row]), int(found.numbers[row]))
         if made is None:
             made = found
         else:
             made.join(found)
     assert made is not None
-    return keys, _only_changes(made) if changes else made
+    return _only_changes(made) if changes else made
 
 
 def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:

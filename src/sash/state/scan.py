@@ -172,13 +172,20 @@ class Scan:
         return self._windows(out, made, None, sources)
 
     def windows_of_slices(
-        self, partials: Any, starts: Array, bounds: Array, first: Array, last: Array
+        self,
+        partials: Any,
+        starts: Array,
+        bounds: Array,
+        first: Array,
+        last: Array,
+        sources: Sources | None = None,
     ) -> Windows:
         """The windows from first[g] to last[g], by number, of groups of slices; none if last[g] is
         less.  Answers that do not exist are null.
 
         `starts` has the slices' starts, or times in them.  A slice may be longer than the edges
-        would cut it, if none of the windows wanted starts or ends within it.
+        would cut it, if none of the windows wanted starts or ends within it.  `sources` has the
+        values of columns that were read by number.
         """
         self._reserve(int(np.diff(bounds).max(initial=0)) + 1)
         core = self._core
@@ -200,7 +207,7 @@ class Scan:
                 apart[core.get(MADE) - 1] = answers_apart(core, self.group, core.get(ANSWERS) - 1)
                 header[ANSWERS] = 0
         del held, kept
-        return self._windows(out, made, apart)
+        return self._windows(out, made, apart, sources)
 
     def _out(self, kept: list[tuple[Any, Any]], first: Array, last: Array) -> _Out:
         """Room for the windows from `first` to `last` of groups of these times and bounds."""
