@@ -1,10 +1,11 @@
 """A thousand kills: `python tests/faults/kills.py RESULTS [--minutes N] [--only KIND]`.
 
-Streams run one after the other, each in a folder of its own; their drivers, executors or Python
-workers are killed at random moments while files arrive, in final mode and in live mode, and what
-they keep is compared with brute force.  Each stream adds a line to the file RESULTS, and a run goes
-on where the last one ended, until there are as many kills of each kind as are wanted.  The folder
-of a stream that kept something else is left where it is.
+Streams run one after the other, or some side by side, each in a folder of its own; their drivers,
+executors or Python workers are killed at random moments while files arrive, in final mode and in
+live mode, and what they keep is compared with brute force.  Each stream adds a line to the file
+RESULTS, and a run goes on where the last one ended, until there are as many kills of each kind as
+are wanted; SIGTERM lets the streams that run come to their end and starts no more.  The folder of a
+stream that kept something else is left where it is.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -80,8 +84,8 @@ def kill_executors(folder: Path, given: Input, mode: str, source: random.Random)
 
 
 def kill_workers(folder: Path, given: Input, mode: str, source: random.Random) -> int:
-    """Kill Python workers, two in each micro-batch: a task whose worker dies is tried again, and
-    where more die than can start, nothing comes on."""
+    """Kill Python workers, one or all that are alive, twice in each micro-batch: a task whose
+    worker dies is tried again, and where more die than can start, nothing comes on."""
     kills = 0
     with running(folder, "local[2,1000]", mode, "arriving") as driver:
         for arrived in range(1, len(given.batches)):
@@ -90,8 +94,8 @@ def kill_workers(folder: Path, given: Input, mode: str, source: random.Random) -
             for _ in range(2):
                 time.sleep(source.uniform(0, 1.5))
                 alive = python_workers(driver.pid)
-                if alive:
-                    kills += _kill(source.choice(alive))
+                source.shuffle(alive)
+                kills += sum(map(_kill, alive if source.random() < 0.5 else alive[:1]))
             wait(driver, folder, lambda at=done: commits(folder) > at)  # type: ignore[misc]
     given.arrive()
     with running(folder, "local[2]", mode) as driver:
@@ -172,30 +176,55 @@ def table(lines: list[dict[str, Any]]) -> str:
     return "\n".join(made)
 
 
+class Runner:
+    """Runs streams one after the other, in any number of threads, until all is done."""
+
+    def __init__(self, results: Path, only: str | None, streams: int, end: float) -> None:
+        self._results, self._only, self._left, self._end = results, only, streams, end
+        self._lock = threading.Lock()
+        self._started = Counter(line["kind"] for line in read(results))
+
+    def stop(self) -> None:
+        """Start no more streams."""
+        self._left = 0
+
+    def work(self) -> None:
+        """Run streams until there is nothing left to do."""
+        while (chosen := self._next()) is not None:
+            line = run(*chosen)
+            with self._lock, self._results.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+                print(json.dumps(line), flush=True)
+
+    def _next(self) -> tuple[str, int] | None:
+        """The kind of which the least is done, and the seed of its next stream."""
+        with self._lock:
+            lines = read(self._results)
+            part = {kind: killed(lines, kind) / wanted for kind, wanted in WANTED.items()}
+            open_kinds = [k for k in WANTED if self._only in (None, k) and part[k] < 1]
+            if not open_kinds or not self._left or time.monotonic() > self._end:
+                return None
+            kind = min(open_kinds, key=lambda k: part[k])
+            self._left -= 1
+            self._started[kind] += 1
+            return kind, self._started[kind] - 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="kills.py", description=__doc__)
     parser.add_argument("results", type=Path, help="a file of lines, which is added to")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start none after")
     parser.add_argument("--only", choices=[*WANTED], help="one kind of process")
+    parser.add_argument("--jobs", type=int, default=1, help="streams side by side")
     parser.add_argument("--streams", type=int, default=10**9, help="at most so many now")
     asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is ended
     asked.results.parent.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * asked.minutes
-    for _ in range(asked.streams):
-        lines = read(asked.results)
-        open_kinds = {
-            kind: killed(lines, kind) / wanted
-            for kind, wanted in WANTED.items()
-            if asked.only in (None, kind) and killed(lines, kind) < wanted
-        }
-        if not open_kinds or time.monotonic() > end:
-            break
-        kind = min(open_kinds, key=lambda k: open_kinds[k])
-        line = run(kind, sum(x["kind"] == kind for x in lines))
-        with asked.results.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        print(json.dumps(line), flush=True)
+    runner = Runner(asked.results, asked.only, asked.streams, end)
+    signal.signal(signal.SIGTERM, lambda *_: runner.stop())
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        for done in [pool.submit(runner.work) for _ in range(asked.jobs)]:
+            done.result()
     lines = read(asked.results)
     print(table(lines))
     return not all(line["good"] for line in lines)
