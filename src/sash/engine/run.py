@@ -16,12 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..query.plan import Plan, make_plan
+from ..query.plan import NO_NAME, Plan, make_plan
 from ..query.query import Query
 from ..state.answers import Sources
 from ..state.contract import Slices
 from ..state.joining import join_slices
 from ..state.places import slices_by_place
+from ..state.ranges import answers_of_ranges, window_ranges
 from ..state.scan import NoAnswer, Scan, ScanFailed, Windows, unlimited
 from ..tables.answers import changed
 from ..tables.arrow import (
@@ -147,6 +148,13 @@ def _windows(
         else:
             made.join(found)
     assert made is not None
+    made.values.pop(NO_NAME, None)
+    if plan.ranged:
+        numbers, aligned = made.numbers, query.aligned
+        spans = aligned.start(numbers), aligned.end(numbers)
+        ranges = window_ranges(times, bounds, made.groups, *spans)
+        for chosen in plan.ranged:
+            made.values[chosen.name] = answers_of_ranges(chosen, table, rows, *ranges)
     return _only_changes(made) if changes else made
 
 

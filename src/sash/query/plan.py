@@ -17,13 +17,25 @@ from typing import Any
 import pyarrow as pa
 
 from ..operators.contract import Operator, Part, _join
-from ..windows import Driven
+from ..windows import Aligned, Driven
 from .aggregates import Aggregate
 from .query import RESERVED, Query, column_kept
-from .registry import check_columns, picks_values, read_numbered, result_type, value_of
+from .registry import (
+    REGISTRY,
+    Which,
+    check_columns,
+    picks_values,
+    read_numbered,
+    result_type,
+    value_of,
+    which_of_range,
+)
 from .types import How, column_type, in_ticks, value_type
 
-__all__ = ["Group", "Plan", "column_type", "make_plan"]
+__all__ = ["NO_NAME", "Group", "Plan", "Ranged", "column_type", "make_plan"]
+
+#: The name of an aggregate that no result has.
+NO_NAME = ""
 
 #: Types that become numbers by a cast, and what to call them.
 _TO_CAST = {"decimal": "decimals", "string": "text"}
@@ -42,6 +54,18 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Ranged:
+    """An aggregate that is values of a column, over a whole table where windows are ranges of its
+    rows: all of them, so many of the first or last, or the n-th from the end."""
+
+    name: str
+    column: str
+    which: Which
+    count: int
+    skips: bool  # nulls are left out
+
+
+@dataclass(frozen=True)
 class Plan:
     """A query for one schema."""
 
@@ -50,6 +74,7 @@ class Plan:
     groups: tuple[Group, ...]
     types: dict[str, pa.DataType | None]  # of the result's values; None where only answers tell
     extra: tuple[str, ...] = ()  # columns that are keys besides those of the query
+    ranged: tuple[Ranged, ...] = ()  # aggregates that need no operator over a whole table
 
     def __deepcopy__(self, memo: Any) -> Plan:
         """The plan itself, which never changes."""
@@ -63,7 +88,7 @@ class Plan:
     def ordered(self) -> bool:
         """True if the order of events matters to an aggregate.  Then the events of a slice are not
         kept as one partial, as more events may come between them."""
-        return not all(group.operator.commutative for group in self.groups)
+        return bool(self.ranged) or not all(g.operator.commutative for g in self.groups)
 
     @cached_property
     def time_type(self) -> pa.DataType:
@@ -76,7 +101,7 @@ def make_plan(
     """The plan, or an error that says what is wrong with the table's columns.
 
     With `whole` it is for a whole table, where values of any type can be numbers by their row or
-    their place; without, partials are kept longer than their rows.
+    their place, and lists are ranges of rows; without, partials are kept longer than their rows.
     """
     fields = {}
     for name in (*query.columns, *extra):
@@ -93,6 +118,7 @@ def make_plan(
                 raise column_kept(name, query.window)
     typed: list[tuple[str, Aggregate]] = []
     objects: list[tuple[str, Aggregate]] = []
+    ranged: list[Ranged] = []
     types: dict[str, pa.DataType | None] = {}
     for name, chosen in query.select.items():
         read = _reads(chosen, query.time, fields, whole)
@@ -105,13 +131,22 @@ def make_plan(
             wrong = [word for kind, word in _TO_CAST.items() if kind in have]
             hint = f"; cast {wrong[0]} to numbers first" if wrong and "number" in str(error) else ""
             raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
+        types[name] = result_type(chosen, given)
+        which = which_of_range(chosen.operator)
+        if whole and which and chosen.returns is None and isinstance(query.window, Aligned):
+            count = chosen.operator.parameters[0] if chosen.operator.parameters else 0
+            ranged.append(Ranged(name, read[0][0], which, count, chosen.operator.skips[0]))
+            continue
         compiled = tied.compile and tied.shape != "object"
         (typed if compiled else objects).append((name, chosen))
-        types[name] = result_type(chosen, given)
+    if not typed and not objects:  # something has to tell which windows there are
+        typed.append((NO_NAME, Aggregate(REGISTRY["count"].make, ())))  # type: ignore[arg-type]
+        types[NO_NAME] = pa.int64()
     groups = [
         _group(query, sorted(part, key=_place), fields, whole) for part in (typed, objects) if part
     ]
-    return Plan(query, pa.schema(fields.values()), tuple(groups), types, extra)
+    schema = pa.schema(fields.values())
+    return Plan(query, schema, tuple(groups), types, extra, tuple(ranged))
 
 
 def _reads(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REGISTRY",
     "Facts",
+    "Which",
     "check_columns",
     "counts_rows",
     "is_nullable",
@@ -29,11 +30,16 @@ __all__ = [
     "read_numbered",
     "result_type",
     "value_of",
+    "which_of_range",
 ]
 
 #: The type of the answers, from the operator and the types of the columns; None if only the
 #: answers tell.
 Rule = Callable[[Operator, Sequence[pa.DataType]], pa.DataType | None]
+
+
+#: Rows of a range: all, some of the first or of the last, the n-th from the end.
+Which = Literal["all", "first", "last", "nth"]
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,7 @@ class Facts:
     picks: bool = False  # it only picks or compares values, and so keeps their nanoseconds
     numbered: bool = False  # over a whole table, values of any type can be whole numbers instead
     value_of: int | None = None  # the column whose value an answer is, if it is one
+    ranged: Which | None = None  # over a range of rows, which of them an answer is
     orders: tuple[int, ...] = ()  # the columns whose values it puts in order
     takes: tuple[Kind | None, ...] = ()  # what its columns must hold, None for anything
 
@@ -150,6 +157,17 @@ def read_numbered(operator: Operator, kinds: Sequence[pa.DataType]) -> tuple[How
     return tuple(
         by_number[i in facts.orders] if other else "values" for i, other in enumerate(others)
     )
+
+
+def which_of_range(operator: Operator) -> Which | None:
+    """Which rows of a range an answer is, if it is rows: all of them, so many of the first or of
+    the last, or the n-th from the end.
+
+    >>> which_of_range(ops.last_n(3)), which_of_range(ops.max)
+    ('last', None)
+    """
+    facts = REGISTRY.get(operator.ready)
+    return None if facts is None else facts.ranged
 
 
 def value_of(operator: Operator) -> int | None:
@@ -275,12 +293,12 @@ REGISTRY: dict[str, Facts] = {
     ),
     "first": Facts(ops.first, _same, picks=True, numbered=True, value_of=0),
     "last": Facts(ops.last, _same, picks=True, numbered=True, value_of=0),
-    "first_n": Facts(ops.first_n, _list, nullable=False, picks=True),
-    "last_n": Facts(ops.last_n, _list, nullable=False, picks=True),
-    "nth_youngest": Facts(ops.nth_youngest, _same, picks=True),
+    "first_n": Facts(ops.first_n, _list, nullable=False, picks=True, ranged="first"),
+    "last_n": Facts(ops.last_n, _list, nullable=False, picks=True, ranged="last"),
+    "nth_youngest": Facts(ops.nth_youngest, _same, picks=True, ranged="nth"),
     "m4": Facts(ops.m4, _m4, picks=True, orders=(1,)),
     "longest_run": Facts(ops.longest_run, _longest_run, orders=(1,), takes=(SPANNED, None)),
-    "collect": Facts(ops.collect, _list, nullable=False, picks=True),
+    "collect": Facts(ops.collect, _list, nullable=False, picks=True, ranged="all"),
     "collect_distinct": Facts(ops.collect_distinct, _list, nullable=False, picks=True),
     "count_distinct": Facts(ops.count_distinct, _whole, nullable=False, picks=True),
     "concat": Facts(ops.concat, _joined, takes=(JOINED,)),

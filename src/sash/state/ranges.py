@@ -1,0 +1,78 @@
+"""Aggregates that are rows of the table themselves: all that a window holds, or some at an end.
+
+Over a whole table a window is a range of the rows in order.  What these aggregates would copy from
+partial to partial is then taken from the column once, as it is written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Ranged
+from ..tables.arrow import flat
+from .ragged import ragged
+
+__all__ = ["answers_of_ranges", "window_ranges"]
+
+_MOST = 2**31 - 1  # values in all lists of an Arrow column
+
+
+def window_ranges(
+    times: Array, bounds: Array, groups: Array, starts: Array, ends: Array
+) -> tuple[Array, Array]:
+    """The ranges of rows that windows hold, from the group of each, its start and its end.  The
+    rows of group g are those from bounds[g] to bounds[g + 1], in order of time.
+
+    >>> times, bounds = np.array([1, 5, 9, 2, 3]), np.array([0, 3, 5])
+    >>> window_ranges(times, bounds, np.array([0, 1]), np.array([4, 0]), np.array([9, 3]))
+    (array([1, 3]), array([2, 4]))
+    """
+    if not len(times):
+        return groups, groups
+    low = int(times.min())
+    width = int(times.max()) - low + 2  # no time is at the end of a group's span
+    if width * len(bounds) < 2**62:
+        row_groups = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        places = row_groups * width + (times - low)
+        shift = groups.astype(np.int64) * width
+        first = np.searchsorted(places, shift + np.clip(starts - low, 0, width - 1))
+        last = np.searchsorted(places, shift + np.clip(ends - low, 0, width - 1))
+        return first, last
+    first, last = np.empty(len(groups), np.int64), np.empty(len(groups), np.int64)
+    heads = np.searchsorted(groups, np.arange(len(bounds)))
+    for g in range(len(bounds) - 1):
+        some, own = slice(heads[g], heads[g + 1]), times[bounds[g] : bounds[g + 1]]
+        first[some] = bounds[g] + np.searchsorted(own, starts[some])
+        last[some] = bounds[g] + np.searchsorted(own, ends[some])
+    return first, last
+
+
+def answers_of_ranges(
+    chosen: Ranged, table: pa.Table, rows: Array | None, first: Array, last: Array
+) -> pa.Array:
+    """The answers over ranges of rows; `rows` says where in the table they are, None that the table
+    has their order."""
+    column = flat(table.column(chosen.column))
+    if rows is not None:
+        column = column.take(pa.array(rows))
+    if chosen.skips and column.null_count:
+        before = np.concatenate([[0], np.cumsum(np.asarray(column.is_valid()))])
+        first, last, column = before[first], before[last], column.drop_null()
+    if chosen.which == "nth":
+        at = last - chosen.count
+        return column.take(pa.array(at, mask=at < first))
+    if chosen.which == "first":
+        last = np.minimum(last, first + chosen.count)
+    elif chosen.which == "last":
+        first = np.maximum(first, last - chosen.count)
+    counts = last - first
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    if offsets[-1] > _MOST:
+        raise OverflowError(
+            f"{chosen.name}: {offsets[-1]:,} values in all lists are more than a column of lists "
+            f"can hold, {_MOST:,}; ask for fewer windows or keys at a time"
+        )
+    taken = column.take(pa.array(ragged(first, counts)))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), taken)
