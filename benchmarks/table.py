@@ -13,6 +13,7 @@ import polars as pl
 
 from sash import aggregators, operators
 
+from .any_order import any_order
 from .bulk_eviction import bulk_eviction
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
@@ -61,6 +62,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *bulk_eviction(rows, quick=quick),
         *out_of_order(x, quick=quick),
         *queries(rows, quick=quick),
+        *any_order(quick=quick),
         *windows(quick=quick),
         *streaming(quick=quick),
         *citi_bike(),

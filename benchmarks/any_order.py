@@ -1,0 +1,192 @@
+"""Queries over tables as users have them: rows in any order, text, lists.
+
+The peers for windows that do not overlap are Polars' `group_by` with `truncate` and DuckDB's
+`time_bucket`, for those that do Polars' `group_by_dynamic` with the sort that it needs.  Peers use
+all cores, sash one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+import sash
+
+from .workload import Bound, Contender, Workload
+
+__all__ = ["any_order"]
+
+HOUR = 3_600_000_000
+DAYS = 30
+SELECT = {"n": sash.count(), "most": sash.max("x"), "mean": sash.mean("x")}
+
+
+def any_order(*, quick: bool) -> list[Workload]:
+    """All workloads."""
+    rows = 500_000 if quick else 5_000_000
+    return [
+        _tumbling("in-time-order", rows, 100, HOUR, in_order=True),
+        _tumbling("random", rows, 100, HOUR),
+        _tumbling("many-keys", rows, rows // 5, DAYS * 24 * HOUR),
+        _tumbling("text-keys", rows, rows // 50, 24 * HOUR, in_order=True, text=True),
+        _overlapping(rows),
+        _text(3 * rows // 5),
+        _lists(20_000),
+    ]
+
+
+def make_table(rows: int, keys: int, *, in_order: bool = False, text: bool = False) -> pa.Table:
+    """Rows over thirty days, a random key each."""
+    source = np.random.default_rng(0)
+    times = source.integers(0, DAYS * 24 * HOUR, rows)
+    codes = source.integers(0, keys, rows)
+    key = pa.array(codes)
+    if text:
+        key = pa.array([f"key {i}" for i in range(keys)]).take(key)
+    return pa.table(
+        {
+            "t": pa.array(np.sort(times) if in_order else times).cast(pa.timestamp("us")),
+            "key": key,
+            "x": source.standard_normal(rows),
+        }
+    )
+
+
+def _answer(found: Any) -> Any:
+    frame = pl.DataFrame(found).sort("key", "window_start").select("n", "most", "mean")
+    return frame.to_numpy().ravel()
+
+
+def _tumbling(
+    name: str, rows: int, keys: int, size: int, *, in_order: bool = False, text: bool = False
+) -> Workload:
+    table = cache(lambda: make_table(rows, keys, in_order=in_order, text=text))
+    query = sash.Query(time="t", by=["key"], window=sash.tumbling(size), select=SELECT)
+    x = pl.col("x")
+    values = (pl.len().alias("n"), x.max().alias("most"), x.mean().alias("mean"))
+    hours = size // HOUR
+
+    def by_polars() -> pl.DataFrame:
+        start = pl.col("t").dt.truncate(f"{hours}h").alias("window_start")
+        return pl.DataFrame(table()).group_by("key", start).agg(*values)
+
+    def by_duckdb() -> pa.Table:
+        given = table()  # noqa: F841 - the statement reads it by its name
+        return duckdb.sql(
+            f"""select key, time_bucket(interval '{hours} hours', t, timestamp '1970-01-01')
+            as window_start, count(*) as n, max(x) as most, avg(x) as mean
+            from given group by all"""
+        ).to_arrow_table()
+
+    bounds = (Bound(1.2, "Polars", or_equal=True), Bound(1.2, "DuckDB", or_equal=True))
+    return Workload(
+        name=f"run-tumbling-{name}",
+        title=f"count, max, mean, no overlap, {name}: {rows:,} rows, {keys:,} keys",
+        units=rows,
+        ours={
+            "Query.run": Contender(run=lambda: query.run(table()), answer=_answer, bounds=bounds)
+        },
+        peers={
+            "Polars": Contender(run=by_polars, answer=_answer),
+            "DuckDB": Contender(run=by_duckdb, answer=_answer),
+        },
+        release=table.cache_clear,
+    )
+
+
+def _overlapping(rows: int) -> Workload:
+    table = cache(lambda: make_table(rows, 100))
+    window = sash.sliding("1 hour", "1 minute")
+    query = sash.Query(time="t", by=["key"], window=window, select=SELECT)
+    x = pl.col("x")
+
+    def by_polars() -> pl.DataFrame:
+        return (
+            pl.DataFrame(table())
+            .sort("key", "t")
+            .group_by_dynamic("t", every="1m", period="1h", group_by="key")
+            .agg(pl.len().alias("n"), x.max().alias("most"), x.mean().alias("mean"))
+        )
+
+    return Workload(
+        name="run-random-60",
+        title=f"count, max, mean, 1 hour every minute: {rows:,} rows in random order, 100 keys",
+        units=rows,
+        once=True,
+        ours={
+            "Query.run": Contender(
+                run=lambda: query.run(table()), bounds=(Bound(0.25, "Polars", or_equal=True),)
+            )
+        },
+        peers={"Polars": Contender(run=by_polars)},
+        release=table.cache_clear,
+    )
+
+
+def _text(rows: int) -> Workload:
+    """The README's query, and the same over whole numbers."""
+
+    @cache
+    def table() -> pa.Table:
+        source = np.random.default_rng(0)
+        codes = pa.array(source.integers(0, 16, rows))
+        return pa.table(
+            {
+                "t": pa.array(np.sort(source.integers(0, 365 * 24 * HOUR, rows))).cast(
+                    pa.timestamp("us")
+                ),
+                "key": pa.array(["EWR", "JFK", "LGA"]).take(pa.array(source.integers(0, 3, rows))),
+                "delay": np.round(source.normal(10, 40, rows)),
+                "code": codes,
+                "carrier": pa.array([f"C{i:02}" for i in range(16)]).take(codes),
+            }
+        )
+
+    def run(column: str) -> pa.Table:
+        select = {"n": sash.count(), "who": sash.arg_max(column, by="delay")}
+        select |= {"first": sash.min(column)}
+        window = sash.sliding("3 hours", "1 minute")
+        return sash.Query(time="t", by=["key"], window=window, select=select).run(table())
+
+    numbers = "whole numbers"
+    return Workload(
+        name="run-text",
+        title=f"count, arg_max and min of text, 3 hours every minute: {rows:,} rows, 3 keys",
+        units=rows,
+        ours={
+            "text": Contender(
+                run=lambda: run("carrier"), bounds=(Bound(2.0, numbers, or_equal=True),)
+            )
+        },
+        peers={numbers: Contender(run=lambda: run("code"))},
+        release=table.cache_clear,
+    )
+
+
+def _lists(rows: int) -> Workload:
+    """Lists of all values, and what it takes to write them."""
+    table = cache(lambda: make_table(rows, 1, in_order=True))
+    window = sash.sliding("1 day", "1 minute")
+    query = sash.Query(time="t", window=window, select={"all": sash.collect("x")})
+    written = "writing the lists"
+
+    def write() -> Any:
+        return np.repeat(1.5, rows * 24 * 60)
+
+    return Workload(
+        name="run-collect",
+        title=f"collect, 1 day every minute: {rows:,} rows",
+        units=rows,
+        ours={
+            "Query.run": Contender(
+                run=lambda: query.run(table()), bounds=(Bound(3.0, written, or_equal=True),)
+            )
+        },
+        peers={written: Contender(run=write)},
+        release=table.cache_clear,
+    )
