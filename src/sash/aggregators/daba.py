@@ -116,6 +116,17 @@ def query(m: Memory) -> int:
     return ANSWER
 
 
+def changed(before: list[int], after: list[int], operations: int) -> list[tuple[int, int]]:
+    """Where operations can have changed elements (`Kernel.ring`).
+
+    Each changes at most those at L and before A, which it moves by one.  A flip, of which there is
+    at most one as it is as many operations away from the next as there are elements, moves them
+    far: so what is near their places before and near those after has it all.
+    """
+    reach = operations + 1
+    return [(at - reach, at + reach) for at in (before[L], before[A], after[L], after[A])]
+
+
 class Daba(InOrder):
     """In-order aggregation in worst-case constant time, with two partials a value.
 
@@ -124,7 +135,9 @@ class Daba(InOrder):
     [4, 4, 4, 2, 3]
     """
 
-    _kernel = kernel("daba", value, aggregate, insert, evict, step, query, scratch=2, each=2)
+    _kernel = kernel(
+        "daba", value, aggregate, insert, evict, step, query, scratch=2, each=2, ring=changed
+    )
 
     def _check(self) -> None:
         super()._check()

@@ -34,7 +34,7 @@ from ..kernels.slots import (
     put,
 )
 from ..operators.contract import same
-from .daba import check_daba_sizes
+from .daba import changed, check_daba_sizes
 from .in_order import InOrder, kernel
 
 __all__ = ["DabaLite"]
@@ -117,7 +117,7 @@ class DabaLite(InOrder):
     [4, 4, 4, 2, 3]
     """
 
-    _kernel = kernel("daba_lite", insert, evict, step, query, scratch=3)
+    _kernel = kernel("daba_lite", insert, evict, step, query, scratch=3, ring=changed)
 
     def _check(self) -> None:
         super()._check()
