@@ -123,7 +123,8 @@ class TreeWindow(Copyable):
         if self._times:
             leaves = self._times // (arity - 1) + 1  # at most: a leaf has arity - 1 times or more
             with room_for(self._times, "times"):
-                core.resize(core.get(CAPACITY) + leaves * (leaf + inner // (arity - 1)), [])
+                words = core.get(CAPACITY) + leaves * (leaf + inner // (arity - 1))
+                core.resize(words, [], roomy=True)
         header = core.header
         header[ROOT] = header[LEFT] = header[RIGHT] = first
         header[TOP] = first + leaf

@@ -99,9 +99,8 @@ class BufferCore(Core):
             return max(HEADER, self.get(self.kernel.top))
         return self._words(self.get(CAPACITY))
 
-    def _allocate(self, capacity: int, *, roomy: bool = True) -> None:
-        """A new memory: a `roomy` one is not the first that its aggregator has, and gets a span if
-        it can grow in one and is not small."""
+    def _allocate(self, capacity: int, *, roomy: bool) -> None:
+        """A new memory; a `roomy` one gets a span if it can grow in one and is not small."""
         words, span = self._words(capacity), None
         if roomy and (self.kernel.own or self.kernel.ring) and 8 * words > MODERATE:
             span = reserve(8 * words)
@@ -137,9 +136,12 @@ class BufferCore(Core):
         """The first memory of a kernel that lays it out itself."""
         self._allocate(words, roomy=False)
 
-    def resize(self, capacity: int, blocks: list[tuple[int, int, int]]) -> None:
+    def resize(
+        self, capacity: int, blocks: list[tuple[int, int, int]], *, roomy: bool = False
+    ) -> None:
         """Another capacity, with these runs of slots copied into a new memory.  What a kernel lays
-        out itself stays at its place: such a memory just becomes longer if it can."""
+        out itself stays at its place: such a memory just becomes longer if it can.  A `roomy`
+        memory will be large, though little may be in use now."""
         old, used = self.buffer, self._in_use()
         if self.kernel.own:
             longer = None
@@ -149,11 +151,11 @@ class BufferCore(Core):
                 self._see(longer)
                 self.header[CAPACITY] = capacity
                 return
-            self._allocate(capacity)
+            self._allocate(capacity, roomy=roomy or 16 * used > MODERATE)
             self.buffer[1:used] = old[1:used]
             return
         pool = self.pool
-        self._allocate(capacity)
+        self._allocate(capacity, roomy=True)
         self.buffer[1:HEADER] = old[1:HEADER]
         for to, start, n in blocks:
             self.pool[to : to + n] = pool[start : start + n]
@@ -309,7 +311,7 @@ class BufferCore(Core):
     def restore(self, data: bytes) -> None:
         """Take back what `dump` gave."""
         header = np.frombuffer(data[: 8 * HEADER], dtype=np.int64)
-        self._allocate(int(header[CAPACITY]))
+        self._allocate(int(header[CAPACITY]), roomy=True)
         words = np.frombuffer(data, dtype=np.int64)
         if len(words) != len(self.buffer) and not (
             self.kernel.own and header[self.kernel.top] <= len(words) <= len(self.buffer)

@@ -52,7 +52,9 @@ class ObjectCore(Core):
         """The first memory of a kernel that lays it out itself."""
         self._allocate(words)
 
-    def resize(self, capacity: int, blocks: list[tuple[int, int, int]]) -> None:
+    def resize(
+        self, capacity: int, blocks: list[tuple[int, int, int]], *, roomy: bool = False
+    ) -> None:
         """Another capacity, with these runs of slots copied into new lists.  What a kernel lays out
         itself stays at its place: its list just becomes longer."""
         old = self.m

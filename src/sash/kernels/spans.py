@@ -20,15 +20,20 @@ from __future__ import annotations
 import mmap
 import os
 import sys
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+resource: Any
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
 __all__ = ["MODERATE", "Span", "reserve"]
 
 #: Bytes up to which a memory is copied as a whole when it grows or shrinks.
-MODERATE = 1 << 16
+MODERATE = 1 << 15
 #: Large pages are of so many bytes, mostly.
 LARGE_PAGE = 1 << 21
 #: Bytes of address space that all spans share, a quarter of what a process has.
@@ -79,19 +84,18 @@ class Span:
 
 def reserve(needed: int) -> Span | None:
     """A span for a memory that takes so many bytes now; None if there can be none here."""
-    if not _can_reserve() or needed > _physical() or _address_space_is_limited():
+    if not _FREE or needed > _PHYSICAL or _limited():
         return None
-    size = min(_physical(), max(64 * needed, (SHARED - _reserved) // 64))
+    size = min(_PHYSICAL, max(64 * needed, (SHARED - _reserved) // 64))
     try:
         return Span(-(-size // LARGE_PAGE) * LARGE_PAGE)
     except (OSError, ValueError, MemoryError):
         return None
 
 
-@cache
-def _can_reserve() -> bool:
+def _costs_nothing() -> bool:
     """Whether pages that nobody has touched cost nothing."""
-    if not hasattr(mmap, "MAP_ANONYMOUS") or sys.maxsize < 2**47:
+    if resource is None or not hasattr(mmap, "MAP_ANONYMOUS") or sys.maxsize < 2**47:
         return False
     try:
         with open("/proc/sys/vm/overcommit_memory") as file:
@@ -100,8 +104,7 @@ def _can_reserve() -> bool:
         return sys.platform in _NORESERVE
 
 
-@cache
-def _physical() -> int:
+def _memory() -> int:
     """The machine's memory in bytes."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -109,8 +112,10 @@ def _physical() -> int:
         return 1 << 34
 
 
-def _address_space_is_limited() -> bool:
-    """Whether what is reserved would be missing elsewhere in the process."""
-    import resource
+# Found out here, and not by the first insertion that needs a span.
+_FREE, _PHYSICAL = _costs_nothing(), _memory()
 
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+def _limited() -> bool:
+    """Whether what is reserved would be missing elsewhere in the process."""
+    return bool(resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY)
