@@ -2,8 +2,9 @@
 
     order      first in, first out
     operator   any associative
-    time       worst case 4 combines an insert, 3 an evict, 1 a query
-    space      2n + 2 partials
+    time       worst case 4 combines an insert, 3 an evict, 1 a query; as the memory grows and
+               shrinks, elements move eight an operation (`kernels.moving`)
+    space      2n + 2 partials, room for 8n
     paper      Tangwongsan, Hirzel, Schneider: Low-latency sliding-window aggregation in
                worst-case constant time (DEBS 2017); VLDB Journal 2021
 

@@ -2,8 +2,9 @@
 
     order      first in, first out
     operator   any associative
-    time       worst case 3 combines an insert, 2 an evict, 1 a query
-    space      n + 3 partials
+    time       worst case 3 combines an insert, 2 an evict, 1 a query; as the memory grows and
+               shrinks, elements move eight an operation (`kernels.moving`)
+    space      n + 3 partials, room for 4n
     paper      Tangwongsan, Hirzel, Schneider: In-order sliding-window aggregation in
                worst-case constant time (VLDB Journal 2021)
 

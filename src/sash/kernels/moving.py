@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Move", "tend"]
 
-PIECE = 1 << 14  # bytes that are copied at a time, unless eight elements are more
+PIECE = 1 << 13  # bytes that are copied at a time, unless eight elements are more
 EACH = 8  # elements copied for an operation
 #: Operations between two pieces after which a move starts anew: a call had many rows.
 LATE = 1 << 12
