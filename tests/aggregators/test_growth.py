@@ -267,10 +267,12 @@ def test_many_small_windows_reserve_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(buffer_memory, "reserve", asked.append)
     windows = [DabaLite(affine), Fiba(affine, min_arity=2)]
     if not jit_enabled():
-        windows.append(Fiba(ops.bloom(4096).of(int)))
+        windows.append(Fiba(ops.bloom(1024).of(int)))
     for window in windows:
         for i in range(40):
             window.insert(i) if isinstance(window, DabaLite) else window.insert(i, i)
+        copy.copy(window)
+        type(window).from_bytes(window.to_bytes(), window.operator)
     assert not asked
 
 

@@ -66,6 +66,8 @@ class BufferCore(Core):
         capacity, roomy = self.get(CAPACITY), self._span is not None
         made = BufferCore(self.kernel, self.program, capacity, roomy=roomy)
         made.run, made.floor = self.run, self.floor
+        if self._hasty:
+            made.hasten()
         if self.kernel.ring:
             made.buffer[:HEADER] = self.buffer[:HEADER]
             for to, start, n in self.ring_blocks(capacity, capacity):
@@ -117,6 +119,11 @@ class BufferCore(Core):
         self.header[CAPACITY] = capacity
         self.set_bounds()
 
+    def _outgrown(self, words: int) -> bool:
+        """Whether so many words in use are more than a memory starts with, so that it is worth a
+        span.  A tree has room for many nodes from the start, a ring takes what it needs."""
+        return not self.kernel.own or 16 * words > MODERATE
+
     def _see(self, buffer: Array) -> None:
         """Take an array for the memory."""
         self.buffer = self._keep(buffer)
@@ -151,11 +158,11 @@ class BufferCore(Core):
                 self._see(longer)
                 self.header[CAPACITY] = capacity
                 return
-            self._allocate(capacity, roomy=roomy or 16 * used > MODERATE)
+            self._allocate(capacity, roomy=roomy or self._outgrown(used))
             self.buffer[1:used] = old[1:used]
             return
         pool = self.pool
-        self._allocate(capacity, roomy=True)
+        self._allocate(capacity, roomy=roomy or self._outgrown(used))
         self.buffer[1:HEADER] = old[1:HEADER]
         for to, start, n in blocks:
             self.pool[to : to + n] = pool[start : start + n]
@@ -311,8 +318,8 @@ class BufferCore(Core):
     def restore(self, data: bytes) -> None:
         """Take back what `dump` gave."""
         header = np.frombuffer(data[: 8 * HEADER], dtype=np.int64)
-        self._allocate(int(header[CAPACITY]), roomy=True)
         words = np.frombuffer(data, dtype=np.int64)
+        self._allocate(int(header[CAPACITY]), roomy=self._outgrown(len(words)))
         if len(words) != len(self.buffer) and not (
             self.kernel.own and header[self.kernel.top] <= len(words) <= len(self.buffer)
         ):

@@ -65,11 +65,11 @@ class Core:
         return False
 
     def set_bounds(self) -> None:
-        """Say when the aggregator must see to its memory, which is not on its way."""
+        """Say when the aggregator must see to its memory, which is not on its way any more."""
         capacity = self.get(CAPACITY)
-        self.moving = None
         self.high = capacity - capacity // 4 if self.gradual else capacity
         self.low = capacity // 4 if capacity > self.floor else -1
+        self.moving = None  # last: what interrupts this finds a move that is done
 
     def get(self, field: int) -> int:
         """A header field."""
