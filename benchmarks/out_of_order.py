@@ -14,16 +14,14 @@ from sash import operators
 from sash.aggregators import (
     BTree,
     Cbix,
-    DabaLite,
     Fiba,
     Reactive,
-    Timed,
-    TwoStacksLite,
 )
 from sash.aggregators.nodes import TOP
 from sash.kernels.slots import CAPACITY
 
 from .baselines import FlatFatInPlace, TwoStacksRecomputed
+from .latency import in_words, latency
 from .processes import first_timed_slide
 from .workload import Bound, Contender, Workload
 
@@ -35,7 +33,6 @@ FULL, QUICK = 1 << 22, 1 << 18
 BOUNDS = {0: 4.0, 16: 5.5, 1024: 10.0, 1 << 16: 14.0, 1 << 20: 13.0}
 YARDSTICK = "bottleneck"
 ROUNDS = 500_000
-SLOWLY = 100_000  # rounds called one by one from Python
 HIGH = 1 << 50  # times of the younger block; no other comes near them
 BATCH, BATCHES = 1000, 100
 FAR = 1 << 16
@@ -53,16 +50,12 @@ def out_of_order(x: Any, *, quick: bool) -> list[Workload]:
         _against_b_tree(n),
         _bulk_evict(n),
         _bulk_insert(n),
-        _latency(n),
+        *latency(n, Rounds),
         _memory(n),
         _first_use(),
         *(_late(size) for size in (1 << 10, 1 << 14)),
         _retract(1 << 14),
     ]
-
-
-def _in_words(size: int) -> str:
-    return f"{size:,}" if size < 1 << 18 else f"2^{size.bit_length() - 1}"
 
 
 class Rounds:
@@ -132,14 +125,14 @@ def _distances(which: str, n: int, x: Any) -> Workload:
     """Rounds of Fiba at each distance against the yardstick."""
     operator = OPERATORS[which]
     held = {
-        f"Fiba, distance {_in_words(d)}": Rounds(lambda: Fiba(operator), n, d)
+        f"Fiba, distance {in_words(d)}": Rounds(lambda: Fiba(operator), n, d)
         for d in BOUNDS
         if d < n
     }
     limits = dict(zip(held, BOUNDS.values()))
     return Workload(
         name=f"fiba-{which}",
-        title=f"{which} of float64 in a window of {_in_words(n)}, a round at a distance "
+        title=f"{which} of float64 in a window of {in_words(n)}, a round at a distance "
         "(insert, evict the oldest, query), against bottleneck's move_max over 1,024",
         unit="round",
         units=ROUNDS,
@@ -172,9 +165,9 @@ def _arities(n: int) -> Workload:
     default = Fiba(OPERATORS["sum"]).min_arity
     return Workload(
         name="fiba-arity",
-        title=f"sum of float64 in a window of {_in_words(n)}, a round by min_arity and distance",
+        title=f"sum of float64 in a window of {in_words(n)}, a round by min_arity and distance",
         unit="round",
-        columns=tuple(f"distance {_in_words(d)}" for d in BOUNDS if d < n),
+        columns=tuple(f"distance {in_words(d)}" for d in BOUNDS if d < n),
         ours={
             f"min_arity {arity}{', the default' if arity == default else ''}": Contender(
                 run=lambda arity=arity: at_each(arity)
@@ -211,9 +204,9 @@ def _bloom(n: int) -> Workload:
     default = Fiba(operator).min_arity
     return Workload(
         name="fiba-bloom",
-        title=f"bloom(2^14) in a window of {_in_words(n)}, a round by min_arity and distance",
+        title=f"bloom(2^14) in a window of {in_words(n)}, a round by min_arity and distance",
         unit="round",
-        columns=tuple(f"distance {_in_words(d)}" for d in distances),
+        columns=tuple(f"distance {in_words(d)}" for d in distances),
         ours={
             f"min_arity {arity}{', the default' if arity == default else ''}": Contender(
                 run=lambda arity=arity: at_each(arity)
@@ -229,15 +222,15 @@ def _against_b_tree(n: int) -> Workload:
     operator = OPERATORS["sum"]
     distances = (0, 1024, FAR)
     ours = {
-        f"Fiba, distance {_in_words(d)}": Rounds(lambda: Fiba(operator), n, d) for d in distances
+        f"Fiba, distance {in_words(d)}": Rounds(lambda: Fiba(operator), n, d) for d in distances
     }
     theirs = {
-        f"BTree, distance {_in_words(d)}": Rounds(lambda: BTree(operator), n, d) for d in distances
+        f"BTree, distance {in_words(d)}": Rounds(lambda: BTree(operator), n, d) for d in distances
     }
     many = ROUNDS // 2
     return Workload(
         name="fiba-btree",
-        title=f"sum of float64 in a window of {_in_words(n)}, a round of Fiba against one of BTree",
+        title=f"sum of float64 in a window of {in_words(n)}, a round of Fiba against one of BTree",
         unit="round",
         units=many,
         ours={
@@ -274,7 +267,7 @@ def _bulk_evict(n: int) -> Workload:
 
     return Workload(
         name="bulk-evict",
-        title=f"half of a window of {_in_words(n)} float64 sums evicted at once by Fiba",
+        title=f"half of a window of {in_words(n)} float64 sums evicted at once by Fiba",
         unit="call",
         told=True,
         ours={
@@ -312,7 +305,7 @@ def _bulk_insert(n: int) -> Workload:
     (name, run), *others = zip(held, runs)
     return Workload(
         name="bulk-insert",
-        title=f"inserts into a window of {_in_words(n)} float64 sums at distance {_in_words(FAR)}: "
+        title=f"inserts into a window of {in_words(n)} float64 sums at distance {in_words(FAR)}: "
         "sorted batches against single inserts",
         unit="event",
         units=many,
@@ -326,51 +319,6 @@ def _bulk_insert(n: int) -> Workload:
         peers={peer: Contender(run=alone, answer=lambda found: [found]) for peer, alone in others},
         release=_release(held),
     )
-
-
-def _latency(n: int) -> Workload:
-    """Single rounds called from Python, as a service would: the time of each."""
-    operator = OPERATORS["sum"]
-
-    def rounds(make: Callable[[], Any], distance: int) -> list[float]:
-        _one_by_one(Rounds(make, 1 << 12, min(distance, 1 << 11)), 2000)
-        nanoseconds = _one_by_one(Rounds(make, n, distance), SLOWLY)
-        return [*(np.percentile(nanoseconds, [50, 99.9]) / 1e9), nanoseconds.max() / 1e9]
-
-    made = {
-        "Fiba": (lambda: Fiba(operator), (0, 1024, FAR)),
-        "BTree": (lambda: BTree(operator), (0, 1024, FAR)),
-        "Timed(DabaLite)": (lambda: Timed(DabaLite(operator)), (0,)),
-        "Timed(TwoStacksLite)": (lambda: Timed(TwoStacksLite(operator)), (0,)),
-    }
-    return Workload(
-        name="latency",
-        title=f"sum of float64 in a window of {_in_words(n)}, {SLOWLY:,} single rounds from Python "
-        "(evict the oldest, insert at a distance, query), from a window just filled",
-        unit="round",
-        columns=("median", "99.9th percentile", "max"),
-        ours={
-            f"{name}, distance {_in_words(d)}": Contender(
-                run=lambda make=make, d=d: rounds(make, d)
-            )
-            for name, (make, distances) in made.items()
-            for d in distances
-        },
-        peers={},
-    )
-
-
-def _one_by_one(rounds: Rounds, many: int) -> Any:
-    """Nanoseconds of each of so many rounds."""
-    window, took, clock = rounds.window, np.empty(many, dtype=np.int64), time.perf_counter_ns
-    insert, evict, query = window.insert, window.evict, window.query
-    for i, at in enumerate(rounds.next_times(many).tolist()):
-        start = clock()
-        evict(i)
-        insert(at, 1.5)
-        query()
-        took[i] = clock() - start
-    return took
 
 
 def _memory(n: int) -> Workload:
@@ -396,7 +344,7 @@ def _memory(n: int) -> Workload:
     under = (Bound(48.0),)
     return Workload(
         name="memory",
-        title=f"memory of Fiba for each of {_in_words(n)} float64 sums",
+        title=f"memory of Fiba for each of {in_words(n)} float64 sums",
         unit="event",
         in_bytes=True,
         columns=("per event",),

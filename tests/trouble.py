@@ -37,8 +37,9 @@ class Trap:
 
 
 @contextmanager
-def interrupted(at: int) -> Iterator[list[int]]:
-    """Raise a KeyboardInterrupt before the nth line of sash's code that runs, and count the lines.
+def interrupted(at: int, within: str = "sash") -> Iterator[list[int]]:
+    """Raise a KeyboardInterrupt before the nth line of sash's code that runs, or of its files with
+    a name, and count the lines.
 
     Left out are the checks of addresses without the JIT, which go over all arrays that are alive,
     and the loading of kernels, which has a lock: here an error can come as the lock is given back,
@@ -57,7 +58,7 @@ def interrupted(at: int) -> Iterator[list[int]]:
     def call(frame: FrameType, event: str, _: Any) -> Any:
         name = frame.f_code.co_filename
         apart = "/tests/" in name or name.endswith(("checked.py", "program.py"))
-        return line if "sash" in name and not apart else None
+        return line if within in name and not apart else None
 
     before = sys.gettrace()
     sys.settrace(call)

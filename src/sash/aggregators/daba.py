@@ -2,8 +2,9 @@
 
     order      first in, first out
     operator   any associative
-    time       worst case 4 combines an insert, 3 an evict, 1 a query
-    space      2n + 2 partials
+    time       worst case 4 combines an insert, 3 an evict, 1 a query; as the memory grows and
+               shrinks, elements move eight an operation (`kernels.moving`)
+    space      2n + 2 partials, room for 8n
     paper      Tangwongsan, Hirzel, Schneider: Low-latency sliding-window aggregation in
                worst-case constant time (DEBS 2017); VLDB Journal 2021
 
@@ -116,6 +117,17 @@ def query(m: Memory) -> int:
     return ANSWER
 
 
+def changed(before: list[int], after: list[int], operations: int) -> list[tuple[int, int]]:
+    """Where operations can have changed elements (`Kernel.ring`).
+
+    Each changes at most those at L and before A, which it moves by one.  A flip, of which there is
+    at most one as it is as many operations away from the next as there are elements, moves them
+    far: so what is near their places before and near those after has it all.
+    """
+    reach = operations + 1
+    return [(at - reach, at + reach) for at in (before[L], before[A], after[L], after[A])]
+
+
 class Daba(InOrder):
     """In-order aggregation in worst-case constant time, with two partials a value.
 
@@ -124,7 +136,9 @@ class Daba(InOrder):
     [4, 4, 4, 2, 3]
     """
 
-    _kernel = kernel("daba", value, aggregate, insert, evict, step, query, scratch=2, each=2)
+    _kernel = kernel(
+        "daba", value, aggregate, insert, evict, step, query, scratch=2, each=2, ring=changed
+    )
 
     def _check(self) -> None:
         super()._check()

@@ -2,8 +2,9 @@
 
     order      first in, first out
     operator   any associative
-    time       worst case 3 combines an insert, 2 an evict, 1 a query
-    space      n + 3 partials
+    time       worst case 3 combines an insert, 2 an evict, 1 a query; as the memory grows and
+               shrinks, elements move eight an operation (`kernels.moving`)
+    space      n + 3 partials, room for 4n
     paper      Tangwongsan, Hirzel, Schneider: In-order sliding-window aggregation in
                worst-case constant time (VLDB Journal 2021)
 
@@ -34,7 +35,7 @@ from ..kernels.slots import (
     put,
 )
 from ..operators.contract import same
-from .daba import check_daba_sizes
+from .daba import changed, check_daba_sizes
 from .in_order import InOrder, kernel
 
 __all__ = ["DabaLite"]
@@ -117,7 +118,7 @@ class DabaLite(InOrder):
     [4, 4, 4, 2, 3]
     """
 
-    _kernel = kernel("daba_lite", insert, evict, step, query, scratch=3)
+    _kernel = kernel("daba_lite", insert, evict, step, query, scratch=3, ring=changed)
 
     def _check(self) -> None:
         super()._check()

@@ -7,6 +7,8 @@ the answer over what is in between.  An aggregator is a kernel of a few function
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from operator import index
 from typing import Any, ClassVar, Self
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from ..kernels.columns import Table, read
 from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.moving import tend
 from ..kernels.program import Kernel
 from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, item, lower
 from ..operators.contract import Operator
@@ -103,16 +106,19 @@ class InOrder(Copyable):
     any Python value, in plain Python, unless the first thing an empty window is given is an
     array to `slide` over, which then says the types.
 
+    The memory grows and shrinks with the window.  `capacity` reserves room for as many values,
+    which is kept for as long as the window lives: up to there no value is ever moved.
+
     >>> from sash.aggregators import DabaLite
     >>> from sash.operators import max
-    >>> isinstance(DabaLite(max), InOrder)
+    >>> isinstance(DabaLite(max, capacity=1000), InOrder)
     True
     """
 
     _kernel: ClassVar[Kernel]
     _owes: bool  # whether memory must still be given back
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: Operator, *, capacity: int | None = None) -> None:
         if not isinstance(operator, Operator):
             raise TypeError(
                 f"{type(self).__name__} needs an operator (one of sash.operators, or made by "
@@ -121,7 +127,14 @@ class InOrder(Copyable):
         self._accept(operator)
         self._given = operator
         self._owes = False
-        self._core: BufferCore | ObjectCore = make_core(self._kernel, operator, SMALLEST)
+        self._floor = self._capacity_for(check_capacity(capacity, "values"))
+        self._core: BufferCore | ObjectCore = self._make(operator)
+
+    def _make(self, operator: Operator, kernel: Kernel | None = None) -> BufferCore | ObjectCore:
+        """An empty memory."""
+        core = make_core(kernel or self._kernel, operator, SMALLEST)
+        reserve_room(core, self._floor)
+        return core
 
     @classmethod
     def _accept(cls, operator: Operator) -> None:
@@ -139,8 +152,8 @@ class InOrder(Copyable):
             self._settle()
         core = self._core
         header = core.header
-        if header[END] - header[START] == header[CAPACITY]:
-            self._resize(self._larger(header[CAPACITY]))
+        if header[END] - header[START] >= core.high:
+            self._tend()
         core.fill(value)
         core.run.insert(core.m, core.cell, 0)
 
@@ -151,12 +164,12 @@ class InOrder(Copyable):
             self._settle()
         core = self._core
         header = core.header
-        length, capacity = header[END] - header[START], header[CAPACITY]
+        length = header[END] - header[START]
         if not length:
             raise IndexError("evict from an empty window: insert a value first")
         core.run.evict(core.m)
-        if 4 * length <= capacity > SMALLEST:
-            self._resize(max(capacity // 2, SMALLEST))
+        if length <= core.low:
+            self._tend()
 
     @alone
     def query(self) -> Any:
@@ -186,7 +199,7 @@ class InOrder(Copyable):
         core, length = self._core, self._length()
         self._reserve(max(length, min(size, length + table.rows)))
         before = core.get(END)
-        with core.call() as call:
+        with core.call(table.rows) as call:
             columns, outputs = call.columns(table), call.outputs(table.rows)
             try:
                 core.run.slide(core.m, columns, outputs, table.rows, size)
@@ -199,7 +212,7 @@ class InOrder(Copyable):
     def _tie(self, table: Table) -> None:
         """Let the first array that an empty window is given say the types."""
         if not self._length() and not self._given.types and "object" not in table.types:
-            self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
+            self._core = self._make(self._given.of(*table.types))
 
     def _leave(self, count: int) -> None:
         """Evict so many in one call."""
@@ -207,10 +220,26 @@ class InOrder(Copyable):
         with core.call() as call:
             none = call.integers(np.zeros(0, dtype=np.int64))
             core.run.slide_by(core.m, core.cell, core.answer, 0, 0, none, none, left, 0)
-        self._shrink()
+        if count > FEW or not core.gradual:
+            self._shrink()
+        elif left < core.low:
+            self._tend()
 
     def _settle(self) -> None:
         """Give back the memory that is owed."""
+
+    def _tend(self) -> None:
+        """See to the memory, which is full or mostly empty, or on its way to another capacity."""
+        core = self._core
+        capacity = core.get(CAPACITY)
+        if isinstance(core, BufferCore) and core.gradual:
+            wanted = tend(core)
+        elif self._length() == capacity:
+            wanted = self._larger(capacity)
+        else:
+            wanted = max(capacity // 2, core.floor)
+        if wanted:
+            self._resize(wanted)
 
     def _resize(self, capacity: int) -> None:
         """Move to a memory of another capacity."""
@@ -225,7 +254,7 @@ class InOrder(Copyable):
     def _capacity_for(elements: int) -> int:
         """The least capacity for this many elements: places are positions modulo a power of two,
         unless the algorithm has another way."""
-        return 1 << max(elements - 1, SMALLEST - 1).bit_length()
+        return capacity_for(elements)
 
     @staticmethod
     def _larger(capacity: int) -> int:
@@ -240,10 +269,10 @@ class InOrder(Copyable):
 
     def _shrink(self) -> None:
         """Give back memory that is no longer needed."""
-        capacity = self._core.get(CAPACITY)
+        capacity, floor = self._core.get(CAPACITY), self._core.floor
         wanted = capacity
-        while 4 * self._length() < wanted and wanted > SMALLEST:
-            wanted = max(wanted // 2, SMALLEST)
+        while 4 * self._length() < wanted and wanted > floor:
+            wanted = max(wanted // 2, floor)
         if wanted < capacity:
             self._resize(wanted)
 
@@ -251,12 +280,13 @@ class InOrder(Copyable):
         """Raise AssertionError if the structure is not as the algorithm needs it."""
         core = self._core
         capacity = core.get(CAPACITY)
-        assert capacity >= SMALLEST
+        assert capacity >= core.floor >= SMALLEST
         assert capacity == self._capacity_for(capacity), f"there is no capacity {capacity}"
         assert 0 <= core.get(START) <= core.get(END) <= core.get(START) + capacity
-        assert capacity == SMALLEST or 4 * len(self) >= capacity // 2 or self._owes, (
+        assert capacity == core.floor or 4 * len(self) >= capacity // 2 or self._owes, (
             "memory was not given back"
         )
+        assert core.high <= capacity, "the window would overflow"
 
     @alone
     def to_bytes(self) -> bytes:
@@ -271,10 +301,49 @@ class InOrder(Copyable):
         made._given = operator
         check_told(said, describe(made, made._core))
         made._core.restore(body)
+        made._shrink()  # it may have had a capacity
         return made
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.operator!r}{self._said_length('values')}>"
+
+
+def capacity_for(elements: int) -> int:
+    """The least power of two with room for this many elements."""
+    return 1 << max(elements - 1, SMALLEST - 1).bit_length()
+
+
+def check_capacity(capacity: Any, what: str) -> int:
+    """How many values or times to reserve room for; 0 if nothing is said."""
+    if capacity is None:
+        return 0
+    whole = whole_number(capacity, f"capacity is a number of {what} to reserve room for")
+    if whole < 1:
+        raise ValueError(
+            f"capacity is a number of {what} to reserve room for, at least 1, not {capacity!r}; "
+            "leave it out if the memory is to grow by itself"
+        )
+    return whole
+
+
+def reserve_room(core: BufferCore | ObjectCore, capacity: int) -> None:
+    """Give an empty memory a capacity that it keeps."""
+    if capacity > SMALLEST:
+        core.floor = capacity
+        with room_for(capacity, "values"):
+            core.resize(capacity, [])
+
+
+@contextmanager
+def room_for(capacity: int, what: str) -> Iterator[None]:
+    """Say what a memory is for if there is none of its size."""
+    try:
+        yield
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise MemoryError(
+            f"there is no memory for a capacity of {capacity:,} {what}; give a smaller capacity, "
+            "or none: the memory grows by itself"
+        ) from error
 
 
 def check_size(size: Any) -> int:

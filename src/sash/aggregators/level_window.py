@@ -6,7 +6,6 @@ from functools import reduce
 from typing import Any, ClassVar, Self
 
 from ..kernels.columns import read
-from ..kernels.core import make_core
 from ..kernels.program import Kernel
 from ..kernels.slots import (
     CAPACITY,
@@ -25,7 +24,7 @@ from ..kernels.slots import (
 from ..operators.contract import Operator, same
 from ..policies.contract import Policy, guard
 from .guard import alone, sound_after
-from .in_order import FEW, MUCH, SMALLEST, InOrder, check_size, evict, insert, kernel, query
+from .in_order import FEW, MUCH, InOrder, check_size, evict, insert, kernel, query
 from .levels import LONGER, PREFIX, RING, SWEPT, beside, level_blocks, look, sweep, tail
 
 __all__ = ["LevelWindow", "kernels"]
@@ -140,10 +139,12 @@ class LevelWindow(InOrder):
     _kernels: ClassVar[tuple[Kernel, Kernel]]
     _takes_policy = True
 
-    def __init__(self, operator: Operator, policy: Policy | None = None) -> None:
+    def __init__(
+        self, operator: Operator, policy: Policy | None = None, *, capacity: int | None = None
+    ) -> None:
         made = guard(operator, policy) if isinstance(operator, Operator) else operator
         self._policy = policy
-        super().__init__(made)
+        super().__init__(made, capacity=capacity)
 
     @property
     def _kernel(self) -> Kernel:  # type: ignore[override]
@@ -209,7 +210,7 @@ class LevelWindow(InOrder):
         self._tie(table)
         core = self._core
         before, row = core.get(END), 0
-        with core.call() as call:
+        with core.call(table.rows) as call:
             columns, outputs = call.columns(table), call.outputs(table.rows)
             try:
                 while row < table.rows:
@@ -231,7 +232,7 @@ class LevelWindow(InOrder):
                 f"with {type(self).__name__}({given.name}, policy=…)"
             )
         made = guard(given, policy)
-        core = make_core(self._kernels[1], made, SMALLEST)
+        core = self._make(made, self._kernels[1])
         vars(self).update(_given=made, _core=core, _policy=policy)  # all in one step
 
     def _leave(self, count: int) -> None:
@@ -255,7 +256,7 @@ class LevelWindow(InOrder):
         """Note whether memory must be given back, and do so if it is little."""
         core = self._core
         capacity = core.header[CAPACITY]
-        self._owes = 4 * (core.header[END] - core.header[START]) < capacity > SMALLEST
+        self._owes = 4 * (core.header[END] - core.header[START]) < capacity > core.floor
         if capacity * core.width <= MUCH:
             self._settle()
 

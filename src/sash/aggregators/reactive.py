@@ -51,7 +51,7 @@ from ..kernels.slots import (
 from ..operators.contract import Operator, same
 from .flat_fat import between, prefix, suffix
 from .guard import alone
-from .in_order import SMALLEST, whole_number
+from .in_order import SMALLEST, capacity_for, check_capacity, reserve_room, whole_number
 from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
 from .timed import LEAST, MANY, as_range, as_time, as_times, check_operator, check_rows, keep, late
 
@@ -315,9 +315,16 @@ class Reactive(Copyable):
         link=True,
     )
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: Operator, *, capacity: int | None = None) -> None:
         self._given = check_operator(type(self), operator)
-        self._core: BufferCore | ObjectCore = make_core(self._kernel, operator, SMALLEST)
+        self._floor = capacity_for(check_capacity(capacity, "values"))
+        self._core: BufferCore | ObjectCore = self._make(operator)
+
+    def _make(self, operator: Operator) -> BufferCore | ObjectCore:
+        """An empty memory."""
+        core = make_core(self._kernel, operator, SMALLEST)
+        reserve_room(core, self._floor)
+        return core
 
     @property
     def operator(self) -> Operator:
@@ -404,7 +411,7 @@ class Reactive(Copyable):
     def _run(self, times: Array, table: Table, limits: Array, most: int, *, answers: int) -> Any:
         core, rows = self._core, table.rows
         row = 0
-        with core.call() as call:
+        with core.call(rows) as call:
             columns, outputs = call.columns(table), call.outputs(rows if answers else 0)
             handle, limit = call.integers(times), call.integers(limits)
             try:
@@ -425,7 +432,7 @@ class Reactive(Copyable):
         made, table = as_times(times), read(values, len(self._given.skips))
         check_rows(type(self), made, table, self._youngest())
         if not self._length() and not self._given.types and "object" not in table.types:
-            self._core = make_core(self._kernel, self._given.of(*table.types), SMALLEST)
+            self._core = self._make(self._given.of(*table.types))
         return made, table
 
     def _time(self, position: int) -> int:
@@ -450,7 +457,7 @@ class Reactive(Copyable):
     def _shrink(self) -> None:
         """Halve the capacity until a quarter of it is in use."""
         capacity = wanted = self._core.get(CAPACITY)
-        while 4 * self._length() < wanted and wanted > SMALLEST:
+        while 4 * self._length() < wanted and wanted > self._core.floor:
             wanted //= 2
         if wanted < capacity:
             self._resize(wanted)
@@ -460,10 +467,10 @@ class Reactive(Copyable):
         core, op = self._core, self.operator
         alike, join = op.equal or same, op.python_combine()
         capacity, start, end = core.get(CAPACITY), core.get(START), core.get(END)
-        assert capacity >= SMALLEST
+        assert capacity >= core.floor >= SMALLEST
         assert capacity & (capacity - 1) == 0, f"capacity {capacity} is no power of two"
         assert 0 <= start <= end <= start + capacity
-        assert capacity == SMALLEST or 4 * len(self) >= capacity, "memory was not given back"
+        assert capacity == core.floor or 4 * len(self) >= capacity, "memory was not given back"
         places = [i & (capacity - 1) for i in range(start, end)]
         in_use = [i for i in range(capacity) if core.peek_link(TREE + i) & 1]
         assert set(in_use) <= set(places), "a location outside of the buffer is in use"
@@ -501,6 +508,7 @@ class Reactive(Copyable):
         made._given = operator
         check_told(said, describe(made, made._core))
         made._core.restore(body)
+        made._shrink()  # it may have had a capacity
         return made
 
     def __repr__(self) -> str:

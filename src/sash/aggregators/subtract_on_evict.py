@@ -52,6 +52,11 @@ def query(m: Memory) -> int:
     return TOTAL
 
 
+def changed(before: list[int], after: list[int], operations: int) -> list[tuple[int, int]]:
+    """Where operations can have changed elements (`Kernel.ring`): nowhere."""
+    return []
+
+
 class SubtractOnEvict(InOrder):
     """In-order aggregation for invertible operators, one step for each operation.
 
@@ -65,7 +70,7 @@ class SubtractOnEvict(InOrder):
 use TwoStacksLite or DabaLite
     """
 
-    _kernel = kernel("subtract_on_evict", insert, evict, query, scratch=1)
+    _kernel = kernel("subtract_on_evict", insert, evict, query, scratch=1, ring=changed)
 
     @classmethod
     def _accept(cls, operator: Operator) -> None:

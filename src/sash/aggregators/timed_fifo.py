@@ -15,8 +15,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..kernels.call import MANY as MANY_ROWS
 from ..kernels.columns import Array, Table, read
 from ..kernels.slots import CAPACITY, END, START
+from ..kernels.spans import MODERATE, Span, reserve
 from ..operators.contract import Operator
 from .guard import InUse, alone
 from .in_order import FEW, MUCH, SMALLEST, InOrder
@@ -30,6 +32,9 @@ __all__ = ["Timed"]
 class Queue:
     """Times in order: appended at the end, dropped from the front, always in one piece.
 
+    A long queue goes forward through a span: pages come before its end and are given back behind
+    its start, and no time is moved until the span ends, after some thousand million times.
+
     >>> queue = Queue()
     >>> queue.extend(np.array([3, 5, 5, 8]))
     >>> queue.drop(1)
@@ -40,7 +45,9 @@ class Queue:
     def __init__(self) -> None:
         self._array = np.empty(SMALLEST, dtype=np.int64)
         self._cells = memoryview(self._array)  # type: ignore[arg-type]
+        self._span: Span | None = None
         self._start = self._end = 0
+        self._given = 0  # up to where pages of the span are given back
         self._full = SMALLEST  # where the end must not be when a time is added
 
     def __copy__(self) -> Queue:
@@ -72,7 +79,12 @@ class Queue:
         """Add times."""
         if self._end + len(times) > self._full:
             self._move(len(self) + len(times))
+        many = self._span is not None and len(times) >= MANY_ROWS
+        if many:
+            self._span.use_large_pages(True)  # type: ignore[union-attr]
         self._array[self._end : self._end + len(times)] = times
+        if many:
+            self._span.use_large_pages(False)  # type: ignore[union-attr]
         self._end += len(times)
 
     def undo(self, n: int) -> None:
@@ -82,21 +94,28 @@ class Queue:
     def drop(self, n: int) -> None:
         """Drop the n oldest.  Much memory is given back when the next is added, not now."""
         self._start += n
-        if 4 * len(self) < len(self._array) > SMALLEST:
+        if self._span is not None:
+            if self._start - self._given > MUCH:
+                self._span.give_back(self._given, self._start)
+                self._given = self._start
+        elif 4 * len(self) < len(self._array) > SMALLEST:
             if n > FEW and len(self._array) > MUCH:
                 self._full = 0
             else:
                 self._move(len(self))
 
     def _move(self, room: int) -> None:
-        """Move to the front of an array in which at most half of this room is in use, so that
-        the next move is as many changes away as this one costs."""
-        times = self.times()
-        array = np.empty(max(2 * room, SMALLEST), dtype=np.int64)
+        """Move to the front of a span, or of an array in which at most half of this room is in use,
+        so that the next move is as many changes away as this one costs."""
+        times, room = self.times(), max(2 * room, SMALLEST)
+        span = reserve(8 * room) if 8 * room > MODERATE else None
+        array = np.empty(room, dtype=np.int64) if span is None else span.words(span.size // 8)
+        assert array is not None
         array[: len(times)] = times
         cells = memoryview(array)  # type: ignore[arg-type]
+        made = {"_array": array, "_cells": cells, "_span": span, "_given": 0}
         # in one step, whatever interrupts it
-        vars(self).update(_array=array, _cells=cells, _start=0, _end=len(times), _full=len(array))
+        vars(self).update(made, _start=0, _end=len(times), _full=len(array))
 
 
 class Timed(Copyable):
@@ -253,7 +272,7 @@ class Timed(Copyable):
             leave = max(int(np.searchsorted(held, limits[-1])), len(held) - most)
             held = held[: 1 + leave]
         row = 0
-        with core.call() as call:
+        with core.call(rows) as call:
             try:
                 columns, outputs = call.columns(table), call.outputs(rows if answers else 0)
                 limit = call.integers(limits)
@@ -289,10 +308,13 @@ class Timed(Copyable):
         times = self._queue.times()
         assert len(times) == len(self._fifo), "not as many times as values"
         assert (times[:-1] <= times[1:]).all(), "times are not in order"
-        room = len(self._queue._array)
-        assert room <= max(4 * len(times), SMALLEST) or not self._queue._full, (
-            "memory was not given back"
-        )
+        queue = self._queue
+        if queue._span is not None:
+            assert queue._start - queue._given <= MUCH, "pages were not given back"
+        else:
+            assert len(queue._array) <= max(4 * len(times), SMALLEST) or not queue._full, (
+                "memory was not given back"
+            )
 
     @alone
     def to_bytes(self) -> bytes:

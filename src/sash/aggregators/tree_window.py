@@ -16,6 +16,7 @@ from ..kernels.program import Kernel, specialise
 from ..kernels.slots import CAPACITY, HEADER
 from ..operators.contract import Operator, same
 from .guard import alone, sound_after
+from .in_order import check_capacity, room_for
 from .nodes import (
     BARE,
     COUNT,
@@ -81,17 +82,23 @@ class TreeWindow(Copyable):
     `min_arity` is the least number of children of an inner node (the most is twice that).  It is
     chosen by the size of a partial if it is not given: combining large ones costs more than
     walking the tree, and fewer of them are combined in small nodes.
+
+    The memory grows with the window, and nothing in it is moved for that.  `capacity` reserves room
+    for as many times from the start.
     """
 
     _name: ClassVar[str]
     _functions: ClassVar[tuple[Callable[..., Any], ...]]
     _fingers: ClassVar[int]
 
-    def __init__(self, operator: Operator, *, min_arity: int | None = None) -> None:
+    def __init__(
+        self, operator: Operator, *, min_arity: int | None = None, capacity: int | None = None
+    ) -> None:
         self._given = check_operator(type(self), operator)
         if min_arity is not None and not (isinstance(min_arity, int) and 2 <= min_arity <= 1024):
             raise ValueError(f"min_arity is a whole number from 2 to 1024, not {min_arity!r}")
         self._min_arity = min_arity
+        self._times = check_capacity(capacity, "times")
         self._core = self._make(operator)
 
     def _make(self, operator: Operator) -> BufferCore | ObjectCore:
@@ -102,15 +109,22 @@ class TreeWindow(Copyable):
             self._functions,
             _ENTRY_POINTS,
             own=True,
+            top=TOP,
             inline=_INLINE,
             constants=(("ENTRIES", 2 * arity), ("FINGERS", self._fingers)),
         )
         self._entries = 2 * arity
         core = make_core(kernel, operator, HEADER)
         leaf = 2 + self._entries + core.width * (self._entries + 2)
-        self._reserve = 33 * (leaf + (1 + core.width) * (self._entries + 1))
+        inner = leaf + (1 + core.width) * (self._entries + 1)
+        self._reserve = 33 * inner
         first = HEADER + SLOTS * core.width
-        core.resize(first + leaf + self._reserve, [])
+        core.lay_out(first + leaf + self._reserve)
+        if self._times:
+            leaves = self._times // (arity - 1) + 1  # at most: a leaf has arity - 1 times or more
+            with room_for(self._times, "times"):
+                words = core.get(CAPACITY) + leaves * (leaf + inner // (arity - 1))
+                core.resize(words, [], roomy=True)
         header = core.header
         header[ROOT] = header[LEFT] = header[RIGHT] = first
         header[TOP] = first + leaf
@@ -165,7 +179,7 @@ class TreeWindow(Copyable):
         self._tie(table)
         core = self._core
         row = 0
-        with core.call() as call:
+        with core.call(table.rows) as call:
             columns, handle = call.columns(table), call.integers(at)
             try:
                 while row < table.rows:
@@ -213,7 +227,7 @@ class TreeWindow(Copyable):
         core = self._core
         run = core.run.slide_count if span is None else core.run.slide_span
         row = 0
-        with core.call() as call:
+        with core.call(table.rows) as call:
             handle, columns = call.integers(at), call.columns(table)
             outputs = call.outputs(table.rows)
             try:
@@ -319,9 +333,11 @@ class TreeWindow(Copyable):
         return self._core.get(CAPACITY) - self._core.get(TOP) < self._reserve
 
     def _grow(self) -> None:
-        """A memory of twice the size, with all at its place."""
+        """A longer memory, with all at its place."""
         core = self._core
-        size = max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve)
+        size = core.get(TOP) + 2 * self._reserve
+        if isinstance(core, BufferCore):  # a list has its own way to grow by and by
+            size = max(size, 2 * core.get(CAPACITY))
         self._replace(core.resize, size, [])
 
     def _own_at(self, core: Any, n: int) -> int:

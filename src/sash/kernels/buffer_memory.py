@@ -16,21 +16,28 @@ from .memory import Core
 from .partials import VECTORS, nested, pack, unpack
 from .program import Kernel, Program
 from .slots import CAPACITY, HEADER
+from .spans import MODERATE, Span, reserve
 
 __all__ = ["BufferCore"]
+
+TRIMMED = 1 << 15  # words that are given back at a time: 10 µs
 
 
 class BufferCore(Core):
     """Typed partials in one flat buffer; compiled kernels, or the same text checked."""
 
-    def __init__(self, kernel: Kernel, program: Program, capacity: int) -> None:
-        super().__init__(kernel, program)
+    def __init__(
+        self, kernel: Kernel, program: Program, capacity: int, *, roomy: bool = False
+    ) -> None:
+        super().__init__(kernel, program, capacity)
         assert program.layout is not None
         self.layout: Layout = program.layout
         self._checked = program.mode == "checked"
         self.stride = self.layout.words + kernel.link
         self._identity = self._identity_words()
-        self._allocate(capacity)
+        self._span: Span | None = None
+        self._hasty = False
+        self._allocate(capacity, roomy=roomy)
         types = self.layout.types
         self._in = [np.zeros(1, dtype=np.uint8 if t == "bool" else np.int64) for t in types]
         self._in_valid = [np.ones(1, dtype=np.uint8) for _ in types]
@@ -56,9 +63,19 @@ class BufferCore(Core):
 
     def __copy__(self) -> BufferCore:
         """The same with a memory of its own."""
-        made = BufferCore(self.kernel, self.program, self.get(CAPACITY))
-        made.run = self.run
-        made.buffer[:] = self.buffer
+        capacity, roomy = self.get(CAPACITY), self._span is not None
+        made = BufferCore(self.kernel, self.program, capacity, roomy=roomy)
+        made.run, made.floor = self.run, self.floor
+        if self._hasty:
+            made.hasten()
+        if self.kernel.ring:
+            made.buffer[:HEADER] = self.buffer[:HEADER]
+            for to, start, n in self.ring_blocks(capacity, capacity):
+                made.pool[to : to + n] = self.pool[start : start + n]
+        else:
+            used = self._in_use()
+            made.buffer[:used] = self.buffer[:used]
+        made.set_bounds()
         return made
 
     def _identity_words(self) -> Array:
@@ -72,31 +89,113 @@ class BufferCore(Core):
                 span[:] = pack(leaf.operator.identity, leaf.kinds)
         return made
 
-    def _allocate(self, capacity: int) -> None:
+    def _words(self, capacity: int) -> int:
+        """How many words a memory of this capacity takes."""
         if self.kernel.own:
-            self.buffer = self._keep(np.zeros(capacity, dtype=np.int64))
-        else:
-            count = self.slots(capacity)
-            self.buffer = self._keep(np.zeros(HEADER + self.stride * (1 + count), dtype=np.int64))
-            self.pool = self.buffer[HEADER + self.stride :].reshape(count, self.stride)
-            self.pool[:, self.kernel.link :] = self._identity
+            return capacity
+        return HEADER + self.stride * (1 + self.slots(capacity))
+
+    def _in_use(self) -> int:
+        """How many words of the memory, from the first on, hold something."""
+        if self.kernel.own:
+            return max(HEADER, self.get(self.kernel.top))
+        return self._words(self.get(CAPACITY))
+
+    def _allocate(self, capacity: int, *, roomy: bool) -> None:
+        """A new memory; a `roomy` one gets a span if it can grow in one and is not small."""
+        words, span = self._words(capacity), None
+        if roomy and (self.kernel.own or self.kernel.ring) and 8 * words > MODERATE:
+            span = reserve(8 * words)
+        if span is not None and self._hasty:
+            span.use_large_pages(True)
+        found = None if span is None else span.words(words)
+        self._see(np.zeros(words, dtype=np.int64) if found is None else found)
+        self._span = span
+        if not self.kernel.own:
+            filled = self.kernel.scratch if self.kernel.ring else None
+            self.pool[:filled, self.kernel.link :] = self._identity
         self.header = _cells(self.buffer[:HEADER], "int64")
         self.m = _address(self.buffer)
         self.header[CAPACITY] = capacity
+        self.set_bounds()
 
-    def resize(self, capacity: int, blocks: list[tuple[int, int, int]]) -> None:
-        """A new memory of another capacity, with these runs of slots copied."""
-        old = self.buffer
+    def _outgrown(self, words: int) -> bool:
+        """Whether so many words in use are more than a memory starts with, so that it is worth a
+        span.  A tree has room for many nodes from the start, a ring takes what it needs."""
+        return not self.kernel.own or 16 * words > MODERATE
+
+    def _see(self, buffer: Array) -> None:
+        """Take an array for the memory."""
+        self.buffer = self._keep(buffer)
+        if not self.kernel.own:
+            self.pool = buffer[HEADER + self.stride :].reshape(-1, self.stride)
+
+    @property
+    def gradual(self) -> bool:
+        return self._span is not None and self.kernel.ring is not None
+
+    def hasten(self, wanted: bool = True) -> None:
+        self._hasty = wanted
+        if self._span is not None:
+            self._span.use_large_pages(wanted)
+
+    def lay_out(self, words: int) -> None:
+        """The first memory of a kernel that lays it out itself."""
+        self._allocate(words, roomy=False)
+
+    def resize(
+        self, capacity: int, blocks: list[tuple[int, int, int]], *, roomy: bool = False
+    ) -> None:
+        """Another capacity, with these runs of slots copied into a new memory.  What a kernel lays
+        out itself stays at its place: such a memory just becomes longer if it can.  A `roomy`
+        memory will be large, though little may be in use now."""
+        old, used = self.buffer, self._in_use()
         if self.kernel.own:
-            self._allocate(capacity)
-            used = min(len(old), capacity)
+            longer = None
+            if self._span is not None and capacity >= len(old):
+                longer = self._span.words(capacity)
+            if longer is not None:
+                self._see(longer)
+                self.header[CAPACITY] = capacity
+                return
+            self._allocate(capacity, roomy=roomy or self._outgrown(used))
             self.buffer[1:used] = old[1:used]
             return
         pool = self.pool
-        self._allocate(capacity)
+        self._allocate(capacity, roomy=roomy or self._outgrown(used))
         self.buffer[1:HEADER] = old[1:HEADER]
         for to, start, n in blocks:
             self.pool[to : to + n] = pool[start : start + n]
+
+    def can_become(self, capacity: int) -> bool:
+        """Whether a ring can change to this capacity where it is."""
+        words = self._words(capacity)
+        return self._span is not None and MODERATE < 8 * words <= self._span.size
+
+    def stretch(self, capacity: int) -> None:
+        """Make the memory long enough for another capacity."""
+        words = self._words(capacity)
+        if words > len(self.buffer):
+            assert self._span is not None
+            longer = self._span.words(words)
+            assert longer is not None
+            self._see(longer)
+
+    def trim(self) -> bool:
+        """Give back a piece of what is beyond the capacity; False if there is more."""
+        words, end = self._words(self.get(CAPACITY)), len(self.buffer)
+        piece = -(-TRIMMED // self.stride) * self.stride
+        start = max(words, end - piece)
+        assert self._span is not None
+        self._span.give_back(start, end)
+        shorter = self._span.words(start)
+        assert shorter is not None
+        self._see(shorter)
+        return start == words
+
+    def copy_slots(self, to: int, start: int, count: int) -> None:
+        """Copy a run of slots within the memory to a place that does not overlap it."""
+        self.pool[to : to + count] = self.pool[start : start + count]
 
     def _filler(self) -> Callable[[Any], None]:
         """How a value gets into the input cell."""
@@ -213,18 +312,21 @@ class BufferCore(Core):
         self.buffer[at : at + self.layout.words] = self._identity
 
     def dump(self) -> bytes:
-        """The whole memory as bytes."""
-        return self.buffer.tobytes()
+        """All of the memory that is in use as bytes."""
+        return self.buffer[: self._in_use()].tobytes()
 
     def restore(self, data: bytes) -> None:
         """Take back what `dump` gave."""
         header = np.frombuffer(data[: 8 * HEADER], dtype=np.int64)
-        self._allocate(int(header[CAPACITY]))
-        if len(data) != self.buffer.nbytes:
+        words = np.frombuffer(data, dtype=np.int64)
+        self._allocate(int(header[CAPACITY]), roomy=self._outgrown(len(words)))
+        if len(words) != len(self.buffer) and not (
+            self.kernel.own and header[self.kernel.top] <= len(words) <= len(self.buffer)
+        ):
             raise ValueError(
                 f"a memory of {self.buffer.nbytes} bytes was expected, not {len(data)}"
             )
-        self.buffer[:] = np.frombuffer(data, dtype=np.int64)
+        self.buffer[: len(words)] = words
 
 
 def _address(array: Array) -> int:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Call"]
 
+MANY = 1024  # rows for which it pays to ask the system for large pages, in two calls
+
 
 class Call:
     """Arrays for a call of a kernel, until the `with` ends; made by a core's `call()`.
@@ -29,17 +31,22 @@ class Call:
     If the kernel raises in the middle of a change, the core is not used again.
     """
 
-    def __init__(self, core: BufferCore | ObjectCore) -> None:
+    def __init__(self, core: BufferCore | ObjectCore, rows: int) -> None:
         self._core = core
+        self._many = rows >= MANY
         self._kept: list[Any] = []
         self._out: Any = None
 
     def __enter__(self) -> Self:
+        if self._many:
+            self._core.hasten()
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._kept.clear()
         self._out = None
+        if self._many:
+            self._core.hasten(False)
         if error is not None:
             self._core.give_up_if_unsound()
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .call import Call
+from .moving import Move
 from .program import Kernel, Program
-from .slots import BUSY, END, START
+from .slots import BUSY, CAPACITY, END, START
 
 __all__ = ["Core"]
 
@@ -26,7 +27,14 @@ class Core:
     fill: Callable[[Any], None]  # put a value, or a tuple of them, into the cell
     read: Callable[[], Any]  # what the answer is
 
-    def __init__(self, kernel: Kernel, program: Program) -> None:
+    #: The aggregator sees to the memory (`tend`) before it inserts into a window of `high` or more
+    #: elements, and after it evicts from one of `low` or fewer.
+    high: int
+    low: int
+    moving: Move | None = None  # a ring's way to another capacity
+
+    def __init__(self, kernel: Kernel, program: Program, capacity: int) -> None:
+        self.floor = capacity  # the least capacity
         self.kernel = kernel
         self.program = program
         self.run: Any = program.run
@@ -44,9 +52,24 @@ class Core:
         layout = self.program.layout
         return layout.words if layout else 1
 
-    def call(self) -> Call:
-        """A context that owns the arrays of a call of the kernel."""
-        return Call(self)  # type: ignore[arg-type]
+    def call(self, rows: int = 0) -> Call:
+        """A context that owns the arrays of a call of the kernel for so many rows."""
+        return Call(self, rows)  # type: ignore[arg-type]
+
+    def hasten(self, wanted: bool = True) -> None:
+        """Say whether a good part of the memory will be used for the first time at once."""
+
+    @property
+    def gradual(self) -> bool:
+        """Whether the memory is a ring that changes its capacity bit by bit."""
+        return False
+
+    def set_bounds(self) -> None:
+        """Say when the aggregator must see to its memory, which is not on its way any more."""
+        capacity = self.get(CAPACITY)
+        self.high = capacity - capacity // 4 if self.gradual else capacity
+        self.low = capacity // 4 if capacity > self.floor else -1
+        self.moving = None  # last: what interrupts this finds a move that is done
 
     def get(self, field: int) -> int:
         """A header field."""

@@ -24,7 +24,7 @@ class ObjectCore(Core):
     m: ObjectMemory
 
     def __init__(self, kernel: Kernel, program: Program, capacity: int) -> None:
-        super().__init__(kernel, program)
+        super().__init__(kernel, program, capacity)
         self._allocate(capacity)
         # Appending to a full deque of one replaces what is in it, in a quarter of the time
         # that a list's __setitem__ takes when called like that.
@@ -37,24 +37,33 @@ class ObjectCore(Core):
         self.m = ObjectMemory(self.slots(capacity), self.operator.identity, link=self.kernel.link)
         self.header = self.m.header
         self.header[CAPACITY] = capacity
+        self.set_bounds()
 
     def __copy__(self) -> ObjectCore:
         """The same with a memory of its own."""
         made = ObjectCore(self.kernel, self.program, self.get(CAPACITY))
-        made.run = self.run
+        made.run, made.floor = self.run, self.floor
         for mine, its in zip(made.m.lists(), self.m.lists(), strict=True):
             mine[:] = its
+        made.set_bounds()
         return made
 
-    def resize(self, capacity: int, blocks: list[tuple[int, int, int]]) -> None:
-        """A new memory of another capacity, with these runs of slots copied."""
+    def lay_out(self, words: int) -> None:
+        """The first memory of a kernel that lays it out itself."""
+        self._allocate(words)
+
+    def resize(
+        self, capacity: int, blocks: list[tuple[int, int, int]], *, roomy: bool = False
+    ) -> None:
+        """Another capacity, with these runs of slots copied into new lists.  What a kernel lays out
+        itself stays at its place: its list just becomes longer."""
         old = self.m
+        if self.kernel.own and capacity >= len(old.slots):
+            old.slots.extend([self.operator.identity] * (capacity - len(old.slots)))
+            self.header[CAPACITY] = capacity
+            return
         self._allocate(capacity)
         self.m.header[1:] = old.header[1:]
-        if self.kernel.own:
-            used = min(len(old.slots), capacity)
-            self.m.slots[:used] = old.slots[:used]
-            return
         for to, start, n in blocks:
             self.m.slots[to : to + n] = old.slots[start : start + n]
             if self.kernel.link:

@@ -55,7 +55,14 @@ class Kernel:
     `entries` are the functions called from Python.  A memory has `scratch` slots first, then
     `each` slots for every element there is room for; `link` adds an integer to each slot, and
     `beside` adds one slot, and one for each binary digit of the capacity.  With `own`, the kernel
-    lays out its memory itself, and capacity is the number of words.
+    lays out its memory itself, capacity is the number of words, and `top` is the header field that
+    says how many of them are in use.
+
+    `ring` is there if the slots after the scratch ones are a ring of elements and nothing else, so
+    that the ring can change its capacity bit by bit (`moving`).  It is given two headers and the
+    number of operations between them, and returns spans of positions: all elements that those
+    operations can have changed, apart from new ones.  There are more elements than operations.
+
     `constants` replace the values of named integers in the functions' files; functions named in
     `inline` are compiled into each of their callers, whatever the compiler thinks of it.
     """
@@ -68,6 +75,8 @@ class Kernel:
     beside: bool = False
     link: bool = False
     own: bool = False
+    top: int = 0
+    ring: Callable[[list[int], list[int], int], list[tuple[int, int]]] | None = None
     inline: tuple[str, ...] = ()
     constants: tuple[tuple[str, int], ...] = ()
 

@@ -87,7 +87,8 @@ class Forest:
         leaf = 2 + self._entries + core.width * (self._entries + 2)
         self._reserve = 33 * (leaf + (1 + core.width) * (self._entries + 1))
         first = HEADER + SLOTS * core.width
-        core.resize(first + 2 * self._reserve, [])
+        core.lay_out(first + 2 * self._reserve)
+        core.hasten()  # a stream's calls have many rows
         core.header[TOP] = first
         specify(core.header, window, FIELDS)
         self._call, self._at_call = core.integers(np.zeros(CALL, dtype=np.int64))

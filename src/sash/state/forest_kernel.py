@@ -25,7 +25,7 @@ from ..aggregators.forest import (
     reach,
     take_out,
 )
-from ..aggregators.nodes import new_slot, room
+from ..aggregators.nodes import TOP, new_slot, room
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, Outputs, Partials, item, load, lower, set_item
 from ..slicing.cut import cut
@@ -314,6 +314,7 @@ def forest_kernel(arity: int) -> Kernel:
         _FUNCTIONS,
         ("cut", "step", "ask"),
         own=True,
+        top=TOP,
         inline=_INLINE,
         constants=(("ENTRIES", 2 * arity), ("FINGERS", 1), *fields_from(FIELDS)),
     )

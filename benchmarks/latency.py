@@ -1,0 +1,142 @@
+"""Single operations, called from Python as a service would: the worst of every class."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sash import aggregators, operators
+from sash.aggregators import BTree, DabaLite, Fiba, Reactive, Recalc, Timed, TwoStacksLite
+from sash.aggregators.in_order import InOrder
+
+from .workload import Bound, Contender, Workload
+
+__all__ = ["in_words", "latency"]
+
+SLOWLY = 100_000  # rounds
+RUNS = 2
+PAUSE = Bound(100e-6)  # seconds
+#: These promise that no single operation waits for the memory of all others.
+STEADY = {"Daba", "DabaLite", "SubtractOnEvict", "Fiba", "BTree", "Timed(DabaLite)"}
+STDDEV, COUNT, SUM = operators.stddev.of(float), operators.count.of(float), operators.sum.of(float)
+
+
+def in_words(size: int) -> str:
+    return f"{size:,}" if size < 1 << 18 else f"2^{size.bit_length() - 1}"
+
+
+def latency(n: int, rounds: Callable[..., Any]) -> list[Workload]:
+    """Rounds on full windows of n, which `rounds` makes; windows that grow to n and shrink."""
+    return [_rounds(n, rounds), _growing(n)]
+
+
+def _rounds(n: int, rounds: Callable[..., Any]) -> Workload:
+    """The time of each round, by the clock."""
+
+    def run(make: Callable[[], Any], distance: int) -> list[float]:
+        _one_by_one(rounds(make, 1 << 12, min(distance, 1 << 11)), 2000)
+        nanoseconds = _one_by_one(rounds(make, n, distance), SLOWLY)
+        return [*(np.percentile(nanoseconds, [50, 99.9]) / 1e9), nanoseconds.max() / 1e9]
+
+    made = {
+        "Fiba": (lambda: Fiba(SUM), (0, 1024, 1 << 16)),
+        "BTree": (lambda: BTree(SUM), (0, 1024, 1 << 16)),
+        "Timed(DabaLite)": (lambda: Timed(DabaLite(SUM)), (0,)),
+        "Timed(TwoStacksLite)": (lambda: Timed(TwoStacksLite(SUM)), (0,)),
+    }
+    return Workload(
+        name="latency",
+        title=f"sum of float64 in a window of {in_words(n)}, {SLOWLY:,} single rounds from Python "
+        "(evict the oldest, insert at a distance, query), from a window just filled",
+        unit="round",
+        columns=("median", "99.9th percentile", "max"),
+        ours={
+            f"{name}, distance {in_words(d)}": Contender(run=lambda make=make, d=d: run(make, d))
+            for name, (make, distances) in made.items()
+            for d in distances
+        },
+        peers={},
+    )
+
+
+def _one_by_one(rounds: Any, many: int) -> Any:
+    """Nanoseconds of each of so many rounds."""
+    window, took, clock = rounds.window, np.empty(many, dtype=np.int64), time.perf_counter_ns
+    insert, evict, query = window.insert, window.evict, window.query
+    for i, at in enumerate(rounds.next_times(many).tolist()):
+        start = clock()
+        evict(i)
+        insert(at, 1.5)
+        query()
+        took[i] = clock() - start
+    return took
+
+
+def _growing(n: int) -> Workload:
+    """The worst single insertion and eviction of every class.
+
+    Times are of the processor.  What is sash's own doing comes at the same operation in each run,
+    so each operation has its best time of all runs.
+    """
+    made: dict[str, Callable[[], Any]] = {
+        kind.__name__: lambda kind=kind: kind(COUNT if kind.__name__ in ONE_COUNT else STDDEV)
+        for kind in (getattr(aggregators, name) for name in aggregators.__all__)
+        if isinstance(kind, type) and issubclass(kind, InOrder) and kind not in (InOrder, Recalc)
+    }
+    made |= {kind.__name__: lambda kind=kind: kind(STDDEV) for kind in (Fiba, BTree, Reactive)}
+    made["Timed(DabaLite)"] = lambda: Timed(DabaLite(STDDEV))
+    return Workload(
+        name="latency-growing",
+        title=f"stddev of float64 (SubtractOnEvict: count), a window that grows to {in_words(n)} "
+        "by single insertions from Python and shrinks again: each operation the best of "
+        f"{RUNS} runs, in processor time",
+        unit="operation",
+        columns=("worst insertion", "median insertion", "worst eviction", "median eviction"),
+        ours={
+            name: Contender(
+                run=lambda make=make: _worst(make, n), bounds=(PAUSE,) if name in STEADY else ()
+            )
+            for name, make in made.items()
+        },
+        peers={},
+    )
+
+
+ONE_COUNT = ("SubtractOnEvict",)  # needs an inverse, which a stddev has not
+
+
+def _worst(make: Callable[[], Any], n: int) -> list[float]:
+    """Worst and median insertion, worst and median eviction, in seconds."""
+    _grow_and_shrink(make(), 100)
+    best = _grow_and_shrink(make(), n)
+    for _ in range(RUNS - 1):
+        best = np.minimum(best, _grow_and_shrink(make(), n))
+    return [float(f(row)) / 1e9 for row in best for f in (np.max, np.median)]
+
+
+def _grow_and_shrink(window: Any, n: int) -> Any:
+    """Nanoseconds of n insertions and of as many evictions."""
+    took, clock = np.zeros((2, n), dtype=np.int64), time.thread_time_ns
+    insert, evict, timed = window.insert, window.evict, not isinstance(window, InOrder)
+    if not timed:  # so that the window does not start where its memory does
+        for _ in range(1000):
+            insert(1.5)
+        for _ in range(1000):
+            evict()
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        for row, operation, given in ((0, insert, (1.5,)), (1, evict, ())):
+            for i in range(n):
+                arguments = (i, *given) if timed else given
+                start = clock()
+                operation(*arguments)
+                took[row, i] = clock() - start
+    finally:
+        if collects:
+            gc.enable()
+    return took

@@ -1,0 +1,121 @@
+"""Address space for memories that grow where they are.
+
+A large memory that moves when it grows makes one operation wait for all of it: 100 ms and more for
+some million partials.  A span is address space that the process reserves and does not use: the
+system gives it pages when they are first touched, some microsecond each, so a memory at the start
+of a span grows by being called longer.  What a memory does not need any more is given back in
+pieces.
+
+A span is as long as the machine's memory.  That is a number, not a cost: only pages that were
+touched are charged.  Address space itself is plenty (2^47 bytes) but not endless, so many spans
+become shorter; a memory that has outgrown its span moves.  Memories below `MODERATE` bytes need
+none, as they move in less time than it takes to notice.
+
+Where address space is limited or charged (`ulimit -v`, `vm.overcommit_memory=2`, Windows) there
+are no spans, and memories move when they grow.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+resource: Any
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+__all__ = ["MODERATE", "Span", "reserve"]
+
+#: Bytes up to which a memory is copied as a whole when it grows or shrinks.
+MODERATE = 1 << 15
+#: Large pages are of so many bytes, mostly.
+LARGE_PAGE = 1 << 21
+#: Bytes of address space that all spans share, a quarter of what a process has.
+SHARED = 1 << 45
+
+_NORESERVE = {"linux": 0x4000, "darwin": 0x40}
+_reserved = 0  # bytes of all spans; that two threads may miscount it does no harm
+
+
+class Span:
+    """Reserved address space; it is given back when no array on it is left."""
+
+    def __init__(self, size: int) -> None:
+        global _reserved
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE.get(sys.platform, 0)
+        self._map = mmap.mmap(-1, size, flags=flags)
+        self.size = size
+        _reserved += size
+        self._words: np.ndarray[Any, Any] = np.frombuffer(self._map, dtype=np.int64)
+
+    def __del__(self) -> None:
+        global _reserved
+        if hasattr(self, "size"):
+            _reserved -= self.size
+
+    def words(self, count: int) -> np.ndarray[Any, Any] | None:
+        """The first words of the span as an array; None if the span is too short."""
+        return self._words[:count] if 8 * count <= self.size else None
+
+    def give_back(self, start: int, end: int) -> None:
+        """Give back the pages that lie wholly between two words; later they read as anything."""
+        page = mmap.PAGESIZE
+        first, last = -(-8 * start // page) * page, 8 * end // page * page
+        if first < last and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+    def use_large_pages(self, wanted: bool) -> None:
+        """Say whether pages touched from now on may be large ones.  They make a walk through a
+        large memory faster, and the first touch of each takes a few hundred microseconds, as all
+        of it is cleared: right for calls with many rows, wrong for single ones."""
+        advice = getattr(mmap, "MADV_HUGEPAGE" if wanted else "MADV_NOHUGEPAGE", None)
+        if advice is not None:
+            try:
+                self._map.madvise(advice)
+            except OSError:  # a system without large pages
+                return
+
+
+def reserve(needed: int) -> Span | None:
+    """A span for a memory that takes so many bytes now; None if there can be none here."""
+    if not _FREE or needed > _PHYSICAL or _limited():
+        return None
+    size = min(_PHYSICAL, max(64 * needed, (SHARED - _reserved) // 64))
+    try:
+        return Span(-(-size // LARGE_PAGE) * LARGE_PAGE)
+    except (OSError, ValueError, MemoryError):
+        return None
+
+
+def _costs_nothing() -> bool:
+    """Whether pages that nobody has touched cost nothing."""
+    if resource is None or not hasattr(mmap, "MAP_ANONYMOUS") or sys.maxsize < 2**47:
+        return False
+    try:
+        with open("/proc/sys/vm/overcommit_memory") as file:
+            return file.read().strip() != "2"
+    except OSError:
+        return sys.platform in _NORESERVE
+
+
+def _memory() -> int:
+    """The machine's memory in bytes."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 34
+
+
+# Found out here, and not by the first insertion that needs a span.
+_FREE, _PHYSICAL = _costs_nothing(), _memory()
+
+
+def _limited() -> bool:
+    """Whether what is reserved would be missing elsewhere in the process."""
+    return bool(resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY)
