@@ -17,7 +17,7 @@ from ..tables.arrow import as_time, filtered, flat, one_array, time_text, times_
 from ..tables.rows import rows_in_order
 from ..windows import Driven
 
-__all__ = ["driven_results"]
+__all__ = ["driven_results", "with_nulls"]
 
 
 def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
@@ -55,7 +55,7 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
         oldest, held = found.oldest()
         if places is not None:
             oldest, held = place_all(oldest, places), place_all(held, places)
-        starts = _with_nulls(as_time(oldest, plan.time_type), held)
+        starts = with_nulls(as_time(oldest, plan.time_type), held)
     else:
         starts = as_time(start, plan.time_type)
     added = {"window_start": starts, "window_end": as_time(end, plan.time_type)}
@@ -63,7 +63,7 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
     return pa.table([*table.columns, *added.values()], names=[*table.column_names, *added])
 
 
-def _with_nulls(times: pa.Array, held: Array) -> pa.Array:
+def with_nulls(times: pa.Array, held: Array) -> pa.Array:
     """Times, null where nothing is held."""
     return times if held.all() else pc.if_else(pa.array(held), times, pa.scalar(None, times.type))
 
