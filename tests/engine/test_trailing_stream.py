@@ -211,8 +211,8 @@ def test_a_row_that_lift_refuses_is_late() -> None:
         (sash.lifetime(delay=3), {}, "a lifetime is one partial a key, which has no delay"),
         (sash.lifetime(), {"mode": "live"}, "use mode='final', or sash.trailing"),
         (sash.trailing(5), {"mode": "live", "early": True}, "early=True is for windows that end"),
-        (sash.rows(5), {}, r"run over tables, by Query\.run; streams take"),
-        (sash.delta("x", 5), {}, r"run over tables, by Query\.run; streams take"),
+        (sash.rows(5), {}, "run over tables, in this process and on Spark; streams take"),
+        (sash.delta("x", 5), {}, "run over tables, in this process and on Spark; streams take"),
     ],
     ids=repr,
 )

@@ -91,22 +91,21 @@ def _session(asked: Asked) -> bool:
     return isinstance(asked.query.window, Merging)
 
 
-_TRAILING = "sash.trailing and sash.lifetime run over tables and streams in this process;"
+_TRAILING = "sash.trailing and sash.lifetime run over tables, and over streams in this process;"
 _DRIVEN = (
     "of the windows that events drive, rows, delta, punctuated, policies and window(keep, every) "
-    "run over tables, by Query.run;"
+    "run over tables, in this process and on Spark;"
 )
-_SESSION = "sessions run over tables, by Query.run;"
+_SESSION = "sessions run over tables, in this process and on Spark;"
 
 
 def _lacks_spark(what: str) -> dict[Place, str]:
-    """What Spark lacks."""
-    why = f"{what} Spark takes windows that are aligned to the clock"
-    return {"Spark batch": why, "Spark stream": why}
+    """What streams on Spark lack."""
+    return {"Spark stream": f"{what} Spark's streams take windows that are aligned to the clock"}
 
 
 def _lacks(what: str) -> dict[Place, str]:
-    """What only tables in this process have."""
+    """What only tables have."""
     stream = f"{what} streams take windows that are aligned to the clock, and sash.trailing"
     return {"Query.stream": stream, **_lacks_spark(what)}
 
@@ -153,7 +152,10 @@ ABILITIES = (
         {
             "Query.stream": "mode='live' would change all later rows of a key with each late "
             "event, and a lifetime keeps one partial a key; use mode='final', or sash.trailing",
-            "Query.run": f"mode='live' is for streams; a table is not one: {_ONCE}",
+            **dict.fromkeys(
+                ("Query.run", "Spark batch"),
+                f"mode='live' is for streams; a table is not one: {_ONCE}",
+            ),
             **_lacks_spark(_TRAILING),
         },
         lambda asked: asked.mode == "live" and _lifetime(asked),
