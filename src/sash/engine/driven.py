@@ -50,7 +50,10 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
     except NoFrameAnswer as error:
         row = error.frame if places is None else int(places[error.frame])
         raise OverflowError(_explained(plan, table, row, error)) from None
-    start, end = window.spans(times_of(one_array(table.column(query.time)))[0])
+    own = times
+    if rows is not None or frames.fired is not None:  # in the table's order
+        own = times_of(one_array(table.column(query.time)))[0]
+    start, end = window.spans(own)
     if start is None:
         oldest, held = found.oldest()
         if places is not None:
