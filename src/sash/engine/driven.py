@@ -17,7 +17,7 @@ from ..tables.arrow import as_time, filtered, flat, one_array, time_text, times_
 from ..tables.rows import rows_in_order
 from ..windows import Driven
 
-__all__ = ["driven_results"]
+__all__ = ["driven_results", "with_nulls"]
 
 
 def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
@@ -50,12 +50,15 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
     except NoFrameAnswer as error:
         row = error.frame if places is None else int(places[error.frame])
         raise OverflowError(_explained(plan, table, row, error)) from None
-    start, end = window.spans(times_of(one_array(table.column(query.time)))[0])
+    own = times
+    if rows is not None or frames.fired is not None:  # in the table's order
+        own = times_of(one_array(table.column(query.time)))[0]
+    start, end = window.spans(own)
     if start is None:
         oldest, held = found.oldest()
         if places is not None:
             oldest, held = place_all(oldest, places), place_all(held, places)
-        starts = _with_nulls(as_time(oldest, plan.time_type), held)
+        starts = with_nulls(as_time(oldest, plan.time_type), held)
     else:
         starts = as_time(start, plan.time_type)
     added = {"window_start": starts, "window_end": as_time(end, plan.time_type)}
@@ -63,7 +66,7 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
     return pa.table([*table.columns, *added.values()], names=[*table.column_names, *added])
 
 
-def _with_nulls(times: pa.Array, held: Array) -> pa.Array:
+def with_nulls(times: pa.Array, held: Array) -> pa.Array:
     """Times, null where nothing is held."""
     return times if held.all() else pc.if_else(pa.array(held), times, pa.scalar(None, times.type))
 

@@ -38,6 +38,7 @@ from .late import ALL_CLOSED, SOME_CLOSED, check_names
 from .lifecycle import UNBOUNDED
 from .stream import Stream
 from .supported import Asked, check
+from .trailing_stream import TrailingStream
 
 __all__ = ["OracleStream", "asked_for", "run"]
 
@@ -101,6 +102,10 @@ def _columns(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> dict
 
 class OracleStream(Stream):
     """A stream that keeps all its events, and folds every window that it emits."""
+
+    @classmethod
+    def _for(cls, query: Query) -> type[Stream]:
+        return OracleTrailing if isinstance(query.window, Driven) else cls
 
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
@@ -332,3 +337,35 @@ class OracleStream(Stream):
 
     def _check(self) -> None:
         """There is nothing to check."""
+
+
+class OracleTrailing(TrailingStream):
+    """A stream with a window for each event that keeps them all, and folds each anew."""
+
+    def _set_up(self, schema: pa.Schema) -> None:
+        super()._set_up(schema)
+        self._accepted = self._schema.empty_table()
+        self._numbers = np.zeros(0, dtype=np.int64)  # of the rows that wait, among all accepted
+
+    def _step(self, new: pa.Table, times: Any, reached: Any) -> Any:
+        first = self._accepted.num_rows
+        self._numbers = np.append(self._numbers, np.arange(first, first + new.num_rows))
+        self._accepted = pa.concat_tables([self._accepted, new])
+        return super()._step(new, times, reached)
+
+    def _answer(
+        self, waiting: pa.Table, due: Any, new: pa.Table | None, watermark: int | None
+    ) -> tuple[pa.Table, dict[int, str]]:
+        from ..testing.queries import answers_by_event, rows_of
+
+        assert self._plan is not None
+        found = dict(answers_by_event(self._query, rows_of(self._accepted)))
+        rows = [found[n] for n in self._numbers[due].tolist()]
+        made = waiting.filter(pa.array(due)).replace_schema_metadata(None)
+        failed: dict[int, str] = {}
+        for name, values in _columns(self._plan, rows, failed).items():
+            made = made.append_column(name, values)
+        when = times_of(one_array(waiting.column(self._query.time)))[0]
+        if watermark is not None:
+            self._numbers = self._numbers[when >= watermark]
+        return made, failed

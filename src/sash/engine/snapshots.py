@@ -43,7 +43,7 @@ def to_bytes(stream: Stream) -> bytes:
     blobs.append(to_ipc(stream._schema.empty_table() if stream._plan else pa.table({})))
     blobs.append(to_ipc(stream._late.table(stream._plan and stream._plan.time_type)))
     if stream._plan is not None:
-        blobs += stream._state.dump()
+        blobs += stream._dump()
     return seal((_KIND,), b"".join(struct.pack("<Q", len(b)) + b for b in blobs))
 
 
@@ -67,13 +67,13 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
             "it was, or name the aggregates whose partials mean the same as before: trust=['…']"
         )
     schema = from_ipc(next(blobs)).schema
-    made = cls(query, lateness=head["lateness"], mode=head["mode"], early=head["early"])
+    made = cls._for(query)(query, lateness=head["lateness"], mode=head["mode"], early=head["early"])
     made._late.load(from_ipc(next(blobs)))
     made._progress = Progress(**head["progress"])
     made._closed, made._kind = head["closed"], head["kind"]
     if len(schema):
         made._set_up(schema)
-        made._state.load(list(blobs))
+        made._load(list(blobs))
     return made
 
 

@@ -24,7 +24,7 @@ from ..state.memory import ForestState
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
-from ..windows import duration, duration_text
+from ..windows import Driven, duration, duration_text
 from ..windows.contract import LATEST
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
@@ -293,6 +293,23 @@ class Stream:
         from .snapshots import from_bytes
 
         return from_bytes(cls, data, query, trust)
+
+    @classmethod
+    def _for(cls, query: Query) -> type[Stream]:
+        """The class of streams of a query."""
+        if cls is Stream and isinstance(query.window, Driven):
+            from .trailing_stream import TrailingStream
+
+            return TrailingStream
+        return cls
+
+    def _dump(self) -> list[bytes]:
+        """The state as bytes."""
+        return self._state.dump()
+
+    def _load(self, blobs: list[bytes]) -> None:
+        """Take back what `_dump` gave."""
+        self._state.load(blobs)
 
     def _set_out(self) -> None:
         """What comes before a batch, for a stream that stands on something else between two."""

@@ -14,7 +14,7 @@ from ..kernels.core import encoder
 from ..query.plan import Plan
 from ..query.query import Query
 from ..tables.arrow import has_tie_number
-from ..windows import Driven, Merging
+from ..windows import Driven, Merging, Trailing
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
@@ -44,6 +44,8 @@ class Ability:
 
 
 def _ordered(asked: Asked) -> bool:
+    if _driven(asked) and asked.mode == "final":  # put in order behind the watermark
+        return False
     return asked.query.tie is not None and asked.plan is not None and asked.plan.ordered
 
 
@@ -65,26 +67,77 @@ def _driven(asked: Asked) -> bool:
     return isinstance(asked.query.window, Driven)
 
 
+def _by_time(asked: Asked) -> bool:
+    """True for a window of each event that is a span of time."""
+    return isinstance(asked.query.window, Trailing)
+
+
+def _excludes(asked: Asked) -> bool:
+    window = asked.query.window
+    return isinstance(window, Trailing) and window.exclude in ("row", "ties")
+
+
+def _lifetime(asked: Asked) -> bool:
+    window = asked.query.window
+    return isinstance(window, Trailing) and window.size is None
+
+
+def _delayed_lifetime(asked: Asked) -> bool:
+    window = asked.query.window
+    return isinstance(window, Trailing) and window.size is None and window.delay > 0
+
+
 def _session(asked: Asked) -> bool:
     return isinstance(asked.query.window, Merging)
 
 
-_DRIVEN = "windows that events drive (trailing, lifetime, rows) run over tables, by Query.run;"
-_SESSION = "sessions run over tables, by Query.run;"
+_TRAILING = "sash.trailing and sash.lifetime run over tables, and over streams in this process;"
+_DRIVEN = (
+    "of the windows that events drive, rows, delta, punctuated, policies and window(keep, every) "
+    "run over tables, in this process and on Spark;"
+)
+_SESSION = "sessions run over tables, in this process and on Spark;"
+
+
+def _lacks_spark(what: str) -> dict[Place, str]:
+    """What streams on Spark lack."""
+    return {"Spark stream": f"{what} Spark's streams take windows that are aligned to the clock"}
 
 
 def _lacks(what: str) -> dict[Place, str]:
-    """What only tables in this process have."""
-    spark = f"{what} Spark takes windows that are aligned to the clock"
-    stream = f"{what} streams take windows that are aligned to the clock"
-    return {"Query.stream": stream, "Spark batch": spark, "Spark stream": spark}
+    """What only tables have."""
+    stream = f"{what} streams take windows that are aligned to the clock, and sash.trailing"
+    return {"Query.stream": stream, **_lacks_spark(what)}
 
 
 _ONCE = "it has all its rows, and emits each window once"
 
 ABILITIES = (
     Ability("windows aligned to the clock: `sliding`, `tumbling`, `cumulate`"),
-    Ability("windows that events drive: `trailing`, `lifetime`, `rows`", _lacks(_DRIVEN), _driven),
+    Ability("a window for each event: `trailing`, `lifetime`", _lacks_spark(_TRAILING), _by_time),
+    Ability(
+        "`trailing` and `lifetime` with `exclude='row'` or `'ties'`",
+        {
+            "Query.stream": "on a stream, the events of one time are kept as one partial, and "
+            "exclude='row' or 'ties' would take it apart; use exclude='group', or closed='left'",
+            **_lacks_spark(_TRAILING),
+        },
+        _excludes,
+    ),
+    Ability(
+        "`lifetime(delay=…)`",
+        {
+            "Query.stream": "on a stream, a lifetime is one partial a key, which has no delay; "
+            "leave `delay` out",
+            **_lacks_spark(_TRAILING),
+        },
+        _delayed_lifetime,
+    ),
+    Ability(
+        "`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies",
+        _lacks(_DRIVEN),
+        lambda asked: _driven(asked) and not _by_time(asked),
+    ),
     Ability("`session`", _lacks(_SESSION), _session),
     Ability("`mode='final'`: each window once, when it closes"),
     Ability(
@@ -93,6 +146,28 @@ ABILITIES = (
             ("Query.run", "Spark batch"), f"mode='live' is for streams; a table is not one: {_ONCE}"
         ),
         lambda asked: asked.mode == "live",
+    ),
+    Ability(
+        "`mode='live'` of `lifetime`",
+        {
+            "Query.stream": "mode='live' would change all later rows of a key with each late "
+            "event, and a lifetime keeps one partial a key; use mode='final', or sash.trailing",
+            **dict.fromkeys(
+                ("Query.run", "Spark batch"),
+                f"mode='live' is for streams; a table is not one: {_ONCE}",
+            ),
+            **_lacks_spark(_TRAILING),
+        },
+        lambda asked: asked.mode == "live" and _lifetime(asked),
+    ),
+    Ability(
+        "`early=True` for a window for each event",
+        dict.fromkeys(
+            PLACES,
+            "early=True is for windows that end by the clock; in live mode the "
+            "row of an event comes at once",
+        ),
+        lambda asked: asked.early and _driven(asked),
     ),
     Ability("`emit='changes'` in final mode, for windows aligned to the clock"),
     Ability(
@@ -134,8 +209,8 @@ ABILITIES = (
         "`tie`, where the order of events matters: numbers and times",
         {
             "Query.stream": "on a stream in this process, events of one time are in the order of "
-            "their arrival, and `tie` cannot put them into another; leave it out, or select only "
-            "what has no order"
+            "their arrival, and `tie` cannot put them into another, unless events drive the window "
+            "in final mode; leave it out, or select only what has no order"
         },
         _ordered,
     ),
@@ -143,8 +218,8 @@ ABILITIES = (
         "`tie`, where the order of events matters: text",
         {
             "Query.stream": "on a stream in this process, events of one time are in the order of "
-            "their arrival, and `tie` cannot put them into another; leave it out, or select only "
-            "what has no order",
+            "their arrival, and `tie` cannot put them into another, unless events drive the window "
+            "in final mode; leave it out, or select only what has no order",
             "Spark stream": "a tie column of text cannot be kept in a stream's state: use one of "
             "numbers or times",
         },

@@ -230,6 +230,6 @@ class Query:
         from ..engine.stream import Stream
 
         made = oracle.OracleStream if oracle.asked_for() else Stream
-        return made(
+        return made._for(self)(
             self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
         )

@@ -19,8 +19,10 @@ from ..query.query import RESERVED, Query
 from ..query.signatures import Mode
 from ..state.scan import Scan
 from ..tables.arrow import filtered
+from ..windows import Aligned, Driven, tumbling
 from .batch import Slices, Way, aggregate_batch, is_usable, way_for
 from .buckets import check_buckets, for_batch
+from .by_events import aggregate_by_events
 from .names import check_result_names, is_case_sensitive, with_names
 from .session import check_stream
 from .streaming import STREAM_RESERVED, aggregate_stream
@@ -44,7 +46,8 @@ def aggregate(
     slices: Slices = "auto",
 ) -> DataFrame:
     """The results of a query over a DataFrame, bounded or streaming, as a DataFrame: the keys,
-    `window` (a struct of start and end), the values.
+    `window` (a struct of start and end), the values.  Where events drive the window, the result has
+    a row for each that fires, with all its columns instead of the keys.
 
     On a stream, which needs `withWatermark`, mode "final" gives each window once, when it is
     closed; "live" gives it as soon as the stream has passed its end, and again with a higher
@@ -118,7 +121,11 @@ def aggregate(
         check("Spark batch", Asked(query, plan, mode, late=late))
         if bad == "drop":
             df = df.where(is_usable(quoted(query.time), df.schema[query.time].dataType))
-        out = aggregate_batch(df, plan, for_batch(df, buckets), slices)
+        if isinstance(query.window, Aligned):
+            out = aggregate_batch(df, plan, for_batch(df, buckets), slices)
+        else:
+            check_slices(plan, slices)
+            out = aggregate_by_events(df, plan, for_batch(df, buckets))
     return _with_maps(out, maps)
 
 
@@ -126,7 +133,19 @@ def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
     """How `aggregate` runs a query over a table, and why: its `name` is "tumbled", "spark",
     "python" or "rows".  Where a sample decides, its rows are counted by Spark now."""
     df = with_names(df, query.columns, sensitive=is_case_sensitive(df))
+    if not isinstance(query.window, Aligned):
+        check_slices(make_plan(query, _schema_for(df, query)), slices)
+        return Way("rows", "events make the windows")
     return way_for(df, with_types(make_plan(query, _schema_for(df, query))), slices)
+
+
+def check_slices(plan: Plan, slices: Slices) -> None:
+    """Refuse slices where there are none."""
+    if slices not in ("auto", "rows"):
+        raise ValueError(
+            f"slices={slices!r} cannot be had for {plan.query.window!r}: events make its windows, "
+            "and only windows that are aligned to the clock have slices"
+        )
 
 
 def _map_keys(df: DataFrame, query: Query) -> dict[str, DataType]:
@@ -164,7 +183,8 @@ def _schema_for(df: DataFrame, query: Query) -> pa.Schema:
         try:
             arrow_schema(StructType([field]))
         except PySparkTypeError as error:
-            if query.where is None and field.name not in query.columns:
+            kept = isinstance(query.window, Driven)  # all columns are
+            if query.where is None and not kept and field.name not in query.columns:
                 continue
             raise TypeError(
                 f"column {field.name!r} is {field.dataType.simpleString()}, which Arrow cannot "
@@ -180,6 +200,7 @@ def with_types(plan: Plan) -> Plan:
         return plan
     types = dict(plan.types)
     for group in plan.groups:
-        found = Scan(group, plan.query.aligned, plan.types).answer_types()
+        # which does not depend on the window
+        found = Scan(group, tumbling(1), plan.types).answer_types()
         types |= {name: t for name, t in found.items() if types[name] is None}
     return dataclasses.replace(plan, types=types)

@@ -14,7 +14,7 @@ from ..state.scan import Windows
 from ..windows import Aligned
 from .types import arrow_schema, spark_type
 
-__all__ = ["result_fields", "result_table", "window_metadata", "window_struct"]
+__all__ = ["result_fields", "result_table", "value_fields", "window_metadata", "window_struct"]
 
 
 def window_metadata(time: DataType) -> dict[str, Any]:
@@ -30,7 +30,13 @@ def result_fields(plan: Plan, schema: StructType) -> StructType:
     edges = StructType([StructField("start", time), StructField("end", time)])
     fields = [StructField(k, schema[k].dataType, schema[k].nullable) for k in query.by]
     fields.append(StructField("window", edges, nullable=False, metadata=window_metadata(time)))
-    for name, chosen in query.select.items():
+    return StructType([*fields, *value_fields(plan)])
+
+
+def value_fields(plan: Plan) -> list[StructField]:
+    """The columns of the values."""
+    fields = []
+    for name, chosen in plan.query.select.items():
         made = plan.types[name]
         if made is None:
             raise TypeError(
@@ -38,7 +44,7 @@ def result_fields(plan: Plan, schema: StructType) -> StructType:
                 "sash.aggregate(…, returns=pyarrow.float64()), or another Arrow type"
             )
         fields.append(StructField(name, spark_type(made), is_nullable(chosen.operator)))
-    return StructType(fields)
+    return fields
 
 
 def result_table(

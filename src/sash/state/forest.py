@@ -191,6 +191,65 @@ class Forest:
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return Answered(keys, windows, reasons, covered, values, failed, left)
 
+    def trail(
+        self,
+        visits: Array,
+        inserted: tuple[Array, Array, Any],
+        asked: tuple[Array, Array],
+        span: tuple[int, int],
+        edge: int,
+    ) -> tuple[dict[str, pa.Array], dict[int, str], Array]:
+        """Insert times and answer trailing windows, then evict what is before the edge.
+
+        `inserted` has for the keys to visit the bounds of their times, the times and the partials,
+        `asked` the bounds of the times to ask at, and these; `span` how much older and younger than
+        such a time its window is, see `forest_kernel.trail`.  Returns the answers by name, the rows
+        that lack some and why, and the keys that hold nothing any more."""
+        core, call = self._core, self._call
+        call[VISIT] = call[BEGUN] = call[GONE] = 0
+        call[AT] = -1
+        bounds, times, partials = inserted
+        ask_bounds, asks = asked
+        ints = [core.integers(a) for a in (visits, bounds, times, ask_bounds, asks)]
+        held, at_partials = partials, partials
+        if isinstance(core, BufferCore):
+            held, at_partials = core.integers(partials.reshape(-1))
+        gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
+        kept, outputs = core.outputs(len(asks))
+        apart: dict[int, Apart] = {}
+        done = 0
+        while not done:
+            if core.get(CAPACITY) - core.get(TOP) < self._reserve:
+                core.resize(max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve), [])
+            try:
+                done = core.run.trail(
+                    core.m,
+                    self._at_call,
+                    self._at_records,
+                    ints[0][1],
+                    len(visits),
+                    ints[1][1],
+                    ints[2][1],
+                    at_partials,
+                    ints[3][1],
+                    ints[4][1],
+                    *span,
+                    edge,
+                    outputs,
+                    at_gone,
+                )
+            except Exception as error:
+                if not raised_by_operator(core, error):
+                    raise
+                row = int(call[AT])
+                if core.header[BUSY] or row < 0 or row in apart:
+                    core.give_up_if_unsound()
+                    raise CombineRaised(int(visits[call[VISIT]]), int(call[NOW])) from error
+                apart[row] = answers_apart(core, self.group, int(call[SLOT]))
+        del ints, held
+        values, failed = answers_of(core, self.group, self._types, kept, len(asks), apart)
+        return values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64)
+
     def _check_progress(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> None:
         """Raise if a call of the kernel changed nothing, since the next call would not either."""
         if now == before:
@@ -228,6 +287,11 @@ class Forest:
             name: object_answers([x], self._types[name], part.operator.fields, {})[0].as_py()
             for name, part, x in parts
         }
+
+    def oldest_of(self, numbers: Array) -> Array:
+        """The oldest time that each of these keys ever had, where `trail` keeps no times."""
+        found: Array = np.asarray(self._records, dtype=np.int64)[RECORD * numbers + NEXT]
+        return found
 
     def held(self) -> list[tuple[int, int]]:
         """The number of each key that holds slices, and how many."""

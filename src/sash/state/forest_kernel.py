@@ -292,6 +292,97 @@ def ask(m: Memory, c: Any, records: Any, key: int, outputs: Outputs, lo: int, hi
     lower(m, slot, outputs, 0)
 
 
+def trail(
+    m: Memory,
+    c: Any,
+    records: Any,
+    visits: Any,
+    count: int,
+    bounds: Any,
+    times: Any,
+    partials: Partials,
+    ask_bounds: Any,
+    asks: Any,
+    older: int,
+    younger: int,
+    edge: int,
+    outputs: Outputs,
+    gone: Any,
+) -> int:
+    """Insert times and answer trailing windows.  Key v has the times from bounds[v] to
+    bounds[v + 1] to insert, and is asked at the times from ask_bounds[v] to ask_bounds[v + 1]: the
+    window of a time t is from `t - older` up to `t - younger`, which is not included.  Then what is
+    before the `edge` is evicted.  Without `older`, which is then 0, all of a key is one entry, and
+    its record has its oldest time instead of a next window.  Returns whether it is done; if not,
+    memory ran short.
+
+    A time is inserted when the first window that holds it is asked for, and evicted as soon as no
+    window holds it, so that windows end near the fingers.
+    """
+    while item(c, VISIT) < count:
+        v = item(c, VISIT)
+        key = item(visits, v)
+        n = item(bounds, v + 1)
+        asked = item(ask_bounds, v + 1)
+        if item(c, BEGUN) == 0:
+            set_item(c, SLICE, item(bounds, v))
+            set_item(c, WINDOW, item(ask_bounds, v))
+            idle = item(c, SLICE) == n and item(c, WINDOW) == asked
+            if idle and item(records, RECORD * key + EXPIRES) >= edge:
+                set_item(c, VISIT, v + 1)
+                continue
+            if not room(m):
+                return 0
+            take_out(m, records, key)
+            set_item(c, BEGUN, 1)
+        i = item(c, SLICE)
+        j = item(c, WINDOW)
+        limit = UNBOUNDED
+        low = edge
+        if j < asked:
+            limit = item(asks, j) - younger
+            low = min(edge, item(asks, j) - older)
+        if i < n and item(times, i) < limit:
+            if not room(m):
+                return 0
+            set_item(c, NOW, item(times, i))
+            load(m, new_slot(m), partials, i)
+            if older:
+                enter(m, item(times, i))
+            else:
+                enter(m, 0)
+                at = RECORD * key + NEXT
+                set_item(records, at, min(item(records, at), item(times, i)))
+            set_item(c, SLICE, i + 1)
+            continue
+        while older and oldest(m) < low:
+            drop_oldest(m)
+        if j == asked:
+            found = oldest(m)
+            if found == UNBOUNDED:
+                set_item(gone, item(c, GONE), key)
+                set_item(c, GONE, item(c, GONE) + 1)
+            set_item(records, RECORD * key + EXPIRES, found if older else UNBOUNDED)
+            put_away(m, records, key)
+            set_item(c, BEGUN, 0)
+            set_item(c, VISIT, v + 1)
+            continue
+        set_item(c, WINDOW, j + 1)
+        set_item(c, AT, -1)
+        set_item(c, NOW, item(asks, j))
+        first = 0
+        last = 0
+        if older:
+            first = item(asks, j) - older
+            last = limit - 1
+        slot = reach(m, first, last)
+        set_item(c, AT, j)
+        set_item(c, SLOT, slot)
+        lower(m, slot, outputs, j)
+        set_item(c, AT, -1)
+    return 1
+
+
 _FUNCTIONS = (
     *SLICES,
     *FOREST,
@@ -302,6 +393,7 @@ _FUNCTIONS = (
     skip_alike,
     step,
     ask,
+    trail,
 )
 
 _INLINE = ("close_entries",)
@@ -312,7 +404,7 @@ def forest_kernel(arity: int) -> Kernel:
     return Kernel(
         f"forest{arity}",
         _FUNCTIONS,
-        ("cut", "step", "ask"),
+        ("cut", "step", "ask", "trail"),
         own=True,
         top=TOP,
         inline=_INLINE,

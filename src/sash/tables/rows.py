@@ -33,6 +33,8 @@ class Rows:
     @property
     def rise(self) -> bool:
         """True if they are in order of key and time."""
+        if not self.keys:
+            return bool((self.times[1:] >= self.times[:-1]).all())
         same = self.codes[1:] == self.codes[:-1]
         later = self.times[1:] >= self.times[:-1]
         return bool(((self.codes[1:] > self.codes[:-1]) | (same & later)).all())
@@ -59,6 +61,8 @@ def put_in_order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Array | None
     begin."""
     query, codes, times, groups = plan.query, given.codes, given.times, given.groups
     if query.tie is None and given.finer is None:
+        if not given.keys and given.rise:
+            return None, times, np.array([0, len(times)])
         rows = None
         if (codes[1:] >= codes[:-1]).all():
             bounds = np.searchsorted(codes, np.arange(groups + 1))

@@ -67,6 +67,25 @@ def answers_by_event(query: Query, events: Sequence[Row]) -> list[tuple[int, Row
     return made
 
 
+def _replay_by_event(
+    query: Query, batches: Iterable[Any], allowed: int
+) -> tuple[list[Row], list[tuple[Row, list[Span]]]]:
+    """The same where each event has a window: one before the watermark is late."""
+    accepted: list[Row] = []
+    late: list[tuple[Row, list[Span]]] = []
+    newest: int | None = None
+    for batch in batches:
+        watermark = None if newest is None else newest - allowed
+        for row in _events(query, batch):
+            time = row[query.time]
+            if not _usable(time) or (watermark is not None and math.floor(time) < watermark):
+                late.append((row, []))
+                continue
+            accepted.append(row)
+            newest = math.floor(time) if newest is None else max(newest, math.floor(time))
+    return [{**accepted[n], **row} for n, row in answers_by_event(query, accepted)], late
+
+
 def _session_rows(query: Query, events: Sequence[Row]) -> list[Row]:
     made: list[Row] = []
     for _, start, end, numbers in sessions(query, events, lambda r: key_of(query, r)[0], _tie):
@@ -95,6 +114,8 @@ def replay(
     ([(0, 1), (10, 2)], [({'t': 4}, [(0, 10)])])
     """
     allowed = duration(lateness, "the lateness")
+    if isinstance(query.window, Driven):
+        return _replay_by_event(query, batches, allowed)
     held = _Held(query)
     late: list[tuple[Row, list[Span]]] = []
     newest: int | None = None

@@ -80,7 +80,7 @@ class Trailing(Driven):
 
     def spans(self, times: Any) -> tuple[Any, Any]:
         """The ends of the span; that of a lifetime starts with the oldest event."""
-        ends = times - self.delay
+        ends = times - self.delay if self.delay else times
         return (None if self.size is None else ends - self.size), ends
 
     def __repr__(self) -> str:

@@ -1,0 +1,140 @@
+"""A query over a DataFrame that is no stream, where events make the windows.
+
+Rows are grouped by a bucket of keys, and each bucket is a `Query.run` in this process.  A window of
+a span of time (`trailing`) needs a key's rows of that span alone, so a long stream of one key is
+cut into stretches of time, which go to buckets of their own: each has the rows that its own rows'
+windows hold from the stretch before as well, and answers for its own.
+
+    stretches    |----------- 1 -----------|----------- 2 -----------|
+    of 2                             [rows held][ own rows           ]
+
+Other windows depend on all that a key had before, and a key's rows stay together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from ..engine.driven import driven_results
+from ..engine.sessions import session_results
+from ..kernels.columns import Array
+from ..query.plan import Plan, make_plan
+from ..query.query import Query
+from ..tables.arrow import one_array, times_of
+from ..windows import Driven, Window
+from ..windows.contract import Count, Span
+from .arithmetic import SPARK, in_range
+from .buckets import bucket_of, key_columns
+from .results import value_fields, window_metadata
+from .shipping import shipped
+from .types import arrow_schema, micros, quoted
+
+__all__ = ["aggregate_by_events"]
+
+_STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
+_LEAST = 60_000_000  # microseconds in a stretch
+
+
+@dataclass(frozen=True)
+class _Stretches:
+    """Time cut into stretches so long that few rows are in windows of two; or one for all."""
+
+    length: int | None
+    older: int  # how much older than an event the rows are that its window holds
+
+    @classmethod
+    def of(cls, window: Window) -> _Stretches:
+        if isinstance(window, Driven) and isinstance(window.keeps, Span):
+            older = window.keeps.older
+            if older is not None and window.fires == Count(1):
+                return cls(max(16 * older, _LEAST), older)
+        return cls(None, 0)
+
+    def at(self, time: Column) -> Column:
+        """The stretches that need a row: its own, and the next if a window there holds it."""
+        none = F.lit(0).cast("long")  # a time that cannot be used is for the first task to report
+        if self.length is None:
+            return none
+        usable = F.when(in_range(time), time)
+        first = F.coalesce(SPARK.div(usable, self.length), none)
+        last = F.coalesce(SPARK.div(usable + F.lit(self.older), self.length), none)
+        return F.explode(F.sequence(first, last))
+
+    def own(self, times: Array, stretches: Array) -> Array | None:
+        """Which rows are in their own stretch; None for all."""
+        if self.length is None:
+            return None
+        found: Array = times // self.length == stretches
+        return found
+
+
+def aggregate_by_events(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
+    """The results over all rows of a DataFrame."""
+    query, schema = plan.query, df.schema
+    every = isinstance(query.window, Driven) or query.where is not None
+    names = df.columns if every else list(query.columns)
+    stretches = _Stretches.of(query.window)
+    time = micros(quoted(query.time), schema[query.time].dataType)
+    # not every way through Spark takes names with dots
+    plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
+    tagged = df.select(*[quoted(n) for n in names], stretches.at(time).alias(_STRETCH))
+    bucket = bucket_of([*key_columns(query, schema), F.col(_STRETCH)], buckets)
+    tagged = tagged.select(*plain, _STRETCH, bucket.alias(_BUCKET))
+    result = _fields(plan, schema, names)
+    work = _Work(query, [*names, _STRETCH, _BUCKET], stretches, result)
+    return tagged.groupBy(_BUCKET).applyInArrow(shipped(work), result)
+
+
+def _fields(plan: Plan, schema: StructType, names: list[str]) -> StructType:
+    """The columns of the result: keys, or all of an event's; window; values."""
+    query = plan.query
+    time = schema[query.time].dataType
+    edges = StructType([StructField("start", time), StructField("end", time)])
+    driven = isinstance(query.window, Driven)
+    kept = names if driven else query.by
+    # the window of an event holds its end, which those that Spark makes do not
+    beside = {} if driven else window_metadata(time)
+    fields = [schema[name] for name in kept]
+    fields.append(StructField("window", edges, nullable=False, metadata=beside))
+    return StructType([*fields, *value_fields(plan)])
+
+
+class _Work:
+    """What a task does with a bucket."""
+
+    def __init__(
+        self, query: Query, names: list[str], stretches: _Stretches, result: StructType
+    ) -> None:
+        self._query = query
+        self._names = names
+        self._stretches = stretches
+        self._result = result
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        query, result = self._query, self._result
+        table = table.rename_columns(self._names)
+        if isinstance(query.window, Driven):
+            plan = make_plan(query, table.schema, extra=(_STRETCH,))
+            made = driven_results(plan, table)
+            made = self._own(made)
+        else:
+            made = session_results(make_plan(query, table.schema), table)
+        edges = [one_array(made.column(f"window_{edge}")) for edge in ("start", "end")]
+        window = pa.StructArray.from_arrays(edges, names=["start", "end"])
+        columns: list[Any] = [
+            window if name == "window" else made.column(name) for name in result.names
+        ]
+        return pa.table(columns, names=result.names).cast(arrow_schema(result))
+
+    def _own(self, made: pa.Table) -> pa.Table:
+        """The rows that this stretch answers for."""
+        times = times_of(one_array(made.column(self._query.time)))[0]
+        own = self._stretches.own(times, np.asarray(made.column(_STRETCH)))
+        return made if own is None else made.filter(pa.array(own))

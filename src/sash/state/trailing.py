@@ -1,0 +1,176 @@
+"""The state of a stream with a window for each event: what its windows hold, as partials by time.
+
+A forest for each group of aggregates, over the same numbered keys, as for aligned windows
+(`state.memory`).  A window is `[t - older, t - younger)`: one of those that start at every
+microsecond, asked for where there is an event.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..query.types import value_type
+from ..tables.arrow import from_ipc, to_ipc
+from ..tables.rows import rows_in_order
+from ..windows import Driven, Sliding
+from ..windows.contract import Span
+from .answers import joined_reasons
+from .contract import StepFailed
+from .forest import CombineRaised, Forest
+from .key_numbers import KeyNumbers
+from .ragged import run_starts
+
+__all__ = ["Answers", "Batch", "TrailState"]
+
+_NONE = np.zeros(0, dtype=np.int64)
+_FAR = 2**61  # before and after all times
+
+
+@dataclass
+class Batch:
+    """Rows in order of key and time, each distinct time of a key a slice: the keys, the bounds of
+    each key's times, the times, the partials of each group of aggregates, and of each row of the
+    table the slice that it is in."""
+
+    keys: list[pa.Array]
+    bounds: Array
+    times: Array
+    partials: list[Any]
+    slices: Array
+
+
+@dataclass
+class Answers:
+    """Answers at the times of a batch, by name; those that lack, and why; and of a lifetime the
+    oldest time of the key."""
+
+    values: dict[str, pa.Array]
+    failed: dict[int, str]
+    oldest: Array | None = None
+
+
+class TrailState:
+    """What the windows of all keys hold, in memory."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        window = plan.query.window
+        assert isinstance(window, Driven)
+        assert isinstance(window.keeps, Span)
+        self._span = window.keeps
+        length = 1 if self._span.older is None else self._span.older - self._span.younger
+        every = Sliding(length, 1)
+        self._forests = [Forest(group, every, plan.types) for group in plan.groups]
+        self.no_values = {n: v for f in self._forests for n, v in f.no_values().items()}
+        self._keys = KeyNumbers([value_type(field.type) for field in plan.keys])
+
+    def cut(self, table: pa.Table) -> Batch:
+        """Cut rows into distinct times; changes nothing."""
+        read = table.select([f.name for f in self._plan.schema])
+        keys, rows, times, bounds = rows_in_order(self._plan, read)
+        cuts = [f.cut(read, rows, times, bounds, whole=False) for f in self._forests]
+        codes = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        starts = np.zeros(len(times), dtype=np.int64)
+        starts[run_starts(codes, times)] = 1
+        slices = np.cumsum(starts) - 1
+        if rows is not None:
+            slices, ordered = np.empty_like(slices), slices
+            slices[rows] = ordered
+        return Batch(keys, cuts[0][2], cuts[0][0], [p for _, p, _ in cuts], slices)
+
+    def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
+        """Insert the times of a batch, answer at those of another, or of the same, and forget what
+        no window of an event from the watermark on holds."""
+        self._settle()
+        older = self._span.older or 0
+        edge = -_FAR if watermark is None else max(watermark - older, -_FAR)
+        inserts, asks = self._numbers(batch), self._numbers(asked)
+        for forest in self._forests:
+            forest.make_room(self._keys.most)
+        visits = self._keys.in_order()
+        bounds, ask_bounds = self._spread(*inserts), self._spread(*asks)
+        made: dict[str, pa.Array] = {}
+        failed: list[dict[int, str]] = []
+        gone = _NONE
+        for i, forest in enumerate(self._forests):
+            try:
+                values, wrong, gone = forest.trail(
+                    visits,
+                    (bounds, batch.times, batch.partials[i]) if batch else (bounds, _NONE, _NONE),
+                    (ask_bounds, asked.times if asked else _NONE),
+                    (older, self._span.younger),
+                    edge,
+                )
+            except CombineRaised as at:
+                error, names = at.__cause__, forest.group.names
+                assert isinstance(error, Exception)
+                raise StepFailed(error, names, self._keys.columns, at.key, at.window) from error
+            made |= values
+            failed.append(wrong)
+        oldest = None
+        if self._span.older is None:
+            oldest = np.repeat(self._forests[0].oldest_of(asks[0]), asks[1])
+        self._keys.remove(gone)
+        return Answers(made, joined_reasons(*failed), oldest)
+
+    def _numbers(self, batch: Batch | None) -> tuple[Array, Array]:
+        """The numbers of a batch's keys, and how many times each has."""
+        if batch is None:
+            return _NONE, _NONE
+        return self._keys.add(batch.keys, len(batch.bounds) - 1), np.diff(batch.bounds)
+
+    def _spread(self, numbers: Array, counts: Array) -> Array:
+        """Bounds over all keys in order, of which some have counts; a batch has the same order."""
+        bounds = np.zeros(len(self._keys) + 1, dtype=np.int64)
+        if len(numbers):
+            bounds[self._keys.places(numbers) + 1] = counts
+        return np.cumsum(bounds)
+
+    def _settle(self) -> None:
+        """Number the keys anew if many left."""
+        kept = self._keys.compact()
+        if kept is not None:
+            for forest in self._forests:
+                forest.renumber(kept)
+
+    def size(self) -> dict[str, int]:
+        """How many keys and times there are, and how many bytes they take."""
+        return {
+            "keys": len(self._keys),
+            "slices": sum(f.slices() for f in self._forests),
+            "bytes": sum(f.size() for f in self._forests),
+        }
+
+    def dump(self) -> list[bytes]:
+        """The whole state as bytes."""
+        self._settle()
+        head = json.dumps([f.describe() for f in self._forests]).encode()
+        blobs = [head, to_ipc(self._keys.table())]
+        return blobs + [blob for forest in self._forests for blob in forest.dump()]
+
+    def load(self, blobs: list[bytes]) -> None:
+        """Take back what `dump` gave, into a state that is empty."""
+        head, keys, *forests = blobs
+        mine = [f.describe() for f in self._forests]
+        if json.loads(head) != mine:
+            raise ValueError(
+                f"these bytes hold partials of {json.loads(head)}; the query has {mine}"
+            )
+        self._keys.restore(from_ipc(keys))
+        for forest, records, memory in zip(self._forests, forests[::2], forests[1::2], strict=True):
+            forest.load(records, memory)
+
+    def _check(self) -> None:
+        """Raise AssertionError if the state is not sound."""
+        for forest in self._forests:
+            forest._check()
+            assert forest.held() == self._forests[0].held(), "groups hold different times"
+        held = {number for number, _ in self._forests[0].held()}
+        assert held == set(self._keys.in_order().tolist()), "a key is there, and holds nothing"

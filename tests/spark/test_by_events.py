@@ -1,0 +1,113 @@
+"""Windows that events make, over a bounded DataFrame: brute force, and Spark's own frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import sash
+from sash.testing.queries import answers, differences, rows_of
+from sash.testing.streams import stream
+
+pytest.importorskip("pyspark")
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+import sash.spark
+from sash.spark import by_events
+
+Frame = Callable[[Any], Any]
+
+SELECT = {
+    "rows": sash.count(),
+    "top": sash.max("x"),
+    "newest": sash.last("i"),
+    "all": sash.collect("n"),
+}
+
+
+def query(window: Any, **given: Any) -> sash.Query:
+    return sash.Query(
+        **{"time": "t", "by": ["k"], "tie": "n", "window": window, "select": SELECT} | given
+    )
+
+
+def in_order(rows: list[Any], *names: str) -> list[Any]:
+    return sorted(rows, key=lambda row: [(row[n] is not None, row[n]) for n in names])
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        sash.trailing("5 seconds"),
+        sash.trailing("3 seconds", exclude="row"),
+        sash.trailing("4 seconds", delay="2 seconds", closed="right"),
+        sash.lifetime(closed="left"),
+        sash.rows(4, every=2),
+        sash.window(keep="5 seconds", every=sash.punctuated("b")),
+        sash.policies.at_most(3),
+    ],
+    ids=repr,
+)
+def test_a_row_for_each_event(frame: Frame, monkeypatch: pytest.MonkeyPatch, window: Any) -> None:
+    monkeypatch.setattr(by_events, "_LEAST", 1)  # many stretches
+    events = stream("disorder", 80)
+    q = query(window)
+    made = sash.spark.aggregate(frame(events), q)
+    assert made.columns == [*events.column_names, "window", *SELECT]
+    rows = in_order(rows_of(made.toArrow()), "n")
+    assert not differences(q, in_order(answers(q, events), "n"), rows)
+
+
+@pytest.mark.parametrize("window", [sash.session("1 second"), sash.session("i")], ids=repr)
+def test_sessions(frame: Frame, window: Any) -> None:
+    events = stream("gaps", 80)
+    q = query(window)
+    made = sash.spark.aggregate(frame(events), q)
+    assert made.columns == ["k", "window", *SELECT]
+    assert not differences(q, answers(q, events), made.toArrow(), ordered=False)
+
+
+def test_trailing_is_sparks_range(frame: Frame) -> None:
+    df = frame(stream("ties", 200, plain=True)).withColumn("s", F.unix_micros("t"))
+    over = Window.partitionBy("k").orderBy("s").rangeBetween(-5_000_000, 0)
+    right = df.select(
+        "n", F.count("*").over(over).alias("rows"), F.max("x").over(over).alias("top")
+    )
+    select = {name: SELECT[name] for name in ("rows", "top")}
+    made = sash.spark.aggregate(df, query(sash.trailing("5 seconds"), select=select, tie=None))
+    found = in_order(rows_of(made.select("n", "rows", "top").toArrow()), "n")
+    assert found == in_order(rows_of(right.toArrow()), "n")
+
+
+def test_sessions_are_sparks_session_window(frame: Frame) -> None:
+    df = frame(stream("gaps", 200, plain=True))
+    native = df.groupBy("k", F.session_window("t", "2 seconds").alias("window")).agg(
+        F.count("*").alias("rows"), F.max("x").alias("top")
+    )
+    select = {name: SELECT[name] for name in ("rows", "top")}
+    q = query(sash.session("2 seconds"), select=select, tie=None)
+    made = sash.spark.aggregate(df, q)
+    assert made.schema["window"].dataType == native.schema["window"].dataType
+    assert not differences(q, rows_of(native.toArrow()), made.toArrow(), ordered=False)
+
+
+def test_what_is_refused(frame: Frame) -> None:
+    df = frame(stream("ties", 20))
+    q = query(sash.trailing("5 seconds"))
+    assert str(sash.spark.way(df, q)) == "rows: events make the windows"
+    with pytest.raises(ValueError, match="slices='python' cannot be had for trailing"):
+        sash.spark.aggregate(df, q, slices="python")
+    with pytest.raises(ValueError, match="mode='live' is for streams"):
+        sash.spark.aggregate(df, q, mode="live")
+    with pytest.raises(ValueError, match="so the result has 'top' already"):
+        sash.spark.aggregate(df.withColumn("top", F.lit(1)), q)
+    with pytest.raises(ValueError, match="so the result has 'window' already"):
+        sash.spark.aggregate(df.withColumn("window", F.lit(1)), q)
+    rate = df.sparkSession.readStream.format("rate").load()
+    live = rate.withColumnRenamed("timestamp", "t").withWatermark("t", "1 second")
+    counts = sash.Query(time="t", window=sash.trailing(5), select={"rows": sash.count()})
+    with pytest.raises(ValueError, match="Spark's streams take windows that are aligned"):
+        sash.spark.aggregate(live, counts)
