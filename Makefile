@@ -24,12 +24,14 @@ PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels tests/engine tests/stat
 	$(addprefix tests/,query/test_plan.py spark/test_payloads.py spark/test_processor.py \
 	testing/test_fuzz.py)
 # Operators that are Python objects, which no JIT compiles, or kernels that others test as well.
+# What is marked `once` goes with them.
 JIT_ONLY = $(addprefix tests/,aggregators/test_choose.py aggregators/test_costs.py \
 	aggregators/test_papers.py engine/test_tile_stream.py)
 # About Python code alone, or operators that count in Python; with the JIT on they would take
-# minutes to compile what others test, or do the same again.
+# minutes to compile what others test, or do the same again.  What is marked `plain` goes with them.
 PLAIN_ONLY = $(addprefix tests/,aggregators/test_worst.py engine/test_identity.py \
-	engine/test_intake.py engine/test_keys.py engine/test_oracle_switch.py query/test_plan.py \
+	engine/test_intake.py engine/test_keys.py engine/test_nanoseconds.py \
+	engine/test_oracle_switch.py query/test_plan.py slicing/test_edges.py \
 	spark/test_payloads.py spark/test_processor.py testing/test_fuzz.py)
 SPARK_TESTS = $(wildcard tests/spark tests/faults)
 KILLS ?= $(STAMPS)/kills.jsonl
@@ -73,7 +75,8 @@ lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 
 unit: $(STAMPS)/test ## the tests and doctests (ARGS="-k daba" for some; WORKERS=2)
 	@echo "==> pytest, $(WORKERS) workers (the first run also compiles the kernels)"
-	@$(PYTEST) -n $(WORKERS) --dist worksteal $(patsubst %,--ignore=%,$(SPARK_TESTS) $(PLAIN_ONLY)) $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not plain" \
+		$(patsubst %,--ignore=%,$(SPARK_TESTS) $(PLAIN_ONLY)) $(ARGS)
 
 plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that checks its bounds
 	@echo "==> pytest with the JIT off"
