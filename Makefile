@@ -33,12 +33,20 @@ PLAIN_ONLY = $(addprefix tests/,aggregators/test_worst.py engine/test_identity.p
 	engine/test_intake.py engine/test_keys.py engine/test_nanoseconds.py \
 	engine/test_oracle_switch.py query/test_plan.py slicing/test_edges.py \
 	spark/test_payloads.py spark/test_processor.py testing/test_fuzz.py)
+# The loop while working: with the JIT off, what is quick of each folder, and what reads all sources.
+CHECK_TESTS = $(addprefix tests/,aggregators/test_cbix.py aggregators/test_copy.py \
+	aggregators/test_flat_fat.py aggregators/test_guard.py aggregators/test_policies.py \
+	aggregators/test_timed.py engine/test_answers.py engine/test_copied_stream.py \
+	engine/test_identity.py engine/test_intake.py engine/test_keys.py engine/test_nanoseconds.py \
+	engine/test_run.py engine/test_stream.py engine/test_stream_more.py engine/test_tables.py \
+	kernels query slicing spark/test_payloads.py state/test_memory.py state/test_scan.py stores \
+	testing/test_fuzz.py windows test_stages.py test_surface.py)
 SPARK_TESTS = $(wildcard tests/spark tests/faults)
 KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tour test test-faults lint unit plain spark bench bench-spark java clean
+.PHONY: help demo tour check test test-faults lint unit plain spark bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
@@ -51,6 +59,10 @@ demo: $(STAMPS)/demo java ## a month of real flights on Spark, out of order, bes
 
 tour: $(STAMPS)/core ## the aggregators at work, without Spark
 	@$(BIN)/python examples/aggregators.py
+
+check: lint ## the loop while working: lint, types, and quick tests with the JIT off (2 minutes)
+	@echo "==> pytest, a quick part with the JIT off, $(WORKERS) workers"
+	@SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal $(CHECK_TESTS) $(ARGS)
 
 test: lint unit ## lint, then all tests, the kernels again with the JIT off, and Spark
 	@echo "==> the last two stages side by side, as Spark's waits a lot"
