@@ -123,11 +123,11 @@ def test_only_changes(kind: str, state: str) -> None:
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("kind", STREAMS)
 def test_any_cutting_ends_with_what_one_run_gives(kind: str, state: str) -> None:
-    table = stream(kind, 80, seed=4)
+    table = stream(kind, 48, seed=4)
     for window in WINDOWS[2:4]:
         q = query("numbers", window)
         run = rows_of(q.run(table))
-        for most in (1, 7, 80):
+        for most in (1, 7, 48):
             parts = list(batches(table, seed=most, least=1, most=most))
             final = open_stream(state, q, lateness="400 days")
             given = feed(final, parts, check=False)
