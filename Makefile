@@ -24,19 +24,29 @@ PLAIN_TESTS = $(wildcard tests/aggregators tests/kernels tests/engine tests/stat
 	$(addprefix tests/,query/test_plan.py spark/test_payloads.py spark/test_processor.py \
 	testing/test_fuzz.py)
 # Operators that are Python objects, which no JIT compiles, or kernels that others test as well.
+# What is marked `once` goes with them.
 JIT_ONLY = $(addprefix tests/,aggregators/test_choose.py aggregators/test_costs.py \
 	aggregators/test_papers.py engine/test_tile_stream.py)
 # About Python code alone, or operators that count in Python; with the JIT on they would take
-# minutes to compile what others test, or do the same again.
+# minutes to compile what others test, or do the same again.  What is marked `plain` goes with them.
 PLAIN_ONLY = $(addprefix tests/,aggregators/test_worst.py engine/test_identity.py \
-	engine/test_intake.py engine/test_keys.py engine/test_oracle_switch.py query/test_plan.py \
+	engine/test_intake.py engine/test_keys.py engine/test_nanoseconds.py \
+	engine/test_oracle_switch.py query/test_plan.py slicing/test_edges.py \
 	spark/test_payloads.py spark/test_processor.py testing/test_fuzz.py)
+# The loop while working: with the JIT off, what is quick of each folder, and what reads all sources.
+CHECK_TESTS = $(addprefix tests/,aggregators/test_cbix.py aggregators/test_copy.py \
+	aggregators/test_flat_fat.py aggregators/test_guard.py aggregators/test_policies.py \
+	aggregators/test_timed.py engine/test_answers.py engine/test_copied_stream.py \
+	engine/test_identity.py engine/test_intake.py engine/test_keys.py engine/test_nanoseconds.py \
+	engine/test_run.py engine/test_stream.py engine/test_stream_more.py engine/test_tables.py \
+	kernels query slicing spark/test_payloads.py state/test_memory.py state/test_scan.py stores \
+	testing/test_fuzz.py windows test_stages.py test_surface.py)
 SPARK_TESTS = $(wildcard tests/spark tests/faults)
 KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tour test test-faults lint unit plain spark bench bench-spark java clean
+.PHONY: help demo tour check test test-faults lint unit plain spark bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
@@ -49,6 +59,10 @@ demo: $(STAMPS)/demo java ## a month of real flights on Spark, out of order, bes
 
 tour: $(STAMPS)/core ## the aggregators at work, without Spark
 	@$(BIN)/python examples/aggregators.py
+
+check: lint ## the loop while working: lint, types, and quick tests with the JIT off (2 minutes)
+	@echo "==> pytest, a quick part with the JIT off, $(WORKERS) workers"
+	@SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal $(CHECK_TESTS) $(ARGS)
 
 test: lint unit ## lint, then all tests, the kernels again with the JIT off, and Spark
 	@echo "==> the last two stages side by side, as Spark's waits a lot"
@@ -73,7 +87,8 @@ lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 
 unit: $(STAMPS)/test ## the tests and doctests (ARGS="-k daba" for some; WORKERS=2)
 	@echo "==> pytest, $(WORKERS) workers (the first run also compiles the kernels)"
-	@$(PYTEST) -n $(WORKERS) --dist worksteal $(patsubst %,--ignore=%,$(SPARK_TESTS) $(PLAIN_ONLY)) $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not plain" \
+		$(patsubst %,--ignore=%,$(SPARK_TESTS) $(PLAIN_ONLY)) $(ARGS)
 
 plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that checks its bounds
 	@echo "==> pytest with the JIT off"

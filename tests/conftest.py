@@ -28,6 +28,12 @@ settings.register_profile(
 )
 settings.load_profile("sash")
 
+# A test's JVM lives for minutes on tiny tables, where Spark's own code is hot for no longer than
+# it takes to optimise it: with the fast compiler and one collector thread, tests on Spark take
+# half the processor time.  Long streams (`make test-faults`) keep what Java has by itself.
+if not os.environ.get("SASH_FAULTS"):
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @atexit.register
 def keep_quiet() -> None:

@@ -104,6 +104,7 @@ def test_any_steps(op: sash.Operator, n: int, k: int) -> None:
             pair.check()
 
 
+@pytest.mark.plain
 def test_any_operator(ready: sash.Operator) -> None:
     if not ready.commutative:
         with pytest.raises(TypeError, match="commut"):

@@ -110,6 +110,7 @@ def some_batches(seed: int, most: int = 40) -> list[Rows]:
     return [[source.choice(pool) for _ in range(n)] for n in sizes]
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("kind", BOTH)
 def test_policies_drop_what_a_scan_drops(kind: type[LevelWindow], name: str) -> None:
@@ -121,7 +122,7 @@ def test_policies_drop_what_a_scan_drops(kind: type[LevelWindow], name: str) -> 
 #: Kernels take seconds to build: compiled, some speak for all.
 TYPED = [(kind, name) for kind in BOTH for name in POLICIES]
 if jit_enabled():
-    TYPED = [(LogMta, "at_most_sum"), (Amta, "at_most_sum"), (Amta, "several")]
+    TYPED = [(LogMta, "at_most_sum"), (Amta, "several")]
 COMPILED = [Amta] if jit_enabled() else BOTH
 
 
@@ -135,6 +136,7 @@ def test_typed_policies(kind: type[LevelWindow], name: str) -> None:
     assert window.operator is op
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("name", POLICIES)
 @given(
     batches=st.lists(

@@ -131,6 +131,7 @@ def in_order(kind: str, op: sash.Operator, seed: int) -> list[Any]:
     return made
 
 
+@pytest.mark.plain
 def test_any_operator(ready: sash.Operator) -> None:
     for seed, kind in enumerate(("in order", "in order", "duplicates", "at a distance")):
         schedule = in_order(kind, ready, seed)

@@ -108,25 +108,26 @@ def test_final_and_live_end_with_what_brute_force_says(
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("kind", STREAMS)
 def test_only_changes(kind: str, state: str) -> None:
-    for window in WINDOWS[1:]:
-        for select in ("numbers", "objects"):
-            q = query(select, window, emit="changes")
-            parts = list(batches(stream(kind, 80), seed=3, most=20))
-            rows, late = replay(q, parts, "4 seconds")
-            s = open_stream(state, q, lateness="4 seconds")
-            assert not differences(q, rows, joined(feed(s, parts)), ordered=False)
-            check_late(q, s, late)
+    for i, window in enumerate(WINDOWS[1:]):
+        # kinds next to each other in the list swap them, and each window meets both
+        select = ("numbers", "objects")[(i + list(STREAMS).index(kind)) % 2]
+        q = query(select, window, emit="changes")
+        parts = list(batches(stream(kind, 80), seed=3, most=20))
+        rows, late = replay(q, parts, "4 seconds")
+        s = open_stream(state, q, lateness="4 seconds")
+        assert not differences(q, rows, joined(feed(s, parts)), ordered=False)
+        check_late(q, s, late)
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("kind", STREAMS)
 def test_any_cutting_ends_with_what_one_run_gives(kind: str, state: str) -> None:
-    table = stream(kind, 80, seed=4)
+    table = stream(kind, 48, seed=4)
     for window in WINDOWS[2:4]:
         q = query("numbers", window)
         run = rows_of(q.run(table))
-        for most in (1, 7, 80):
+        for most in (1, 7, 48):
             parts = list(batches(table, seed=most, least=1, most=most))
             final = open_stream(state, q, lateness="400 days")
             given = feed(final, parts, check=False)

@@ -180,7 +180,7 @@ def test_state_levels_off_and_quiet_keys_leave() -> None:
 
 def test_a_large_batch_grows_memory_and_rows_in_the_middle() -> None:
     source = np.random.default_rng(2)
-    n = 20_000 if jit_enabled() else 2_000
+    n = 20_000 if jit_enabled() else 600
     table = pa.table(
         {
             "t": pa.array(source.integers(0, 40_000, n) * 1_000_000),

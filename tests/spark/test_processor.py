@@ -89,7 +89,7 @@ def packed(query: sash.Query, table: pa.Table) -> Iterator[Any]:
 def test_timers_close_windows_and_no_row_is_before_the_watermark(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for seed in range(40):
+    for seed in range(16):
         source = random.Random(seed)
         unit = source.choice((250, 1000))  # windows of parts of milliseconds, too
         size = source.randint(1, 12)
