@@ -18,7 +18,7 @@ from .workload import Bound, Contender, Workload
 __all__ = ["in_words", "latency"]
 
 SLOWLY = 100_000  # rounds
-RUNS = 2
+RUNS = 3
 PAUSE = Bound(100e-6)  # seconds
 #: These promise that no single operation waits for the memory of all others.
 STEADY = {"Daba", "DabaLite", "SubtractOnEvict", "Fiba", "BTree", "Timed(DabaLite)"}

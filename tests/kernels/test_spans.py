@@ -43,17 +43,21 @@ def test_spans_become_shorter_as_there_are_many(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_address_space_is_counted() -> None:
-    before = spans._reserved
+    before = spans._reserved, spans._spans
     held = [reserve(1 << 16) for _ in range(3)]
-    assert spans._reserved > before
+    assert spans._reserved > before[0]
+    assert spans._spans == before[1] + 3
     held.clear()
-    assert spans._reserved == before
+    assert (spans._reserved, spans._spans) == before
 
 
 def test_there_is_no_span_where_it_would_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reserve(1 << 60) is None
     with monkeypatch.context() as patch:
         patch.setattr(spans, "_limited", lambda: True)
+        assert reserve(1 << 16) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(spans, "_spans", spans.MANY)
         assert reserve(1 << 16) is None
     with monkeypatch.context() as patch:
         patch.setattr(spans, "_FREE", False)

@@ -168,9 +168,9 @@ class BufferCore(Core):
             self.pool[to : to + n] = pool[start : start + n]
 
     def can_become(self, capacity: int) -> bool:
-        """Whether a ring can change to this capacity where it is."""
-        words = self._words(capacity)
-        return self._span is not None and MODERATE < 8 * words <= self._span.size
+        """Whether a ring can change to this capacity where it is.  It stays there when it becomes
+        small, since to give back a span that was used takes some 0.5 ms."""
+        return self._span is not None and 8 * self._words(capacity) <= self._span.size
 
     def stretch(self, capacity: int) -> None:
         """Make the memory long enough for another capacity."""

@@ -130,8 +130,8 @@ def tend(core: BufferCore) -> int:
             wanted = capacity // 2
         else:
             return 0
-        if not core.can_become(wanted):
-            return wanted if wanted < capacity or length == capacity else 0
+        if not core.can_become(wanted):  # the span is too short
+            return wanted if length == capacity else 0
         core.moving = move = Move(core, wanted)
         core.high, core.low = -1, capacity  # it goes on with each operation
     if length == capacity:

@@ -8,8 +8,8 @@ pieces.
 
 A span is as long as the machine's memory.  That is a number, not a cost: only pages that were
 touched are charged.  Address space itself is plenty (2^47 bytes) but not endless, so many spans
-become shorter; a memory that has outgrown its span moves.  Memories below `MODERATE` bytes need
-none, as they move in less time than it takes to notice.
+become shorter, and there are at most 16,384; a memory that has outgrown its span moves.  Memories
+below `MODERATE` bytes need none, as they move in less time than it takes to notice.
 
 Where address space is limited or charged (`ulimit -v`, `vm.overcommit_memory=2`, Windows) there
 are no spans, and memories move when they grow.
@@ -40,24 +40,30 @@ LARGE_PAGE = 1 << 21
 SHARED = 1 << 45
 
 _NORESERVE = {"linux": 0x4000, "darwin": 0x40}
-_reserved = 0  # bytes of all spans; that two threads may miscount it does no harm
+#: The most spans: Linux lets a process have 65,530 mappings, of which others need some too.
+MANY = 1 << 14
+
+_reserved = 0  # bytes of all spans; that two threads may miscount them does no harm
+_spans = 0
 
 
 class Span:
     """Reserved address space; it is given back when no array on it is left."""
 
     def __init__(self, size: int) -> None:
-        global _reserved
+        global _reserved, _spans
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE.get(sys.platform, 0)
         self._map = mmap.mmap(-1, size, flags=flags)
         self.size = size
         _reserved += size
+        _spans += 1
         self._words: np.ndarray[Any, Any] = np.frombuffer(self._map, dtype=np.int64)
 
     def __del__(self) -> None:
-        global _reserved
+        global _reserved, _spans
         if hasattr(self, "size"):
             _reserved -= self.size
+            _spans -= 1
 
     def words(self, count: int) -> np.ndarray[Any, Any] | None:
         """The first words of the span as an array; None if the span is too short."""
@@ -84,7 +90,7 @@ class Span:
 
 def reserve(needed: int) -> Span | None:
     """A span for a memory that takes so many bytes now; None if there can be none here."""
-    if not _FREE or needed > _PHYSICAL or _limited():
+    if not _FREE or needed > _PHYSICAL or _spans >= MANY or _limited():
         return None
     size = min(_PHYSICAL, max(64 * needed, (SHARED - _reserved) // 64))
     try:
