@@ -84,7 +84,7 @@ class TrailingStream(Stream):
         if self._plan is None:
             self._set_up(whole)
         self._kind = kind_of(batch)
-        given, misfits = conform(table, self._schema, None)
+        given, misfits = conform(self._with_all(table), self._schema, None)
         times, rows, late = self._judge(given, reasons | misfits)
         new = given.take(pa.array(rows)) if len(rows) < given.num_rows else given
         newest = int(times[rows].max()) if len(rows) else None
@@ -97,6 +97,13 @@ class TrailingStream(Stream):
         at.late += given.num_rows - len(rows)
         self._late.add(table, late, _Spans(self._query.window), self._plan_time())  # type: ignore[arg-type]
         return made
+
+    def _with_all(self, table: pa.Table) -> pa.Table:
+        """A batch with nulls for columns that it lacks, and the query does not read."""
+        for field in self._schema:
+            if field.name not in table.column_names and field.name not in self._query.columns:
+                table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+        return table
 
     def _plan_time(self) -> pa.DataType:
         assert self._plan is not None
