@@ -29,9 +29,9 @@ from ..tables.arrow import (
     time_text,
 )
 from ..tables.rows import rows_in_order
-from ..windows import Driven, Merging
+from ..windows import Driven, Merging, Ticked
 from .driven import driven_results
-from .sessions import session_results
+from .sessions import session_results, tick_results
 from .supported import Asked, check
 
 __all__ = ["compute", "compute_from_slices", "results", "run"]
@@ -50,6 +50,8 @@ def run(query: Query, table: Any) -> Any:
         return as_given(driven_results(plan, given), kind_of(table))
     if isinstance(query.window, Merging):
         return as_given(session_results(plan, given), kind_of(table))
+    if isinstance(query.window, Ticked):
+        return as_given(tick_results(plan, given), kind_of(table))
     return as_given(results(plan, *compute(plan, given)), kind_of(table))
 
 

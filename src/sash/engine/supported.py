@@ -136,7 +136,7 @@ ABILITIES = (
     Ability(
         "`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies",
         _lacks(_DRIVEN),
-        lambda asked: _driven(asked) and not _by_time(asked),
+        lambda asked: asked.query.window.kind == "driven" and not _by_time(asked),
     ),
     Ability("`session`", _lacks(_SESSION), _session),
     Ability("`mode='final'`: each window once, when it closes"),
@@ -177,7 +177,7 @@ ABILITIES = (
             "emit='changes' leaves out a window that is as the one a slide before it, and only "
             "windows that are aligned to the clock have one; leave `emit` out",
         ),
-        lambda asked: asked.query.emit == "changes" and (_driven(asked) or _session(asked)),
+        lambda asked: asked.query.emit == "changes" and asked.query.window.kind != "aligned",
     ),
     Ability(
         "`emit='changes'` in live mode",

@@ -23,8 +23,9 @@ from ..windows.contract import Change, Count, Driven, Fires, Keeps, Mark, Rule, 
 from .frames import Apart, Excluding, Frames, InTime, Ranges
 from .frames_kernel import HOLDS
 from .measures_kernel import KEPT, SPANS
+from .ragged import Places, ragged
 
-__all__ = ["Found", "Rows", "Sessions", "frames_of", "sessions_of"]
+__all__ = ["Found", "Rows", "Spans", "frames_of", "sessions_of", "ticks_of"]
 
 _FOREVER = 2**61  # longer than any two times are apart
 
@@ -247,9 +248,9 @@ def _spans(keeps: Span, rows: Rows) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Sessions:
-    """The sessions of groups of events, in order: the group, start and end of each, and its
-    frame."""
+class Spans:
+    """Windows that are not an event's own, of groups of events, in order: the group, start and end
+    of each, and its frame."""
 
     groups: Array
     starts: Array
@@ -257,9 +258,23 @@ class Sessions:
     frames: Frames
 
 
-def sessions_of(
-    times: Array, reaches: Array, bounds: Array, longest: int | None = None
-) -> Sessions:
+def ticks_of(keeps: Count | Change | Mark, tick: int, rows: Rows) -> Spans:
+    """What is kept at each tick, from the first one after a group's first event to the first after
+    its last."""
+    first, last = _kept(keeps, rows, ())
+    times, bounds = rows.times, rows.bounds
+    some = np.flatnonzero(np.diff(bounds))
+    begin, end = times[bounds[some]] // tick + 1, times[bounds[some + 1] - 1] // tick + 1
+    groups = np.repeat(some, end - begin + 1)
+    ends = ragged(begin, end - begin + 1) * tick
+    owners = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    at = Places(owners, times).find(groups, ends) - 1  # the last event before the tick
+    held = ~_marks(keeps, rows)[at] if isinstance(keeps, Mark) else np.ones(len(at), dtype=bool)
+    groups, ends, at = groups[held], ends[held], at[held]
+    return Spans(groups, times[first[at]], ends, Ranges(first[at], last[at]))
+
+
+def sessions_of(times: Array, reaches: Array, bounds: Array, longest: int | None = None) -> Spans:
     """The sessions of groups of events, which are in order of time; an event reaches from its time
     up to and including `reaches`."""
     core, count = _finder(), len(times)
@@ -274,4 +289,4 @@ def sessions_of(
         )
         groups, first, ends = (np.asarray(a)[:made].copy() for a in (groups, first, ends))
     last = np.append(first[1:], count) if made else first
-    return Sessions(groups, times[first], ends, Apart(first, last))
+    return Spans(groups, times[first], ends, Apart(first, last))

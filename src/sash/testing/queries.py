@@ -18,8 +18,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..query import Query
-from ..windows import Cumulate, Driven, Merging, Sliding, Window, duration
-from .driven import fired, sessions
+from ..windows import Cumulate, Driven, Merging, Sliding, Ticked, Window, duration
+from .driven import fired, sessions, ticked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,8 +47,8 @@ def answers(query: Query, table: Any) -> list[Row]:
     if isinstance(query.window, Driven):
         events = _events(query, table)
         return [{**events[n], **row} for n, row in answers_by_event(query, events)]
-    if isinstance(query.window, Merging):
-        return _session_rows(query, _events(query, table))
+    if isinstance(query.window, Merging | Ticked):
+        return _rows_made_by_events(query, _events(query, table))
     held = _Held(query)
     for row in _events(query, table):
         for span in windows_of(query.window, math.floor(row[query.time])):
@@ -86,9 +86,10 @@ def _replay_by_event(
     return [{**accepted[n], **row} for n, row in answers_by_event(query, accepted)], late
 
 
-def _session_rows(query: Query, events: Sequence[Row]) -> list[Row]:
+def _rows_made_by_events(query: Query, events: Sequence[Row]) -> list[Row]:
     made: list[Row] = []
-    for _, start, end, numbers in sessions(query, events, lambda r: key_of(query, r)[0], _tie):
+    windows = sessions if isinstance(query.window, Merging) else ticked
+    for _, start, end, numbers in windows(query, events, lambda r: key_of(query, r)[0], _tie):
         held = [events[n] for n in numbers]
         values = {name: fold(a, held) for name, a in query.select.items()}
         keys = key_of(query, held[0])[1]
