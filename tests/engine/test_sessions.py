@@ -95,9 +95,6 @@ def test_an_answer_that_does_not_exist_names_its_window() -> None:
 
 
 def test_what_is_not_supported_is_refused_when_it_is_set_up() -> None:
-    q = sash.Query(time="t", window=SESSIONS[0], select={"top": sash.max("x")})
-    with pytest.raises(ValueError, match="sessions run over tables, in this process and on Spark"):
-        q.stream()
     changes = sash.Query(time="t", window=SESSIONS[0], select={"a": sash.count()}, emit="changes")
     with pytest.raises(ValueError, match="windows that are aligned to the clock have one"):
         changes.run({"t": [1]})

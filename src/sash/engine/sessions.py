@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..state.frames import NoFrameAnswer
-from ..state.measures import Rows, Spans, sessions_of, ticks_of
-from ..tables.arrow import as_time, filtered, flat, one_array, time_text
+from ..state.measures import Rows, Spans, gaps_of, sessions_of, ticks_of
+from ..tables.arrow import as_time, filtered, flat, time_text
 from ..tables.rows import rows_in_order
 from ..windows import Merging, Ticked
-from ..windows.contract import LATEST
 
 __all__ = ["session_results", "tick_results"]
 
@@ -30,7 +28,7 @@ def session_results(plan: Plan, table: pa.Table) -> pa.Table:
     table = _read(plan, table)
     gaps: Array | int
     if isinstance(window.reach, str):
-        gaps = _gaps(table, window.reach)
+        gaps = gaps_of(table, window.reach)
         table, gaps = table.filter(pa.array(gaps > 0)), gaps[gaps > 0]
     else:
         gaps = window.reach
@@ -85,24 +83,3 @@ def _results(
     columns = {name: k.take(at) for name, k in zip(query.by, keys, strict=True)}
     columns |= {"window_start": spans[0], "window_end": spans[1]}
     return pa.table(columns | {name: values[name] for name in query.select})
-
-
-def _gaps(table: pa.Table, name: str) -> Array:
-    """A column of gaps in microseconds, 0 where there is none."""
-    column = one_array(table.column(name))
-    kind = column.type
-    if pa.types.is_duration(kind):
-        scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}[kind.unit]
-        finer = 1_000 if kind.unit == "ns" else 1
-    elif pa.types.is_integer(kind):
-        scale, finer = 1, 1
-    else:
-        raise TypeError(
-            f"the column of gaps {name!r} has type {kind}; it must hold durations, or whole "
-            "numbers of microseconds"
-        )
-    if pa.types.is_uint64(kind):
-        column = pc.min_element_wise(column, pa.scalar(LATEST, kind), skip_nulls=False)
-    plain = column.cast(pa.int64()).fill_null(0).to_numpy() // finer
-    gaps: Array = np.minimum(plain, LATEST // scale) * scale
-    return gaps

@@ -19,13 +19,14 @@ from ..operators import count
 from ..operators.contract import Operator
 from ..policies.contract import Policy, guard
 from ..query.types import column_type
-from ..windows.contract import Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
+from ..tables.arrow import one_array
+from ..windows.contract import LATEST, Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
 from .frames import Apart, Excluding, Frames, InTime, Ranges
 from .frames_kernel import HOLDS
 from .measures_kernel import KEPT, SPANS
 from .ragged import Places, ragged
 
-__all__ = ["Found", "Rows", "Spans", "frames_of", "sessions_of", "ticks_of"]
+__all__ = ["Found", "Rows", "Spans", "frames_of", "gaps_of", "sessions_of", "ticks_of"]
 
 _FOREVER = 2**61  # longer than any two times are apart
 
@@ -255,7 +256,7 @@ class Spans:
     groups: Array
     starts: Array
     ends: Array
-    frames: Frames
+    frames: Ranges
 
 
 def ticks_of(keeps: Count | Change | Mark, tick: int, rows: Rows) -> Spans:
@@ -290,3 +291,24 @@ def sessions_of(times: Array, reaches: Array, bounds: Array, longest: int | None
         groups, first, ends = (np.asarray(a)[:made].copy() for a in (groups, first, ends))
     last = np.append(first[1:], count) if made else first
     return Spans(groups, times[first], ends, Apart(first, last))
+
+
+def gaps_of(table: pa.Table, name: str) -> Array:
+    """A column of gaps in microseconds, 0 where there is none."""
+    column = one_array(table.column(name))
+    kind = column.type
+    if pa.types.is_duration(kind):
+        scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}[kind.unit]
+        finer = 1_000 if kind.unit == "ns" else 1
+    elif pa.types.is_integer(kind):
+        scale, finer = 1, 1
+    else:
+        raise TypeError(
+            f"the column of gaps {name!r} has type {kind}; it must hold durations, or whole "
+            "numbers of microseconds"
+        )
+    if pa.types.is_uint64(kind):
+        column = pc.min_element_wise(column, pa.scalar(LATEST, kind), skip_nulls=False)
+    plain = column.cast(pa.int64()).fill_null(0).to_numpy() // finer
+    gaps: Array = np.minimum(plain, LATEST // scale) * scale
+    return gaps
