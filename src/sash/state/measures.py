@@ -46,6 +46,8 @@ class Rows:
     @property
     def begins(self) -> Array:
         """For each row the first of its key."""
+        if len(self.bounds) == 2:
+            return np.broadcast_to(self.bounds[0], len(self))
         return np.repeat(self.bounds[:-1], np.diff(self.bounds))
 
 
@@ -93,8 +95,8 @@ def _oldest(first: Array, last: Array, times: Array, own: Array) -> tuple[Array,
     """The time of the oldest event that each frame holds, its own if none, and whether it holds
     any."""
     held = last > first
-    if not len(own):
-        return own, held
+    if held.all():
+        return times[first], held
     return np.where(held, times[np.minimum(first, len(times) - 1)], own), held
 
 
