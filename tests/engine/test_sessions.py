@@ -1,4 +1,4 @@
-"""Sessions over tables, against brute force."""
+"""Sessions, and what is kept at ticks of the clock, over tables, against brute force."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ SESSIONS = (
     sash.session("1 second", max_size="1 second"),
     sash.session("1 day"),
     sash.session(1),
+    sash.window(keep=sash.rows(3), every="1.5 seconds"),
+    sash.window(keep=sash.delta("i", 3), every="2 seconds"),
+    sash.window(keep=sash.punctuated("b"), every="1 second"),
 )
 
 
@@ -64,7 +67,8 @@ def test_keys_ties_conditions_and_empty_tables() -> None:
     check(events, window=SESSIONS[0], by=["f", "b"])
     check(events.take(list(range(119, -1, -1))), window=SESSIONS[2], tie="n")
     check(events, window=SESSIONS[1], where=pc.field("i") > 0)
-    assert check(events.slice(0, 0), window=SESSIONS[1]).num_rows == 0
+    for window in SESSIONS:
+        assert check(events.slice(0, 0), window=window).num_rows == 0
     assert check(events, window=SESSIONS[1], where=pc.field("i") > 2**50).num_rows == 0
 
 
@@ -91,9 +95,9 @@ def test_an_answer_that_does_not_exist_names_its_window() -> None:
 
 
 def test_what_is_not_supported_is_refused_when_it_is_set_up() -> None:
-    q = sash.Query(time="t", window=SESSIONS[0], select={"top": sash.max("x")})
-    with pytest.raises(ValueError, match="sessions run over tables, in this process and on Spark"):
-        q.stream()
     changes = sash.Query(time="t", window=SESSIONS[0], select={"a": sash.count()}, emit="changes")
     with pytest.raises(ValueError, match="windows that are aligned to the clock have one"):
         changes.run({"t": [1]})
+    ticked = sash.Query(time="t", window=SESSIONS[-1], select={"top": sash.max("x")})
+    with pytest.raises(ValueError, match="run over tables, in this process and on Spark"):
+        ticked.stream()

@@ -130,6 +130,21 @@ def test_rows_come_out_in_the_order_of_their_arrival() -> None:
     assert found["x"].to_pylist() == ["a", "c"]
 
 
+def test_columns_that_a_batch_lacks_or_adds() -> None:
+    q = query(by=[], window=sash.trailing(10), select={"sum": sash.sum("x")})
+    s = q.stream(lateness=100)
+    s.push({"t": [1], "x": [1], "more": ["a"]})
+    s.push({"t": [2], "x": [2]})  # lacks one that is only kept
+    s.push([{"t": 3, "x": 3}])
+    s.push({"t": [4], "x": [4], "more": ["b"], "other": [1]})
+    with pytest.raises(KeyError, match="the query reads column 'x', which is not there"):
+        s.push({"t": [5], "more": ["c"]})
+    found = s.close()
+    assert found.column_names == ["t", "x", "more", "window_start", "window_end", "sum"]
+    assert found["more"].to_pylist() == ["a", None, None, "b"]
+    assert found["sum"].to_pylist() == [1, 3, 6, 10]
+
+
 def test_a_late_event_is_kept_with_the_window_it_missed() -> None:
     q = query(by=[], window=sash.trailing(10), select={"all": sash.collect("x")})
     s = q.stream()

@@ -120,7 +120,7 @@ def test_windows_of_events_are_those_of_their_slices(
     most = case.rows(window, [-60] * len(groups), [60] * len(groups))
     assert list(zip(every.groups, every.numbers, strict=True)) == [row[:2] for row in most]
     backwards = np.arange(len(case.times))[::-1]
-    turned = scan.columns(case.table.take(pa.array(backwards)))
+    turned = case.table.take(pa.array(backwards))
     again = scan.windows_of_events(turned, backwards, case.times, case.bounds)
     assert again.values == every.values
 

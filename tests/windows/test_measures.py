@@ -49,6 +49,24 @@ def test_punctuated() -> None:
     assert [a for _, a in held(kept, **events)] == ["a", "ab", "c", "cd", "cde", "f", "g"]
 
 
+def test_ticks_of_the_clock() -> None:
+    #   t        0         10        20        30        40
+    #              a  b         c                   d
+    #   ticks              |         |         |        |
+    q = sash.Query(
+        time="t",
+        window=sash.window(keep=sash.rows(2), every=10),
+        select={"all": sash.concat("x")},
+    )
+    found = q.run({"t": [3, 5, 12, 33], "x": list("abcd")})
+    assert found.to_pylist() == [
+        {"window_start": 3, "window_end": 10, "all": "ab"},
+        {"window_start": 5, "window_end": 20, "all": "bc"},
+        {"window_start": 5, "window_end": 30, "all": "bc"},
+        {"window_start": 12, "window_end": 40, "all": "cd"},
+    ]
+
+
 def test_names_and_fields() -> None:
     assert repr(sash.delta("v", 2, every=0.5)) == "delta('v', 2, every=0.5)"
     assert sash.delta("v", 2) == Delta("v", 2)
@@ -57,6 +75,9 @@ def test_names_and_fields() -> None:
     assert repr(window) == "window(keep='1 hour', every=delta('v', 2))"
     assert window.columns == ("v",)
     assert sash.window(keep=sash.delta("v", 2), every=sash.punctuated("m")).columns == ("v", "m")
+    clock = sash.window(keep=sash.delta("v", 2), every="1 minute")
+    assert repr(clock) == "window(keep=delta('v', 2), every='1 minute')"
+    assert (clock.columns, clock.kind) == (("v",), "driven")
     assert sash.window(keep="1 hour", every="1 minute") == sash.sliding("1 hour", "1 minute")
 
 
@@ -82,11 +103,6 @@ def test_names_and_fields() -> None:
             lambda: sash.window(keep=3, every=sash.delta("v", 1, 2)),
             ValueError,
             r"has an `every` of its own; leave it out there",
-        ),
-        (
-            lambda: sash.window(keep=sash.rows(3), every="1 minute"),
-            ValueError,
-            r"every='1 minute' is a time, at which no event fires",
         ),
         (lambda: sash.window(keep=0, every=sash.rows(1)), ValueError, "a window's size must be"),
     ],

@@ -33,9 +33,10 @@ from ..tables.arrow import (
     times_of,
 )
 from ..tables.intake import chosen, conform, given_table
-from ..windows import Driven
+from ..windows import Driven, Merging
 from .late import ALL_CLOSED, SOME_CLOSED, check_names
 from .lifecycle import UNBOUNDED
+from .session_stream import SessionStream
 from .stream import Stream
 from .supported import Asked, check
 from .trailing_stream import TrailingStream
@@ -105,6 +106,8 @@ class OracleStream(Stream):
 
     @classmethod
     def _for(cls, query: Query) -> type[Stream]:
+        if isinstance(query.window, Merging):
+            return OracleSessions
         return OracleTrailing if isinstance(query.window, Driven) else cls
 
     def _set_up(self, schema: pa.Schema) -> None:
@@ -369,3 +372,30 @@ class OracleTrailing(TrailingStream):
         if watermark is not None:
             self._numbers = self._numbers[when >= watermark]
         return made, failed
+
+
+class OracleSessions(SessionStream):
+    """A stream of sessions that keeps all events, and folds each session anew."""
+
+    def _set_up(self, schema: pa.Schema) -> None:
+        super()._set_up(schema)
+        self._accepted = self._schema.empty_table()
+
+    def _step(self, new: pa.Table, times: Any, reached: Any) -> Any:
+        from ..testing.queries import answers
+
+        assert self._plan is not None
+        before = self._progress.watermark
+        self._accepted = pa.concat_tables([self._accepted, new])
+        rows = answers(self._query, self._accepted)
+        due = [
+            row
+            for row in rows
+            if reached[1] is not None
+            and row["window_end"] < reached[1]
+            and (before is None or row["window_end"] >= before)
+        ]
+        self._progress.stream_time, self._progress.watermark = reached
+        self._progress.emitted += len(due)
+        failed: dict[int, str] = {}
+        return as_given(_table(self._plan, due, failed), self._kind)

@@ -33,10 +33,15 @@ from ..tables.arrow import (
     kind_of,
     time_text,
 )
+<<<<<<< HEAD
 from ..tables.rows import put_in_order, read_rows
 from ..windows import Driven, Merging
+=======
+from ..tables.rows import rows_in_order
+from ..windows import Driven, Merging, Ticked
+>>>>>>> driven
 from .driven import driven_results
-from .sessions import session_results
+from .sessions import session_results, tick_results
 from .supported import Asked, check
 
 __all__ = ["compute", "compute_from_slices", "results", "run"]
@@ -55,6 +60,8 @@ def run(query: Query, table: Any) -> Any:
         return as_given(driven_results(plan, given), kind_of(table))
     if isinstance(query.window, Merging):
         return as_given(session_results(plan, given), kind_of(table))
+    if isinstance(query.window, Ticked):
+        return as_given(tick_results(plan, given), kind_of(table))
     return as_given(results(plan, *compute(plan, given)), kind_of(table))
 
 

@@ -1,37 +1,34 @@
-"""A query over a whole table where the gaps between events make the windows: sessions.
+"""A query over a whole table where events make windows that are not an event's own: sessions, and
+what is kept at ticks of the clock.
 
-table → rows in order of key and time → sessions → answers
+table → rows in order of key and time → frames → answers
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..state.frames import NoFrameAnswer
-from ..state.measures import sessions_of
-from ..tables.arrow import as_time, filtered, one_array, time_text
+from ..state.measures import Rows, Spans, gaps_of, sessions_of, ticks_of
+from ..tables.arrow import as_time, filtered, flat, time_text
 from ..tables.rows import rows_in_order
-from ..windows import Merging
-from ..windows.contract import LATEST
+from ..windows import Merging, Ticked
 
-__all__ = ["session_results"]
+__all__ = ["session_results", "tick_results"]
 
 
 def session_results(plan: Plan, table: pa.Table) -> pa.Table:
     """The sessions of a table, in order of key and time: keys, the window's start and end,
     values."""
-    query, window = plan.query, plan.query.window
+    window = plan.query.window
     assert isinstance(window, Merging)
-    if query.where is not None:
-        table = filtered(table, query.where)
-    table = table.select([f.name for f in plan.schema])
+    table = _read(plan, table)
     gaps: Array | int
     if isinstance(window.reach, str):
-        gaps = _gaps(table, window.reach)
+        gaps = gaps_of(table, window.reach)
         table, gaps = table.filter(pa.array(gaps > 0)), gaps[gaps > 0]
     else:
         gaps = window.reach
@@ -39,6 +36,37 @@ def session_results(plan: Plan, table: pa.Table) -> pa.Table:
     if rows is not None and isinstance(gaps, np.ndarray):
         gaps = gaps[rows]
     found = sessions_of(times, times + gaps, bounds, window.longest)
+    return _results(plan, table, rows, keys, found)
+
+
+def tick_results(plan: Plan, table: pa.Table) -> pa.Table:
+    """What is kept at each tick, in order of key and time: keys, the window's start and end,
+    values."""
+    window = plan.query.window
+    assert isinstance(window, Ticked)
+    table = _read(plan, table)
+    keys, rows, times, bounds = rows_in_order(plan, table)
+
+    def column(name: str) -> pa.Array:
+        found = flat(table.column(name))
+        return found if rows is None else found.take(pa.array(rows))
+
+    found = ticks_of(window.keeps, window.tick, Rows(times, bounds, column))
+    return _results(plan, table, rows, keys, found)
+
+
+def _read(plan: Plan, table: pa.Table) -> pa.Table:
+    """The events of a table, with the columns that are read."""
+    if plan.query.where is not None:
+        table = filtered(table, plan.query.where)
+    return table.select([f.name for f in plan.schema])
+
+
+def _results(
+    plan: Plan, table: pa.Table, rows: Array | None, keys: list[pa.Array], found: Spans
+) -> pa.Table:
+    """Windows as a table: keys, the window's start and end, values."""
+    query = plan.query
     spans = [as_time(a, plan.time_type) for a in (found.starts, found.ends)]
     values: dict[str, pa.Array] = {}
     try:
@@ -55,24 +83,3 @@ def session_results(plan: Plan, table: pa.Table) -> pa.Table:
     columns = {name: k.take(at) for name, k in zip(query.by, keys, strict=True)}
     columns |= {"window_start": spans[0], "window_end": spans[1]}
     return pa.table(columns | {name: values[name] for name in query.select})
-
-
-def _gaps(table: pa.Table, name: str) -> Array:
-    """A column of gaps in microseconds, 0 where there is none."""
-    column = one_array(table.column(name))
-    kind = column.type
-    if pa.types.is_duration(kind):
-        scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}[kind.unit]
-        finer = 1_000 if kind.unit == "ns" else 1
-    elif pa.types.is_integer(kind):
-        scale, finer = 1, 1
-    else:
-        raise TypeError(
-            f"the column of gaps {name!r} has type {kind}; it must hold durations, or whole "
-            "numbers of microseconds"
-        )
-    if pa.types.is_uint64(kind):
-        column = pc.min_element_wise(column, pa.scalar(LATEST, kind), skip_nulls=False)
-    plain = column.cast(pa.int64()).fill_null(0).to_numpy() // finer
-    gaps: Array = np.minimum(plain, LATEST // scale) * scale
-    return gaps

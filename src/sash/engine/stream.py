@@ -24,7 +24,7 @@ from ..state.memory import ForestState
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
-from ..windows import Driven, duration, duration_text
+from ..windows import Driven, Merging, duration, duration_text
 from ..windows.contract import LATEST
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
@@ -301,6 +301,10 @@ class Stream:
             from .trailing_stream import TrailingStream
 
             return TrailingStream
+        if cls is Stream and isinstance(query.window, Merging):
+            from .session_stream import SessionStream
+
+            return SessionStream
         return cls
 
     def _dump(self) -> list[bytes]:
@@ -320,6 +324,15 @@ class Stream:
 
     def _set_up(self, schema: pa.Schema) -> None:
         """Tie the query to the types of its columns."""
+        plan = self._tied(schema)
+        self._state = self._make_state(plan)
+        self._lifecycle = Lifecycle(
+            plan, mode=self._mode, lateness=self._lateness, early=self._early
+        )
+        self._plan = plan
+
+    def _tied(self, schema: pa.Schema) -> Plan:
+        """The plan for a schema; what is kept of the schema is noted."""
         query = self._query
         plan = make_plan(query, schema)
         for field in plan.schema:
@@ -329,7 +342,8 @@ class Stream:
                     "the stream a schema, or push a batch with types first"
                 )
         check(self._place, Asked(query, plan, self._mode, self._early))
-        read = {*query.by, *(c for a in query.select.values() for c in a.columns)}
+        read = {*query.by, *query.window.columns}
+        read |= {c for a in query.select.values() for c in a.columns}
         self._only_time = None if query.time in read else query.time
         fields = [f.with_type(value_type(f.type)) for f in plan.schema]
         others = [f for f in schema if f.name not in plan.schema.names]
@@ -342,11 +356,7 @@ class Stream:
         kept = pa.schema(others).serialize().to_pybytes()
         made = pa.schema(fields, metadata={_OPTIONAL: kept} if others else None)
         self._schema = with_names(made, known_names(schema))
-        self._state = self._make_state(plan)
-        self._lifecycle = Lifecycle(
-            plan, mode=self._mode, lateness=self._lateness, early=self._early
-        )
-        self._plan = plan
+        return plan
 
     def _make_state(self, plan: Plan) -> ForestState:
         return ForestState(plan)

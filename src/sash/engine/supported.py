@@ -14,7 +14,7 @@ from ..kernels.core import encoder
 from ..query.plan import Plan
 from ..query.query import Query
 from ..tables.arrow import has_tie_number
-from ..windows import Driven, Merging, Trailing
+from ..windows import Driven, Merging, Session, Trailing
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
@@ -91,12 +91,18 @@ def _session(asked: Asked) -> bool:
     return isinstance(asked.query.window, Merging)
 
 
+def _cuts_peers(asked: Asked) -> bool:
+    window = asked.query.window
+    return isinstance(window, Session) and isinstance(window.gap, str) and bool(window.max_size)
+
+
+_ONCE = "it has all its rows, and emits each window once"
 _TRAILING = "sash.trailing and sash.lifetime run over tables, and over streams in this process;"
 _DRIVEN = (
     "of the windows that events drive, rows, delta, punctuated, policies and window(keep, every) "
     "run over tables, in this process and on Spark;"
 )
-_SESSION = "sessions run over tables, in this process and on Spark;"
+_SESSION = "sessions run over tables, and over streams in this process;"
 
 
 def _lacks_spark(what: str) -> dict[Place, str]:
@@ -109,8 +115,6 @@ def _lacks(what: str) -> dict[Place, str]:
     stream = f"{what} streams take windows that are aligned to the clock, and sash.trailing"
     return {"Query.stream": stream, **_lacks_spark(what)}
 
-
-_ONCE = "it has all its rows, and emits each window once"
 
 ABILITIES = (
     Ability("windows aligned to the clock: `sliding`, `tumbling`, `cumulate`"),
@@ -136,9 +140,32 @@ ABILITIES = (
     Ability(
         "`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies",
         _lacks(_DRIVEN),
-        lambda asked: _driven(asked) and not _by_time(asked),
+        lambda asked: asked.query.window.kind == "driven" and not _by_time(asked),
     ),
-    Ability("`session`", _lacks(_SESSION), _session),
+    Ability("`session`", _lacks_spark(_SESSION), _session),
+    Ability(
+        "`session` with a column of gaps and `max_size`",
+        {
+            "Query.stream": "on a stream, the events of one time are kept as one partial, and a "
+            "session that may end between them would take it apart; leave out `max_size`, or give "
+            "one gap for all",
+            **_lacks_spark(_SESSION),
+        },
+        lambda asked: _session(asked) and _cuts_peers(asked),
+    ),
+    Ability(
+        "`session` in live mode",
+        {
+            "Query.stream": "in live mode sessions that merge would have to be withdrawn; use "
+            "mode='final'",
+            **dict.fromkeys(
+                ("Query.run", "Spark batch"),
+                f"mode='live' is for streams; a table is not one: {_ONCE}",
+            ),
+            **_lacks_spark(_SESSION),
+        },
+        lambda asked: asked.mode == "live" and _session(asked),
+    ),
     Ability("`mode='final'`: each window once, when it closes"),
     Ability(
         "`mode='live'`: windows as soon as stream time passes them, and again when they change",
@@ -177,7 +204,7 @@ ABILITIES = (
             "emit='changes' leaves out a window that is as the one a slide before it, and only "
             "windows that are aligned to the clock have one; leave `emit` out",
         ),
-        lambda asked: asked.query.emit == "changes" and (_driven(asked) or _session(asked)),
+        lambda asked: asked.query.emit == "changes" and asked.query.window.kind != "aligned",
     ),
     Ability(
         "`emit='changes'` in live mode",

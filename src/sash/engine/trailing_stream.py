@@ -21,24 +21,20 @@ from ..state.contract import StepFailed
 from ..state.ragged import Places
 from ..state.trailing import Answers, Batch, TrailState
 from ..tables.answers import warn_of
-from ..tables.arrow import as_given, as_time, from_ipc, kind_of, one_array, times_of, to_ipc
-from ..tables.intake import bad_rows, chosen, conform, given_table, with_names
+from ..tables.arrow import as_given, as_time, from_ipc, one_array, times_of, to_ipc
+from ..tables.intake import with_names
 from ..tables.keys import key_codes
 from ..windows import Driven
 from ..windows.contract import Span
 from .driven import with_nulls
+from .event_stream import EventStream, Reached
 from .failures import CombineFailed, key_text
-from .late import Late, check_names
-from .stream import Stream
 from .supported import Asked, check
-from .turns import in_turn
 
 __all__ = ["TrailingStream"]
 
-CLOSED = "its time is before the watermark, so the windows that it is in are emitted"
 
-
-class TrailingStream(Stream):
+class TrailingStream(EventStream):
     """A stream whose events each have a window; see `sash.Stream`.
 
     >>> import sash
@@ -71,91 +67,22 @@ class TrailingStream(Stream):
         self._revisions = np.zeros(0, dtype=np.int64)  # of the rows that wait, in live mode
         self._plan = plan
 
-    def _push(self, batch: Any) -> Any:
-        self._check_open()
-        known = self._schema if self._plan else None
-        table, reasons = given_table(batch, self._query, known, self._optional)
-        check_names(table.column_names)
-        whole = table.schema
-        if self._plan is None and not len(whole):
-            return as_given(pa.table({}), self._kind)
-        if self._query.where is not None:
-            table, reasons = chosen(table, self._query.where, reasons)
-        if self._plan is None:
-            self._set_up(whole)
-        self._kind = kind_of(batch)
-        given, misfits = conform(table, self._schema, None)
-        times, rows, late = self._judge(given, reasons | misfits)
-        new = given.take(pa.array(rows)) if len(rows) < given.num_rows else given
-        newest = int(times[rows].max()) if len(rows) else None
-        watermark = None if newest is None else newest - self._lateness
-        self._turns.changing = True
-        made = self._step(new, times[rows], self._moved(newest, watermark))
-        at = self._progress
-        at.rows += given.num_rows
-        at.counted += len(rows)
-        at.late += given.num_rows - len(rows)
-        self._late.add(table, late, _Spans(self._query.window), self._plan_time())  # type: ignore[arg-type]
-        return made
+    def _cut(self, table: pa.Table) -> Any:
+        return self._trails.cut(table)
 
-    def _plan_time(self) -> pa.DataType:
-        assert self._plan is not None
-        return self._plan.time_type
+    def _ends(self, times: Array) -> tuple[Array, Array]:
+        assert isinstance(self._query.window, Driven)
+        start, end = self._query.window.spans(times)
+        return end if start is None else start, end
 
-    def _judge(self, given: pa.Table, refused: dict[int, str]) -> tuple[Array, Array, Late]:
-        """The times of rows, those that can be used, and those that are late."""
-        column = one_array(given.column(self._query.time))
-        times, unusable = times_of(column)
-        reasons = dict(refused)
-        for row in np.flatnonzero(unusable).tolist():
-            what = "out of range" if column[row].is_valid else "null"
-            reasons.setdefault(row, f"its time is {what}")
-        usable = np.ones(len(times), dtype=bool)
-        usable[list(reasons)] = False
-        watermark = self._progress.watermark
-        closed = np.zeros(len(times), dtype=bool)
-        if watermark is not None:
-            closed = usable & (times < watermark)
-            reasons |= dict.fromkeys(np.flatnonzero(closed).tolist(), CLOSED)
-        usable &= ~closed
-        rows = np.flatnonzero(usable)
-        held = given.take(pa.array(rows))
-        try:
-            self._trails.cut(held)
-        except Exception:
-            wrong = bad_rows(self._trails.cut, held)
-            if not wrong:
-                raise
-            return self._judge(given, refused | {int(rows[i]): why for i, why in wrong.items()})
-        late = np.array(sorted(reasons), dtype=np.int64)
-        missed = closed[late]
-        # a late row has one window of its own, which goes by its time
-        at = np.where(missed, times[late], 0)
-        why = [reasons[row] for row in late.tolist()]
-        return times, rows, Late(late, why, np.ones(len(late), bool), at, at - ~missed)
+    def _given(self, table: pa.Table) -> pa.Table:
+        """A batch with nulls for columns that it lacks, and the query does not read."""
+        for field in self._schema:
+            if field.name not in table.column_names and field.name not in self._query.columns:
+                table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+        return table
 
-    def _moved(self, time: int | None, watermark: int | None) -> tuple[int | None, int | None]:
-        """Stream time and watermark after a batch."""
-        at = self._progress
-        return (
-            max((t for t in (at.stream_time, time) if t is not None), default=None),
-            max((t for t in (at.watermark, watermark) if t is not None), default=None),
-        )
-
-    def _move(self, time: int) -> Any:
-        self._reached = self._moved(time, time)
-        return None
-
-    def _as_pushed(self, outcome: Any) -> Any:
-        reached = self._reached
-        if self._plan is None:
-            at = self._progress
-            at.stream_time, at.watermark = reached
-            return as_given(pa.table({}), self._kind)
-        self._turns.changing = True
-        return self._step(self._schema.empty_table(), np.zeros(0, np.int64), reached)
-
-    def _step(self, new: pa.Table, times: Array, reached: tuple[int | None, int | None]) -> Any:
+    def _step(self, new: pa.Table, times: Array, reached: Reached) -> Any:
         """Insert rows, and emit those that are due."""
         waiting = pa.concat_tables([self._waiting, new]).combine_chunks()
         when = times_of(one_array(waiting.column(self._query.time)))[0]
@@ -240,19 +167,7 @@ class TrailingStream(Stream):
         failed = {i: found.failed[s] for i, s in enumerate(slices.tolist()) if s in found.failed}
         return made, failed
 
-    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
-        """Refused: a window for each event is asked for by events."""
-        raise ValueError(
-            f"a stream of {self._query.window!r} answers for its events; for any range of times "
-            "stream a window that is aligned to the clock"
-        )
-
-    @in_turn
-    def state_size(self) -> dict[str, int]:
-        """How many keys and times there are, and how many bytes they take, with the rows that
-        wait."""
-        if self._plan is None:
-            return {"keys": 0, "slices": 0, "bytes": 0}
+    def _size(self) -> dict[str, int]:
         size = self._trails.size()
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
@@ -275,17 +190,3 @@ class TrailingStream(Stream):
         """Raise AssertionError if the state is not sound."""
         if self._plan is not None:
             self._trails._check()
-
-
-class _Spans:
-    """The windows of late rows, by the times of the rows."""
-
-    def __init__(self, window: Any) -> None:
-        self._window = window
-
-    def start(self, times: Array) -> Array:
-        start, end = self._window.spans(times)
-        return end if start is None else start  # type: ignore[no-any-return]
-
-    def end(self, times: Array) -> Array:
-        return self._window.spans(times)[1]  # type: ignore[no-any-return]

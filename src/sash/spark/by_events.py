@@ -23,12 +23,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from ..engine.driven import driven_results
-from ..engine.sessions import session_results
+from ..engine.sessions import session_results, tick_results
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..tables.arrow import one_array, times_of
-from ..windows import Driven, Window
+from ..windows import Driven, Ticked, Window
 from ..windows.contract import Count, Span
 from .arithmetic import SPARK, in_range
 from .buckets import bucket_of, key_columns
@@ -125,7 +125,9 @@ class _Work:
             made = driven_results(plan, table)
             made = self._own(made)
         else:
-            made = session_results(make_plan(query, table.schema), table)
+            plan = make_plan(query, table.schema)
+            ticked = isinstance(query.window, Ticked)
+            made = tick_results(plan, table) if ticked else session_results(plan, table)
         edges = [one_array(made.column(f"window_{edge}")) for edge in ("start", "end")]
         window = pa.StructArray.from_arrays(edges, names=["start", "end"])
         columns: list[Any] = [

@@ -19,12 +19,14 @@ from ..operators import count
 from ..operators.contract import Operator
 from ..policies.contract import Policy, guard
 from ..query.types import column_type
-from ..windows.contract import Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
+from ..tables.arrow import one_array
+from ..windows.contract import LATEST, Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
 from .frames import Apart, Excluding, Frames, InTime, Ranges
 from .frames_kernel import HOLDS
 from .measures_kernel import KEPT, SPANS
+from .ragged import Places, ragged
 
-__all__ = ["Found", "Rows", "Sessions", "frames_of", "sessions_of"]
+__all__ = ["Found", "Rows", "Spans", "frames_of", "gaps_of", "sessions_of", "ticks_of"]
 
 _FOREVER = 2**61  # longer than any two times are apart
 
@@ -44,6 +46,8 @@ class Rows:
     @property
     def begins(self) -> Array:
         """For each row the first of its key."""
+        if len(self.bounds) == 2:
+            return np.broadcast_to(self.bounds[0], len(self))
         return np.repeat(self.bounds[:-1], np.diff(self.bounds))
 
 
@@ -91,8 +95,8 @@ def _oldest(first: Array, last: Array, times: Array, own: Array) -> tuple[Array,
     """The time of the oldest event that each frame holds, its own if none, and whether it holds
     any."""
     held = last > first
-    if not len(own):
-        return own, held
+    if held.all():
+        return times[first], held
     return np.where(held, times[np.minimum(first, len(times) - 1)], own), held
 
 
@@ -247,19 +251,33 @@ def _spans(keeps: Span, rows: Rows) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Sessions:
-    """The sessions of groups of events, in order: the group, start and end of each, and its
-    frame."""
+class Spans:
+    """Windows that are not an event's own, of groups of events, in order: the group, start and end
+    of each, and its frame."""
 
     groups: Array
     starts: Array
     ends: Array
-    frames: Frames
+    frames: Ranges
 
 
-def sessions_of(
-    times: Array, reaches: Array, bounds: Array, longest: int | None = None
-) -> Sessions:
+def ticks_of(keeps: Count | Change | Mark, tick: int, rows: Rows) -> Spans:
+    """What is kept at each tick, from the first one after a group's first event to the first after
+    its last."""
+    first, last = _kept(keeps, rows, ())
+    times, bounds = rows.times, rows.bounds
+    some = np.flatnonzero(np.diff(bounds))
+    begin, end = times[bounds[some]] // tick + 1, times[bounds[some + 1] - 1] // tick + 1
+    groups = np.repeat(some, end - begin + 1)
+    ends = ragged(begin, end - begin + 1) * tick
+    owners = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    at = Places(owners, times).find(groups, ends) - 1  # the last event before the tick
+    held = ~_marks(keeps, rows)[at] if isinstance(keeps, Mark) else np.ones(len(at), dtype=bool)
+    groups, ends, at = groups[held], ends[held], at[held]
+    return Spans(groups, times[first[at]], ends, Ranges(first[at], last[at]))
+
+
+def sessions_of(times: Array, reaches: Array, bounds: Array, longest: int | None = None) -> Spans:
     """The sessions of groups of events, which are in order of time; an event reaches from its time
     up to and including `reaches`."""
     core, count = _finder(), len(times)
@@ -274,4 +292,25 @@ def sessions_of(
         )
         groups, first, ends = (np.asarray(a)[:made].copy() for a in (groups, first, ends))
     last = np.append(first[1:], count) if made else first
-    return Sessions(groups, times[first], ends, Apart(first, last))
+    return Spans(groups, times[first], ends, Apart(first, last))
+
+
+def gaps_of(table: pa.Table, name: str) -> Array:
+    """A column of gaps in microseconds, 0 where there is none."""
+    column = one_array(table.column(name))
+    kind = column.type
+    if pa.types.is_duration(kind):
+        scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}[kind.unit]
+        finer = 1_000 if kind.unit == "ns" else 1
+    elif pa.types.is_integer(kind):
+        scale, finer = 1, 1
+    else:
+        raise TypeError(
+            f"the column of gaps {name!r} has type {kind}; it must hold durations, or whole "
+            "numbers of microseconds"
+        )
+    if pa.types.is_uint64(kind):
+        column = pc.min_element_wise(column, pa.scalar(LATEST, kind), skip_nulls=False)
+    plain = column.cast(pa.int64()).fill_null(0).to_numpy() // finer
+    gaps: Array = np.minimum(plain, LATEST // scale) * scale
+    return gaps

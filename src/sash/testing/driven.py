@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..query import Query
-from ..windows import Delta, Kept, Punctuated, Rows, Ruled, Session, Trailing
+from ..windows import Delta, Kept, KeptByClock, Punctuated, Rows, Ruled, Session, Trailing
 from ..windows.contract import Change, Count, Mark, Rule, Span
 
-__all__ = ["Fired", "fired", "sessions"]
+__all__ = ["Fired", "fired", "sessions", "ticked"]
 
 Row = dict[str, Any]
 #: The number of the event that fires, the start and end of its window, and the numbers of the
@@ -141,6 +141,28 @@ def _difference(column: str, a: int, b: int, ordered: list[int], events: Sequenc
 
     x, y = value(a), value(b)
     return 0 if x == y else abs(x - y)
+
+
+def ticked(
+    query: Query, events: Sequence[Row], key: Callable[[Row], Any], tie: Callable[[Any], Any]
+) -> list[tuple[Any, int, int, list[int]]]:
+    """The same as `sessions` for what is kept at ticks of the clock."""
+    window = query.window
+    assert isinstance(window, KeptByClock), f"the judge does not know {window!r}"
+    made: list[tuple[Any, int, int, list[int]]] = []
+    for name, ordered in _by_key(query, events, key, tie):
+        times = {n: math.floor(events[n][query.time]) for n in ordered}
+        tick = (times[ordered[0]] // window.every + 1) * window.every
+        while tick <= times[ordered[-1]] + window.every:
+            held: list[int] = []
+            for n in ordered:
+                if times[n] < tick:
+                    held = _held(window.keep, [*held, n], ordered, times, events, window)
+            marked = isinstance(window.keep, Mark) and held and events[held[-1]][window.keep.column]
+            if held and not marked:
+                made.append((name, times[held[0]], tick, held))
+            tick += window.every
+    return made
 
 
 def sessions(

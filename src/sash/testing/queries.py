@@ -18,8 +18,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..query import Query
-from ..windows import Cumulate, Driven, Merging, Sliding, Window, duration
-from .driven import fired, sessions
+from ..windows import Cumulate, Driven, Merging, Sliding, Ticked, Window, duration
+from .driven import fired, sessions, ticked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,8 +47,8 @@ def answers(query: Query, table: Any) -> list[Row]:
     if isinstance(query.window, Driven):
         events = _events(query, table)
         return [{**events[n], **row} for n, row in answers_by_event(query, events)]
-    if isinstance(query.window, Merging):
-        return _session_rows(query, _events(query, table))
+    if isinstance(query.window, Merging | Ticked):
+        return _rows_made_by_events(query, _events(query, table))
     held = _Held(query)
     for row in _events(query, table):
         for span in windows_of(query.window, math.floor(row[query.time])):
@@ -70,7 +70,8 @@ def answers_by_event(query: Query, events: Sequence[Row]) -> list[tuple[int, Row
 def _replay_by_event(
     query: Query, batches: Iterable[Any], allowed: int
 ) -> tuple[list[Row], list[tuple[Row, list[Span]]]]:
-    """The same where each event has a window: one before the watermark is late."""
+    """The same where events make the windows: one before the watermark is late."""
+    merging = isinstance(query.window, Merging)
     accepted: list[Row] = []
     late: list[tuple[Row, list[Span]]] = []
     newest: int | None = None
@@ -78,17 +79,23 @@ def _replay_by_event(
         watermark = None if newest is None else newest - allowed
         for row in _events(query, batch):
             time = row[query.time]
-            if not _usable(time) or (watermark is not None and math.floor(time) < watermark):
+            gaps = [row[c] for c in query.window.columns] if merging else []
+            outside = any(gap is None or gap <= 0 for gap in gaps)
+            closed = watermark is not None and _usable(time) and math.floor(time) < watermark
+            if not _usable(time) or outside or closed:
                 late.append((row, []))
                 continue
             accepted.append(row)
             newest = math.floor(time) if newest is None else max(newest, math.floor(time))
+    if merging:
+        return _rows_made_by_events(query, accepted), late
     return [{**accepted[n], **row} for n, row in answers_by_event(query, accepted)], late
 
 
-def _session_rows(query: Query, events: Sequence[Row]) -> list[Row]:
+def _rows_made_by_events(query: Query, events: Sequence[Row]) -> list[Row]:
     made: list[Row] = []
-    for _, start, end, numbers in sessions(query, events, lambda r: key_of(query, r)[0], _tie):
+    windows = sessions if isinstance(query.window, Merging) else ticked
+    for _, start, end, numbers in windows(query, events, lambda r: key_of(query, r)[0], _tie):
         held = [events[n] for n in numbers]
         values = {name: fold(a, held) for name, a in query.select.items()}
         keys = key_of(query, held[0])[1]
@@ -114,7 +121,7 @@ def replay(
     ([(0, 1), (10, 2)], [({'t': 4}, [(0, 10)])])
     """
     allowed = duration(lateness, "the lateness")
-    if isinstance(query.window, Driven):
+    if isinstance(query.window, Driven | Merging):
         return _replay_by_event(query, batches, allowed)
     held = _Held(query)
     late: list[tuple[Row, list[Span]]] = []

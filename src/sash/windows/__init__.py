@@ -14,11 +14,11 @@ ruled       what a policy lets stay
 session     events that are close to each other
 """
 
-from .contract import Aligned, Driven, Merging, Window
+from .contract import Aligned, Driven, Merging, Ticked, Window
 from .cumulate import Cumulate, cumulate
 from .delta import Delta, delta
 from .durations import duration, duration_text
-from .kept import Kept, window
+from .kept import Kept, KeptByClock, window
 from .punctuated import Punctuated, punctuated
 from .rows import Rows, rows
 from .ruled import Ruled
@@ -33,12 +33,14 @@ __all__ = [
     "Delta",
     "Driven",
     "Kept",
+    "KeptByClock",
     "Merging",
     "Punctuated",
     "Rows",
     "Ruled",
     "Session",
     "Sliding",
+    "Ticked",
     "Trailing",
     "Window",
     "cumulate",

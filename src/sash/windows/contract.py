@@ -45,6 +45,7 @@ __all__ = [
     "Merging",
     "Rule",
     "Span",
+    "Ticked",
     "Window",
 ]
 
@@ -290,6 +291,35 @@ class Driven(Window):
         """The start and end that the results of events at these times show.  None for the start
         stands for the time of the oldest event that each holds."""
         return None, times
+
+
+class Ticked(Window):
+    """Windows that events fill and the clock fires: at every tick, counted from 1970 in UTC, from
+    the first one after a key's first event to the first after its last, where something is kept.
+    They end at the tick, and hold what is kept of the events before it.
+
+    >>> import sash
+    >>> window = sash.window(keep=sash.rows(10), every="1 minute")
+    >>> window.kind, window.keeps, window.tick
+    ('driven', Count(rows=10), 60000000)
+    """
+
+    kind: ClassVar[Kind] = "driven"
+
+    @property
+    @abstractmethod
+    def keeps(self) -> Count | Change | Mark:
+        """What is kept when an event comes."""
+
+    @property
+    @abstractmethod
+    def tick(self) -> int:
+        """How far ticks are apart, in microseconds."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column that is measured, if there is one."""
+        return () if isinstance(self.keeps, Count) else (self.keeps.column,)
 
 
 class Merging(Window):

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .contract import Aligned, Change, Count, Driven, Fires, Keeps, Mark, Span
+from .contract import Aligned, Change, Count, Driven, Fires, Keeps, Mark, Span, Ticked
 from .delta import Delta
 from .durations import check_length, duration, duration_text
 from .punctuated import Punctuated
 from .rows import Rows
 from .sliding import Sliding
 
-__all__ = ["Kept", "window"]
+__all__ = ["Kept", "KeptByClock", "window"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,31 @@ class Kept(Driven):
         return f"window(keep={_text(self.keep)}, every={_text(self.every)})"
 
 
+@dataclass(frozen=True)
+class KeptByClock(Ticked):
+    """What is kept by a measure, at every tick of the clock; made by `sash.window`.
+
+    >>> KeptByClock(Count(10), 60_000_000)
+    window(keep=rows(10), every='1 minute')
+    """
+
+    keep: Count | Change | Mark
+    every: int
+
+    @property
+    def keeps(self) -> Count | Change | Mark:
+        """What is kept."""
+        return self.keep
+
+    @property
+    def tick(self) -> int:
+        """How far ticks are apart."""
+        return self.every
+
+    def __repr__(self) -> str:
+        return f"window(keep={_text(self.keep)}, every={duration_text(self.every)!r})"
+
+
 def _text(measure: Keeps) -> str:
     if isinstance(measure, Span):
         return repr(duration_text(measure.older or 0))
@@ -55,11 +80,13 @@ def _text(measure: Keeps) -> str:
     return repr(Punctuated(measure.column))
 
 
-def window(*, keep: Any, every: Any) -> Driven | Aligned:
+def window(*, keep: Any, every: Any) -> Driven | Ticked | Aligned:
     """What is kept, and what fires: each a duration, `sash.rows(n)`, `sash.delta(column, x)` or
     `sash.punctuated(column)`.
 
-    A duration keeps what is at most so old as the event, as `sash.trailing` does.  Both in time are
+    A duration keeps what is at most so old as the event, as `sash.trailing` does.  Every so long,
+    there is a row for each key that keeps something, at ticks counted from 1970 in UTC: from the
+    first tick after the key's first event to the first after its last.  Both in time are
     `sash.sliding(keep, every)`.
 
     >>> import sash
@@ -68,16 +95,18 @@ def window(*, keep: Any, every: Any) -> Driven | Aligned:
     ... )
     >>> q.run({"t": [1, 8, 15, 19], "x": [1, 2, 3, 4]})["sum"].to_pylist()
     [3, 7]
+    >>> by_clock = window(keep=sash.rows(2), every=10)
+    >>> q = sash.Query(time="t", window=by_clock, select={"sum": sash.sum("x")})
+    >>> found = q.run({"t": [1, 8, 19], "x": [1, 2, 3]})
+    >>> found["window_end"].to_pylist(), found["sum"].to_pylist()
+    ([10, 20], [3, 5])
     """
     kept, fires = _measure(keep, "keep"), _measure(every, "every")
-    if isinstance(fires, Span):
-        if isinstance(kept, Span):
-            return Sliding(duration(keep), duration(every))
-        raise ValueError(
-            f"every={every!r} is a time, at which no event fires; with keep={keep!r} let events "
-            "fire: every=sash.rows(n), sash.delta(column, x) or sash.punctuated(column)"
-        )
-    return Kept(kept, fires)
+    if not isinstance(fires, Span):
+        return Kept(kept, fires)
+    if isinstance(kept, Span):
+        return Sliding(duration(keep), duration(every))
+    return KeptByClock(kept, duration(every))
 
 
 def _measure(given: Any, what: str) -> Span | Count | Change | Mark:

@@ -1,0 +1,163 @@
+"""What streams have in common whose windows events make.
+
+    batch ─→ judge ─→ step ─→ rows out
+               │
+               └─ late rows
+
+An event before the watermark is late, because what it would change is emitted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..tables.arrow import as_given, kind_of, one_array, times_of
+from ..tables.intake import bad_rows, chosen, conform, given_table
+from .late import Late, check_names
+from .stream import Stream
+from .turns import in_turn
+
+__all__ = ["EventStream", "Reached"]
+
+#: Stream time and watermark.
+Reached: TypeAlias = tuple[int | None, int | None]
+
+CLOSED = "its time is before the watermark, so the windows that it is in are emitted"
+
+
+class EventStream(Stream):
+    """A stream whose windows events make."""
+
+    def _cut(self, table: pa.Table) -> Any:
+        """Cut rows into distinct times; changes nothing."""
+        raise NotImplementedError
+
+    def _ends(self, times: Array) -> tuple[Array, Array]:
+        """The start and end of the window that a late event of each time has missed."""
+        raise NotImplementedError
+
+    def _step(self, new: pa.Table, times: Array, reached: Reached) -> Any:
+        """Insert rows, move on, and emit what is due, as the kind of table that was pushed."""
+        raise NotImplementedError
+
+    def _size(self) -> dict[str, int]:
+        """How much is held."""
+        raise NotImplementedError
+
+    def _given(self, table: pa.Table) -> pa.Table:
+        """A batch with the columns that the stream needs."""
+        return table
+
+    def _unusable(self, given: pa.Table) -> dict[int, str]:
+        """Rows that cannot be used, and why."""
+        return {}
+
+    def _push(self, batch: Any) -> Any:
+        self._check_open()
+        known = self._schema if self._plan else None
+        table, reasons = given_table(batch, self._query, known, self._optional)
+        check_names(table.column_names)
+        whole = table.schema
+        if self._plan is None and not len(whole):
+            return as_given(pa.table({}), self._kind)
+        if self._query.where is not None:
+            table, reasons = chosen(table, self._query.where, reasons)
+        if self._plan is None:
+            self._set_up(whole)
+        assert self._plan is not None
+        self._kind = kind_of(batch)
+        given, misfits = conform(self._given(table), self._schema, self._only_time)
+        times, rows, late = self._judge(given, self._unusable(given) | reasons | misfits)
+        new = given.take(pa.array(rows)) if len(rows) < given.num_rows else given
+        newest = int(times[rows].max()) if len(rows) else None
+        watermark = None if newest is None else newest - self._lateness
+        self._turns.changing = True
+        made = self._step(new, times[rows], self._moved(newest, watermark))
+        at = self._progress
+        at.rows += given.num_rows
+        at.counted += len(rows)
+        at.late += given.num_rows - len(rows)
+        self._late.add(table, late, _Spans(self), self._plan.time_type)  # type: ignore[arg-type]
+        return made
+
+    def _judge(self, given: pa.Table, refused: dict[int, str]) -> tuple[Array, Array, Late]:
+        """The times of rows, those that can be used, and those that are late."""
+        column = one_array(given.column(self._query.time))
+        times, unusable = times_of(column)
+        reasons = dict(refused)
+        for row in np.flatnonzero(unusable).tolist():
+            what = "out of range" if column[row].is_valid else "null"
+            reasons.setdefault(row, f"its time is {what}")
+        usable = np.ones(len(times), dtype=bool)
+        usable[list(reasons)] = False
+        watermark = self._progress.watermark
+        closed = np.zeros(len(times), dtype=bool)
+        if watermark is not None:
+            closed = usable & (times < watermark)
+            reasons |= dict.fromkeys(np.flatnonzero(closed).tolist(), CLOSED)
+        usable &= ~closed
+        rows = np.flatnonzero(usable)
+        held = given.take(pa.array(rows))
+        try:
+            self._cut(held)
+        except Exception:
+            wrong = bad_rows(self._cut, held)
+            if not wrong:
+                raise
+            return self._judge(given, refused | {int(rows[i]): why for i, why in wrong.items()})
+        late = np.array(sorted(reasons), dtype=np.int64)
+        missed = closed[late]
+        # a late row has one window of its own, which goes by its time
+        at = np.where(missed, times[late], 0)
+        why = [reasons[row] for row in late.tolist()]
+        return times, rows, Late(late, why, np.ones(len(late), bool), at, at - ~missed)
+
+    def _moved(self, time: int | None, watermark: int | None) -> Reached:
+        """Stream time and watermark after a batch."""
+        at = self._progress
+        return (
+            max((t for t in (at.stream_time, time) if t is not None), default=None),
+            max((t for t in (at.watermark, watermark) if t is not None), default=None),
+        )
+
+    def _move(self, time: int) -> Any:
+        self._reached = self._moved(time, time)
+        return None
+
+    def _as_pushed(self, outcome: Any) -> Any:
+        reached = self._reached
+        if self._plan is None:
+            at = self._progress
+            at.stream_time, at.watermark = reached
+            return as_given(pa.table({}), self._kind)
+        self._turns.changing = True
+        return self._step(self._schema.empty_table(), np.zeros(0, np.int64), reached)
+
+    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+        """Refused: events make the windows."""
+        raise ValueError(
+            f"a stream of {self._query.window!r} answers for its events; for any range of times "
+            "stream a window that is aligned to the clock"
+        )
+
+    @in_turn
+    def state_size(self) -> dict[str, int]:
+        """How many keys, and times or sessions, there are, and how many bytes they take."""
+        return self._size() if self._plan is not None else {"keys": 0, "slices": 0, "bytes": 0}
+
+
+class _Spans:
+    """The windows of late rows, by the times of the rows."""
+
+    def __init__(self, stream: EventStream) -> None:
+        self._stream = stream
+
+    def start(self, times: Array) -> Array:
+        return self._stream._ends(times)[0]
+
+    def end(self, times: Array) -> Array:
+        return self._stream._ends(times)[1]

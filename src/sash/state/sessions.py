@@ -1,0 +1,220 @@
+"""The state of a stream of sessions: what open sessions hold, as few partials as can be.
+
+No event comes before the watermark, so what an open session holds from before it is one partial,
+and what lies behind it is a partial for each time:
+
+    a key's events      x x  x   x    |  x    x
+    kept                [one partial] |  [x]  [x]
+                                   watermark
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..kernels.partials import decoder, encoder
+from ..query.plan import Plan
+from ..query.types import value_type
+from ..tables.arrow import from_ipc, one_array, to_ipc
+from ..tables.keys import key_codes
+from ..tables.rows import rows_in_order
+from ..windows import Merging, tumbling
+from .answers import joined_reasons
+from .folds import Folds
+from .measures import gaps_of, sessions_of
+from .ragged import ragged, run_starts
+from .scan import Scan
+
+__all__ = ["Closed", "Parts", "SessionState"]
+
+
+@dataclass
+class Parts:
+    """Parts of sessions: the columns of their keys, when each begins, how far it reaches, and the
+    partials of each group of aggregates."""
+
+    keys: list[pa.Array]
+    times: Array
+    reaches: Array
+    partials: list[Any]
+
+
+@dataclass
+class Closed:
+    """Sessions that are closed, in order of key and time: the columns of their keys, start and end,
+    values by name, and those that lack some, and why."""
+
+    keys: list[pa.Array]
+    starts: Array
+    ends: Array
+    values: dict[str, pa.Array]
+    failed: dict[int, str]
+
+
+class SessionState:
+    """What the open sessions of all keys hold, in memory."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        assert isinstance(plan.query.window, Merging)
+        self._window = plan.query.window
+        # a scan cuts events into distinct times, and lowers partials, each as a window of its own
+        self._scans = [Scan(group, tumbling(1), plan.types) for group in plan.groups]
+        self._folds = [Folds(group.operator) for group in plan.groups]
+        self._held = Parts(
+            [pa.array([], value_type(field.type)) for field in plan.keys],
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
+            [folds.join([]) for folds in self._folds],
+        )
+
+    def __deepcopy__(self, memo: Any) -> SessionState:
+        """The same with kernels' memories of its own; what is held never changes in place."""
+        made = SessionState(self._plan)
+        made._held = self._held
+        return made
+
+    def cut(self, table: pa.Table) -> Parts:
+        """Cut rows into distinct times; changes nothing."""
+        read = table.select([f.name for f in self._plan.schema])
+        keys, rows, times, bounds = rows_in_order(self._plan, read)
+        cuts = [s.cut(s.columns(read), rows, times, bounds, whole=False) for s in self._scans]
+        starts, _, ends = cuts[0]
+        reach = self._window.reach
+        if isinstance(reach, str):
+            gaps = gaps_of(read, reach)
+            every = times + (gaps if rows is None else gaps[rows])
+            codes = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+            heads = run_starts(codes, times)
+            reaches = np.maximum.reduceat(every, heads) if len(heads) else every
+        else:
+            reaches = starts + reach
+        at = pa.array(np.repeat(np.arange(len(ends) - 1), np.diff(ends)))
+        return Parts([k.take(at) for k in keys], starts, reaches, [p for _, p, _ in cuts])
+
+    def step(self, new: Parts | None, watermark: int | None) -> Closed:
+        """Add parts, and take out the sessions that end before the watermark."""
+        held = self._held if new is None else self._joined(new)
+        codes, keys = key_codes(held.keys, len(held.times))
+        order = np.lexsort((held.times, codes))
+        bounds = np.searchsorted(codes[order], np.arange((len(keys[0]) if keys else 1) + 1))
+        times, reaches = held.times[order], held.reaches[order]
+        found = sessions_of(times, reaches, bounds, self._window.longest)
+        mark = -(2**62) if watermark is None else watermark
+        closed = found.ends < mark
+        first, last = found.frames.first, found.frames.last
+        out = order[ragged(first[closed], (last - first)[closed])]
+        counts = (last - first)[closed]
+        folded = self._fold(held.partials, out, np.append(0, np.cumsum(counts)))
+        answers = self._answers(folded, len(counts))
+        groups = pa.array(found.groups[closed])
+        # what is left: one part for all of a session before the watermark, the others as they are
+        owner = np.repeat(np.arange(len(first)), last - first)
+        left = ~closed[owner]
+        heads = (np.arange(len(times)) == first[owner]) | (times >= mark)
+        heads, kept = heads[left], np.flatnonzero(left)
+        begins = np.flatnonzero(heads)
+        runs = np.append(begins, len(kept))
+        at = pa.array(order[kept[begins]])
+        some = reaches[kept]
+        self._held = Parts(
+            [k.take(at) for k in held.keys],
+            times[kept[begins]],
+            np.maximum.reduceat(some, begins) if len(begins) else some,
+            self._fold(held.partials, order[kept], runs),
+        )
+        return Closed(
+            [k.take(groups) for k in keys], found.starts[closed], found.ends[closed], *answers
+        )
+
+    def _joined(self, new: Parts) -> Parts:
+        """What is held, and new parts after it."""
+        old = self._held
+        return Parts(
+            [pa.concat_arrays([a, b]) for a, b in zip(old.keys, new.keys, strict=True)],
+            np.concatenate([old.times, new.times]),
+            np.concatenate([old.reaches, new.reaches]),
+            [
+                folds.join([a, b])
+                for folds, a, b in zip(self._folds, old.partials, new.partials, strict=True)
+            ],
+        )
+
+    def _fold(self, partials: list[Any], order: Array, bounds: Array) -> list[Any]:
+        """One partial for each run."""
+        pairs = zip(self._folds, partials, strict=True)
+        if len(bounds) == 1:
+            return [folds.join([]) for folds in self._folds]
+        return [folds.fold(held, order, bounds) for folds, held in pairs]
+
+    def _answers(
+        self, partials: list[Any], count: int
+    ) -> tuple[dict[str, pa.Array], dict[int, str]]:
+        values: dict[str, pa.Array] = {}
+        failed: list[dict[int, str]] = []
+        zeros = np.zeros(count, np.int64)
+        for scan, held in zip(self._scans, partials, strict=True):
+            made = scan.windows_of_slices(held, zeros, np.arange(count + 1), zeros, zeros)
+            values |= made.values
+            failed.append(made.lacking)
+        return values, joined_reasons(*failed)
+
+    def size(self) -> dict[str, int]:
+        """How many keys and parts of sessions there are, and how many bytes these take."""
+        held = self._held
+        keys = key_codes(held.keys, len(held.times))[1]
+        words = sum(2 + folds.width for folds in self._folds)
+        return {
+            "keys": len(keys[0]) if keys else int(len(held.times) > 0),
+            "slices": len(held.times),
+            "bytes": 8 * words * len(held.times),
+        }
+
+    def dump(self) -> list[bytes]:
+        """The whole state as bytes; objects as the operator encodes them."""
+        held = self._held
+        names = [str(i) for i in range(len(held.keys))]
+        columns = [pa.array(held.times), pa.array(held.reaches), *held.keys]
+        blobs = [to_ipc(pa.table(columns, names=["time", "reach", *names]))]
+        for folds, group, partials in zip(
+            self._folds, self._plan.groups, held.partials, strict=True
+        ):
+            if folds.width:
+                body = partials.astype("<i8").tobytes()
+            else:
+                raw = [encoder(group.operator)(p) for p in partials]
+                body = b"".join(struct.pack("<Q", len(r)) + r for r in raw)
+            blobs += [json.dumps([group.operator.name, folds.kinds]).encode(), body]
+        return blobs
+
+    def load(self, blobs: list[bytes]) -> None:
+        """Take back what `dump` gave, into a state that is empty."""
+        times, reaches, *keys = from_ipc(blobs[0]).columns
+        partials: list[Any] = []
+        for folds, group, head, body in zip(
+            self._folds, self._plan.groups, blobs[1::2], blobs[2::2], strict=True
+        ):
+            mine = [group.operator.name, folds.kinds]
+            if json.loads(head) != mine:
+                raise ValueError(
+                    f"these bytes hold partials of {json.loads(head)}; the query has {mine}"
+                )
+            if folds.width:
+                partials.append(np.frombuffer(body, "<i8").reshape(-1, folds.width).copy())
+                continue
+            decode, at, found = decoder(group.operator), 0, []
+            while at < len(body):
+                (size,) = struct.unpack_from("<Q", body, at)
+                found.append(decode(body[at + 8 : at + 8 + size]))
+                at += 8 + size
+            partials.append(found)
+        self._held = Parts(
+            [one_array(k) for k in keys], np.array(times), np.array(reaches), partials
+        )
