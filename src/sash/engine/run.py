@@ -33,13 +33,8 @@ from ..tables.arrow import (
     kind_of,
     time_text,
 )
-<<<<<<< HEAD
 from ..tables.rows import put_in_order, read_rows
-from ..windows import Driven, Merging
-=======
-from ..tables.rows import rows_in_order
 from ..windows import Driven, Merging, Ticked
->>>>>>> driven
 from .driven import driven_results
 from .sessions import session_results, tick_results
 from .supported import Asked, check

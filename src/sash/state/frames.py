@@ -66,16 +66,10 @@ class Frames(ABC):
     ) -> dict[str, pa.Array]:
         """The answers of a group of aggregates by name; frame f's is in row places[f], or f.
         `rows` says where in the table the rows are, None that the table has their order."""
-<<<<<<< HEAD
-        core = make_core(FRAMES, group.operator, 1 << max(3, self._longest().bit_length()))
-        core.header[HOLDS] = int(self._longest() > 0)
-        columns, sources = columns_of(group, table)
-=======
         longest = self._longest()
         core = make_core(FRAMES, group.operator, 1 << max(3, longest.bit_length()))
         core.header[HOLDS] = int(longest > 0)
-        columns = columns_of(group, table)
->>>>>>> driven
+        columns, sources = columns_of(group, table)
         kept, outputs = core.outputs(len(self))
         with core.call() as call:
             handle = call.columns(columns if rows is None else columns.take(rows))

@@ -85,7 +85,7 @@ class SessionState:
         """Cut rows into distinct times; changes nothing."""
         read = table.select([f.name for f in self._plan.schema])
         keys, rows, times, bounds = rows_in_order(self._plan, read)
-        cuts = [s.cut(s.columns(read), rows, times, bounds, whole=False) for s in self._scans]
+        cuts = [s.cut(read, rows, times, bounds, whole=False) for s in self._scans]
         starts, _, ends = cuts[0]
         reach = self._window.reach
         if isinstance(reach, str):
