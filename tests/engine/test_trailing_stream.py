@@ -183,20 +183,28 @@ def test_operators_of_the_users_own() -> None:
 
 
 def test_state_levels_off() -> None:
-    q = query(window=sash.trailing(100), select={"rows": sash.count()})
+    typed = {name: SELECT[name] for name in ("rows", "top", "newest")}  # a kernel that is there
+
+    def batch(i: int, keys: list[str]) -> dict[str, Any]:
+        many = len(keys)
+        x, n = [1.0] * many, [1] * many
+        return {"t": range(50 * i, 50 * i + many), "k": keys, "x": x, "i": n}
+
+    three = [str(j % 3) for j in range(50)]
+    q = query(window=sash.trailing(100), select=typed)
     s, sizes = q.stream(lateness=10), []
-    for i in range(60):
-        s.push({"t": range(50 * i, 50 * i + 50), "k": [str(j % 3) for j in range(50)]})
+    for i in range(40):
+        s.push(batch(i, three))
         sizes.append(s.state_size())
     assert max(size["slices"] for size in sizes) <= 2 * 110
     assert sizes[-1]["bytes"] <= 2 * sizes[10]["bytes"]
-    life = query(window=sash.lifetime(), select={"rows": sash.count()}).stream()
+    life = query(window=sash.lifetime(), select=typed).stream()
     for i in range(20):
-        life.push({"t": range(50 * i, 50 * i + 50), "k": [str(j % 3) for j in range(50)]})
+        life.push(batch(i, three))
     assert life.state_size()["slices"] == 3
     gone = q.stream()
     for i in range(40):
-        gone.push({"t": [1000 * i], "k": [f"key {i}"]})
+        gone.push(batch(20 * i, [f"key {i}"]))
     assert gone.state_size()["keys"] <= 2
 
 

@@ -36,12 +36,10 @@ from ..tables.intake import chosen, conform, given_table
 from ..windows import Driven, Merging
 from .late import ALL_CLOSED, SOME_CLOSED, check_names
 from .lifecycle import UNBOUNDED
-from .session_stream import SessionStream
 from .stream import Stream
 from .supported import Asked, check
-from .trailing_stream import TrailingStream
 
-__all__ = ["OracleStream", "asked_for", "run"]
+__all__ = ["OracleStream", "asked_for", "columns_of_rows", "run", "table_of_rows"]
 
 Row = dict[str, Any]
 
@@ -64,27 +62,29 @@ def run(query: Query, table: Any) -> Any:
         events = given if query.where is None else filtered(given, query.where)
         found = answers_by_event(query, rows_of(events))
         made = events.take(pa.array([n for n, _ in found], pa.int64()))
-        added = _columns(plan, [row for _, row in found], None)
+        added = columns_of_rows(plan, [row for _, row in found], None)
         for name, values in added.items():
             made = made.append_column(name, values)
         return as_given(made, kind_of(table))
-    return as_given(_table(plan, answers(query, given), None), kind_of(table))
+    return as_given(table_of_rows(plan, answers(query, given), None), kind_of(table))
 
 
-def _table(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> pa.Table:
+def table_of_rows(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> pa.Table:
     """Rows as a table; with `failed`, answers that cannot have their type are null."""
     query = plan.query
     columns: dict[str, pa.Array] = {}
     for name in query.by:
         kind = value_type(plan.schema.field(name).type)
         columns[name] = from_objects([row[name] for row in rows], kind, ())
-    columns |= _columns(plan, rows, failed)
+    columns |= columns_of_rows(plan, rows, failed)
     if rows and "revision" in rows[0]:
         columns["revision"] = pa.array([row["revision"] for row in rows], pa.int64())
     return pa.table(columns)
 
 
-def _columns(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> dict[str, pa.Array]:
+def columns_of_rows(
+    plan: Plan, rows: list[Row], failed: dict[int, str] | None
+) -> dict[str, pa.Array]:
     """The windows' ends and the values of rows."""
     query = plan.query
     columns: dict[str, pa.Array] = {}
@@ -106,6 +106,8 @@ class OracleStream(Stream):
 
     @classmethod
     def _for(cls, query: Query) -> type[Stream]:
+        from .oracle_events import OracleSessions, OracleTrailing
+
         if isinstance(query.window, Merging):
             return OracleSessions
         return OracleTrailing if isinstance(query.window, Driven) else cls
@@ -269,7 +271,7 @@ class OracleStream(Stream):
                 rows.append(row)
         self._forget()
         at.emitted += len(rows)
-        table = _table(self._plan, rows, failed)
+        table = table_of_rows(self._plan, rows, failed)
         if live and not rows:
             table = table.append_column("revision", pa.array([], pa.int64()))
         warn_of(failed, stacklevel=3)
@@ -340,62 +342,3 @@ class OracleStream(Stream):
 
     def _check(self) -> None:
         """There is nothing to check."""
-
-
-class OracleTrailing(TrailingStream):
-    """A stream with a window for each event that keeps them all, and folds each anew."""
-
-    def _set_up(self, schema: pa.Schema) -> None:
-        super()._set_up(schema)
-        self._accepted = self._schema.empty_table()
-        self._numbers = np.zeros(0, dtype=np.int64)  # of the rows that wait, among all accepted
-
-    def _step(self, new: pa.Table, times: Any, reached: Any) -> Any:
-        first = self._accepted.num_rows
-        self._numbers = np.append(self._numbers, np.arange(first, first + new.num_rows))
-        self._accepted = pa.concat_tables([self._accepted, new])
-        return super()._step(new, times, reached)
-
-    def _answer(
-        self, waiting: pa.Table, due: Any, new: pa.Table | None, watermark: int | None
-    ) -> tuple[pa.Table, dict[int, str]]:
-        from ..testing.queries import answers_by_event, rows_of
-
-        assert self._plan is not None
-        found = dict(answers_by_event(self._query, rows_of(self._accepted)))
-        rows = [found[n] for n in self._numbers[due].tolist()]
-        made = waiting.filter(pa.array(due)).replace_schema_metadata(None)
-        failed: dict[int, str] = {}
-        for name, values in _columns(self._plan, rows, failed).items():
-            made = made.append_column(name, values)
-        when = times_of(one_array(waiting.column(self._query.time)))[0]
-        if watermark is not None:
-            self._numbers = self._numbers[when >= watermark]
-        return made, failed
-
-
-class OracleSessions(SessionStream):
-    """A stream of sessions that keeps all events, and folds each session anew."""
-
-    def _set_up(self, schema: pa.Schema) -> None:
-        super()._set_up(schema)
-        self._accepted = self._schema.empty_table()
-
-    def _step(self, new: pa.Table, times: Any, reached: Any) -> Any:
-        from ..testing.queries import answers
-
-        assert self._plan is not None
-        before = self._progress.watermark
-        self._accepted = pa.concat_tables([self._accepted, new])
-        rows = answers(self._query, self._accepted)
-        due = [
-            row
-            for row in rows
-            if reached[1] is not None
-            and row["window_end"] < reached[1]
-            and (before is None or row["window_end"] >= before)
-        ]
-        self._progress.stream_time, self._progress.watermark = reached
-        self._progress.emitted += len(due)
-        failed: dict[int, str] = {}
-        return as_given(_table(self._plan, due, failed), self._kind)
