@@ -22,7 +22,7 @@ from ..tables.arrow import filtered
 from .batch import Slices, Way, aggregate_batch, is_usable, way_for
 from .buckets import check_buckets, for_batch
 from .names import check_result_names, is_case_sensitive, with_names
-from .session import check_stream
+from .sessions import check_stream
 from .streaming import STREAM_RESERVED, aggregate_stream
 from .types import arrow_schema, from_entries, has_map, normal, quoted, quoted_name
 

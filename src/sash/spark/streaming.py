@@ -1,6 +1,7 @@
 """A query over a streaming DataFrame.
 
     rows → packed by bucket (mapInArrow) → a bucket's batch (transformWithState) → results
+    rows → Spark's own windows → results                                    slices="spark"
 
 The results are new facts, so the output mode is append, also for revisions of a window.
 """
@@ -15,13 +16,16 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
 from ..query.signatures import Mode
-from .batch import Slices
-from .buckets import bucket_names, key_columns, key_hash
+from .batch import Slices, is_usable
+from .buckets import BUCKET, PAYLOAD, bucket_names, key_columns
 from .combining import combinable
-from .processor import BUCKET, HASH, PAYLOAD, Combines, Output, Packer, Processor
+from .native import native_groups
+from .packer import Combines, Packer
+from .processor import Output, Processor, Work
 from .results import result_fields, window_metadata
 from .shipping import shipped
 from .sink import BATCH
+from .sliced import is_window, tumbled_stream
 from .types import arrow_schema, carried, quoted, time_from
 
 __all__ = ["STREAM_RESERVED", "aggregate_stream"]
@@ -45,20 +49,19 @@ def aggregate_stream(
     """The results over a stream, and with `late` the rows that missed windows."""
     query, schema = plan.query, df.schema
     _check(df, plan, mode, late)
+    if slices == "spark":
+        return _by_spark(df, plan, mode=mode, late=late, name=name)
     columns = df.columns if query.where is not None else list(query.columns)
     # not every way through Spark takes names with dots
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
-    rows = df.select(*plain, key_hash(key_columns(query, schema)).alias(HASH))
     called = bucket_names() if buckets is None else bucket_names(buckets)
     packer = Packer(query, tuple(columns), called, buckets, _combines(plan, slices, late=late))
-    packed = rows.mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
+    packed = df.select(*plain).mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
     result = result_fields(plan, schema)
     fields = _travelling(plan, schema, result, mode=mode, late=late)
     made = arrow_schema(StructType(fields))
     output = Output(tuple(made.names), tuple(made.types), late)
-    processor = Processor(
-        query, plan.schema, mode=mode, buckets=buckets, output=output, trust=trust
-    )
+    processor = Processor(Work(query, plan.schema, mode, buckets, output, trust))
     out = packed.groupBy(BUCKET).transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=StructType(fields),
@@ -66,18 +69,32 @@ def aggregate_stream(
         timeMode="EventTime",
         eventTimeColumnName="event_time",
     )
-    out = _observed(out, name).where(F.col("metrics").isNull())
+    out = _named(out, name, _metrics()).where(F.col("metrics").isNull())
     return out.select(*_columns(plan, schema, result, mode=mode, late=late))
+
+
+def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -> DataFrame:
+    """The results by Spark's own windows, where each slice is a window.  It is never chosen for the
+    user, because Spark drops late rows and does not tell how many."""
+    query, schema = plan.query, df.schema
+    groups = native_groups(plan, {field.name: field.dataType for field in schema})
+    why = None
+    if not is_window(query.window) or query.emit != "all":
+        why = "the slices of a stream are Spark's only where each is a window that is emitted"
+    elif mode == "live" or late:
+        why = "Spark has no revisions, and drops late rows"
+    elif groups is None or plan.ordered or query.where is not None:
+        why = "it has a condition, or an operator that Spark does not have"
+    if why is not None:
+        raise ValueError(f"slices='spark' cannot be had for this query: {why}")
+    rows = df.where(is_usable(quoted(query.time), schema[query.time].dataType))
+    out = tumbled_stream(rows, plan, groups or [], result_fields(plan, schema))
+    return _named(out, name, [F.count(F.lit(1)).alias("rows_out")])
 
 
 def _combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
     """Whether rows are combined into slices before the shuffle.  Late rows are wanted as they
     came, so not with `late`."""
-    if slices == "spark":
-        raise ValueError(
-            "slices='spark' is for tables: on a stream Spark's own aggregates would keep state of "
-            "their own; use 'auto', 'python' or 'rows'"
-        )
     possible = combinable(plan) and not late
     if slices == "python" and not possible:
         why = "late rows are wanted" if late else "an aggregate needs order, or Python objects"
@@ -90,6 +107,7 @@ def _combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
 def _check(df: DataFrame, plan: Plan, mode: str, late: bool) -> None:
     query = plan.query
     check("Spark stream", Asked(query, plan, mode, late=late))
+    key_columns(query, df.schema)  # raises for a key that has a collation
     if not isinstance(df.schema[query.time].dataType, TimestampType):
         raise TypeError(
             f"the time of a stream must be a timestamp, as Spark's watermarks are for those only; "
@@ -164,10 +182,10 @@ def _columns(
     return columns
 
 
-def _observed(df: DataFrame, name: str) -> DataFrame:
-    """Observe the metrics, under a name that nothing before in the same query has."""
+def _named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:
+    """Observe metrics, under a name that nothing before in the same query has."""
     try:
-        observed = df.observe(name, *_metrics())
+        observed = df.observe(name, *metrics)
         _ = observed.schema  # Spark Connect looks at a query no sooner
     except AnalysisException as error:
         if error.getCondition() != "DUPLICATED_METRICS_NAME":
