@@ -26,7 +26,7 @@ from ..tables.arrow import flat
 from ..windows.contract import LATEST
 from .buckets import for_stream
 from .payloads import unpacked
-from .processor import Work
+from .processor import METRICS, Work
 from .state import SparkStore
 
 __all__ = ["Bucket", "about", "check_same", "travelling"]
@@ -104,7 +104,7 @@ class Bucket:
         # Spark refuses rows that are not after the watermark of the batch before, in milliseconds;
         # what is not about a window is put after the present one.
         now = max(millis, 0) * 1000 + 1000
-        yield from self._frames(batch, outcomes, before + 1000, now, open_windows)
+        yield self._frame(batch, outcomes, before + 1000, now, open_windows)
 
     def _missed_batches(self, place: Place) -> bool:
         """True if the bucket was not called in the micro-batch before.
@@ -142,21 +142,19 @@ class Bucket:
 
     # rows out
 
-    def _frames(
+    def _frame(
         self,
         batch: pa.Table | Sliced | None,
         outcomes: list[Outcome],
         after: int,
         now: int,
         open_windows: int,
-    ) -> Iterator[pd.DataFrame]:
-        for part in outcomes:
-            if len(part.emitted.windows):
-                yield self._frame(len(part.emitted.windows), self._results(part, after, now))
+    ) -> pd.DataFrame:
+        """All rows of the micro-batch, in one frame, because Spark takes its price for each."""
+        parts = [self._results(part, after, now) for part in outcomes if len(part.emitted.windows)]
         outcome = outcomes[-1]
-        late = outcome.late
-        if self._output.late and len(late.rows) and isinstance(batch, pa.Table):
-            yield self._frame(len(late.rows), self._late(batch, outcome, now))
+        if self._output.late and len(outcome.late.rows) and isinstance(batch, pa.Table):
+            parts.append(self._late(batch, outcome, now))
         metrics = {
             "rows_in": outcome.rows,
             "rows_late": outcome.lost,
@@ -170,8 +168,14 @@ class Bucket:
             "state_bytes": self._store.bytes,
             "watermark": now - 1000,
         }
-        row = {"event_time": np.array([now]), "metrics": pa.array([json.dumps(metrics)])}
-        yield self._frame(1, row)
+        parts.append(
+            {
+                "event_time": np.full(len(METRICS), now),
+                "metric": pa.array(range(len(METRICS)), pa.int32()),
+                "amount": pa.array([metrics[name] for name in METRICS], pa.int64()),
+            }
+        )
+        return self._joined(parts)
 
     def _results(self, outcome: Outcome, after: int, now: int) -> dict[str, Any]:
         emitted, query = outcome.emitted, self._query
@@ -199,20 +203,24 @@ class Bucket:
             made[f"late_{i}"] = flat(rows.column(name))
         return made
 
-    def _frame(self, rows: int, given: dict[str, Any]) -> pd.DataFrame:
-        """The rows as pandas: columns keep their Arrow types, so that nulls stay nulls."""
+    def _joined(self, parts: list[dict[str, Any]]) -> pd.DataFrame:
+        """The rows of some parts: columns keep their Arrow types, so that nulls stay nulls."""
+        rows = [len(part["event_time"]) for part in parts]
         columns: dict[str, Any] = {}
         for name, type_ in zip(self._output.names, self._output.types, strict=True):
-            values = given.get(name)
             if name == "event_time":
-                stamps = np.asarray(values).view("M8[us]")
+                stamps = np.concatenate([part[name] for part in parts]).view("M8[us]")
                 columns[name] = pd.Series(stamps).dt.tz_localize("UTC")
+                continue
+            given = [
+                travelling(part[name], type_) if name in part else pa.nulls(count, type_)
+                for part, count in zip(parts, rows, strict=True)
+            ]
+            array = pa.concat_arrays(given)
+            if pa.types.is_nested(type_):
+                columns[name] = pd.Series(array.to_pylist(), dtype=object)
             else:
-                array = pa.nulls(rows, type_) if values is None else travelling(values, type_)
-                if pa.types.is_nested(type_):
-                    columns[name] = pd.Series(array.to_pylist(), dtype=object)
-                else:
-                    columns[name] = pd.Series(array, dtype=pd.ArrowDtype(type_))
+                columns[name] = pd.Series(array, dtype=pd.ArrowDtype(type_))
         return pd.DataFrame(columns)
 
 

@@ -26,14 +26,29 @@ if TYPE_CHECKING:
 
     from .micro_batch import Bucket
 
-__all__ = ["Output", "Processor", "Work"]
+__all__ = ["METRICS", "Output", "Processor", "Work"]
+
+#: The metrics of a micro-batch.  They travel as places in this list, and amounts.
+METRICS = (
+    "rows_in",
+    "rows_counted",
+    "rows_late",
+    "rows_partly_late",
+    "corrections",
+    "rows_out",
+    "rows_without_answer",
+    "open_windows",
+    "state_records",
+    "state_bytes",
+    "watermark",
+)
 
 
 @dataclass(frozen=True)
 class Output:
     """The columns that come out of the operator, by their names and Arrow types.
 
-    Rows are results, rows that missed windows (`late`), and one row of metrics a bucket.
+    Rows are results, rows that missed windows (`late`), and a row for each of a bucket's metrics.
     """
 
     names: tuple[str, ...]

@@ -11,7 +11,14 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
@@ -21,7 +28,7 @@ from .buckets import BUCKET, PAYLOAD, bucket_names, key_columns
 from .combining import combinable
 from .native import native_groups
 from .packer import Combines, Packer
-from .processor import Output, Processor, Work
+from .processor import METRICS, Output, Processor, Work
 from .results import result_fields, window_metadata
 from .shipping import shipped
 from .sink import BATCH
@@ -69,7 +76,7 @@ def aggregate_stream(
         timeMode="EventTime",
         eventTimeColumnName="event_time",
     )
-    out = _named(out, name, _metrics()).where(F.col("metrics").isNull())
+    out = _named(out, name, _metrics()).where(F.col("metric").isNull())
     return out.select(*_columns(plan, schema, result, mode=mode, late=late))
 
 
@@ -139,7 +146,7 @@ def _travelling(
         fields.append(StructField("missed_end", _LONG))
         for i, name in enumerate(query.columns):
             fields.append(StructField(f"late_{i}", carried(schema[name].dataType).travels))
-    fields.append(StructField("metrics", StringType()))
+    fields += [StructField("metric", IntegerType()), StructField("amount", _LONG)]
     return fields
 
 
@@ -155,7 +162,7 @@ def _columns(
         carried(schema[key].dataType).back(F.col(f"key_{i}")).alias(key)
         for i, key in enumerate(query.by)
     ]
-    made = F.when(start.isNotNull(), window)
+    made = F.when(start.isNotNull(), window) if late else window  # late rows have none
     columns.append(made.alias("window", metadata=window_metadata(time)))
     columns += [
         carried(result[name].dataType).back(F.col(f"value_{i}")).alias(name)
@@ -199,13 +206,12 @@ def _named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:
 
 def _metrics() -> list[Column]:
     """The metrics of a micro-batch, from those of its buckets."""
-
-    def metric(name: str) -> Column:
-        return F.get_json_object(F.col("metrics"), f"$.{name}").cast("long")
-
-    sums = ["rows_in", "rows_counted", "rows_late", "rows_partly_late", "corrections", "rows_out"]
-    sums += ["rows_without_answer", "open_windows", "state_records", "state_bytes"]
-    # in a micro-batch in which no bucket has anything to do there is nothing to sum
-    made = [F.coalesce(F.sum(metric(name)), F.lit(0)).alias(name) for name in sums]
-    made.append(F.max(metric("watermark")).alias("watermark"))
+    made = []
+    for i, name in enumerate(METRICS):
+        amount = F.when(F.col("metric") == F.lit(i), F.col("amount"))
+        if name == "watermark":
+            made.append(F.max(amount).alias(name))
+        else:
+            # in a micro-batch in which no bucket has anything to do there is nothing to sum
+            made.append(F.coalesce(F.sum(amount), F.lit(0)).alias(name))
     return made
