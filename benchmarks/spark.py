@@ -31,7 +31,7 @@ import sash
 import sash.spark
 
 from .machine import describe
-from .spark_ways import large_batches, ways
+from .spark_ways import large_batches, micro_batches, ways
 
 RESULTS = Path(__file__).parent / "results"
 START = 1_700_000_000  # a second of the year 2023
@@ -302,6 +302,7 @@ PARTS: dict[str, Callable[[Bench, bool], Iterator[Line]]] = {
     "batch": batch,
     "ways": ways,
     "large-batches": large_batches,
+    "micro-batches": micro_batches,
 }
 
 
@@ -314,6 +315,7 @@ def session(place: Path) -> SparkSession:
         .config("spark.driver.memory", "6g")
         .config(PROVIDER, STORES + "RocksDBStateStoreProvider")
         .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+        .config("spark.python.unix.domain.socket.enabled", "true")  # as sash.spark.session has it
         .config("spark.sql.warehouse.dir", str(place / "warehouse"))
         .getOrCreate()
     )

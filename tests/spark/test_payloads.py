@@ -18,9 +18,9 @@ from sash.testing.queries import rows_of
 from sash.testing.streams import STREAMS, batches, stream
 
 pytest.importorskip("pyspark")
+from sash.spark.buckets import BUCKET, PAYLOAD
 from sash.spark.payloads import (
-    BUCKET,
-    PAYLOAD,
+    Buckets,
     packed_rows,
     packed_slices,
     unpacked,
@@ -65,15 +65,15 @@ def test_slices_are_as_good_as_rows(kind: str, mode: Any) -> None:
     lives = [Lifecycle(plan, mode=mode, lateness=4 * SECOND) for _ in range(3)]
     states = [TileState(plan, MemoryStore()) for _ in range(3)]
     progress = [Progress() for _ in range(3)]
-    source = random.Random(kind)
+    source, one = random.Random(kind), Buckets(np.zeros(1, dtype=np.int32))
     for batch in batches(table, seed=5, least=1, most=40):
         cut = source.randint(0, batch.num_rows)
         parts = [p for p in (batch.slice(0, cut), batch.slice(cut)) if p.num_rows]
         payloads: list[list[bytes]] = [[], [], []]
         for i, part in enumerate(parts):
-            none = np.zeros(part.num_rows, dtype=np.int32)
-            rows = packed_rows(part.combine_chunks(), none)
-            slices = packed_slices(q, part.combine_chunks(), none)
+            rows, slices = (
+                pack(q, part.combine_chunks(), one) for pack in (packed_rows, packed_slices)
+            )
             for mine, record in zip(payloads, (rows, slices, (rows, slices)[i % 2]), strict=True):
                 mine += record.column(1).to_pylist()
         got = [
@@ -97,21 +97,27 @@ def test_each_bucket_has_its_keys_and_what_is_refused_is_counted_once() -> None:
     )
     plan = make_plan(q, table.schema)
     assert plan.groups[0].operator.shape != "object"
-    record = packed_slices(q, table, np.array([30, 10, 30, 20, 10, 20], dtype=np.int32))
-    assert record.column(0).to_pylist() == [10, 20, 30]
-    batches = [unpacked(plan, [p]) for p in record.column(1).to_pylist()]
-    assert [b.slices.keys[0].to_pylist() for b in batches] == [[2], [3], [1]]
-    assert [b.rows.tolist() for b in batches] == [[2], [1], [1]]
-    assert [b.newest.tolist() for b in batches] == [[4], [5], [1]]
+    buckets = Buckets(np.array([10, 20, 30, 40, 50], dtype=np.int32))
+    of_keys = buckets.of([pa.array([1, 2, 3])], 3).tolist()
+    assert len(set(of_keys)) == 3
+    record = packed_slices(q, table, buckets)
+    assert record.column(0).to_pylist() == sorted(of_keys)
+    assert packed_rows(q, table, buckets).column(0) == record.column(0)
+    made = {row[BUCKET]: unpacked(plan, [row[PAYLOAD]]) for row in record.to_pylist()}
+    batches = [made[bucket] for bucket in of_keys]
+    assert [b.slices.keys[0].to_pylist() for b in batches] == [[1], [2], [3]]
+    assert [b.rows.tolist() for b in batches] == [[1], [2], [1]]
+    assert [b.newest.tolist() for b in batches] == [[1], [4], [5]]
     assert sum(b.refused for b in batches) == 2
-    none = packed_slices(q, table.slice(2, 1), np.array([30], dtype=np.int32))
-    assert none.to_pylist()[0][BUCKET] == 30
+    none = packed_slices(q, table.slice(2, 1), buckets)
+    assert none.to_pylist()[0][BUCKET] == 10
     (left,) = (unpacked(plan, [row[PAYLOAD]]) for row in none.to_pylist())
     assert (left.refused, len(left.rows)) == (1, 0)
 
 
 def test_what_is_worth_combining() -> None:
     q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.count()})
-    table = pa.table({"t": np.arange(1000), "k": np.arange(1000) % 2})
-    assert worth_combining(q, table, np.arange(1000) % 2)
-    assert not worth_combining(q, table, np.arange(1000) % 8)
+    at = np.arange(5000)
+    assert worth_combining(q, pa.table({"t": at, "k": at % 2}))
+    assert not worth_combining(q, pa.table({"t": at, "k": at % 8}))
+    assert not worth_combining(q, pa.table({"t": at[:500], "k": at[:500] % 2})), "they are few"

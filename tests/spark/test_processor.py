@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +22,7 @@ import pytest
 import sash
 from sash.engine.identity import fingerprint
 from sash.query.plan import make_plan
+from sash.state.key_hash import hash_keys
 from sash.testing.queries import differences, replay, rows_of
 
 pytest.importorskip("pyspark")
@@ -27,16 +30,11 @@ from pyspark import cloudpickle
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-import sash.spark.processor
-from sash.spark.processor import (
-    BUCKET,
-    HASH,
-    PAYLOAD,
-    Output,
-    Packer,
-    Processor,
-    _check_same,
-)
+import sash.spark.micro_batch
+from sash.spark.buckets import BUCKET, PAYLOAD
+from sash.spark.micro_batch import check_same
+from sash.spark.packer import Packer
+from sash.spark.processor import Output, Processor, Work
 from sash.spark.results import result_fields
 from sash.spark.streaming import _travelling
 from sash.spark.types import arrow_schema
@@ -74,14 +72,13 @@ def processor(
     result = result_fields(plan, schema)
     made = arrow_schema(StructType(_travelling(plan, schema, result, mode=mode, late=True)))
     output = Output(tuple(made.names), tuple(made.types), True)
-    started = Processor(query, plan.schema, mode=mode, buckets=1, output=output, trust=trust)
+    started = Processor(Work(query, plan.schema, mode, 1, output, trust))  # type: ignore[arg-type]
     started.init(handle)
     return started
 
 
 def packed(query: sash.Query, table: pa.Table) -> Iterator[Any]:
-    rows = table.append_column(HASH, pa.array([0] * len(table), pa.int64()))
-    for batch in Packer(query, tuple(table.column_names), (0,), 1)(iter(rows.to_batches())):
+    for batch in Packer(query, tuple(table.column_names), (0,), 1)(iter(table.to_batches())):
         yield batch.to_pandas()[[PAYLOAD]]
 
 
@@ -120,7 +117,7 @@ def test_timers_close_windows_and_no_row_is_before_the_watermark(
             others = pa.table({"t": other, "k": ["other"] * rows, "n": [0] * rows}).cast(SCHEMA)
             batches.append(pa.concat_tables([table, others]))
             timers = SimpleNamespace(getCurrentWatermarkInMs=lambda at=mark: at)
-            monkeypatch.setattr(sash.spark.processor, "_batch_id", lambda at=number: at)
+            monkeypatch.setattr(sash.spark.micro_batch, "_batch_id", lambda at=number: at)
             step = processor(query, mode, handle)  # nothing is carried over but state
             frames = []
             if rows:
@@ -151,24 +148,42 @@ def test_timers_close_windows_and_no_row_is_before_the_watermark(
 
 
 def test_rows_are_packed_as_they_are_and_every_bucket_is_called() -> None:
-    query = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("n")})
-    table = pa.table({"t": [3, 1, 2], "n": [None, 5, 6], HASH: pa.array([-4, 3, 2])})
+    query = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.count("n")})
+    table = pa.table({"t": [3, 1, 2], "k": ["d", "b", "d"], "n": [None, 5, 6]})
 
     def packed_by(query: sash.Query, batches: list[Any]) -> list[pa.RecordBatch]:
-        return list(Packer(query, ("t", "n"), (70, 80, 90), 3)(iter(batches)))
+        return list(Packer(query, ("t", "k", "n"), (70, 80, 90), 3)(iter(batches)))
 
     called, batch = packed_by(query, table.to_batches())
     assert called.to_pylist() == [{BUCKET: b, PAYLOAD: b""} for b in (70, 80, 90)]
-    assert batch.column(0).to_pylist() == [70, 90]
-    rows = [rows_of(pa.ipc.open_stream(p).read_all()) for p in batch.column(1).to_pylist()]
-    assert rows == [[{"t": 1, "n": 5}], [{"t": 3, "n": None}, {"t": 2, "n": 6}]]
+    of_b, of_d = ((70, 80, 90)[hash_keys([pa.array([k])], 1)[0] % 3] for k in "bd")
+    assert of_b != of_d
+    rows = {
+        row[BUCKET]: rows_of(pa.ipc.open_stream(row[PAYLOAD]).read_all())
+        for row in batch.to_pylist()
+    }
+    b, d = [{"t": 1, "n": 5}], [{"t": 3, "n": None}, {"t": 2, "n": 6}]
+    assert rows == {of_b: [r | {"k": "b"} for r in b], of_d: [r | {"k": "d"} for r in d]}
     # where a condition leaves out some rows of a task, or all
     some = dataclasses.replace(query, where=pa.compute.field("n") > 5)
-    assert packed_by(some, table.to_batches())[1].column(0).to_pylist() == [90]
+    assert packed_by(some, table.to_batches())[1].column(0).to_pylist() == [of_d]
     none = dataclasses.replace(query, where=pa.compute.field("n") > 99)
     assert len(packed_by(none, table.to_batches())) == 1
     # also where no rows come, as after an operator that emits none in this micro-batch
     assert len(packed_by(query, [])) == 1
+
+
+def test_a_driver_asks_which_state_there_is_without_what_works_on_it() -> None:
+    """Spark starts a process for that before the first micro-batch, and waits for it."""
+    query = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.max("n")})
+    sent = cloudpickle.dumps(processor(query, "final", Handle()))
+    code = f"""
+import pickle, sys
+pickle.loads({sent!r}).init(type("Handle", (), dict(getMapState=lambda *_: None)))
+print([m for m in ("numba", "pandas", "sash.state", "sash.engine") if m in sys.modules])
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout.strip() == "[]", told.stderr
 
 
 def test_windows_before_1970_close_with_the_first_watermark() -> None:
@@ -279,8 +294,8 @@ def test_a_query_that_travels_is_the_same_query() -> None:
 
 
 def test_state_of_an_older_version_is_refused_by_its_version() -> None:
-    with pytest.raises(ValueError, match="state of version 1, and this sash reads 2"):
-        _check_same({"state version": "1", "functions": "Python 3.11: 12"}, {})
+    with pytest.raises(ValueError, match="state of version 1, and this sash reads 3"):
+        check_same({"state version": "1", "functions": "Python 3.11: 12"}, {})
 
 
 def test_damaged_progress_is_refused() -> None:

@@ -174,12 +174,56 @@ def test_slices_before_the_shuffle(files: Stream) -> None:
     assert seen["rows_in"] == sum(t.num_rows for t in cut)
     assert seen["rows_in"] == seen["rows_counted"] + seen["rows_late"]
     assert seen["rows_late"] + seen["rows_partly_late"] == len(missed) > 0
-    for slices, late, why in (
-        ("spark", False, "is for tables"),
-        ("python", True, "late rows are wanted"),
+    with pytest.raises(ValueError, match="late rows are wanted"):
+        sash.spark.aggregate(files.read(), q, slices="python", late=True)
+
+
+def test_tumbling_windows_by_spark_itself(files: Stream) -> None:
+    """The same rows as sash's own, also where a sum overflows, zeros have signs, and times are
+    null; and what follows takes them as it takes those."""
+    table = events("disorder", 150).select(["t", "k", "f", "i", "x", "w"])
+    cut = [*batches(table, seed=3, least=30, most=50), table.slice(0, 140)]
+    odd = table.slice(0, 6)
+    values = {
+        "i": pa.array([2**63 - 1, 1, None, None, 5, 6], pa.int64()),
+        "x": pa.array([-0.0, 0.0, float("nan"), None, 1.0, 2.0]),
+        "t": pa.array([0, 0, 0, 0, 0, None], pa.timestamp("us", "UTC")),
+        "f": pa.array([0.0, -0.0, float("nan"), None, None, None]),
+        "k": pa.array(["odd"] * 6),
+    }
+    later = pa.compute.add(values["t"].cast(pa.int64()), START + 1000 * SECOND)
+    values["t"] = later.cast(pa.timestamp("us", "UTC"))
+    for name, column in values.items():
+        odd = odd.set_column(odd.column_names.index(name), name, column)
+    files.write(*cut, odd, last_one(table))
+    numbers = {name: chosen for name, chosen in SELECT.items() if name != "text"}
+    numbers |= {"spread": sash.stddev("x"), "low": sash.min("x"), "sum": sash.sum("x")}
+    q = query(sash.tumbling("7 seconds", offset="-1.5 seconds"), by=["k", "f"], select=numbers)
+    got = []
+    for slices in ("spark", "auto"):
+        out = sash.spark.aggregate(files.read("1 second"), q, slices=slices)  # type: ignore[arg-type]
+        place, files.place = files.place, files.place / slices
+        (files.place / "in").parent.mkdir()
+        given, progress = files.run(out)
+        files.place = place
+        assert figures(progress)["rows_out"] == given.count() > 100
+        got.append((out.schema, given))
+    (schema, mine), (wanted, right) = got
+    assert [(x.name, x.dataType) for x in schema] == [(x.name, x.dataType) for x in wanted]
+    assert schema["window"].metadata == wanted["window"].metadata
+    assert "spark.watermarkDelayMs" in schema["event_time"].metadata
+    rows = rows_of(right.drop("event_time").toArrow())
+    odds = [(r["f"], r["n"], r["total"]) for r in rows if r["k"] == "odd"]
+    assert str(sorted(odds, key=str)) == "[(0.0, 2, None), (None, 2, 5), (nan, 1, None)]"
+    assert not differences(q, rows, mine.drop("event_time").toArrow(), ordered=False)
+    for other, asked, why in (
+        (query(), {}, "where each is a window"),
+        (q, {"late": True}, "drops late rows"),
+        (q, {"mode": "live"}, "no revisions"),
+        (query(sash.tumbling("7 seconds"), select={"last": sash.last("k")}), {}, "does not have"),
     ):
         with pytest.raises(ValueError, match=why):
-            sash.spark.aggregate(files.read(), q, slices=slices, late=late)  # type: ignore[arg-type]
+            sash.spark.aggregate(files.read(), other, slices="spark", **asked)
 
 
 def test_live_and_its_sink(files: Stream, tmp_path: Path) -> None:

@@ -9,12 +9,37 @@ latest      the last revision of each window kept by it
 compact     the same, written to another place
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .packages import check_packages as _check_packages
 
 _check_packages()  # before what needs them is imported
 
-from .frames import aggregate, way  # noqa: E402
-from .session import session  # noqa: E402
-from .sink import compact, latest, split, upsert  # noqa: E402
+if TYPE_CHECKING:
+    from .frames import aggregate, way
+    from .sessions import session
+    from .sink import compact, latest, split, upsert
 
 __all__ = ["aggregate", "compact", "latest", "session", "split", "upsert", "way"]
+
+#: Where the names are: a Python worker imports this package too, and needs none of them.
+_PLACES = {
+    "aggregate": "frames",
+    "way": "frames",
+    "session": "sessions",
+    "compact": "sink",
+    "latest": "sink",
+    "split": "sink",
+    "upsert": "sink",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -26,6 +26,8 @@ from ..query.query import Query
 from .types import normal, quoted
 
 __all__ = [
+    "BUCKET",
+    "PAYLOAD",
     "bucket_names",
     "bucket_of",
     "check_buckets",
@@ -34,6 +36,9 @@ __all__ = [
     "key_columns",
     "key_hash",
 ]
+
+#: The columns of packed rows: what a bucket is called, and its rows.
+BUCKET, PAYLOAD = "bucket", "payload"
 
 _MOST = 4096  # buckets
 _MOST_BY_DEFAULT = 64

@@ -58,11 +58,10 @@ def _words(operator: Operator) -> int:
 
 @dataclass
 class Cut:
-    """Slices of rows, by key and time: the place of the first row of each key, and of each slice
-    its key, a time in it, the partials, the number of its rows, and the youngest time."""
+    """Slices of rows, by key and time: of each its key, a time in it, the partials, the number of
+    its rows, and the youngest time."""
 
     keys: list[pa.Array]
-    firsts: Array
     codes: Array
     times: Array
     partials: list[Any]
@@ -104,7 +103,6 @@ class Cutter:
         ends = np.append(heads[1:], len(at))
         return Cut(
             keys,
-            rows[bounds[:-1]],
             codes[heads],
             starts,
             partials,

@@ -24,7 +24,7 @@ from .batch import Slices, Way, aggregate_batch, is_usable, way_for
 from .buckets import check_buckets, for_batch
 from .by_events import aggregate_by_events
 from .names import check_result_names, is_case_sensitive, with_names
-from .session import check_stream
+from .sessions import check_stream
 from .streaming import STREAM_RESERVED, aggregate_stream
 from .types import arrow_schema, from_entries, has_map, normal, quoted, quoted_name
 
@@ -64,7 +64,8 @@ def aggregate(
     matter and slices have several rows: in a table, of which a sample is counted at once, by Spark
     itself where it has the operators, else by Python; on a stream without `late` by Python, where
     the first rows of a task say so.  `slices` says who shall do so ("spark", "python") or that none
-    shall ("rows"); for a table, `way` tells what "auto" comes to.
+    shall ("rows"); for a table, `way` tells what "auto" comes to.  On a stream "spark" is for
+    tumbling windows: all is done by Spark's own operators, which drop late rows uncounted.
 
     Keys are spread over `buckets`: one for each partition of a shuffle, and at most 64, unless you
     give their number.  A stream's checkpoint is tied to it.

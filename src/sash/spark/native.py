@@ -16,7 +16,7 @@ or follows from some.  Where a slice is a window, it makes the answers as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ class Native:
     aggregates: tuple[Column, ...]
     words: Words
     answers: dict[str, Answer]  # by the names of the operators that follow from the partial
+    lacking: dict[str, Answer] = field(default_factory=dict)  # null where the answer is an error
 
 
 def native_groups(plan: Plan, types: dict[str, DataType]) -> list[list[Native]] | None:
@@ -64,12 +65,17 @@ def native_groups(plan: Plan, types: dict[str, DataType]) -> list[list[Native]] 
     return made
 
 
-def answers_of(group: Group, natives: list[Native], columns: list[list[Column]]) -> list[Column]:
-    """The answers of a group's aggregates, from the columns of each leaf."""
-    return [
-        natives[leaf].answers[operator.name](columns[leaf])
-        for operator, leaf in lowerings(group.operator)
-    ]
+def answers_of(
+    group: Group, natives: list[Native], columns: list[list[Column]], *, lacking: bool = False
+) -> list[Column]:
+    """The answers of a group's aggregates, from the columns of each leaf; those that do not exist
+    are an error, or null if some may be `lacking`."""
+    made = []
+    for operator, leaf in lowerings(group.operator):
+        native, name = natives[leaf], operator.name
+        answer = (native.lacking if lacking else {}).get(name, native.answers[name])
+        made.append(answer(columns[leaf]))
+    return made
 
 
 def _native(
@@ -152,6 +158,7 @@ def _long_sum(column: Column) -> Native:
         ),
         words,
         {"count": lambda c: c[0], "sum": sum_, "mean": lambda c: F.when(c[0] > 0, mean(c))},
+        {"sum": lambda c: F.when(c[0] > 0, total(c))},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,63 +15,85 @@ from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..slicing.edges import edges_of
 from ..state.contract import Slices
+from ..state.key_hash import hash_keys
 from ..tables.arrow import one_array, times_of
 from ..tables.intake import bad_rows, some_rows
+from .buckets import BUCKET, PAYLOAD
 from .combining import Cut, Cutter, joined_slices
 
 __all__ = [
-    "BUCKET",
-    "HASH",
-    "PAYLOAD",
+    "Buckets",
     "packed_rows",
     "packed_slices",
     "unpacked",
     "worth_combining",
 ]
 
-BUCKET, HASH, PAYLOAD = "bucket", "hash", "payload"
 _REFUSED = b"refused"  # in a schema's metadata: it has slices, and so many rows were refused
 _SAMPLE, _FEW = 16_384, 3  # rows to look at, and how many a slice must have
+#: Fewer rows than these travel as they are: a slice saves some bytes of one value in the shuffle,
+#: and to make slices a worker has to load numba first.
+_LEAST = 4_096
 
 
-def worth_combining(query: Query, table: pa.Table, hashes: Array) -> bool:
-    """True if a slice has several of the first rows.  `hashes` has those of the keys."""
+@dataclass(frozen=True)
+class Buckets:
+    """Buckets by what they are called.  The hash of a key says which one it belongs to; Python
+    computes it, of slices one for each key, because each column that Spark hands over takes a fifth
+    of what a row takes."""
+
+    called: Array
+
+    def of(self, keys: list[pa.Array], rows: int) -> Array:
+        """The name of the bucket of each row's key."""
+        found: Array = self.called[hash_keys(keys, rows) % np.uint64(len(self.called))]
+        return found
+
+
+def worth_combining(query: Query, table: pa.Table) -> bool:
+    """True if there are many rows, and a slice has several of the first ones."""
+    if table.num_rows < _LEAST:
+        return False
     some = table.slice(0, _SAMPLE)
     times, _ = times_of(one_array(some.column(query.time)))
     numbers = np.asarray(edges_of(query.aligned).number(times), dtype=np.int64)
     with np.errstate(over="ignore"):
-        places = hashes[: len(times)] ^ (numbers * np.int64(0x1E3779B97F4A7C15))
+        places = hash_keys(_keys(query, some), some.num_rows).view(np.int64) ^ (
+            numbers * np.int64(0x1E3779B97F4A7C15)
+        )
     return _FEW * len(np.unique(places)) <= len(times)
 
 
-def packed_rows(table: pa.Table, buckets: Array) -> pa.RecordBatch:
+def _keys(query: Query, table: pa.Table) -> list[pa.Array]:
+    return [one_array(table.column(k)) for k in query.by]
+
+
+def packed_rows(query: Query, table: pa.Table, buckets: Buckets) -> pa.RecordBatch:
     """A value for each bucket, with its rows."""
+    of_rows = buckets.of(_keys(query, table), table.num_rows)
+    return _by_bucket(table, of_rows)
+
+
+def packed_slices(query: Query, table: pa.Table, buckets: Buckets) -> pa.RecordBatch:
+    """A value for each bucket, with the slices of its rows."""
+    cut, refused = _cut_usable(make_plan(query, table.schema), table)
+    if cut is None:
+        return _record(buckets.called[:1], [_written(pa.table({}), refused)])
+    of_keys = buckets.of(cut.keys, len(cut.keys[0]) if cut.keys else 1)
+    return _by_bucket(_as_table(cut), of_keys[cut.codes], refused)
+
+
+def _by_bucket(table: pa.Table, buckets: Array, refused: int | None = None) -> pa.RecordBatch:
+    """A value for each bucket; what cannot be used is counted once, in any of them."""
     order = np.argsort(buckets, kind="stable")
     table = table.take(pa.array(order)).combine_chunks()
     found, first = np.unique(buckets[order], return_index=True)
     ends = [*first[1:].tolist(), len(order)]
-    return _record(
-        found, (_written(table.slice(a, b - a)) for a, b in zip(first.tolist(), ends, strict=True))
-    )
-
-
-def packed_slices(query: Query, table: pa.Table, buckets: Array) -> pa.RecordBatch:
-    """A value for each bucket, with the slices of its rows."""
-    plan = make_plan(query, table.schema)
-    cut, refused = _cut_usable(plan, table)
-    if cut is None:
-        return _record(buckets[:1], [_written(pa.table({}), refused)])
-    of_slices = buckets[cut.firsts][cut.codes]
-    order = np.argsort(of_slices, kind="stable")
-    slices = _as_table(cut, order)
-    found, first = np.unique(of_slices[order], return_index=True)
-    ends = [*first[1:].tolist(), len(order)]
-    # what cannot be used is counted once, in any of the buckets
-    counts = [refused, *[0] * (len(found) - 1)]
+    counts = [refused, *[None if refused is None else 0] * (len(found) - 1)]
     return _record(
         found,
         (
-            _written(slices.slice(a, b - a), count)
+            _written(table.slice(a, b - a), count)
             for a, b, count in zip(first.tolist(), ends, counts, strict=True)
         ),
     )
@@ -98,7 +120,7 @@ def unpacked(plan: Plan, payloads: Iterable[bytes]) -> pa.Table | Sliced:
         cut, more = _cut_usable(plan, pa.concat_tables(rows))
         refused += more
         if cut is not None:
-            table = _as_table(cut, np.arange(len(cut.codes)))
+            table = _as_table(cut)
             slices.append(table.cast(_slice_schema(plan, table.schema)))
     if not slices:
         none = np.empty(0, dtype=np.int64)
@@ -107,8 +129,8 @@ def unpacked(plan: Plan, payloads: Iterable[bytes]) -> pa.Table | Sliced:
 
 
 def _cut_usable(plan: Plan, table: pa.Table) -> tuple[Cut | None, int]:
-    """The slices of the rows that can be used, by their places in the table, and how many cannot:
-    they have no time, or a value that `lift` refuses."""
+    """The slices of the rows that can be used, and how many rows cannot: they have no time, or a
+    value that `lift` refuses."""
     times, unusable = times_of(one_array(table.column(plan.query.time)))
     rows = np.flatnonzero(~unusable)
     cutter = Cutter(plan)
@@ -122,13 +144,13 @@ def _cut_usable(plan: Plan, table: pa.Table) -> tuple[Cut | None, int]:
                 raise name_failure(plan, held, times[rows], error) from error
             rows = np.delete(rows, list(wrong))
             continue
-        return replace(cut, firsts=rows[cut.firsts]), table.num_rows - len(rows)
+        return cut, table.num_rows - len(rows)
     return None, table.num_rows
 
 
-def _as_table(cut: Cut, order: Array) -> pa.Table:
+def _as_table(cut: Cut) -> pa.Table:
     columns = cut.columns() | {"rows": pa.array(cut.rows), "newest": pa.array(cut.newest)}
-    return pa.table(columns).take(pa.array(order))
+    return pa.table(columns)
 
 
 def _slice_schema(plan: Plan, given: pa.Schema) -> pa.Schema:

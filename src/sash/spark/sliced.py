@@ -25,7 +25,15 @@ from .combining import partials_from
 from .native import Native, Words, answers_of, partials_of
 from .types import micros, quoted, time_from
 
-__all__ = ["SliceWork", "WordWork", "is_window", "rows_in_slices", "sliced", "tumbled"]
+__all__ = [
+    "SliceWork",
+    "WordWork",
+    "is_window",
+    "rows_in_slices",
+    "sliced",
+    "tumbled",
+    "tumbled_stream",
+]
 
 _TIME, _SLICE, _AT = "time", "slice", "__sash_at"
 _SAMPLE = 100_000  # rows
@@ -41,13 +49,12 @@ def sliced(df: DataFrame, plan: Plan, groups: list[list[Native]]) -> DataFrame:
     """A row for each key and slice: the keys as `key_0`, …, a time in the slice, its number, and
     the aggregates of each leaf as `word_0`, …"""
     query = plan.query
-    aggregates = [a for natives in groups for native in natives for a in native.aggregates]
     number = _number(query, F.col(_AT))
     keys = [f"key_{i}" for i in range(len(query.by))]
     return (
         _with_time(df, query)
         .groupBy(*[quoted(k).alias(n) for k, n in zip(query.by, keys)], number.alias(_SLICE))
-        .agg(F.min(_AT).alias(_TIME), *[a.alias(f"word_{i}") for i, a in enumerate(aggregates)])
+        .agg(F.min(_AT).alias(_TIME), *_words(groups))
     )
 
 
@@ -100,15 +107,50 @@ def tumbled(df: DataFrame, plan: Plan, groups: list[list[Native]], result: Struc
             ("end", cycle.end(number, SPARK)),
         )
     ]
+    return made.select(*_results(plan, groups, result, F.struct(*edges)))
+
+
+def tumbled_stream(
+    df: DataFrame, plan: Plan, groups: list[list[Native]], result: StructType
+) -> DataFrame:
+    """The same for a stream: Spark's own windows, and `event_time`."""
+    query, cycle = plan.query, plan.query.aligned.cycle
+    size = f"{cycle.length} microseconds"
+    offset = f"{cycle.start(0) % cycle.length} microseconds"
+    keys = [quoted(k).alias(f"key_{i}") for i, k in enumerate(query.by)]
+    window = F.window(quoted(query.time), size, startTime=offset)
+    made = df.groupBy(*keys, window.alias("window")).agg(*_words(groups))
+    edges = F.struct(F.col("window.start"), F.col("window.end"))
+    fields = _results(plan, groups, result, edges, lacking=True)
+    return made.select(*fields, F.window_time("window").alias("event_time"))
+
+
+def _words(groups: list[list[Native]]) -> list[Column]:
+    """The aggregates of each leaf as `word_0`, …"""
+    aggregates = [a for natives in groups for native in natives for a in native.aggregates]
+    return [a.alias(f"word_{i}") for i, a in enumerate(aggregates)]
+
+
+def _results(
+    plan: Plan,
+    groups: list[list[Native]],
+    result: StructType,
+    window: Column,
+    *,
+    lacking: bool = False,
+) -> list[Column]:
+    """The columns of the result, from `key_0`, … and `word_0`, …"""
+    query = plan.query
     columns: dict[str, Column] = {k: F.col(f"key_{i}") for i, k in enumerate(query.by)}
-    columns["window"] = F.struct(*edges)
+    columns["window"] = window
     at = 0
     for group, natives in zip(plan.groups, groups, strict=True):
         leaves = []
         for native in natives:
             leaves.append([F.col(f"word_{at + j}") for j in range(len(native.aggregates))])
             at += len(native.aggregates)
-        columns |= zip(group.names, answers_of(group, natives, leaves), strict=True)
+        found = answers_of(group, natives, leaves, lacking=lacking)
+        columns |= zip(group.names, found, strict=True)
     fields = []
     for field in result.fields:
         column = columns[field.name]
@@ -118,7 +160,7 @@ def tumbled(df: DataFrame, plan: Plan, groups: list[list[Native]], result: Struc
                 time_from(column, wanted) if _is_time(plan, field.name) else column.cast(wanted)
             )
         fields.append(column.alias(field.name, metadata=field.metadata))
-    return made.select(*fields)
+    return fields
 
 
 def _is_time(plan: Plan, name: str) -> bool:

@@ -1,6 +1,7 @@
 """A query over a streaming DataFrame.
 
     rows → packed by bucket (mapInArrow) → a bucket's batch (transformWithState) → results
+    rows → Spark's own windows → results                                    slices="spark"
 
 The results are new facts, so the output mode is append, also for revisions of a window.
 """
@@ -10,18 +11,28 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
 from ..query.signatures import Mode
-from .batch import Slices
-from .buckets import bucket_names, key_columns, key_hash
+from .batch import Slices, is_usable
+from .buckets import BUCKET, PAYLOAD, bucket_names, key_columns
 from .combining import combinable
-from .processor import BUCKET, HASH, PAYLOAD, Combines, Output, Packer, Processor
+from .native import native_groups
+from .packer import Combines, Packer
+from .processor import METRICS, Output, Processor, Work
 from .results import result_fields, window_metadata
 from .shipping import shipped
 from .sink import BATCH
+from .sliced import is_window, tumbled_stream
 from .types import arrow_schema, carried, quoted, time_from
 
 __all__ = ["STREAM_RESERVED", "aggregate_stream"]
@@ -45,20 +56,19 @@ def aggregate_stream(
     """The results over a stream, and with `late` the rows that missed windows."""
     query, schema = plan.query, df.schema
     _check(df, plan, mode, late)
+    if slices == "spark":
+        return _by_spark(df, plan, mode=mode, late=late, name=name)
     columns = df.columns if query.where is not None else list(query.columns)
     # not every way through Spark takes names with dots
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
-    rows = df.select(*plain, key_hash(key_columns(query, schema)).alias(HASH))
     called = bucket_names() if buckets is None else bucket_names(buckets)
     packer = Packer(query, tuple(columns), called, buckets, _combines(plan, slices, late=late))
-    packed = rows.mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
+    packed = df.select(*plain).mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
     result = result_fields(plan, schema)
     fields = _travelling(plan, schema, result, mode=mode, late=late)
     made = arrow_schema(StructType(fields))
     output = Output(tuple(made.names), tuple(made.types), late)
-    processor = Processor(
-        query, plan.schema, mode=mode, buckets=buckets, output=output, trust=trust
-    )
+    processor = Processor(Work(query, plan.schema, mode, buckets, output, trust))
     out = packed.groupBy(BUCKET).transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=StructType(fields),
@@ -66,18 +76,32 @@ def aggregate_stream(
         timeMode="EventTime",
         eventTimeColumnName="event_time",
     )
-    out = _observed(out, name).where(F.col("metrics").isNull())
+    out = _named(out, name, _metrics()).where(F.col("metric").isNull())
     return out.select(*_columns(plan, schema, result, mode=mode, late=late))
+
+
+def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -> DataFrame:
+    """The results by Spark's own windows, where each slice is a window.  It is never chosen for the
+    user, because Spark drops late rows and does not tell how many."""
+    query, schema = plan.query, df.schema
+    groups = native_groups(plan, {field.name: field.dataType for field in schema})
+    why = None
+    if not is_window(query.aligned) or query.emit != "all":
+        why = "the slices of a stream are Spark's only where each is a window that is emitted"
+    elif mode == "live" or late:
+        why = "Spark has no revisions, and drops late rows"
+    elif groups is None or plan.ordered or query.where is not None:
+        why = "it has a condition, or an operator that Spark does not have"
+    if why is not None:
+        raise ValueError(f"slices='spark' cannot be had for this query: {why}")
+    rows = df.where(is_usable(quoted(query.time), schema[query.time].dataType))
+    out = tumbled_stream(rows, plan, groups or [], result_fields(plan, schema))
+    return _named(out, name, [F.count(F.lit(1)).alias("rows_out")])
 
 
 def _combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
     """Whether rows are combined into slices before the shuffle.  Late rows are wanted as they
     came, so not with `late`."""
-    if slices == "spark":
-        raise ValueError(
-            "slices='spark' is for tables: on a stream Spark's own aggregates would keep state of "
-            "their own; use 'auto', 'python' or 'rows'"
-        )
     possible = combinable(plan) and not late
     if slices == "python" and not possible:
         why = "late rows are wanted" if late else "an aggregate needs order, or Python objects"
@@ -90,6 +114,7 @@ def _combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
 def _check(df: DataFrame, plan: Plan, mode: str, late: bool) -> None:
     query = plan.query
     check("Spark stream", Asked(query, plan, mode, late=late))
+    key_columns(query, df.schema)  # raises for a key that has a collation
     if not isinstance(df.schema[query.time].dataType, TimestampType):
         raise TypeError(
             f"the time of a stream must be a timestamp, as Spark's watermarks are for those only; "
@@ -121,7 +146,7 @@ def _travelling(
         fields.append(StructField("missed_end", _LONG))
         for i, name in enumerate(query.columns):
             fields.append(StructField(f"late_{i}", carried(schema[name].dataType).travels))
-    fields.append(StructField("metrics", StringType()))
+    fields += [StructField("metric", IntegerType()), StructField("amount", _LONG)]
     return fields
 
 
@@ -137,7 +162,7 @@ def _columns(
         carried(schema[key].dataType).back(F.col(f"key_{i}")).alias(key)
         for i, key in enumerate(query.by)
     ]
-    made = F.when(start.isNotNull(), window)
+    made = F.when(start.isNotNull(), window) if late else window  # late rows have none
     columns.append(made.alias("window", metadata=window_metadata(time)))
     columns += [
         carried(result[name].dataType).back(F.col(f"value_{i}")).alias(name)
@@ -164,10 +189,10 @@ def _columns(
     return columns
 
 
-def _observed(df: DataFrame, name: str) -> DataFrame:
-    """Observe the metrics, under a name that nothing before in the same query has."""
+def _named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:
+    """Observe metrics, under a name that nothing before in the same query has."""
     try:
-        observed = df.observe(name, *_metrics())
+        observed = df.observe(name, *metrics)
         _ = observed.schema  # Spark Connect looks at a query no sooner
     except AnalysisException as error:
         if error.getCondition() != "DUPLICATED_METRICS_NAME":
@@ -181,13 +206,12 @@ def _observed(df: DataFrame, name: str) -> DataFrame:
 
 def _metrics() -> list[Column]:
     """The metrics of a micro-batch, from those of its buckets."""
-
-    def metric(name: str) -> Column:
-        return F.get_json_object(F.col("metrics"), f"$.{name}").cast("long")
-
-    sums = ["rows_in", "rows_counted", "rows_late", "rows_partly_late", "corrections", "rows_out"]
-    sums += ["rows_without_answer", "open_windows", "state_records", "state_bytes"]
-    # in a micro-batch in which no bucket has anything to do there is nothing to sum
-    made = [F.coalesce(F.sum(metric(name)), F.lit(0)).alias(name) for name in sums]
-    made.append(F.max(metric("watermark")).alias("watermark"))
+    made = []
+    for i, name in enumerate(METRICS):
+        amount = F.when(F.col("metric") == F.lit(i), F.col("amount"))
+        if name == "watermark":
+            made.append(F.max(amount).alias(name))
+        else:
+            # in a micro-batch in which no bucket has anything to do there is nothing to sum
+            made.append(F.coalesce(F.sum(amount), F.lit(0)).alias(name))
     return made

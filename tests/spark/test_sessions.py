@@ -18,7 +18,7 @@ from pyspark import cloudpickle
 
 import sash.spark
 from sash.spark import packages
-from sash.spark.session import _cores, check_stream
+from sash.spark.sessions import _cores, check_stream
 from sash.spark.shipping import NEEDED, shipped
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"

@@ -1,0 +1,84 @@
+"""The stage before the shuffle of a streaming query: rows packed by bucket.
+
+It runs in Python workers, of which each imports what this module imports: no pandas, which takes as
+long as all of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from ..query.query import Query
+from ..tables.arrow import filtered
+from .buckets import BUCKET, PAYLOAD, for_stream
+from .payloads import Buckets, packed_rows, packed_slices, worth_combining
+
+__all__ = ["Combines", "Packer"]
+
+Combines: TypeAlias = Literal["always", "auto", "never"]
+
+_MANY = 1_000_000  # rows that are packed at a time
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Packs the rows of each bucket into one value, in Arrow's own format.  The columns of the
+    batches are `names`.
+
+    A stateful operator in Python receives pandas, which has no null integers and cannot tell NaN
+    from null; and it receives each row at a price.  Bytes pass unharmed, and a few of them
+    cheaply.
+
+    The first task adds an empty value for every bucket.  So each bucket is called in every
+    micro-batch that has a task here, and knows the watermark of the micro-batch before, by which
+    Spark judges lateness: rows that an operator upstream emits on the watermark lie between
+    that one and the present one.
+    """
+
+    query: Query
+    names: tuple[str, ...]
+    called: tuple[int, ...]  # what buckets are called; the first of them, if there are fewer
+    buckets: int | None
+    combines: Combines = "never"  # rows into slices; "auto": where a slice has several rows
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        buckets = Buckets(np.array(self.called[: for_stream(self.buckets)], np.int32))
+        if _task(0) == 0:
+            empty = pa.array([b""] * len(buckets.called), pa.binary())
+            yield pa.record_batch({BUCKET: pa.array(buckets.called), PAYLOAD: empty})
+        held: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in batches:
+            held.append(batch)
+            rows += batch.num_rows
+            if rows >= _MANY:
+                yield from self._packed(buckets, held)
+                held, rows = [], 0
+        if held:
+            yield from self._packed(buckets, held)
+
+    def _packed(self, buckets: Buckets, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of some batches, packed."""
+        query = self.query
+        table = pa.Table.from_batches(batches).rename_columns(list(self.names))
+        if query.where is not None:
+            table = filtered(table, query.where)
+        if not table.num_rows:
+            return
+        table = table.select(query.columns).combine_chunks()
+        if self.combines == "always" or (self.combines == "auto" and worth_combining(query, table)):
+            yield packed_slices(query, table, buckets)
+        else:
+            yield packed_rows(query, table, buckets)
+
+
+def _task(default: int) -> int:
+    """The number of this task among those of its stage."""
+    context = TaskContext.get()
+    return default if context is None else context.partitionId()
