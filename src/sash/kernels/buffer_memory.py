@@ -122,7 +122,7 @@ class BufferCore(Core):
     def _outgrown(self, words: int) -> bool:
         """Whether so many words in use are more than a memory starts with, so that it is worth a
         span.  A tree has room for many nodes from the start, a ring takes what it needs."""
-        return not self.kernel.own or 16 * words > MODERATE
+        return not self.kernel.own or 8 * words > MODERATE
 
     def _see(self, buffer: Array) -> None:
         """Take an array for the memory."""

@@ -33,7 +33,7 @@ except ImportError:  # Windows
 __all__ = ["MODERATE", "Span", "reserve"]
 
 #: Bytes up to which a memory is copied as a whole when it grows or shrinks.
-MODERATE = 1 << 15
+MODERATE = 1 << 14
 #: Large pages are of so many bytes, mostly.
 LARGE_PAGE = 1 << 21
 #: Bytes of address space that all spans share, a quarter of what a process has.
