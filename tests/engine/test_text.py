@@ -66,7 +66,8 @@ def select(kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("count", [0, 1, 80])
 def test_answers_are_those_of_brute_force_and_compiled(kind: str, count: int) -> None:
     table = events(kind, count)
-    for window in (sash.sliding(20, 5), sash.trailing(9)):
+    windows = [sash.sliding(20, 5), *([sash.trailing(9)] if kind == "text" else [])]
+    for window in windows:
         q = sash.Query(time="t", by=["k"], window=window, select=select(kind))
         assert not differences(q, answers(q, table), q.run(table))
         (group,) = make_plan(q, table.schema, whole=True).groups
