@@ -35,6 +35,7 @@ from sash.kernels import buffer_memory, moving
 from sash.kernels.buffer_memory import BufferCore
 from sash.kernels.program import jit_enabled
 from sash.kernels.slots import CAPACITY
+from sash.kernels.spans import Span
 from trouble import interrupted
 
 PRIME = 1_000_003
@@ -274,6 +275,19 @@ def test_many_small_windows_reserve_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         copy.copy(window)
         type(window).from_bytes(window.to_bytes(), window.operator)
     assert not asked
+
+
+def test_only_large_memories_ask_for_large_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large page is charged as a whole, however little of it is used."""
+    asked = []
+    monkeypatch.setattr(Span, "use_large_pages", lambda span, wanted: asked.append(wanted))
+    window = DabaLite(affine)
+    window.slide(np.arange(1100), 400)
+    assert asked
+    assert not any(asked)
+    monkeypatch.setattr(buffer_memory, "LARGE", 1 << 12)
+    window.slide(np.arange(1100), 400)
+    assert asked[-2:] == [True, False]
 
 
 def test_times_go_through_a_span() -> None:

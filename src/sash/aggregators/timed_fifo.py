@@ -15,10 +15,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..kernels.call import MANY as MANY_ROWS
 from ..kernels.columns import Array, Table, read
 from ..kernels.slots import CAPACITY, END, START
-from ..kernels.spans import MODERATE, Span, reserve
+from ..kernels.spans import LARGE, MODERATE, Span, reserve
 from ..operators.contract import Operator
 from .guard import InUse, alone
 from .in_order import FEW, MUCH, SMALLEST, InOrder
@@ -79,7 +78,7 @@ class Queue:
         """Add times."""
         if self._end + len(times) > self._full:
             self._move(len(self) + len(times))
-        many = self._span is not None and len(times) >= MANY_ROWS
+        many = self._span is not None and times.nbytes >= LARGE
         if many:
             self._span.use_large_pages(True)  # type: ignore[union-attr]
         self._array[self._end : self._end + len(times)] = times

@@ -16,7 +16,7 @@ from .memory import Core
 from .partials import VECTORS, nested, pack, unpack
 from .program import Kernel, Program
 from .slots import CAPACITY, HEADER
-from .spans import MODERATE, Span, reserve
+from .spans import LARGE, MODERATE, Span, reserve
 
 __all__ = ["BufferCore"]
 
@@ -106,11 +106,10 @@ class BufferCore(Core):
         words, span = self._words(capacity), None
         if roomy and (self.kernel.own or self.kernel.ring) and 8 * words > MODERATE:
             span = reserve(8 * words)
-        if span is not None and self._hasty:
-            span.use_large_pages(True)
         found = None if span is None else span.words(words)
         self._see(np.zeros(words, dtype=np.int64) if found is None else found)
         self._span = span
+        self._choose_pages()
         if not self.kernel.own:
             filled = self.kernel.scratch if self.kernel.ring else None
             self.pool[:filled, self.kernel.link :] = self._identity
@@ -136,8 +135,12 @@ class BufferCore(Core):
 
     def hasten(self, wanted: bool = True) -> None:
         self._hasty = wanted
+        self._choose_pages()
+
+    def _choose_pages(self) -> None:
+        """Ask for large pages if they are wanted and the memory is large."""
         if self._span is not None:
-            self._span.use_large_pages(wanted)
+            self._span.use_large_pages(self._hasty and self.buffer.nbytes >= LARGE)
 
     def lay_out(self, words: int) -> None:
         """The first memory of a kernel that lays it out itself."""
@@ -157,6 +160,7 @@ class BufferCore(Core):
             if longer is not None:
                 self._see(longer)
                 self.header[CAPACITY] = capacity
+                self._choose_pages()
                 return
             self._allocate(capacity, roomy=roomy or self._outgrown(used))
             self.buffer[1:used] = old[1:used]

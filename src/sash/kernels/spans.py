@@ -30,12 +30,14 @@ try:
 except ImportError:  # Windows
     resource = None
 
-__all__ = ["MODERATE", "Span", "reserve"]
+__all__ = ["LARGE", "MODERATE", "Span", "reserve"]
 
 #: Bytes up to which a memory is copied as a whole when it grows or shrinks.
 MODERATE = 1 << 14
 #: Large pages are of so many bytes, mostly.
 LARGE_PAGE = 1 << 21
+#: Bytes from which a memory is worth large pages, the last of which is charged as a whole.
+LARGE = 1 << 22
 #: Bytes of address space that all spans share, a quarter of what a process has.
 SHARED = 1 << 45
 
@@ -55,6 +57,7 @@ class Span:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE.get(sys.platform, 0)
         self._map = mmap.mmap(-1, size, flags=flags)
         self.size = size
+        self._large = False
         _reserved += size
         _spans += 1
         self._words: np.ndarray[Any, Any] = np.frombuffer(self._map, dtype=np.int64)
@@ -80,6 +83,9 @@ class Span:
         """Say whether pages touched from now on may be large ones.  They make a walk through a
         large memory faster, and the first touch of each takes a few hundred microseconds, as all
         of it is cleared: right for calls with many rows, wrong for single ones."""
+        if wanted == self._large:
+            return
+        self._large = wanted
         advice = getattr(mmap, "MADV_HUGEPAGE" if wanted else "MADV_NOHUGEPAGE", None)
         if advice is not None:
             try:
