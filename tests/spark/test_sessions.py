@@ -51,6 +51,7 @@ def test_the_session_of_these_tests(spark: Any) -> None:
     """It was made by the builder, which counts cores and lets its caller have the last word."""
     assert spark.conf.get(PARTITIONS) == "2"
     assert "RocksDB" in spark.conf.get(PROVIDER)
+    assert spark.conf.get("spark.python.unix.domain.socket.enabled") == "true"
     again = sash.spark.session(config={PARTITIONS: 3})
     try:
         assert again is spark

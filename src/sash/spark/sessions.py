@@ -21,8 +21,8 @@ _SETTINGS = {
     _PROVIDER: _ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-#: Rows go to Python workers through a file's socket.  Through TCP each task that only maps rows, as
-#: the one that packs them, waits 40 ms for an acknowledgement that its kernel delays.
+#: Rows go to Python workers through a file's socket: a task that maps few rows, as the one that
+#: packs them, waits 8 ms for them, and 40 through TCP, which is what Linux delays acknowledgements.
 _LOCAL = {"spark.python.unix.domain.socket.enabled": "true"}
 _MANY = 4  # partitions a core
 
