@@ -283,7 +283,8 @@ class InOrder(Copyable):
         assert capacity >= core.floor >= SMALLEST
         assert capacity == self._capacity_for(capacity), f"there is no capacity {capacity}"
         assert 0 <= core.get(START) <= core.get(END) <= core.get(START) + capacity
-        assert capacity == core.floor or 4 * len(self) >= capacity // 2 or self._owes, (
+        owes = self._owes or core.moving is not None
+        assert capacity == core.floor or 4 * len(self) >= capacity // 2 or owes, (
             "memory was not given back"
         )
         assert core.high <= capacity, "the window would overflow"

@@ -20,9 +20,9 @@ class Counted:
     `inverses` are the counts.
 
     >>> from sash.operators import max
-    >>> counted = counting(max)
+    >>> counted = counting(max.of(int))
     >>> counted.operator.fold([3, 9, 4])
-    (True, (0, 9))
+    (True, 9)
     >>> counted.combines, counted.lifts
     (3, 3)
     """
