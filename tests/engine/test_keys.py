@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 import sash
 from sash.engine.stream import Stream
+from sash.state.key_hash import hash_keys
+from sash.tables.keys import key_codes
 
 
 def query() -> sash.Query:
@@ -105,3 +108,32 @@ def test_maps_with_the_same_entries_are_one_key() -> None:
     s = query().stream(schema=pa.schema({"t": pa.int64(), "k": kind}))
     s.push([{"t": 1, "k": {"a": 1, "b": 2}}, {"t": 2, "k": {"b": 2, "a": 1}}])
     assert s.query({"b": 2, "a": 1}) == {"n": 2}
+
+
+_MAP = pa.map_(pa.string(), pa.float64())
+_ONE_WAY, _OTHER_WAY = [("a", 1.0), ("b", 0.0)], [("b", -0.0), ("a", 1.0)]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1.5, -0.0, 0.0, np.nan, -np.nan, None], from_pandas=False),
+        pa.array([1, None, 1, 2], pa.int8()),
+        pa.array(["", "x", "x" * 300, None]),
+        pa.array(["b", "a", None, "b"]).dictionary_encode(),
+        pa.array([Decimal("1.50"), Decimal("1.5"), None], pa.decimal128(9, 2)),
+        pa.array([{"x": -0.0}, {"x": 0.0}, None, {"x": None}]),
+        pa.array([[0.0], [-0.0], [], None, [np.nan]]),
+        pa.array([_ONE_WAY, _OTHER_WAY, None, []], _MAP),
+        pa.array([{"m": _ONE_WAY}, {"m": _OTHER_WAY}], pa.struct({"m": _MAP})),
+        pa.array([[_ONE_WAY], [_OTHER_WAY]], pa.list_(_MAP)),
+    ],
+    ids=lambda column: str(column.type)[:20],
+)
+def test_equal_keys_have_equal_hashes(column: pa.Array) -> None:
+    """The hash of a row's key is that of the key that stands for it, so that all rows of a key go
+    to one bucket however they come."""
+    codes, keys = key_codes([column], len(column))
+    of_rows, of_keys = hash_keys([column], len(column)), hash_keys(keys, len(keys[0]))
+    assert of_rows.tolist() == of_keys[codes].tolist()
+    assert len(set(of_keys.tolist())) == len(of_keys)

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import sys
+import tempfile
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +24,8 @@ _SETTINGS = {
 }
 #: Rows go to Python workers through a file's socket: a task that maps few rows, as the one that
 #: packs them, waits 8 ms for them, and 40 through TCP, which is what Linux delays acknowledgements.
-_LOCAL = {"spark.python.unix.domain.socket.enabled": "true"}
+_SOCKETS = "spark.python.unix.domain.socket"
+_LONGEST = 61  # characters of the folder that such sockets are in, as Spark has it
 _MANY = 4  # partitions a core
 
 
@@ -53,8 +55,7 @@ def session(
         raise ValueError(f"partitions is a number from 1, not {partitions!r}")
     if remote is None or remote.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    local = _LOCAL if remote is None and hasattr(socket, "AF_UNIX") else {}
-    settings = {**_SETTINGS, **local, **(config or {})}
+    settings = {**_SETTINGS, **_sockets(master), **(config or {})}
     if partitions is not None:
         settings.setdefault(_PARTITIONS, partitions)
     builder = SparkSession.builder.appName(name)
@@ -69,6 +70,17 @@ def session(
     if _PARTITIONS not in settings and cores is not None:
         spark.conf.set(_PARTITIONS, str(cores))
     return spark
+
+
+def _sockets(master: str | None) -> dict[str, str]:
+    """Settings for sockets in a folder of this machine, if Spark runs here and there is one whose
+    path is short enough."""
+    folder = tempfile.gettempdir()
+    if not (master or "").startswith("local") or not hasattr(socket, "AF_UNIX"):
+        return {}
+    if len(folder) > _LONGEST:
+        return {}
+    return {f"{_SOCKETS}.enabled": "true", f"{_SOCKETS}.dir": folder}
 
 
 def check_stream(spark: SparkSession) -> None:

@@ -1,7 +1,8 @@
 """A hash of keys that is the same in every process, version and machine.
 
 The hash says in which part of a state a key lives, so it must never change.  Keys that are equal
-have equal hashes: there is one NaN and one zero, and null is a value of its own.
+have equal hashes: there is one NaN and one zero, the order of a map's entries does not matter, and
+null is a value of its own.
 
 A value becomes one or more 64-bit words, and `_mix` takes each word in, for all rows at once.
 """
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..operators.codec import encode_value
-from ..tables.keys import one_zero_in
+from ..tables.keys import maps_in_order, one_zero_in
 
 __all__ = ["hash_keys", "prefixes_of"]
 
@@ -85,7 +86,8 @@ def _column(made: Array, column: pa.Array) -> Array:
         return _text(made, column.cast(pa.large_binary()))
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return _text(made, column.cast(pa.large_binary()))
-    digests = [_digest(encode_value(one_zero_in(x))) for x in column.to_pylist()]
+    items = (maps_in_order(x, kind) for x in column.to_pylist())
+    digests = [_digest(encode_value(one_zero_in(x))) for x in items]
     return _mix(made, np.array(digests, dtype=np.uint64))
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 
-__all__ = ["by_group", "key_codes", "one_zero_in"]
+__all__ = ["by_group", "key_codes", "maps_in_order", "one_zero_in"]
 
 
 def key_codes(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]]:
@@ -111,7 +111,7 @@ def _codes_of_structs(column: pa.Array) -> tuple[Array, pa.Array]:
 
 def _codes_of_lists(column: pa.Array) -> tuple[Array, pa.Array]:
     """For types that Arrow does not put in order."""
-    items = [one_zero_in(_maps_in_order(x, column.type)) for x in column.to_pylist()]
+    items = [one_zero_in(maps_in_order(x, column.type)) for x in column.to_pylist()]
     keys = [_ordered(x) for x in items]
     try:
         seen = dict(zip(keys, items, strict=True))
@@ -124,17 +124,17 @@ def _codes_of_lists(column: pa.Array) -> tuple[Array, pa.Array]:
     return codes, pa.array([seen[key] for key in rank], type=column.type)
 
 
-def _maps_in_order(item: Any, kind: pa.DataType) -> Any:
+def maps_in_order(item: Any, kind: pa.DataType) -> Any:
     """A value with the entries of its maps in the order of their keys: maps are equal, as Spark has
     them, if they have the same entries."""
     if item is None or not pa.types.is_nested(kind):
         return item
     if pa.types.is_map(kind):
-        pairs = [(key, _maps_in_order(x, kind.item_type)) for key, x in item]
+        pairs = [(key, maps_in_order(x, kind.item_type)) for key, x in item]
         return sorted(pairs, key=lambda pair: _ordered(pair[0]))
     if pa.types.is_struct(kind):
-        return {field.name: _maps_in_order(item[field.name], field.type) for field in kind}
-    return [_maps_in_order(x, kind.value_type) for x in item]
+        return {field.name: maps_in_order(item[field.name], field.type) for field in kind}
+    return [maps_in_order(x, kind.value_type) for x in item]
 
 
 def one_zero_in(item: Any) -> Any:
