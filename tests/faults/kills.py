@@ -21,10 +21,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +182,7 @@ class Runner:
     def __init__(self, results: Path, only: str | None, streams: int, end: float) -> None:
         self._results, self._only, self._left, self._end = results, only, streams, end
         self._lock = threading.Lock()
-        self._started = Counter(line["kind"] for line in read(results))
+        self._seeds = {(line["kind"], line["seed"]) for line in read(results)}
 
     def stop(self) -> None:
         """Start no more streams."""
@@ -206,8 +206,9 @@ class Runner:
                 return None
             kind = min(open_kinds, key=lambda k: part[k])
             self._left -= 1
-            self._started[kind] += 1
-            return kind, self._started[kind] - 1
+            seed = next(n for n in count() if (kind, n) not in self._seeds)
+            self._seeds.add((kind, seed))
+            return kind, seed
 
 
 def main() -> int:
