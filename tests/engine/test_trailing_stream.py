@@ -90,6 +90,18 @@ def test_live(kind: str, window: Any) -> None:
     judge(query(window=window), stream(kind, 50), LATENESS[seed % 3], seed, mode="live")
 
 
+@pytest.mark.parametrize("closed", ["both", "left", "right", "none"])
+@pytest.mark.parametrize("size", [1, 2**60])
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_the_least_and_the_greatest_size(closed: Any, size: int, mode: Any) -> None:
+    q = query(by=[], window=sash.trailing(size, closed=closed), select={"sum": sash.sum("x")})
+    events = {"t": [1, 2, 3, 3], "x": [1, 2, 4, 8]}
+    s = q.stream(mode=mode, lateness=5)
+    made = [s.push(events), s.close()]
+    s._check()
+    assert [x for part in made for x in part["sum"].to_pylist()] == q.run(events)["sum"].to_pylist()
+
+
 @pytest.mark.parametrize("by", [[], ["f"], ["k", "b"]], ids=repr)
 @pytest.mark.parametrize("mode", ["final", "live"])
 def test_keys_and_conditions(by: list[str], mode: Any) -> None:
@@ -205,7 +217,17 @@ def test_state_levels_off() -> None:
     gone = q.stream()
     for i in range(40):
         gone.push(batch(20 * i, [f"key {i}"]))
+        gone._check()
     assert gone.state_size()["keys"] <= 2
+    coded = q.stream()
+    every = pa.array([f"key {i}" for i in range(40)])
+    for i in range(40):
+        one = pa.table(batch(20 * i, ["", ""]))
+        keys = pa.DictionaryArray.from_arrays(pa.array([i, i]), every)
+        coded.push(one.set_column(1, "k", keys))
+        coded._check()
+    assert coded.state_size()["keys"] <= 2
+    assert coded.close()["k"].to_pylist() == ["key 39"]
 
 
 def test_an_answer_that_does_not_exist_is_null_with_a_warning() -> None:

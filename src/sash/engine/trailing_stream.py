@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import make_plan
+from ..query.types import value_type
 from ..state.contract import StepFailed
 from ..state.ragged import Places
 from ..state.trailing import Answers, Batch, TrailState
@@ -61,7 +62,8 @@ class TrailingStream(EventStream):
         assert isinstance(query.window.keeps, Span)
         self._span = query.window.keeps
         self._only_time = None
-        self._schema = with_names(pa.schema(list(schema)), schema.names)
+        fields = [f.with_type(value_type(f.type)) for f in schema]
+        self._schema = with_names(pa.schema(fields), schema.names)
         self._trails = TrailState(plan)
         self._waiting = self._schema.empty_table()  # in order of arrival
         self._revisions = np.zeros(0, dtype=np.int64)  # of the rows that wait, in live mode

@@ -312,7 +312,7 @@ def trail(
     """Insert times and answer trailing windows.  Key v has the times from bounds[v] to
     bounds[v + 1] to insert, and is asked at the times from ask_bounds[v] to ask_bounds[v + 1]: the
     window of a time t is from `t - older` up to `t - younger`, which is not included.  Then what is
-    before the `edge` is evicted.  Without `older`, which is then 0, all of a key is one entry, and
+    before the `edge` is evicted.  Without `older`, which is then -1, all of a key is one entry, and
     its record has its oldest time instead of a next window.  Returns whether it is done; if not,
     memory ran short.
 
@@ -347,7 +347,7 @@ def trail(
                 return 0
             set_item(c, NOW, item(times, i))
             load(m, new_slot(m), partials, i)
-            if older:
+            if older >= 0:
                 enter(m, item(times, i))
             else:
                 enter(m, 0)
@@ -355,14 +355,14 @@ def trail(
                 set_item(records, at, min(item(records, at), item(times, i)))
             set_item(c, SLICE, i + 1)
             continue
-        while older and oldest(m) < low:
+        while older >= 0 and oldest(m) < low:
             drop_oldest(m)
         if j == asked:
             found = oldest(m)
             if found == UNBOUNDED:
                 set_item(gone, item(c, GONE), key)
                 set_item(c, GONE, item(c, GONE) + 1)
-            set_item(records, RECORD * key + EXPIRES, found if older else UNBOUNDED)
+            set_item(records, RECORD * key + EXPIRES, found if older >= 0 else UNBOUNDED)
             put_away(m, records, key)
             set_item(c, BEGUN, 0)
             set_item(c, VISIT, v + 1)
@@ -372,7 +372,7 @@ def trail(
         set_item(c, NOW, item(asks, j))
         first = 0
         last = 0
-        if older:
+        if older >= 0:
             first = item(asks, j) - older
             last = limit - 1
         slot = reach(m, first, last)

@@ -19,7 +19,7 @@ from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.arrow import from_ipc, to_ipc
 from ..tables.rows import rows_in_order
-from ..windows import Driven, Sliding
+from ..windows import Driven, tumbling
 from ..windows.contract import Span
 from .answers import joined_reasons
 from .contract import StepFailed
@@ -65,8 +65,8 @@ class TrailState:
         assert isinstance(window, Driven)
         assert isinstance(window.keeps, Span)
         self._span = window.keeps
-        length = 1 if self._span.older is None else self._span.older - self._span.younger
-        every = Sliding(length, 1)
+        # a forest is made for some window; trailing ones are told to it when they are asked for
+        every = tumbling(1)
         self._forests = [Forest(group, every, plan.types) for group in plan.groups]
         self.no_values = {n: v for f in self._forests for n, v in f.no_values().items()}
         self._keys = KeyNumbers([value_type(field.type) for field in plan.keys])
@@ -75,6 +75,11 @@ class TrailState:
         """Cut rows into distinct times; changes nothing."""
         read = table.select([f.name for f in self._plan.schema])
         keys, rows, times, bounds = rows_in_order(self._plan, read)
+        there = np.diff(bounds) > 0
+        if keys and not there.all():  # values of a dictionary that no row has
+            at = pa.array(np.flatnonzero(there))
+            keys = [k.take(at) for k in keys]
+            bounds = np.append(bounds[:-1][there], bounds[-1])
         cuts = [f.cut(read, rows, times, bounds, whole=False) for f in self._forests]
         codes = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         starts = np.zeros(len(times), dtype=np.int64)
@@ -89,8 +94,8 @@ class TrailState:
         """Insert the times of a batch, answer at those of another, or of the same, and forget what
         no window of an event from the watermark on holds."""
         self._settle()
-        older = self._span.older or 0
-        edge = -_FAR if watermark is None else max(watermark - older, -_FAR)
+        older = -1 if self._span.older is None else self._span.older
+        edge = -_FAR if watermark is None else max(watermark - max(older, 0), -_FAR)
         inserts, asks = self._numbers(batch), self._numbers(asked)
         for forest in self._forests:
             forest.make_room(self._keys.most)
