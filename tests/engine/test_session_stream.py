@@ -134,13 +134,20 @@ def test_operators_of_the_users_own() -> None:
     judge(query(select=select), stream("gaps", 60), "3 seconds", 0)
 
 
-def test_an_answer_that_does_not_exist_is_null_with_a_warning() -> None:
+@pytest.mark.parametrize("oracle", ["", "1"])
+@pytest.mark.parametrize("how", ["push", "advance", "close"])
+def test_an_answer_that_does_not_exist_is_null_with_a_warning(
+    oracle: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     q = query(by=[], window=sash.session(5), select={"sum": sash.sum("x"), "rows": sash.count()})
+    monkeypatch.setenv("SASH_ORACLE", oracle)
     s = q.stream()
     s.push({"t": [1, 2], "x": [2**62, 2**62]})
-    with pytest.warns(RuntimeWarning, match="1 window"):
-        found = s.close()
+    given = {"push": [{"t": [30], "x": [0]}], "advance": [30], "close": []}
+    with pytest.warns(RuntimeWarning, match="1 window") as warned:
+        found = getattr(s, how)(*given[how])
     assert (found["sum"].to_pylist(), found["rows"].to_pylist()) == ([None], [2])
+    assert [w.filename for w in warned] == [__file__]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +172,8 @@ def test_the_oracle_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SASH_ORACLE", "1")
     oracle = query(select=select).stream(lateness="2 seconds")
     monkeypatch.delenv("SASH_ORACLE")
+    with pytest.raises(ValueError, match="under SASH_ORACLE=1 has no bytes"):
+        oracle.to_bytes()
     for batch in batches(events, most=17):
         one, other = s.push(batch), oracle.push(batch)
         assert one == other

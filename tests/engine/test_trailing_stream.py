@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import random
 from typing import Any
 
@@ -230,13 +231,52 @@ def test_state_levels_off() -> None:
     assert coded.close()["k"].to_pylist() == ["key 39"]
 
 
-def test_an_answer_that_does_not_exist_is_null_with_a_warning() -> None:
+@pytest.mark.parametrize("oracle", ["", "1"])
+@pytest.mark.parametrize("how", ["push", "advance", "close"])
+def test_an_answer_that_does_not_exist_is_null_with_a_warning(
+    oracle: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     q = query(by=[], window=sash.trailing(5), select={"sum": sash.sum("x"), "rows": sash.count()})
+    monkeypatch.setenv("SASH_ORACLE", oracle)
     s = q.stream(lateness=0)
     s.push({"t": [1, 2], "x": [2**62, 2**62]})
-    with pytest.warns(RuntimeWarning, match="1 window"):
-        found = s.close()
+    given = {"push": [{"t": [3], "x": [0]}], "advance": [3], "close": []}
+    with pytest.warns(RuntimeWarning, match="1 window") as warned:
+        found = getattr(s, how)(*given[how])
     assert (found["sum"].to_pylist(), found["rows"].to_pylist()) == ([None], [2])
+    assert [w.filename for w in warned] == [__file__]
+
+
+def test_columns_that_the_query_does_not_read_decide_nothing() -> None:
+    q = query(by=[], window=sash.trailing(10), select={"sum": sash.sum("x")})
+    for where in (None, pc.field("i") > 0):
+        s = dataclasses.replace(q, where=where).stream(lateness=100)
+        s.push([{"t": 1, "x": 1, "i": 1, "more": 7, "none": None}])
+        s.push([{"t": 2, "x": 2, "i": 1, "more": "no number", "none": "text"}])
+        s.push(pa.table({"t": [3], "x": [3], "i": [1], "more": ["no number"], "none": ["more"]}))
+        s.push(pa.table({"t": [4], "x": [4], "i": [1], "more": [[1]], "none": [None]}))
+        s.push(iter([{"t": 5, "x": "no number", "i": 1, "more": "no number"}]))
+        s.push([{"t": 6, "x": 6, "i": "no number", "more": 8}])
+        found = s.close()
+        late = [5] if where is None else [5, 6]
+        assert s.late["t"].to_pylist() == late
+        assert found["sum"].to_pylist() == [1, 3, 6, 10, 16][: 6 - len(late)]
+        assert found["more"].to_pylist() == [7, None, None, None, 8][: 6 - len(late)]
+        assert found["none"].to_pylist() == [None, "text", "more", None, None][: 6 - len(late)]
+    s = dataclasses.replace(q, where=pc.field("i") > 0).stream()
+    with pytest.raises(TypeError, match="column 'i' has nothing but nulls"):
+        s.push([{"t": 1, "x": 1, "i": None}])
+
+
+def test_a_column_may_have_any_name() -> None:
+    q = query(by=[], window=sash.trailing(10), select={"sum": sash.sum("x")})
+    for mode in ("final", "live"):
+        s = q.stream(lateness=5, mode=mode)
+        s.push({"t": [1, 2], "x": [1, 2], "__revision": ["a", "b"]})
+        again = sash.Stream.from_bytes(s.to_bytes(), q)
+        late = {"t": [1], "x": [4], "__revision": ["c"]}
+        assert again.push(late) == s.push(late)
+        assert again.close() == s.close()
 
 
 def test_a_row_that_lift_refuses_is_late() -> None:
@@ -277,6 +317,8 @@ def test_the_oracle_switch(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SASH_ORACLE", "1")
         oracle = query().stream(lateness="2 seconds", mode=mode)
         monkeypatch.delenv("SASH_ORACLE")
+        with pytest.raises(ValueError, match="under SASH_ORACLE=1 has no bytes"):
+            oracle.to_bytes()
         for one, other in zip(feed(s, events), feed(oracle, events), strict=True):
             assert one.schema == other.schema
             # which of two zeros is the greatest is open

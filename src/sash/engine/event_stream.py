@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, one_array, times_of
 from ..tables.intake import bad_rows, chosen, conform, given_table
 from .late import Late, check_names
@@ -40,17 +41,23 @@ class EventStream(Stream):
         """The start and end of the window that a late event of each time has missed."""
         raise NotImplementedError
 
-    def _step(self, new: pa.Table, times: Array, reached: Reached) -> Any:
-        """Insert rows, move on, and emit what is due, as the kind of table that was pushed."""
+    def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
+        """Insert rows, move on, and emit what is due, as the kind of table that was pushed; and the
+        rows that lack answers, and why."""
         raise NotImplementedError
 
     def _size(self) -> dict[str, int]:
         """How much is held."""
         raise NotImplementedError
 
-    def _given(self, table: pa.Table) -> pa.Table:
-        """A batch with the columns that the stream needs."""
-        return table
+    def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]]:
+        """A batch as a table, and the rows that cannot be used, and why."""
+        known = self._schema if self._plan else None
+        return given_table(batch, self._query, known, self._optional)
+
+    def _conformed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
+        """The columns that the stream needs, in its types, and the rows that do not fit."""
+        return conform(table, self._schema, self._only_time)
 
     def _unusable(self, given: pa.Table) -> dict[int, str]:
         """Rows that cannot be used, and why."""
@@ -58,8 +65,7 @@ class EventStream(Stream):
 
     def _push(self, batch: Any) -> Any:
         self._check_open()
-        known = self._schema if self._plan else None
-        table, reasons = given_table(batch, self._query, known, self._optional)
+        table, reasons = self._taken(batch)
         check_names(table.column_names)
         whole = table.schema
         if self._plan is None and not len(whole):
@@ -70,18 +76,20 @@ class EventStream(Stream):
             self._set_up(whole)
         assert self._plan is not None
         self._kind = kind_of(batch)
-        given, misfits = conform(self._given(table), self._schema, self._only_time)
+        given, misfits = self._conformed(table)
         times, rows, late = self._judge(given, self._unusable(given) | reasons | misfits)
         new = given.take(pa.array(rows)) if len(rows) < given.num_rows else given
         newest = int(times[rows].max()) if len(rows) else None
         watermark = None if newest is None else newest - self._lateness
         self._turns.changing = True
-        made = self._step(new, times[rows], self._moved(newest, watermark))
+        made, failed = self._step(new, times[rows], self._moved(newest, watermark))
         at = self._progress
         at.rows += given.num_rows
         at.counted += len(rows)
         at.late += given.num_rows - len(rows)
         self._late.add(table, late, _Spans(self), self._plan.time_type)  # type: ignore[arg-type]
+        self._turns.changing = False  # all is done; a warning may be an error
+        warn_of(failed, stacklevel=4)
         return made
 
     def _judge(self, given: pa.Table, refused: dict[int, str]) -> tuple[Array, Array, Late]:
@@ -135,7 +143,10 @@ class EventStream(Stream):
             at.stream_time, at.watermark = reached
             return as_given(pa.table({}), self._kind)
         self._turns.changing = True
-        return self._step(self._schema.empty_table(), np.zeros(0, np.int64), reached)
+        made, failed = self._step(self._schema.empty_table(), np.zeros(0, np.int64), reached)
+        self._turns.changing = False  # all is done; a warning may be an error
+        warn_of(failed, stacklevel=5)
+        return made
 
     def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
         """Refused: events make the windows."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ from .lifecycle import UNBOUNDED
 from .stream import Stream
 from .supported import Asked, check
 
-__all__ = ["OracleStream", "asked_for", "columns_of_rows", "run", "table_of_rows"]
+__all__ = ["ByBruteForce", "OracleStream", "asked_for", "columns_of_rows", "run", "table_of_rows"]
 
 Row = dict[str, Any]
 
@@ -101,7 +101,33 @@ def columns_of_rows(
     return columns
 
 
-class OracleStream(Stream):
+class ByBruteForce(Stream):
+    """What streams that keep all their events have in common."""
+
+    def _answers(self, events: Sequence[Row]) -> tuple[Row, str]:
+        """The answers over events, None for those that do not exist, and why they do not."""
+        from ..testing.queries import folded, lowered
+
+        values: Row = {}
+        reasons = []
+        for name, aggregate in self._query.select.items():
+            partial = folded(aggregate, events)
+            try:
+                values[name] = lowered(aggregate, partial)
+            except Exception as error:
+                values[name] = None
+                reasons.append(f"{name}: {error}")
+        return values, "; ".join(reasons)
+
+    def to_bytes(self) -> bytes:
+        """Refused: brute force keeps no state that another stream could use."""
+        raise ValueError("a stream under SASH_ORACLE=1 has no bytes; take it without, and restart")
+
+    def _check(self) -> None:
+        """There is nothing to check."""
+
+
+class OracleStream(ByBruteForce):
     """A stream that keeps all its events, and folds every window that it emits."""
 
     @classmethod
@@ -277,21 +303,6 @@ class OracleStream(Stream):
         warn_of(failed, stacklevel=3)
         return as_given(table, self._kind)
 
-    def _answers(self, events: list[Row]) -> tuple[Row, str]:
-        """The answers over events, None for those that do not exist, and why they do not."""
-        from ..testing.queries import folded, lowered
-
-        values: Row = {}
-        reasons = []
-        for name, aggregate in self._query.select.items():
-            partial = folded(aggregate, events)
-            try:
-                values[name] = lowered(aggregate, partial)
-            except Exception as error:
-                values[name] = None
-                reasons.append(f"{name}: {error}")
-        return values, "; ".join(reasons)
-
     def _next_end(self, limit: int | None) -> Any:
         """The window that ends next."""
         from ..testing.queries import windows_of
@@ -335,10 +346,3 @@ class OracleStream(Stream):
         windows: Iterable[Any] = self._held.values() if self._plan else ()
         events = {e[1] for of in windows for held in of.values() for e in held}
         return {"keys": len(self._held) if self._plan else 0, "slices": len(events), "bytes": 0}
-
-    def to_bytes(self) -> bytes:
-        """Refused: brute force keeps no state that another stream could use."""
-        raise ValueError("a stream under SASH_ORACLE=1 has no bytes; take it without, and restart")
-
-    def _check(self) -> None:
-        """There is nothing to check."""

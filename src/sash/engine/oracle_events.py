@@ -3,20 +3,34 @@ folded anew, see `engine.oracle`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..tables.arrow import as_given, one_array, times_of
-from .oracle import columns_of_rows, table_of_rows
+from .oracle import ByBruteForce, Row, columns_of_rows, table_of_rows
 from .session_stream import SessionStream
 from .trailing_stream import TrailingStream
 
 __all__ = ["OracleSessions", "OracleTrailing"]
 
 
-class OracleTrailing(TrailingStream):
+class _Lacking:
+    """Values over events, None for those that do not exist; for each call the reasons."""
+
+    def __init__(self, stream: ByBruteForce) -> None:
+        self._stream = stream
+        self.reasons: list[str] = []
+
+    def __call__(self, events: Sequence[Row]) -> Row:
+        values, why = self._stream._answers(events)
+        self.reasons.append(why)
+        return values
+
+
+class OracleTrailing(ByBruteForce, TrailingStream):
     """A stream with a window for each event that keeps them all, and folds each anew."""
 
     def _set_up(self, schema: pa.Schema) -> None:
@@ -24,7 +38,7 @@ class OracleTrailing(TrailingStream):
         self._accepted = self._schema.empty_table()
         self._numbers = np.zeros(0, dtype=np.int64)  # of the rows that wait, among all accepted
 
-    def _step(self, new: pa.Table, times: Any, reached: Any) -> Any:
+    def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
         first = self._accepted.num_rows
         self._numbers = np.append(self._numbers, np.arange(first, first + new.num_rows))
         self._accepted = pa.concat_tables([self._accepted, new])
@@ -36,10 +50,13 @@ class OracleTrailing(TrailingStream):
         from ..testing.queries import answers_by_event, rows_of
 
         assert self._plan is not None
-        found = dict(answers_by_event(self._query, rows_of(self._accepted)))
-        rows = [found[n] for n in self._numbers[due].tolist()]
+        lacking = _Lacking(self)
+        made_by = answers_by_event(self._query, rows_of(self._accepted), lacking)
+        found = {n: (row, why) for (n, row), why in zip(made_by, lacking.reasons, strict=True)}
+        due_rows = [found[n] for n in self._numbers[due].tolist()]
+        rows = [row for row, _ in due_rows]
         made = waiting.filter(pa.array(due)).replace_schema_metadata(None)
-        failed: dict[int, str] = {}
+        failed = {i: why for i, (_, why) in enumerate(due_rows) if why}
         for name, values in columns_of_rows(self._plan, rows, failed).items():
             made = made.append_column(name, values)
         when = times_of(one_array(waiting.column(self._query.time)))[0]
@@ -48,28 +65,30 @@ class OracleTrailing(TrailingStream):
         return made, failed
 
 
-class OracleSessions(SessionStream):
+class OracleSessions(ByBruteForce, SessionStream):
     """A stream of sessions that keeps all events, and folds each session anew."""
 
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
         self._accepted = self._schema.empty_table()
 
-    def _step(self, new: pa.Table, times: Any, reached: Any) -> Any:
-        from ..testing.queries import answers
+    def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
+        from ..testing.queries import rows_made_by_events, rows_of
 
         assert self._plan is not None
         before = self._progress.watermark
         self._accepted = pa.concat_tables([self._accepted, new])
-        rows = answers(self._query, self._accepted)
+        lacking = _Lacking(self)
+        rows = rows_made_by_events(self._query, rows_of(self._accepted), lacking)
         due = [
-            row
-            for row in rows
+            (row, why)
+            for row, why in zip(rows, lacking.reasons, strict=True)
             if reached[1] is not None
             and row["window_end"] < reached[1]
             and (before is None or row["window_end"] >= before)
         ]
         self._progress.stream_time, self._progress.watermark = reached
         self._progress.emitted += len(due)
-        failed: dict[int, str] = {}
-        return as_given(table_of_rows(self._plan, due, failed), self._kind)
+        failed = {i: why for i, (_, why) in enumerate(due) if why}
+        made = table_of_rows(self._plan, [row for row, _ in due], failed)
+        return as_given(made, self._kind), failed

@@ -14,7 +14,6 @@ from ..kernels.columns import Array
 from ..state.folds import FoldFailed
 from ..state.measures import gaps_of
 from ..state.sessions import Closed, SessionState
-from ..tables.answers import warn_of
 from ..tables.arrow import as_given, as_time
 from ..windows import Merging
 from .event_stream import EventStream, Reached
@@ -58,7 +57,7 @@ class SessionStream(EventStream):
         reach = self._window.reach
         return times, times + (reach if isinstance(reach, int) else 0)
 
-    def _step(self, new: pa.Table, times: Array, reached: Reached) -> Any:
+    def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
         parts = self._sessions.cut(new) if new.num_rows else None
         try:
             found = self._sessions.step(parts, reached[1])
@@ -72,11 +71,7 @@ class SessionStream(EventStream):
         at = self._progress
         at.stream_time, at.watermark = reached
         at.emitted += made.num_rows
-        given = as_given(made, self._kind)
-        if found.failed:
-            self._turns.changing = False  # all is done; a warning may be an error
-            warn_of(found.failed, stacklevel=5)
-        return given
+        return as_given(made, self._kind), found.failed
 
     def _closed_sessions(self, found: Closed) -> pa.Table:
         assert self._plan is not None

@@ -10,6 +10,8 @@ hold is kept as partials by time (`state.trailing`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,9 +23,8 @@ from ..query.types import value_type
 from ..state.contract import StepFailed
 from ..state.ragged import Places
 from ..state.trailing import Answers, Batch, TrailState
-from ..tables.answers import warn_of
-from ..tables.arrow import as_given, as_time, from_ipc, one_array, times_of, to_ipc
-from ..tables.intake import with_names
+from ..tables.arrow import as_given, as_time, filtered, from_ipc, one_array, times_of, to_ipc
+from ..tables.intake import conform, given_table, with_names
 from ..tables.keys import key_codes
 from ..windows import Driven
 from ..windows.contract import Span
@@ -51,23 +52,38 @@ class TrailingStream(EventStream):
         """Tie the query to the types of its columns; all of them are kept."""
         query = self._query
         plan = make_plan(query, schema)
+        read = {f.name for f in schema if f.name in plan.schema.names or self._asks(schema, f.name)}
+        fields = []
         for field in schema:
-            if pa.types.is_null(field.type):
+            kind = value_type(field.type)
+            if pa.types.is_null(kind) and field.name in read:
                 raise TypeError(
                     f"column {field.name!r} has nothing but nulls, so its type is not known; give "
                     "the stream a schema, or push a batch with types first"
                 )
+            # one that is only kept is text until more is known of it
+            fields.append(field.with_type(pa.string() if pa.types.is_null(kind) else kind))
         check(self._place, Asked(query, plan, self._mode, self._early))
         assert isinstance(query.window, Driven)
         assert isinstance(query.window.keeps, Span)
         self._span = query.window.keeps
         self._only_time = None
-        fields = [f.with_type(value_type(f.type)) for f in schema]
         self._schema = with_names(pa.schema(fields), schema.names)
+        self._read = with_names(pa.schema([f for f in fields if f.name in read]), schema.names)
         self._trails = TrailState(plan)
         self._waiting = self._schema.empty_table()  # in order of arrival
         self._revisions = np.zeros(0, dtype=np.int64)  # of the rows that wait, in live mode
         self._plan = plan
+
+    def _asks(self, schema: pa.Schema, name: str) -> bool:
+        """True if `where` reads a column."""
+        if self._query.where is None:
+            return False
+        try:
+            filtered(schema.remove(schema.get_field_index(name)).empty_table(), self._query.where)
+        except Exception:
+            return True
+        return False
 
     def _cut(self, table: pa.Table) -> Any:
         return self._trails.cut(table)
@@ -77,14 +93,33 @@ class TrailingStream(EventStream):
         start, end = self._query.window.spans(times)
         return end if start is None else start, end
 
-    def _given(self, table: pa.Table) -> pa.Table:
-        """A batch with nulls for columns that it lacks, and the query does not read."""
-        for field in self._schema:
-            if field.name not in table.column_names and field.name not in self._query.columns:
-                table = table.append_column(field, pa.nulls(table.num_rows, field.type))
-        return table
+    def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]]:
+        """A batch as a table, and the rows that cannot be used: what the query does not read is
+        null where it does not fit."""
+        if isinstance(batch, Iterator) and not hasattr(batch, "__arrow_c_stream__"):
+            batch = list(batch)
+        table, reasons = super()._taken(batch)
+        if reasons and self._plan:
+            _, reasons = given_table(batch, self._query, self._read, self._optional)
+        return table, reasons
 
-    def _step(self, new: pa.Table, times: Array, reached: Reached) -> Any:
+    def _conformed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
+        """All columns in their types, and the rows of which one that is read does not fit; others
+        are null where they do not fit, or are not there."""
+        given, misfits = conform(table, self._read, None)
+        columns = []
+        for field in self._schema:
+            column = pa.nulls(table.num_rows, field.type)
+            if field.name in self._read.names:
+                column = given.column(field.name)
+            elif field.name in table.column_names:
+                # values of another kind are nulls, all of them
+                with suppress(TypeError):
+                    column = conform(table, pa.schema([field]), None)[0].column(0)
+            columns.append(column)
+        return pa.table(columns, names=self._schema.names), misfits
+
+    def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Insert rows, and emit those that are due."""
         waiting = pa.concat_tables([self._waiting, new]).combine_chunks()
         when = times_of(one_array(waiting.column(self._query.time)))[0]
@@ -103,11 +138,7 @@ class TrailingStream(EventStream):
         at = self._progress
         at.stream_time, at.watermark = reached
         at.emitted += made.num_rows
-        found = as_given(made, self._kind)
-        if failed:
-            self._turns.changing = False  # all is done; a warning may be an error
-            warn_of(failed, stacklevel=5)
-        return found
+        return as_given(made, self._kind), failed
 
     def _changed(self, waiting: pa.Table, when: Array, new: int) -> Array:
         """The rows that wait whose windows hold one of the last `new`, and these themselves."""
@@ -174,19 +205,14 @@ class TrailingStream(EventStream):
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
     def _dump(self) -> list[bytes]:
-        waiting = self._waiting.append_column("__revision", pa.array(self._in_live()))
-        return [to_ipc(waiting), *self._trails.dump()]
-
-    def _in_live(self) -> Array:
-        rows = self._waiting.num_rows
-        return self._revisions if len(self._revisions) == rows else np.zeros(rows, np.int64)
+        revisions = self._revisions.astype("<i8").tobytes()
+        return [to_ipc(self._waiting), revisions, *self._trails.dump()]
 
     def _load(self, blobs: list[bytes]) -> None:
-        waiting = from_ipc(blobs[0])
-        if self._mode == "live":
-            self._revisions = np.array(waiting.column("__revision"))
-        self._waiting = waiting.drop(["__revision"]).cast(self._schema)
-        self._trails.load(blobs[1:])
+        waiting, revisions, *trails = blobs
+        self._waiting = from_ipc(waiting).cast(self._schema)
+        self._revisions = np.frombuffer(revisions, "<i8").astype(np.int64)
+        self._trails.load(trails)
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""

@@ -12,7 +12,7 @@ wherever they stand, so that rows from tables of any kind can be compared (`rows
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ __all__ = ["answers", "differences", "replay", "rows_of"]
 
 Row = dict[str, Any]
 Span = tuple[int, int]  # a window's start and end
+Answer = Callable[[Sequence[Row]], Row]
 
 #: Beyond this a time cannot be used.
 _FARTHEST = 2**60
@@ -48,7 +49,7 @@ def answers(query: Query, table: Any) -> list[Row]:
         events = _events(query, table)
         return [{**events[n], **row} for n, row in answers_by_event(query, events)]
     if isinstance(query.window, Merging | Ticked):
-        return _rows_made_by_events(query, _events(query, table))
+        return rows_made_by_events(query, _events(query, table))
     held = _Held(query)
     for row in _events(query, table):
         for span in windows_of(query.window, math.floor(row[query.time])):
@@ -56,15 +57,21 @@ def answers(query: Query, table: Any) -> list[Row]:
     return held.rows()
 
 
-def answers_by_event(query: Query, events: Sequence[Row]) -> list[tuple[int, Row]]:
+def answers_by_event(
+    query: Query, events: Sequence[Row], answer: Answer | None = None
+) -> list[tuple[int, Row]]:
     """For a window that events drive: the number of each event that fires, in order of arrival, and
-    what its row adds to the event's columns."""
+    what its row adds to the event's columns; `answer` gives the values over events."""
     made = []
     for n, start, end, numbers in fired(query, events, lambda row: key_of(query, row)[0], _tie):
         held = [events[i] for i in numbers]
-        values = {name: fold(a, held) for name, a in query.select.items()}
+        values = answer(held) if answer else _values(query, held)
         made.append((n, {"window_start": start, "window_end": end, **values}))
     return made
+
+
+def _values(query: Query, events: Sequence[Row]) -> Row:
+    return {name: fold(a, events) for name, a in query.select.items()}
 
 
 def _replay_by_event(
@@ -88,16 +95,20 @@ def _replay_by_event(
             accepted.append(row)
             newest = math.floor(time) if newest is None else max(newest, math.floor(time))
     if merging:
-        return _rows_made_by_events(query, accepted), late
+        return rows_made_by_events(query, accepted), late
     return [{**accepted[n], **row} for n, row in answers_by_event(query, accepted)], late
 
 
-def _rows_made_by_events(query: Query, events: Sequence[Row]) -> list[Row]:
+def rows_made_by_events(
+    query: Query, events: Sequence[Row], answer: Answer | None = None
+) -> list[Row]:
+    """The rows of windows that events make, and none of which is an event's own; `answer` gives the
+    values over events."""
     made: list[Row] = []
     windows = sessions if isinstance(query.window, Merging) else ticked
     for _, start, end, numbers in windows(query, events, lambda r: key_of(query, r)[0], _tie):
         held = [events[n] for n in numbers]
-        values = {name: fold(a, held) for name, a in query.select.items()}
+        values = answer(held) if answer else _values(query, held)
         keys = key_of(query, held[0])[1]
         made.append({**keys, "window_start": start, "window_end": end, **values})
     return made
