@@ -94,6 +94,43 @@ def test_a_session_is_emitted_when_it_has_ended_before_the_watermark() -> None:
     assert s.close().to_pylist() == [{"window_start": 11, "window_end": 17, "rows": 2}]
 
 
+@pytest.mark.parametrize("oracle", ["", "1"])
+def test_an_event_joins_a_session_that_is_open(
+    oracle: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SASH_ORACLE", oracle)
+    select = {"rows": sash.count(), "all": sash.collect("x")}
+    s = query(window=sash.session(30), select=select).stream()
+    s.push([{"t": 0, "k": "a", "x": 0}, {"t": 20, "k": "a", "x": 20}])
+    s.push({"t": 19, "k": "a", "x": 19})  # [0, 50) is open
+    assert s.late.num_rows == 0
+    assert s.push({"t": 81, "k": "b", "x": 81})["all"].to_pylist() == [[0, 19, 20]]
+    s.push([{"t": t, "k": "a", "x": t} for t in (50, 51)])  # alone, they end at 80 and 81
+    assert s.take_late()["reason"].to_pylist() == ["its time and gap end before the watermark"]
+    assert s.push({"t": 82, "k": "b", "x": 82})["all"].to_pylist() == [[51]]
+    s.push([{"t": 52, "k": "a", "x": 52}, {"t": 52, "k": "b", "x": 52}])
+    assert s.take_late()["reason"].to_pylist() == ["the session that it would be in is emitted"]
+    assert s.close()["all"].to_pylist() == [[52, 81, 82]]
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_where_all_operators_commute(kind: str) -> None:
+    seed = list(STREAMS).index(kind)
+    select = {"rows": sash.count(), "sum": sash.sum("i")}
+    for window in SESSIONS[:2]:
+        judge(query(window=window, select=select), stream(kind, 50), LATENESS[seed % 2], seed)
+
+
+def test_an_event_that_would_join_an_emitted_session_is_late() -> None:
+    s = query(by=[], window=sash.session(30), select={"rows": sash.count()}).stream()
+    s.push({"t": [0, 31]})
+    s.push({"t": [30, 10, 1]})
+    assert set(s.take_late()["reason"].to_pylist()) == {
+        "the session that it would be in is emitted"
+    }
+    assert s.close()["rows"].to_pylist() == [1]
+
+
 def test_what_is_kept_is_a_partial_a_session_and_what_is_within_the_lateness() -> None:
     s = query(window=sash.session(100), select={"rows": sash.count()}).stream(lateness=10)
     for i in range(40):
@@ -107,8 +144,9 @@ def test_a_snapshot_in_the_middle() -> None:
     typed = {name: SELECT[name] for name in ("rows", "top", "newest")}
     own = {"rows": sash.count(), "text": sash.aggregate(CODED, "i")}
     for select in (typed, own):
-        q = query(window=SESSIONS[1], select=select)
-        s, t = q.stream(lateness="6 seconds"), q.stream(lateness="6 seconds")
+        q = query(window=SESSIONS[int(select is own)], select=select)
+        late = "0 seconds" if select is typed else "6 seconds"
+        s, t = q.stream(lateness=late), q.stream(lateness=late)
         for batch in batches(events, seed=3, most=9):
             wanted = s.push(batch)
             t = sash.Stream.from_bytes(t.to_bytes(), q)

@@ -4,7 +4,7 @@
                │
                └─ late rows
 
-An event before the watermark is late, because what it would change is emitted.
+An event is late if what it would change is emitted.
 """
 
 from __future__ import annotations
@@ -104,9 +104,10 @@ class EventStream(Stream):
         usable[list(reasons)] = False
         watermark = self._progress.watermark
         closed = np.zeros(len(times), dtype=bool)
-        if watermark is not None:
-            closed = usable & (times < watermark)
-            reasons |= dict.fromkeys(np.flatnonzero(closed).tolist(), CLOSED)
+        for missed, reason in self._closed_for(given, times) if watermark is not None else ():
+            new = usable & missed & ~closed
+            reasons |= dict.fromkeys(np.flatnonzero(new).tolist(), reason)
+            closed |= new
         usable &= ~closed
         rows = np.flatnonzero(usable)
         held = given.take(pa.array(rows))
@@ -118,11 +119,15 @@ class EventStream(Stream):
                 raise
             return self._judge(given, refused | {int(rows[i]): why for i, why in wrong.items()})
         late = np.array(sorted(reasons), dtype=np.int64)
-        missed = closed[late]
+        own = closed[late]
         # a late row has one window of its own, which goes by its time
-        at = np.where(missed, times[late], 0)
+        at = np.where(own, times[late], 0)
         why = [reasons[row] for row in late.tolist()]
-        return times, rows, Late(late, why, np.ones(len(late), bool), at, at - ~missed)
+        return times, rows, Late(late, why, np.ones(len(late), bool), at, at - ~own)
+
+    def _closed_for(self, given: pa.Table, times: Array) -> list[tuple[Array, str]]:
+        """Which rows the watermark has closed the stream for, and why."""
+        return [(times < self._progress.watermark, CLOSED)]
 
     def _moved(self, time: int | None, watermark: int | None) -> Reached:
         """Stream time and watermark after a batch."""

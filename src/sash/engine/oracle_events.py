@@ -71,9 +71,18 @@ class OracleSessions(ByBruteForce, SessionStream):
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
         self._accepted = self._schema.empty_table()
+        self._last: dict[Any, int] = {}  # the end of each key's last session that is emitted
+
+    def _in_emitted(self, given: pa.Table, times: Any) -> Any:
+        from ..testing.queries import key_of, rows_of
+
+        keys = [key_of(self._query, row)[0] for row in rows_of(given)]
+        ends = [self._last.get(key) for key in keys]
+        pairs = zip(times.tolist(), ends, strict=True)
+        return np.array([end is not None and time <= end for time, end in pairs], dtype=bool)
 
     def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
-        from ..testing.queries import rows_made_by_events, rows_of
+        from ..testing.queries import key_of, rows_made_by_events, rows_of
 
         assert self._plan is not None
         before = self._progress.watermark
@@ -89,6 +98,8 @@ class OracleSessions(ByBruteForce, SessionStream):
         ]
         self._progress.stream_time, self._progress.watermark = reached
         self._progress.emitted += len(due)
+        for row, _ in due:
+            self._last[key_of(self._query, row)[0]] = row["window_end"]
         failed = {i: why for i, (_, why) in enumerate(due) if why}
         made = table_of_rows(self._plan, [row for row, _ in due], failed)
         return as_given(made, self._kind), failed

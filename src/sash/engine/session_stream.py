@@ -1,6 +1,8 @@
 """A stream of sessions: `Query.stream` of `sash.session`.
 
-A session is emitted when it has ended before the watermark, so that no more events can touch it.
+A session is emitted when it has ended before the watermark.  An event is late if its time and gap
+end before the watermark too, or if it would join a session that is emitted.  Where the gap is in a
+column, or sessions have a `max_size`, every event before the watermark is late.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from .failures import CombineFailed
 
 __all__ = ["SessionStream"]
 
+BEFORE = "its time is before the watermark"
+ENDED = "its time and gap end before the watermark"
+EMITTED = "the session that it would be in is emitted"
 NO_GAP = "its gap is null, zero or less, so it is in no session"
 
 
@@ -52,6 +57,15 @@ class SessionStream(EventStream):
             none = np.flatnonzero(gaps_of(given, self._window.reach) <= 0)
             return dict.fromkeys(none.tolist(), NO_GAP)
         return {}
+
+    def _closed_for(self, given: pa.Table, times: Array) -> list[tuple[Array, str]]:
+        waits = self._sessions.waits
+        ended = times + waits < self._progress.watermark
+        return [(ended, ENDED if waits else BEFORE), (self._in_emitted(given, times), EMITTED)]
+
+    def _in_emitted(self, given: pa.Table, times: Array) -> Array:
+        """Which rows would be in sessions that are emitted."""
+        return self._sessions.in_emitted(given, times)
 
     def _ends(self, times: Array) -> tuple[Array, Array]:
         reach = self._window.reach

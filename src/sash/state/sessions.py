@@ -1,11 +1,16 @@
 """The state of a stream of sessions: what open sessions hold, as few partials as can be.
 
-No event comes before the watermark, so what an open session holds from before it is one partial,
-and what lies behind it is a partial for each time:
+No event comes more than a gap before the watermark, so what an open session holds from before that
+is one partial, and what lies behind it is a partial for each time:
 
     a key's events      x x  x   x    |  x    x
     kept                [one partial] |  [x]  [x]
-                                   watermark
+                              watermark less gap
+
+Where all operators commute, that is one partial up to the watermark itself.  An event that comes
+before the watermark touches the open session, if there is one.  It may touch the emitted session
+before it as well, so the end of each key's last one is kept for a gap.  Where gaps are in a column,
+or sessions have a greatest size, no event comes before the watermark.
 """
 
 from __future__ import annotations
@@ -68,8 +73,13 @@ class SessionState:
         # a scan cuts events into distinct times, and lowers partials, each as a window of its own
         self._scans = [Scan(group, tumbling(1), plan.types) for group in plan.groups]
         self._folds = [Folds(group.operator) for group in plan.groups]
+        reach = self._window.reach
+        #: How long before the watermark an event may come.
+        self.waits = reach if isinstance(reach, int) and self._window.longest is None else 0
+        none = [pa.array([], value_type(field.type)) for field in plan.keys]
+        self._emitted = none, np.zeros(0, np.int64)  # keys, and the ends of their last sessions
         self._held = Parts(
-            [pa.array([], value_type(field.type)) for field in plan.keys],
+            none,
             np.zeros(0, np.int64),
             np.zeros(0, np.int64),
             [folds.join([]) for folds in self._folds],
@@ -78,7 +88,7 @@ class SessionState:
     def __deepcopy__(self, memo: Any) -> SessionState:
         """The same with kernels' memories of its own; what is held never changes in place."""
         made = SessionState(self._plan)
-        made._held = self._held
+        made._held, made._emitted = self._held, self._emitted
         return made
 
     def cut(self, table: pa.Table) -> Parts:
@@ -115,10 +125,11 @@ class SessionState:
         folded = self._fold(held.partials, out, np.append(0, np.cumsum(counts)))
         answers = self._answers(folded, len(counts))
         groups = pa.array(found.groups[closed])
-        # what is left: one part for all of a session before the watermark, the others as they are
+        # what is left: one part for what no event can come between, the others as they are
         owner = np.repeat(np.arange(len(first)), last - first)
         left = ~closed[owner]
-        heads = (np.arange(len(times)) == first[owner]) | (times >= mark)
+        apart = mark - (self.waits if self._plan.ordered else 0)
+        heads = (np.arange(len(times)) == first[owner]) | (times >= apart)
         heads, kept = heads[left], np.flatnonzero(left)
         begins = np.flatnonzero(heads)
         runs = np.append(begins, len(kept))
@@ -130,9 +141,33 @@ class SessionState:
             np.maximum.reduceat(some, begins) if len(begins) else some,
             self._fold(held.partials, order[kept], runs),
         )
-        return Closed(
-            [k.take(groups) for k in keys], found.starts[closed], found.ends[closed], *answers
-        )
+        whose = [k.take(groups) for k in keys]
+        self._remember(whose, found.ends[closed], mark - self.waits)
+        return Closed(whose, found.starts[closed], found.ends[closed], *answers)
+
+    def _remember(self, keys: list[pa.Array], ends: Array, since: int) -> None:
+        """Keep the end of each key's last emitted session, if an event can still touch it."""
+        old, were = self._emitted
+        every = [pa.concat_arrays([a, b]) for a, b in zip(old, keys, strict=True)]
+        ends = np.concatenate([were, ends])
+        late = np.flatnonzero(ends >= since)
+        codes, found = key_codes([k.take(pa.array(late)) for k in every], len(late))
+        last = np.full(int(codes.max()) + 1 if len(codes) else 0, since)
+        np.maximum.at(last, codes, ends[late])
+        self._emitted = found, last
+
+    def in_emitted(self, table: pa.Table, times: Array) -> Array:
+        """Which rows, of times that may come, would be in sessions that are emitted."""
+        keys, ends = self._emitted
+        if not len(ends):
+            return np.zeros(len(times), dtype=bool)
+        given = [one_array(table.column(field.name)) for field in self._plan.keys]
+        both = [pa.concat_arrays([a, b]) for a, b in zip(keys, given, strict=True)]
+        codes, _ = key_codes(both, len(ends) + len(times))
+        last = np.full(int(codes.max()) + 1, np.iinfo(np.int64).min)
+        last[codes[: len(ends)]] = ends
+        found: Array = times <= last[codes[len(ends) :]]
+        return found
 
     def _joined(self, new: Parts) -> Parts:
         """What is held, and new parts after it."""
@@ -174,7 +209,7 @@ class SessionState:
         return {
             "keys": len(keys[0]) if keys else int(len(held.times) > 0),
             "slices": len(held.times),
-            "bytes": 8 * words * len(held.times),
+            "bytes": 8 * (words * len(held.times) + len(self._emitted[1])),
         }
 
     def dump(self) -> list[bytes]:
@@ -183,6 +218,8 @@ class SessionState:
         names = [str(i) for i in range(len(held.keys))]
         columns = [pa.array(held.times), pa.array(held.reaches), *held.keys]
         blobs = [to_ipc(pa.table(columns, names=["time", "reach", *names]))]
+        keys, ends = self._emitted
+        blobs.append(to_ipc(pa.table([pa.array(ends), *keys], names=["end", *names])))
         for folds, group, partials in zip(
             self._folds, self._plan.groups, held.partials, strict=True
         ):
@@ -196,10 +233,13 @@ class SessionState:
 
     def load(self, blobs: list[bytes]) -> None:
         """Take back what `dump` gave, into a state that is empty."""
-        times, reaches, *keys = from_ipc(blobs[0]).columns
+        held, emitted, *groups = blobs
+        times, reaches, *keys = from_ipc(held).columns
+        ends, *whose = from_ipc(emitted).columns
+        self._emitted = [one_array(k) for k in whose], np.array(ends)
         partials: list[Any] = []
         for folds, group, head, body in zip(
-            self._folds, self._plan.groups, blobs[1::2], blobs[2::2], strict=True
+            self._folds, self._plan.groups, groups[::2], groups[1::2], strict=True
         ):
             mine = [group.operator.name, folds.kinds]
             if json.loads(head) != mine:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..query import Query
-from ..windows import Cumulate, Driven, Merging, Sliding, Ticked, Window, duration
+from ..windows import Cumulate, Driven, Merging, Session, Sliding, Ticked, Window, duration
 from .driven import fired, sessions, ticked
 
 if TYPE_CHECKING:
@@ -77,26 +77,44 @@ def _values(query: Query, events: Sequence[Row]) -> Row:
 def _replay_by_event(
     query: Query, batches: Iterable[Any], allowed: int
 ) -> tuple[list[Row], list[tuple[Row, list[Span]]]]:
-    """The same where events make the windows: one before the watermark is late."""
+    """The same where events make the windows.  One before the watermark is late; of sessions with
+    one gap and no greatest size, one whose gap ends before the watermark, too, or that touches a
+    session that is emitted."""
     merging = isinstance(query.window, Merging)
+    gap = _one_gap(query)
     accepted: list[Row] = []
     late: list[tuple[Row, list[Span]]] = []
     newest: int | None = None
     for batch in batches:
-        watermark = None if newest is None else newest - allowed
+        watermark = -_FARTHEST if newest is None else newest - allowed
+        emitted: list[tuple[Any, int]] = []
+        if gap:
+            found = sessions(query, accepted, lambda row: key_of(query, row)[0], _tie)
+            emitted = [(key, end) for key, _, end, _ in found if end < watermark]
         for row in _events(query, batch):
             time = row[query.time]
             gaps = [row[c] for c in query.window.columns] if merging else []
-            outside = any(gap is None or gap <= 0 for gap in gaps)
-            closed = watermark is not None and _usable(time) and math.floor(time) < watermark
-            if not _usable(time) or outside or closed:
+            outside = any(g is None or g <= 0 for g in gaps)
+            if not _usable(time) or outside:
+                late.append((row, []))
+                continue
+            at, key = math.floor(time), key_of(query, row)[0]
+            if at + gap < watermark or any(key == k and at <= end for k, end in emitted):
                 late.append((row, []))
                 continue
             accepted.append(row)
-            newest = math.floor(time) if newest is None else max(newest, math.floor(time))
+            newest = at if newest is None else max(newest, at)
     if merging:
         return rows_made_by_events(query, accepted), late
     return [{**accepted[n], **row} for n, row in answers_by_event(query, accepted)], late
+
+
+def _one_gap(query: Query) -> int:
+    """The gap of sessions that all have the same, and no greatest size; else 0."""
+    window = query.window
+    if isinstance(window, Session) and isinstance(window.gap, int) and window.max_size is None:
+        return window.gap
+    return 0
 
 
 def rows_made_by_events(
