@@ -4,8 +4,9 @@
 
 In final mode an event's row is emitted when the watermark has passed its time, so that no more
 events of its window can come.  In live mode it is emitted at once, and again, with a higher
-revision, when a late event changes it.  Events wait with all their columns; what their windows
-hold is kept as partials by time (`state.trailing`).
+revision, when a late event changes it.  Rows come out in the order in which their events arrived.
+Events wait with all their columns; what their windows hold is kept as partials by time
+(`state.trailing`).  A column that the query does not read is null where it does not have its type.
 """
 
 from __future__ import annotations
