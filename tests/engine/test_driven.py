@@ -271,3 +271,23 @@ def test_the_oracle_switch(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not differences(q, answers(q, events), again)
         same = ["window_start", "window_end", "rows", "who", "all"]
         assert again.select(same) == found.select(same)
+
+
+def test_pandas_columns_keep_their_types() -> None:
+    """Integers with nulls do not become floats, which cannot hold them all."""
+    import pandas as pd
+
+    ids = pd.array([2**53 + 1, None], dtype="Int64")
+    frame = pd.DataFrame({"t": [1, 2], "id": ids, "s": pd.array(["a", None], dtype="string")})
+    q = sash.Query(time="t", window=sash.trailing(5), select={"n": sash.count()})
+    made = q.run(frame)
+    assert made["id"].dtype == "Int64"
+    assert made["s"].dtype == "string"
+    assert made["id"][0] == 2**53 + 1
+
+
+def test_a_delta_over_the_whole_range_of_integers() -> None:
+    q = sash.Query(time="t", window=sash.delta("x", 3), select={"n": sash.count()})
+    low = -(2**63)
+    table = pa.table({"t": [1, 2, 3], "x": pa.array([low, None, low + 3], pa.int64())})
+    assert not differences(q, answers(q, table), q.run(table))

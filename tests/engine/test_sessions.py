@@ -101,3 +101,21 @@ def test_what_is_not_supported_is_refused_when_it_is_set_up() -> None:
     ticked = sash.Query(time="t", window=SESSIONS[-1], select={"top": sash.max("x")})
     with pytest.raises(ValueError, match="run over tables, in this process and on Spark"):
         ticked.stream()
+
+
+def test_the_longest_gaps_and_times() -> None:
+    """Differences of times and gaps that are near the limit stay within int64."""
+    far = 2**60 - 1
+    q = sash.Query(time="t", window=sash.session(2**60), select={"n": sash.count()})
+    table = pa.table({"t": [-far, 0, far]})
+    assert not differences(q, answers(q, table), q.run(table))
+    assert q.run(table)["n"].to_pylist() == [3]
+    by_column = sash.Query(time="t", window=sash.session("g"), select={"n": sash.count()})
+    gaps = pa.array([-9_223_372_036_855, 5, None], pa.duration("s"))
+    assert by_column.run(pa.table({"t": [0, 1, 2], "g": gaps}))["n"].to_pylist() == [1]
+
+
+def test_gaps_that_are_encoded() -> None:
+    q = sash.Query(time="t", window=sash.session("g"), select={"n": sash.count()})
+    gaps = pa.array([5, 5, 2]).dictionary_encode()
+    assert q.run(pa.table({"t": [0, 4, 20], "g": gaps}))["n"].to_pylist() == [2, 1]

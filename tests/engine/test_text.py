@@ -93,3 +93,9 @@ def test_a_stream_keeps_the_values_themselves() -> None:
     rows = [*s.push(table.slice(0, 40)).to_pylist(), *s.push(table.slice(40)).to_pylist()]
     rows += s.close().to_pylist()
     assert not differences(q, answers(q, table), rows, ordered=False)
+
+
+def test_decimals_that_arrow_cannot_number() -> None:
+    small = pa.array([Decimal("1.5"), Decimal("-2.5")], pa.decimal32(5, 2))
+    q = sash.Query(time="t", window=sash.tumbling(10), select={"m": sash.max("x")})
+    assert q.run(pa.table({"t": [1, 2], "x": small}))["m"].to_pylist() == [Decimal("1.50")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sash
@@ -52,9 +53,14 @@ def in_order(rows: list[Any], *names: str) -> list[Any]:
     ids=repr,
 )
 def test_a_row_for_each_event(frame: Frame, monkeypatch: pytest.MonkeyPatch, window: Any) -> None:
-    monkeypatch.setattr(by_events, "_LEAST", 1)  # many stretches
+    monkeypatch.setattr(by_events, "_LEAST", 1)
+    monkeypatch.setattr(by_events, "_TIMES", 1)
     events = stream("disorder", 80)
     q = query(window)
+    length = by_events._Stretches.of(window).length
+    if length is not None:
+        times = np.unique(events["t"].cast("int64").to_numpy() // length)
+        assert len(times) > 3, "rows are in several stretches"
     made = sash.spark.aggregate(frame(events), q)
     assert made.columns == [*events.column_names, "window", *SELECT]
     rows = in_order(rows_of(made.toArrow()), "n")

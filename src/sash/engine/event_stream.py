@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..tables.answers import warn_of
-from ..tables.arrow import as_given, kind_of, one_array, times_of
-from ..tables.intake import bad_rows, chosen, conform, given_table
-from .late import Late, check_names
+from ..tables.arrow import as_given, one_array, times_of
+from ..tables.intake import bad_rows, conform
+from .late import Late
 from .stream import Stream
 from .turns import in_turn
 
@@ -50,11 +50,6 @@ class EventStream(Stream):
         """How much is held."""
         raise NotImplementedError
 
-    def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]]:
-        """A batch as a table, and the rows that cannot be used, and why."""
-        known = self._schema if self._plan else None
-        return given_table(batch, self._query, known, self._optional)
-
     def _conformed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
         """The columns that the stream needs, in its types, and the rows that do not fit."""
         return conform(table, self._schema, self._only_time)
@@ -64,18 +59,11 @@ class EventStream(Stream):
         return {}
 
     def _push(self, batch: Any) -> Any:
-        self._check_open()
-        table, reasons = self._taken(batch)
-        check_names(table.column_names)
-        whole = table.schema
-        if self._plan is None and not len(whole):
+        taken = self._taken(batch)
+        if taken is None:
             return as_given(pa.table({}), self._kind)
-        if self._query.where is not None:
-            table, reasons = chosen(table, self._query.where, reasons)
-        if self._plan is None:
-            self._set_up(whole)
+        table, reasons = taken
         assert self._plan is not None
-        self._kind = kind_of(batch)
         given, misfits = self._conformed(table)
         times, rows, late = self._judge(given, self._unusable(given) | reasons | misfits)
         new = given.take(pa.array(rows)) if len(rows) < given.num_rows else given

@@ -32,9 +32,9 @@ from ..tables.arrow import (
     one_array,
     times_of,
 )
-from ..tables.intake import chosen, conform, given_table
+from ..tables.intake import conform
 from ..windows import Driven, Merging
-from .late import ALL_CLOSED, SOME_CLOSED, check_names
+from .late import ALL_CLOSED, SOME_CLOSED
 from .lifecycle import UNBOUNDED
 from .stream import Stream
 from .supported import Asked, check
@@ -149,18 +149,10 @@ class OracleStream(ByBruteForce):
 
     def _push(self, batch: Any) -> Any:
         """Insert a batch, and return the windows that are then due."""
-        self._check_open()
-        known = self._schema if self._plan else None
-        table, reasons = given_table(batch, self._query, known, self._optional)
-        check_names(table.column_names)
-        whole = table.schema
-        if self._plan is None and not len(whole):
+        taken = self._taken(batch)
+        if taken is None:
             return as_given(pa.table({}), self._kind)
-        if self._query.where is not None:
-            table, reasons = chosen(table, self._query.where, reasons)
-        if self._plan is None:
-            self._set_up(whole)
-        self._kind = kind_of(batch)
+        table, reasons = taken
         given, misfits = conform(table, self._schema, self._only_time)
         touched = self._insert(table, given, reasons | misfits)
         newest = [row["time"] for row in touched]

@@ -52,7 +52,8 @@ def run(query: Query, table: Any) -> Any:
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
     plan = make_plan(query, given.schema, whole=True)
     if driven:
-        return as_given(driven_results(plan, given), kind_of(table))
+        kind = kind_of(table)
+        return as_given(driven_results(plan, given), kind, table if kind == "pandas" else None)
     if isinstance(query.window, Merging):
         return as_given(session_results(plan, given), kind_of(table))
     if isinstance(query.window, Ticked):

@@ -170,23 +170,37 @@ class Stream:
 
     def _push(self, batch: Any) -> Any:
         self._set_out()
-        self._check_open()
-        known = self._schema if self._plan else None
-        table, reasons = given_table(batch, self._query, known, self._optional)
-        check_names(table.column_names)
-        whole = table.schema
-        if self._plan is None and not len(whole):
+        taken = self._taken(batch)
+        if taken is None:
             return self._as_pushed(None)
-        if self._query.where is not None:
-            table, reasons = chosen(table, self._query.where, reasons)
-        if self._plan is None:
-            self._set_up(whole)
+        table, reasons = taken
         assert self._plan is not None
-        self._kind = kind_of(batch)
         given, misfits = conform(table, self._schema, self._only_time)
         outcome = self._process(given, reasons | misfits)
         self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
         return self._as_pushed(outcome)
+
+    def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]] | None:
+        """The rows of a batch that the query's condition chooses, and of those that cannot be used
+        their places and why; None for a batch without columns before any other.  The first one
+        sets the stream up."""
+        self._check_open()
+        table, reasons = self._tabled(batch)
+        check_names(table.column_names)
+        whole = table.schema
+        if self._plan is None and not len(whole):
+            return None
+        if self._query.where is not None:
+            table, reasons = chosen(table, self._query.where, reasons)
+        if self._plan is None:
+            self._set_up(whole)
+        self._kind = kind_of(batch)
+        return table, reasons
+
+    def _tabled(self, batch: Any) -> tuple[pa.Table, dict[int, str]]:
+        """A batch as a table, and the rows that cannot be used, and why."""
+        known = self._schema if self._plan else None
+        return given_table(batch, self._query, known, self._optional)
 
     @in_turn
     def advance(self, watermark: Any) -> Any:

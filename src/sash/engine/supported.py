@@ -112,7 +112,10 @@ def _lacks_spark(what: str) -> dict[Place, str]:
 
 def _lacks(what: str) -> dict[Place, str]:
     """What only tables have."""
-    stream = f"{what} streams take windows that are aligned to the clock, and sash.trailing"
+    stream = (
+        f"{what} streams take windows that are aligned to the clock, sash.trailing, sash.lifetime "
+        "and sash.session"
+    )
     return {"Query.stream": stream, **_lacks_spark(what)}
 
 

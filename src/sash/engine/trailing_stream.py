@@ -94,12 +94,12 @@ class TrailingStream(EventStream):
         start, end = self._query.window.spans(times)
         return end if start is None else start, end
 
-    def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]]:
+    def _tabled(self, batch: Any) -> tuple[pa.Table, dict[int, str]]:
         """A batch as a table, and the rows that cannot be used: what the query does not read is
         null where it does not fit."""
         if isinstance(batch, Iterator) and not hasattr(batch, "__arrow_c_stream__"):
             batch = list(batch)
-        table, reasons = super()._taken(batch)
+        table, reasons = super()._tabled(batch)
         if reasons and self._plan:
             _, reasons = given_table(batch, self._query, self._read, self._optional)
         return table, reasons

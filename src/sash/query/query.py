@@ -25,8 +25,8 @@ RESERVED = ("window", "window_start", "window_end", "revision")
 def column_kept(name: str, window: Window) -> ValueError:
     """The error for a name that a result would have twice."""
     return ValueError(
-        f"{window!r} keeps all columns of its events, so the result has {name!r} already; choose "
-        "another name"
+        f"{window!r} keeps all columns of its events, and adds some, so the result would have "
+        f"{name!r} twice; choose another name, or rename or drop that column first"
     )
 
 

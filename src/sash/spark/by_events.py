@@ -29,7 +29,7 @@ from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..tables.arrow import one_array, times_of
 from ..windows import Driven, Ticked, Window
-from ..windows.contract import Count, Span
+from ..windows.contract import LATEST, Count, Span
 from .arithmetic import SPARK, in_range
 from .buckets import bucket_of, key_columns
 from .results import value_fields, window_metadata
@@ -40,6 +40,7 @@ __all__ = ["aggregate_by_events"]
 
 _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
 _LEAST = 60_000_000  # microseconds in a stretch
+_TIMES = 16  # as long as the windows, so that few rows are in windows of two stretches
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ class _Stretches:
         if isinstance(window, Driven) and isinstance(window.keeps, Span):
             older = window.keeps.older
             if older is not None and window.fires == Count(1):
-                return cls(max(16 * older, _LEAST), older)
+                length = max(_TIMES * older, _LEAST)
+                if length < LATEST:
+                    return cls(length, older)
         return cls(None, 0)
 
     def at(self, time: Column) -> Column:

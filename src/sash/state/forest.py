@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,42 +146,20 @@ class Forest:
         held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
         out = _Out(core, self._rows, changes=step.changes)
-        apart: dict[int, Apart] = {}
-        done = 0
-        before: tuple[Any, ...] = ()
-        while not done:
-            if core.get(CAPACITY) - core.get(TOP) < self._reserve:
-                core.resize(max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve), [])
+
+        def run() -> int:
             if call[MADE] + call[WANTED] >= out.rows:
                 out.grow(max(2 * out.rows, int(call[MADE] + 2 * call[WANTED])))
                 call[WANTED] = 0
             call[ROWS] = out.rows
-            now = (*map(int, call), int(core.get(CAPACITY)))
-            self._check_progress(before, now)
-            before = now
-            try:
-                done = core.run.step(
-                    core.m,
-                    self._at_call,
-                    self._at_records,
-                    kept[0][1],
-                    len(visits),
-                    kept[1][1],
-                    kept[2][1],
-                    at_partials,
-                    *out.handles,
-                    at_gone,
-                )
-            except Exception as error:
-                if not raised_by_operator(core, error):
-                    raise
-                row = int(call[AT])
-                if core.header[BUSY] or row < 0 or row in apart:
-                    core.give_up_if_unsound()
-                    raise CombineRaised(int(visits[call[VISIT]]), int(call[NOW])) from error
-                # an answer that does not exist: it is left out
-                apart[row] = answers_apart(core, self.group, int(call[SLOT]))
-        del kept, held
+            given = kept[0][1], len(visits), kept[1][1], kept[2][1], at_partials
+            done: int = core.run.step(
+                core.m, self._at_call, self._at_records, *given, *out.handles, at_gone
+            )
+            return done
+
+        apart = self._completed(run, visits)
+        del held  # the kernel needs it no more
         made = int(call[MADE])
         self._rows = max(1024, made + made // 4)
         values, failed = answers_of(core, self.group, self._types, out.kept, made, apart)
@@ -216,28 +194,35 @@ class Forest:
             held, at_partials = core.integers(partials.reshape(-1))
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
         kept, outputs = core.outputs(len(asks))
+
+        def run() -> int:
+            given = ints[0][1], len(visits), ints[1][1], ints[2][1], at_partials
+            asking = ints[3][1], ints[4][1], *span, edge
+            done: int = core.run.trail(
+                core.m, self._at_call, self._at_records, *given, *asking, outputs, at_gone
+            )
+            return done
+
+        apart = self._completed(run, visits)
+        del held  # the kernel needs it no more
+        values, failed = answers_of(core, self.group, self._types, kept, len(asks), apart)
+        return values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64)
+
+    def _completed(self, run: Callable[[], int], visits: Array) -> dict[int, Apart]:
+        """Call a function of the kernel until it is done, with more memory each time that it comes
+        back for some.  Returns the rows with an answer that does not exist."""
+        core, call = self._core, self._call
         apart: dict[int, Apart] = {}
         done = 0
+        before: tuple[Any, ...] = ()
         while not done:
             if core.get(CAPACITY) - core.get(TOP) < self._reserve:
                 core.resize(max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve), [])
+            now = (*map(int, call), int(core.get(CAPACITY)), len(apart))
+            self._check_progress(before, now)
+            before = now
             try:
-                done = core.run.trail(
-                    core.m,
-                    self._at_call,
-                    self._at_records,
-                    ints[0][1],
-                    len(visits),
-                    ints[1][1],
-                    ints[2][1],
-                    at_partials,
-                    ints[3][1],
-                    ints[4][1],
-                    *span,
-                    edge,
-                    outputs,
-                    at_gone,
-                )
+                done = run()
             except Exception as error:
                 if not raised_by_operator(core, error):
                     raise
@@ -245,10 +230,9 @@ class Forest:
                 if core.header[BUSY] or row < 0 or row in apart:
                     core.give_up_if_unsound()
                     raise CombineRaised(int(visits[call[VISIT]]), int(call[NOW])) from error
+                # an answer that does not exist: it is left out
                 apart[row] = answers_apart(core, self.group, int(call[SLOT]))
-        del ints, held
-        values, failed = answers_of(core, self.group, self._types, kept, len(asks), apart)
-        return values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64)
+        return apart
 
     def _check_progress(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> None:
         """Raise if a call of the kernel changed nothing, since the next call would not either."""
@@ -256,8 +240,8 @@ class Forest:
             raise RuntimeError(
                 "internal error of sash: a stream's kernel made no progress, and the stream cannot "
                 "be used any more; restore it from a snapshot, and please report the query, the "
-                f"batch if you can, and this: group {self.group.names}, call {list(now[:-1])}, "
-                f"capacity {now[-1]}, top {self._core.get(TOP)}, reserve {self._reserve}"
+                f"batch if you can, and this: group {self.group.names}, call {list(now[:-2])}, "
+                f"capacity {now[-2]}, top {self._core.get(TOP)}, reserve {self._reserve}"
             )
 
     def no_values(self) -> dict[str, pa.Array]:

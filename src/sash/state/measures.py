@@ -19,7 +19,7 @@ from ..operators import count
 from ..operators.contract import Operator
 from ..policies.contract import Policy, guard
 from ..query.types import column_type
-from ..tables.arrow import one_array
+from ..tables.arrow import flat
 from ..windows.contract import LATEST, Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
 from .frames import Apart, Excluding, Frames, InTime, Ranges
 from .frames_kernel import HOLDS
@@ -186,7 +186,7 @@ def _values(change: Change, rows: Rows) -> Array:
         raise OverflowError(f"column {change.column!r} has values that do not fit int64") from None
     if real:
         there = there & ~np.isnan(values)
-    elif len(values) and int(values.max()) - int(values.min()) >= 2**63:
+    elif there.any() and int(values[there].max()) - int(values[there].min()) >= 2**63:
         raise OverflowError(f"the values of column {change.column!r} are too far apart for int64")
     if there.all():
         return values
@@ -286,7 +286,7 @@ def sessions_of(times: Array, reaches: Array, bounds: Array, longest: int | None
         groups, at_groups = call.space(count)
         first, at_first = call.space(count)
         ends, at_ends = call.space(count)
-        limit = _FOREVER if longest is None else longest
+        limit = 2 * _FOREVER if longest is None else longest  # with the gaps that are at both ends
         made = core.run.sessions(
             core.m, *given, len(bounds) - 1, limit, at_groups, at_first, at_ends
         )
@@ -297,7 +297,7 @@ def sessions_of(times: Array, reaches: Array, bounds: Array, longest: int | None
 
 def gaps_of(table: pa.Table, name: str) -> Array:
     """A column of gaps in microseconds, 0 where there is none."""
-    column = one_array(table.column(name))
+    column = flat(table.column(name))
     kind = column.type
     if pa.types.is_duration(kind):
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}[kind.unit]
@@ -312,5 +312,5 @@ def gaps_of(table: pa.Table, name: str) -> Array:
     if pa.types.is_uint64(kind):
         column = pc.min_element_wise(column, pa.scalar(LATEST, kind), skip_nulls=False)
     plain = column.cast(pa.int64()).fill_null(0).to_numpy() // finer
-    gaps: Array = np.minimum(plain, LATEST // scale) * scale
+    gaps: Array = np.clip(plain, 0, LATEST // scale) * scale
     return gaps

@@ -119,10 +119,16 @@ def kind_of(table: Any) -> str:
     return type(table).__module__.split(".")[0]
 
 
-def as_given(result: pa.Table, kind: str) -> Any:
-    """A result as a table of a library."""
+def as_given(result: pa.Table, kind: str, like: Any = None) -> Any:
+    """A result as a table of a library; in pandas, columns that another frame has keep the types
+    that they have there, so that integers with nulls do not become floats."""
     if kind == "pandas":
-        return result.to_pandas()
+        made = result.to_pandas()
+        for name in [] if like is None else like.columns:
+            back = getattr(like[name].dtype, "__from_arrow__", None)
+            if back is not None:
+                made[name] = back(result.column(name))
+        return made
     if kind == "polars":
         import polars
 

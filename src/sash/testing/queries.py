@@ -451,8 +451,8 @@ def differences(
 
 
 def _place(query: Query, row: Row) -> Any:
-    keys = tuple(_ordered(_shown(row[name])) for name in query.by)
-    return keys, row["window_start"], row["window_end"]
+    names = (*query.by, "window_start", "window_end")
+    return tuple(_ordered(_shown(row[name])) for name in names)
 
 
 def _equal(a: Any, b: Any, slack: float = 0.0) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .contract import Aligned, Change, Count, Driven, Fires, Keeps, Mark, Span, Ticked
+from .contract import Aligned, Change, Count, Driven, Fires, Keeps, Mark, Span, Ticked, Window
 from .delta import Delta
 from .durations import check_length, duration, duration_text
 from .punctuated import Punctuated
@@ -121,7 +121,7 @@ def _measure(given: Any, what: str) -> Span | Count | Change | Mark:
         return Change(given.column, given.size)
     if isinstance(given, Punctuated):
         return Mark(given.column)
-    if isinstance(given, Driven | Aligned):
+    if isinstance(given, Window):
         raise TypeError(
             f"{what} is a duration, sash.rows(n), sash.delta(column, x) or sash.punctuated(column),"
             f" not {given!r}"
