@@ -363,15 +363,31 @@ def test_memory_is_given_back_if_many_leave_at_once(together: int, copied: list[
         before = copied[0]
         window.evict(time)
         worst = max(worst, copied[0] - before)
+        core = window._fifo._core
+        assert core.moving or core.get(CAPACITY) <= max(4 * len(window), 8)
         if time % 50 == 0:
             left = range((time + 1) * together, n)
             assert window.query() == (answer(left) if left else 0)
             window._check()
-    core = window._fifo._core
     assert isinstance(core, BufferCore)
     assert core.get(CAPACITY) <= 256
     assert core.buffer.nbytes <= 1 << 14
     assert worst <= 12 * together + 60
+
+
+def test_many_leave_while_a_ring_is_on_its_way() -> None:
+    """It goes on to the capacity for those that are left."""
+    window = Timed(DabaLite(affine))
+    window.bulk_insert(range(2000), range(2000))
+    core = window.fifo._core
+    for time, capacity in ((1487, 2048), (1488, 2048), (1888, 1024)):
+        window.bulk_evict(time)
+        assert core.get(CAPACITY) == capacity
+        assert core.moving or capacity <= 4 * len(window)
+    for time in range(1889, 1970):
+        window.evict(time)
+    assert core.get(CAPACITY) <= 4 * len(window)
+    assert window.query() == answer(range(1970, 2000))
 
 
 def test_pages_behind_the_times_are_given_back_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,4 +152,5 @@ def tend(core: BufferCore, operations: int = 1) -> int:
         core.set_bounds()
     elif move.step(core, operations):
         core.set_bounds()
+        return tend(core, 0)  # more may have left by now than when it started
     return 0
