@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,8 +28,67 @@ def listed(name: str) -> set[str]:
     return files | {str(path) for path in named(name) if path.is_file()}
 
 
+def marks(source: str) -> Iterator[set[str]]:
+    """The marks of each test that a file has, its classes' and its own among them."""
+    tree = ast.parse(source)
+    whole = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and "pytestmark" in map(ast.unparse, node.targets)
+    ]
+    yield from _marks_below(tree, _names(whole))
+
+
+def _marks_below(parent: ast.Module | ast.ClassDef, above: set[str]) -> Iterator[set[str]]:
+    for node in parent.body:
+        if isinstance(node, ast.ClassDef):
+            yield from _marks_below(node, above | _names(node.decorator_list))
+        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+            yield above | _names(node.decorator_list)
+
+
+def _names(expressions: list[ast.expr]) -> set[str]:
+    """What comes after `mark.` in them, also among the marks of a parameter."""
+    return {
+        node.attr
+        for expression in expressions
+        for node in ast.walk(expression)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Attribute | ast.Name)
+        and ast.unparse(node.value).split(".")[-1] == "mark"
+    }
+
+
 def marked(name: str) -> set[str]:
-    return {str(p) for p in TESTS.glob("**/test_*.py") if f"mark.{name}\n" in p.read_text()}
+    files = TESTS.glob("**/test_*.py")
+    return {str(p) for p in files if any(name in found for found in marks(p.read_text()))}
+
+
+def test_marks_are_found_wherever_they_are() -> None:
+    source = """
+pytestmark = [pytest.mark.slow]
+
+@pytest.mark.once  # why
+def test_a(): ...
+
+@mark.parametrize("x", [pytest.param(1, marks=pytest.mark.plain)])
+def test_b(x): ...
+
+@pytest.mark.once()
+class TestC:
+    @pytest.mark.plain
+    def test_d(self): ...
+"""
+    assert list(marks(source)) == [
+        {"slow", "once"},
+        {"slow", "parametrize", "plain"},
+        {"slow", "once", "plain"},
+    ]
+
+
+def test_no_test_is_left_out_of_both_stages() -> None:
+    for path in TESTS.glob("**/test_*.py"):
+        assert not any({"once", "plain"} <= found for found in marks(path.read_text())), path
 
 
 def test_what_one_stage_leaves_out_another_one_runs() -> None:

@@ -8,6 +8,7 @@ here, so that small windows go through all that large ones do.
 from __future__ import annotations
 
 import copy
+import mmap
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -218,13 +219,14 @@ def test_windows_in_the_middle_of_a_move(aggregator: type[InOrder]) -> None:
 def test_an_interrupted_move_leaves_the_window_sound() -> None:
     """Ctrl-C before any line of code that sees to the memory, again and again."""
     window, held, broken = DabaLite(affine), deque[int](), 0
-    for _ in range(60):
-        window.insert(1)
-        window.evict()
+    for value in range(100):
+        window.insert(value)
+        held.append(value)
+    assert window._core.gradual
     for value in range(1100):
         grows = value < 700
         try:
-            with interrupted(value % 83 + 1, "moving.py"):
+            with interrupted(value % 83 + 1, "sash/kernels/"):
                 window.insert(value) if grows else window.evict()
         except KeyboardInterrupt:
             broken += 1
@@ -241,6 +243,45 @@ def test_an_interrupted_move_leaves_the_window_sound() -> None:
         held.popleft()
     assert window.query() == answer(held)
     window._check()
+
+
+@pytest.mark.plain
+def test_an_interrupted_move_and_a_call_with_many_rows() -> None:
+    """Ctrl-C before any line of code that sees to the memory; then a slide fills the ring."""
+    for at in range(1, 10_000):
+        window, held = DabaLite(affine), deque[int]()
+        for value in range(5):
+            window.insert(value)
+            window.evict()
+        for value in range(48):
+            window.insert(value)
+            held.append(value)
+        try:
+            with interrupted(at, "sash/kernels/"):
+                while window._core.moving is not None or window._core.get(CAPACITY) == 64:
+                    window.insert(7)
+                    held.append(7)
+        except KeyboardInterrupt:
+            held.extend([7] * (len(window) - len(held)))
+        else:
+            break
+        capacity = window._core.get(CAPACITY)
+        rest = list(range(capacity - len(held)))
+        if rest:
+            window.slide(rest, capacity)
+        held.extend(rest)
+        for value in range(3):
+            window.insert(value)
+            held.append(value)
+        assert window.query() == answer(held)
+        for _ in range(len(held) * 2 // 3):
+            window.evict()
+            held.popleft()
+        assert window.query() == answer(held)
+        window._check()
+    else:
+        raise AssertionError("the move does not end")
+    assert at > 100
 
 
 @pytest.mark.parametrize("made", [Fiba] if jit_enabled() else [Fiba, BTree])
@@ -309,6 +350,80 @@ def test_times_go_through_a_span() -> None:
     other = copy.copy(window)
     other.bulk_evict(at)
     assert (len(other), len(window)) == (0, len(held))
+
+
+@pytest.mark.parametrize("together", [7, 65, 900])
+def test_memory_is_given_back_if_many_leave_at_once(together: int, copied: list[int]) -> None:
+    """And as much is copied as leaves, about, whatever the window's length."""
+    window, n = Timed(DabaLite(affine)), 4000
+    times = np.arange(n) // together
+    window.bulk_insert(times, np.arange(n))
+    worst, last = 0, int(times[-1])
+    for time in range(last + 1):
+        before = copied[0]
+        window.evict(time)
+        worst = max(worst, copied[0] - before)
+        core = window._fifo._core
+        assert core.moving or core.get(CAPACITY) <= max(4 * len(window), 8)
+        if time % 50 == 0:
+            left = range((time + 1) * together, n)
+            assert window.query() == (answer(left) if left else 0)
+            window._check()
+    assert isinstance(core, BufferCore)
+    assert core.get(CAPACITY) <= 256
+    assert core.buffer.nbytes <= 1 << 14
+    assert worst <= 12 * together + 60
+
+
+def test_many_leave_while_a_ring_is_on_its_way() -> None:
+    """It goes on to the capacity for those that are left."""
+    window = Timed(DabaLite(affine))
+    window.bulk_insert(range(2000), range(2000))
+    core = window.fifo._core
+    for time, capacity in ((1487, 2048), (1488, 2048), (1888, 1024)):
+        window.bulk_evict(time)
+        assert core.get(CAPACITY) == capacity
+        assert core.moving or capacity <= 4 * len(window)
+    for time in range(1889, 1970):
+        window.evict(time)
+    assert core.get(CAPACITY) <= 4 * len(window)
+    assert window.query() == answer(range(1970, 2000))
+
+
+def test_pages_behind_the_times_are_given_back_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they are dropped in steps that do not end at a page."""
+    given, give_back = set[int](), Span.give_back
+
+    def noted(span: Span, start: int, end: int) -> int:
+        page = mmap.PAGESIZE // 8
+        given.update(range(-(-start // page), end // page))
+        return give_back(span, start, end)
+
+    monkeypatch.setattr(Span, "give_back", noted)
+    queue = timed_fifo.Queue()
+    queue.extend(np.arange(3000))
+    for _ in range(100):
+        queue.extend(np.arange(1001))
+        queue.drop(1001)
+    assert len(given) > 100
+    assert given == set(range(max(given) + 1))
+
+
+def test_restored_times_keep_the_capacity_of_the_aggregator() -> None:
+    window = Timed(DabaLite(affine))
+    window.bulk_insert(range(100), range(100))
+    again = Timed.from_bytes(window.to_bytes(), DabaLite(affine, capacity=1000))
+    assert again.query() == window.query()
+    assert again.fifo._core.get(CAPACITY) == again.fifo._core.floor == 1024
+    memory = again.fifo._core.m
+    again.bulk_insert(range(100, 1000), range(900))
+    again.bulk_evict(990)
+    assert again.fifo._core.m == memory
+    assert len(again) == 9
+    again._check()
+    small = Timed.from_bytes(window.to_bytes(), DabaLite(affine, capacity=30))
+    small.bulk_evict(98)
+    assert small.fifo._core.get(CAPACITY) == 32
 
 
 @pytest.mark.parametrize("op", [affine, ops.collect], ids=["typed", "objects"])

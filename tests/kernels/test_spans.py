@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import resource
+from pathlib import Path
 
 import pytest
 
@@ -28,10 +30,10 @@ def test_whole_pages_are_given_back_and_nothing_beside_them() -> None:
     words = span.words(8 * page)
     assert words is not None
     words[:] = 1
-    span.give_back(page // 2, 3 * page + page // 2)
+    assert span.give_back(page // 2, 3 * page + page // 2) == 3 * page
     assert words[:page].all()
     assert words[3 * page :].all()
-    span.give_back(page + 1, 2 * page)  # no whole page
+    assert span.give_back(page + 1, 2 * page) == page + 1  # no whole page
     assert words[2 * page - 1] in (0, 1)
 
 
@@ -56,6 +58,15 @@ def test_there_is_no_span_where_it_would_cost(monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as patch:
         patch.setattr(spans, "_limited", lambda: True)
         assert reserve(1 << 16) is None
+    for limit in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+        with monkeypatch.context() as patch:
+            patch.setattr(resource, "getrlimit", lambda given, limit=limit: _limits[given == limit])
+            assert reserve(1 << 16) is None
+    with monkeypatch.context() as patch:
+        patch.setenv("SASH_SPANS", "0")
+        assert reserve(1 << 16) is None
+        patch.setenv("SASH_SPANS", "1")
+        assert reserve(1 << 16) is not None
     with monkeypatch.context() as patch:
         patch.setattr(spans, "_spans", spans.MANY)
         assert reserve(1 << 16) is None
@@ -65,6 +76,36 @@ def test_there_is_no_span_where_it_would_cost(monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as patch:
         patch.setattr(spans, "Span", _refused)
         assert reserve(1 << 16) is None
+
+
+_limits = ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), (1 << 40, 1 << 40))
+
+
+def test_pages_are_small_until_large_ones_are_asked_for() -> None:
+    """Also where the system gives large ones to everybody (`transparent_hugepage=always`)."""
+    maps = Path("/proc/self/smaps")
+    if not maps.exists() or not Path("/sys/kernel/mm/transparent_hugepage").exists():
+        return
+    span = Span(LARGE_PAGE)
+    words = span.words(1)
+    assert words is not None
+    for wanted, flag in ((None, "nh"), (True, "hg"), (False, "nh")):
+        if wanted is not None:
+            span.use_large_pages(wanted)
+        assert flag in _flags(maps.read_text(), words.ctypes.data)
+
+
+def _flags(maps: str, address: int) -> list[str]:
+    """The flags of the mapping that an address is in."""
+    here = False
+    for line in maps.splitlines():
+        first, *rest = line.split()
+        if not first.endswith(":"):
+            start, end = (int(x, 16) for x in first.split("-"))
+            here = start <= address < end
+        elif here and first == "VmFlags:":
+            return rest
+    raise AssertionError("there is no such mapping")
 
 
 def _refused(size: int) -> Span:

@@ -220,20 +220,20 @@ class InOrder(Copyable):
         with core.call() as call:
             none = call.integers(np.zeros(0, dtype=np.int64))
             core.run.slide_by(core.m, core.cell, core.answer, 0, 0, none, none, left, 0)
-        if count > FEW or not core.gradual:
+        if not core.gradual:
             self._shrink()
         elif left < core.low:
-            self._tend()
+            self._tend(count)
 
     def _settle(self) -> None:
         """Give back the memory that is owed."""
 
-    def _tend(self) -> None:
+    def _tend(self, operations: int = 1) -> None:
         """See to the memory, which is full or mostly empty, or on its way to another capacity."""
         core = self._core
         capacity = core.get(CAPACITY)
         if isinstance(core, BufferCore) and core.gradual:
-            wanted = tend(core)
+            wanted = tend(core, operations)
         elif self._length() == capacity:
             wanted = self._larger(capacity)
         else:
@@ -267,13 +267,16 @@ class InOrder(Copyable):
         if capacity > self._core.get(CAPACITY):
             self._resize(capacity)
 
+    def _keep_room(self, capacity: int) -> None:
+        """Have a capacity that is kept, as one that was reserved."""
+        self._floor, self._core.floor = capacity, max(capacity, SMALLEST)
+        self._reserve(self._core.floor)
+        self._core.set_bounds()
+
     def _shrink(self) -> None:
         """Give back memory that is no longer needed."""
-        capacity, floor = self._core.get(CAPACITY), self._core.floor
-        wanted = capacity
-        while 4 * self._length() < wanted and wanted > floor:
-            wanted = max(wanted // 2, floor)
-        if wanted < capacity:
+        wanted = self._core.smaller(self._length())
+        if wanted < self._core.get(CAPACITY):
             self._resize(wanted)
 
     def _check(self) -> None:

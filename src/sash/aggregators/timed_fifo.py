@@ -95,8 +95,7 @@ class Queue:
         self._start += n
         if self._span is not None:
             if self._start - self._given > MUCH:
-                self._span.give_back(self._given, self._start)
-                self._given = self._start
+                self._given = self._span.give_back(self._given, self._start)
         elif 4 * len(self) < len(self._array) > SMALLEST:
             if n > FEW and len(self._array) > MUCH:
                 self._full = 0
@@ -335,6 +334,7 @@ class Timed(Copyable):
             )
         size = 8 * int(said[2])
         made._fifo = type(fifo).from_bytes(body[size:], fifo._given)
+        made._fifo._keep_room(fifo._floor)
         made._queue.extend(np.frombuffer(body[:size], dtype="<i8"))
         return made
 

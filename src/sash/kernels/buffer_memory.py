@@ -26,6 +26,9 @@ TRIMMED = 1 << 15  # words that are given back at a time: 10 µs
 class BufferCore(Core):
     """Typed partials in one flat buffer; compiled kernels, or the same text checked."""
 
+    buffer: Array  # the memory
+    pool: Array  # its slots, unless the kernel lays it out itself
+
     def __init__(
         self, kernel: Kernel, program: Program, capacity: int, *, roomy: bool = False
     ) -> None:
@@ -58,7 +61,7 @@ class BufferCore(Core):
         if self._checked:
             from . import checked
 
-            checked.register(array)
+            return checked.register(array)
         return array
 
     def __copy__(self) -> BufferCore:
@@ -124,10 +127,11 @@ class BufferCore(Core):
         return not self.kernel.own or 8 * words > MODERATE
 
     def _see(self, buffer: Array) -> None:
-        """Take an array for the memory."""
-        self.buffer = self._keep(buffer)
+        """Take an array for the memory, in one step: an interrupt finds a sound memory."""
+        made = {}
         if not self.kernel.own:
-            self.pool = buffer[HEADER + self.stride :].reshape(-1, self.stride)
+            made["pool"] = buffer[HEADER + self.stride :].reshape(-1, self.stride)
+        vars(self).update(made, buffer=self._keep(buffer))
 
     @property
     def gradual(self) -> bool:
@@ -185,10 +189,10 @@ class BufferCore(Core):
             assert longer is not None
             self._see(longer)
 
-    def trim(self) -> bool:
-        """Give back a piece of what is beyond the capacity; False if there is more."""
+    def trim(self, pieces: int) -> bool:
+        """Give back so many pieces of what is beyond the capacity; False if there is more."""
         words, end = self._words(self.get(CAPACITY)), len(self.buffer)
-        piece = -(-TRIMMED // self.stride) * self.stride
+        piece = -(-pieces * TRIMMED // self.stride) * self.stride
         start = max(words, end - piece)
         assert self._span is not None
         self._span.give_back(start, end)

@@ -63,13 +63,14 @@ def some(value: Any) -> Any:
     return value
 
 
-def register(array: np.ndarray[Any, Any]) -> None:
+def register(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Allow access to an array's memory for as long as the array lives."""
     global _starts
     _arrays[array.ctypes.data] = weakref.ref(array)
     for start in [s for s, ref in _arrays.items() if ref() is None]:
         del _arrays[start]
     _starts = sorted(_arrays)
+    return array
 
 
 def _bytes(address: int, length: int) -> np.ndarray[Any, Any]:

@@ -71,6 +71,13 @@ class Core:
         self.low = capacity // 4 if capacity > self.floor else -1
         self.moving = None  # last: what interrupts this finds a move that is done
 
+    def smaller(self, length: int) -> int:
+        """The capacity that a window of this length shrinks to."""
+        wanted = self.get(CAPACITY)
+        while 4 * length < wanted and wanted > self.floor:
+            wanted = max(wanted // 2, self.floor)
+        return wanted
+
     def get(self, field: int) -> int:
         """A header field."""
         return self.header[field]  # type: ignore[no-any-return]

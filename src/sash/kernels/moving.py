@@ -1,7 +1,7 @@
 """A ring of elements on its way to another capacity, a few elements an operation.
 
 The element at position p of a ring with capacity c is at place p & (c - 1).  If the capacity
-doubles or halves, some elements stay where they are, and others have a new place, at which no
+changes, some elements stay where they are, and others have a new place, at which no
 element is:
 
     capacity 8     | 8 | 9 | 2 | 3 | 4 | 5 | 6 | 7 |
@@ -11,8 +11,9 @@ So elements are copied to their new places while the kernel goes on with the old
 changes behind the copying is copied again.  When all are copied, the capacity is set, in one step:
 what interrupts a move finds a sound memory.
 
-An operation copies eight elements, or rather every so many operations a piece is copied.  A ring
-grows from three quarters on, so it is done before it is full.
+An operation copies eight elements, or rather every so many operations a piece is copied, and a
+call that evicts many counts as so many operations.  A ring grows from three quarters on, so it is
+done before it is full.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = ["Move", "tend"]
 
 PIECE = 1 << 13  # bytes that are copied at a time, unless eight elements are more
 EACH = 8  # elements copied for an operation
-#: Operations between two pieces after which a move starts anew: a call had many rows.
+#: Operations in calls with many rows, between two pieces, after which a move starts anew.
 LATE = 1 << 12
 
 
@@ -37,8 +38,9 @@ class Move:
 
     def __init__(self, core: BufferCore, capacity: int) -> None:
         self.old, self.new = core.get(CAPACITY), capacity
-        self._most = max(PIECE // (8 * core.width * core.kernel.each), EACH)
-        self._wait = self._every = self._most // EACH
+        piece = PIECE // (8 * core.width * core.kernel.each)
+        self._most = max(min(piece, self.old // EACH), EACH)
+        self._wait = self._every = self._most // EACH  # operations until the next piece
         self._copied = core.get(START)  # elements before this position are copied
         self._seen = list(core.header)
 
@@ -46,37 +48,48 @@ class Move:
         """Whether a window of this length still fits the new capacity, with room to grow."""
         return self.new > self.old or length <= self.new - self.new // 4
 
-    def step(self, core: BufferCore) -> bool:
-        """Go on, once for each operation; True when the new capacity is reached and nothing is to
+    def step(self, core: BufferCore, operations: int) -> bool:
+        """Go on, after so many operations; True when the new capacity is reached and nothing is to
         be given back any more."""
-        self._wait -= 1
+        self._wait -= operations
         if self._wait > 0:
             return False
-        self._wait = self._every
-        if core.get(CAPACITY) == self.new:
-            return core.trim()
-        return self._go(core, self._most) and self.new > self.old
+        counted = self._every - self._wait
+        pieces, self._wait = counted // self._every, self._every
+        if core.get(CAPACITY) != self.new:
+            if not self._go(core, pieces * self._most, counted):
+                return False
+            pieces -= 1
+        if self.new > self.old:
+            return True
+        return pieces > 0 and core.trim(pieces)
+
+    def done(self, core: BufferCore) -> bool:
+        """Whether the way to a larger capacity was gone and not forgotten: something interrupted
+        that."""
+        return self.new > self.old and core.get(CAPACITY) == self.new
 
     def finish(self, core: BufferCore) -> None:
         """Go all of the way to a larger capacity at once."""
-        self._go(core, self.old)
+        self._go(core, self.old, 0)
 
-    def _go(self, core: BufferCore, most: int) -> bool:
+    def _go(self, core: BufferCore, most: int, counted: int) -> bool:
         """Copy some more elements, and change the capacity if that was all."""
         core.stretch(self.new)
-        self._copy_again(core)
+        self._copy_again(core, counted)
         self._copy_more(core, most)
         if self._copied < core.get(END):
             return False
         core.header[CAPACITY] = self.new
         return True
 
-    def _copy_again(self, core: BufferCore) -> None:
-        """Copy what was copied and has changed since the last piece."""
+    def _copy_again(self, core: BufferCore, counted: int) -> None:
+        """Copy what was copied and has changed since the last piece, in the operations that were
+        counted and in calls with many rows, which are not."""
         seen, now = self._seen, list(core.header)
         operations = now[START] - seen[START] + now[END] - seen[END]
         assert core.kernel.ring is not None
-        if operations > LATE or now[END] - now[START] <= 2 * operations:
+        if operations - counted > LATE or now[END] - now[START] <= 2 * operations:
             self._copied = now[START]
         else:
             for first, last in core.kernel.ring(seen, now, operations):
@@ -116,18 +129,18 @@ class Move:
         return (at // block + 1) * block
 
 
-def tend(core: BufferCore) -> int:
-    """See to the memory of a gradual ring that is nearly full, mostly empty, or on its way.
-    Returns a capacity that it must be moved to as a whole, mostly 0 for none."""
+def tend(core: BufferCore, operations: int = 1) -> int:
+    """See to the memory of a gradual ring that is nearly full, mostly empty, or on its way, after
+    so many operations.  Returns a capacity that it must be moved to as a whole, mostly 0."""
     length, capacity, move = core.get(END) - core.get(START), core.get(CAPACITY), core.moving
-    if move is not None and not move.sensible(length):
+    if move is not None and (move.done(core) or not move.sensible(length)):
         core.set_bounds()
         move = None
     if move is None:
         if length >= core.high:
             wanted = 2 * capacity
         elif length < core.low:
-            wanted = capacity // 2
+            wanted = core.smaller(length)
         else:
             return 0
         if not core.can_become(wanted):  # the span is too short
@@ -137,6 +150,7 @@ def tend(core: BufferCore) -> int:
     if length == capacity:
         move.finish(core)
         core.set_bounds()
-    elif move.step(core):
+    elif move.step(core, operations):
         core.set_bounds()
+        return tend(core, 0)  # more may have left by now than when it started
     return 0

@@ -11,8 +11,9 @@ touched are charged.  Address space itself is plenty (2^47 bytes) but not endles
 become shorter, and there are at most 16,384; a memory that has outgrown its span moves.  Memories
 below `MODERATE` bytes need none, as they move in less time than it takes to notice.
 
-Where address space is limited or charged (`ulimit -v`, `vm.overcommit_memory=2`, Windows) there
-are no spans, and memories move when they grow.
+Where address space is limited or charged (`ulimit -v`, `ulimit -d`, `vm.overcommit_memory=2`,
+Windows), and where the environment says `SASH_SPANS=0`, there are no spans, and memories move when
+they grow.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Span:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE.get(sys.platform, 0)
         self._map = mmap.mmap(-1, size, flags=flags)
         self.size = size
-        self._large = False
+        self._large: bool | None = None
+        self.use_large_pages(False)
         _reserved += size
         _spans += 1
         self._words: np.ndarray[Any, Any] = np.frombuffer(self._map, dtype=np.int64)
@@ -72,12 +74,16 @@ class Span:
         """The first words of the span as an array; None if the span is too short."""
         return self._words[:count] if 8 * count <= self.size else None
 
-    def give_back(self, start: int, end: int) -> None:
-        """Give back the pages that lie wholly between two words; later they read as anything."""
+    def give_back(self, start: int, end: int) -> int:
+        """Give back the pages that lie wholly between two words; later they read as anything.
+        Returns the word up to which that is done."""
         page = mmap.PAGESIZE
         first, last = -(-8 * start // page) * page, 8 * end // page * page
-        if first < last and hasattr(mmap, "MADV_DONTNEED"):
+        if first >= last:
+            return start
+        if hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
+        return last // 8
 
     def use_large_pages(self, wanted: bool) -> None:
         """Say whether pages touched from now on may be large ones.  They make a walk through a
@@ -129,5 +135,9 @@ _FREE, _PHYSICAL = _costs_nothing(), _memory()
 
 
 def _limited() -> bool:
-    """Whether what is reserved would be missing elsewhere in the process."""
-    return bool(resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY)
+    """Whether what is reserved would be missing elsewhere in the process, or be charged by who
+    counts address space, which only the user can know."""
+    if os.environ.get("SASH_SPANS", "1") == "0":
+        return True
+    limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+    return any(resource.getrlimit(limit)[0] != resource.RLIM_INFINITY for limit in limits)
