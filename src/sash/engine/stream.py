@@ -46,7 +46,10 @@ class Stream:
     when it closes; in `live` mode when stream time passes its end, and again, with a higher
     `revision`, whenever a late event changes it.  With `early`, the window that ends next is
     emitted too, as it stands, after each batch.  An event counts in each of its windows that is
-    not closed; one that misses some or all of them, or that cannot be used, is in `late`.
+    not closed; one that misses some or all of them, or that cannot be used, is in `late`.  Where
+    events make the windows, one before the watermark is late: a row of `trailing` is due when its
+    event is before the watermark, a session when it ends before it (events whose gap reaches the
+    watermark can still join).
 
     `schema` has the types of the columns; without it, the first batch decides.  At most
     `keep_late` late rows are kept (None: all); take them out with `take_late`.
@@ -165,7 +168,8 @@ class Stream:
     @in_turn
     def push(self, batch: Any) -> Any:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
-        windows that are then due, as the same kind of table, ordered by keys, then window."""
+        windows that are then due, as the same kind of table, ordered by keys, then window; the rows
+        of `trailing` and `lifetime` are in the order in which their events came."""
         return self._push(batch)
 
     def _push(self, batch: Any) -> Any:

@@ -55,7 +55,7 @@ class Session(Merging):
 
     @property
     def longest(self) -> int | None:
-        """The size that no session may exceed."""
+        """The size that no session of two events or more exceeds; the gap of a single one may."""
         return self.max_size
 
     def __repr__(self) -> str:
