@@ -108,9 +108,9 @@ def test_what_is_refused(frame: Frame) -> None:
         sash.spark.aggregate(df, q, slices="python")
     with pytest.raises(ValueError, match="mode='live' is for streams"):
         sash.spark.aggregate(df, q, mode="live")
-    with pytest.raises(ValueError, match="so the result has 'top' already"):
+    with pytest.raises(ValueError, match="so the result would have 'top' twice"):
         sash.spark.aggregate(df.withColumn("top", F.lit(1)), q)
-    with pytest.raises(ValueError, match="so the result has 'window' already"):
+    with pytest.raises(ValueError, match="so the result would have 'window' twice"):
         sash.spark.aggregate(df.withColumn("window", F.lit(1)), q)
     rate = df.sparkSession.readStream.format("rate").load()
     live = rate.withColumnRenamed("timestamp", "t").withWatermark("t", "1 second")
