@@ -117,7 +117,6 @@ def _overlapping(rows: int) -> Workload:
         name="run-random-60",
         title=f"count, max, mean, 1 hour every minute: {rows:,} rows in random order, 100 keys",
         units=rows,
-        once=True,
         ours={
             "Query.run": Contender(
                 run=lambda: query.run(table()), bounds=(Bound(0.25, "Polars", or_equal=True),)
