@@ -9,6 +9,7 @@ An event is late if what it would change is emitted.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,9 +17,10 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..tables.answers import warn_of
-from ..tables.arrow import as_given, one_array, times_of
+from ..tables.arrow import as_given, one_array
 from ..tables.intake import bad_rows, conform
-from .late import Late
+from .late import Late, refused_times
+from .lifecycle import latest
 from .stream import Stream
 from .turns import in_turn
 
@@ -30,25 +32,25 @@ Reached: TypeAlias = tuple[int | None, int | None]
 CLOSED = "its time is before the watermark, so the windows that it is in are emitted"
 
 
-class EventStream(Stream):
+class EventStream(Stream, ABC):
     """A stream whose windows events make."""
 
+    @abstractmethod
     def _cut(self, table: pa.Table) -> Any:
         """Cut rows into distinct times; changes nothing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _ends(self, times: Array) -> tuple[Array, Array]:
         """The start and end of the window that a late event of each time has missed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Insert rows, move on, and emit what is due, as the kind of table that was pushed; and the
         rows that lack answers, and why."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _size(self) -> dict[str, int]:
         """How much is held."""
-        raise NotImplementedError
 
     def _conformed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
         """The columns that the stream needs, in its types, and the rows that do not fit."""
@@ -75,19 +77,14 @@ class EventStream(Stream):
         at.rows += given.num_rows
         at.counted += len(rows)
         at.late += given.num_rows - len(rows)
-        self._late.add(table, late, _Spans(self), self._plan.time_type)  # type: ignore[arg-type]
+        self._late.add(table, late, _Spans(self), self._plan.time_type)
         self._turns.changing = False  # all is done; a warning may be an error
         warn_of(failed, stacklevel=4)
         return made
 
     def _judge(self, given: pa.Table, refused: dict[int, str]) -> tuple[Array, Array, Late]:
         """The times of rows, those that can be used, and those that are late."""
-        column = one_array(given.column(self._query.time))
-        times, unusable = times_of(column)
-        reasons = dict(refused)
-        for row in np.flatnonzero(unusable).tolist():
-            what = "out of range" if column[row].is_valid else "null"
-            reasons.setdefault(row, f"its time is {what}")
+        times, reasons = refused_times(one_array(given.column(self._query.time)), refused)
         usable = np.ones(len(times), dtype=bool)
         usable[list(reasons)] = False
         watermark = self._progress.watermark
@@ -120,10 +117,7 @@ class EventStream(Stream):
     def _moved(self, time: int | None, watermark: int | None) -> Reached:
         """Stream time and watermark after a batch."""
         at = self._progress
-        return (
-            max((t for t in (at.stream_time, time) if t is not None), default=None),
-            max((t for t in (at.watermark, watermark) if t is not None), default=None),
-        )
+        return latest(at.stream_time, time), latest(at.watermark, watermark)
 
     def _move(self, time: int) -> Any:
         self._reached = self._moved(time, time)

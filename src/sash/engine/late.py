@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..tables.arrow import as_time
+from ..tables.arrow import as_time, times_of
 from ..windows import Aligned
 
 __all__ = [
@@ -19,8 +19,10 @@ __all__ = [
     "SOME_CLOSED",
     "Late",
     "LateOutput",
+    "Spanned",
     "check_names",
     "late_rows",
+    "refused_times",
 ]
 
 ALL_CLOSED = "all its windows were closed before it came"
@@ -31,6 +33,16 @@ LATE_LIMIT = 1_000_000
 
 #: The columns that a late row has besides those it came with.
 ADDED = ("reason", "missed", "missed_start", "missed_end")
+
+
+class Spanned(Protocol):
+    """Windows by number, which have a start and an end."""
+
+    def start(self, n: Any) -> Any:
+        """When windows start."""
+
+    def end(self, n: Any) -> Any:
+        """When windows end."""
 
 
 @dataclass
@@ -57,7 +69,7 @@ class Late:
         """How many windows each row missed."""
         return self.last - self.first + 1
 
-    def spans(self, window: Aligned, time: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    def spans(self, window: Spanned, time: pa.DataType) -> tuple[pa.Array, pa.Array]:
         """From the start of the first window missed to the end of the last, for each row; null for
         a row that cannot be used."""
         none = pa.array(self.missed == 0)
@@ -67,6 +79,17 @@ class Late:
             pa.compute.if_else(none, pa.scalar(None, start.type), start),
             pa.compute.if_else(none, pa.scalar(None, end.type), end),
         )
+
+
+def refused_times(column: pa.Array, refused: dict[int, str]) -> tuple[Array, dict[int, str]]:
+    """The times of a column, and which rows cannot be used and why: those that are refused
+    already, and those whose times cannot be used."""
+    times, unusable = times_of(column)
+    why = {
+        row: f"its time is {'out of range' if column[row].is_valid else 'null'}"
+        for row in np.flatnonzero(unusable).tolist()
+    }
+    return times, why | refused
 
 
 def late_rows(
@@ -124,7 +147,7 @@ class LateOutput:
         made._parts, made.dropped = list(self._parts), self.dropped
         return made
 
-    def add(self, batch: pa.Table, late: Late, window: Aligned, time: pa.DataType) -> None:
+    def add(self, batch: pa.Table, late: Late, window: Spanned, time: pa.DataType) -> None:
         """Keep the late rows of a batch, with the reason and what they missed."""
         if not len(late.rows):
             return

@@ -23,12 +23,12 @@ from ..query.plan import Plan
 from ..query.signatures import Mode
 from ..state.contract import AGAIN, Emitted, Slices, State, Step, StepFailed, some_slices
 from ..tables.answers import changed, concat_answers
-from ..tables.arrow import one_array, times_of
+from ..tables.arrow import one_array
 from ..tables.intake import bad_rows, some_rows
 from .failures import name_failure, name_step_failure
-from .late import Late, late_rows
+from .late import Late, late_rows, refused_times
 
-__all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced"]
+__all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced", "latest"]
 
 #: After all times; a watermark here closes every window.
 UNBOUNDED = 2**62
@@ -184,10 +184,7 @@ class Lifecycle:
     ) -> _Taken:
         """Judge the rows of a batch, and cut those that can be used into slices."""
         column = one_array(batch.column(self._plan.query.time))
-        times, unusable = times_of(column)
-        for row in np.flatnonzero(unusable).tolist():
-            what = "out of range" if column[row].is_valid else "null"
-            refused.setdefault(row, f"its time is {what}")
+        times, refused = refused_times(column, refused)
         usable, late = late_rows(self._window, progress.watermark, times, refused)
         rows = np.flatnonzero(usable)
         lost = int(late.lost.sum())
@@ -229,10 +226,10 @@ class Lifecycle:
     ) -> Progress:
         """Where the stream stands after a batch."""
         moved = replace(progress)
-        moved.stream_time = _latest(moved.stream_time, newest, stream_time)
+        moved.stream_time = latest(moved.stream_time, newest, stream_time)
         if self._lateness is not None and newest is not None:
-            watermark = _latest(watermark, newest - self._lateness)
-        moved.watermark = _latest(moved.watermark, watermark)
+            watermark = latest(watermark, newest - self._lateness)
+        moved.watermark = latest(moved.watermark, watermark)
         return moved
 
     def _step(self, before: Progress, after: Progress) -> Step:
@@ -318,6 +315,6 @@ def _where(emitted: Emitted, keep: Array) -> Emitted:
     )
 
 
-def _latest(*times: Any) -> int | None:
+def latest(*times: Any) -> int | None:
     """The latest of the times that are there."""
     return max((t for t in times if t is not None), default=None)
