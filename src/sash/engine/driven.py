@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..state.frames import NoFrameAnswer, place_all
-from ..state.measures import Rows, frames_of
-from ..tables.arrow import as_time, filtered, flat, one_array, time_text, times_of
+from ..state.measures import frames_of
+from ..tables.arrow import as_time, filtered, one_array, time_text, times_of
 from ..tables.rows import rows_in_order
 from ..windows import Driven
 
@@ -28,13 +28,8 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
     if query.where is not None:
         table = filtered(table, query.where)
     read = table.select([f.name for f in plan.schema])
-    _, rows, times, bounds = rows_in_order(plan, read)
-
-    def column(name: str) -> pa.Array:
-        found = flat(read.column(name))
-        return found if rows is None else found.take(pa.array(rows))
-
-    found = frames_of(window, Rows(times, bounds, column))
+    ordered = rows_in_order(plan, read)
+    found, rows = frames_of(window, ordered), ordered.rows
     frames = found.frames
     # where the result has each frame: at its event's place, among those that fire
     places = rows
@@ -50,7 +45,7 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
     except NoFrameAnswer as error:
         row = error.frame if places is None else int(places[error.frame])
         raise OverflowError(_explained(plan, table, row, error)) from None
-    own = times
+    own = ordered.times
     if rows is not None or frames.fired is not None:  # in the table's order
         own = times_of(one_array(table.column(query.time)))[0]
     start, end = window.spans(own)

@@ -33,7 +33,7 @@ from ..tables.arrow import (
     kind_of,
     time_text,
 )
-from ..tables.rows import put_in_order, read_rows
+from ..tables.rows import Ordered, put_in_order, read_rows
 from ..windows import Driven, Merging, Ticked
 from .driven import driven_results
 from .sessions import session_results, tick_results
@@ -75,9 +75,8 @@ def compute(
     try:
         if placed is not None:
             return read.keys, _windows_of_slices(plan, *placed, wanted)
-        rows, times, bounds = put_in_order(plan, table, read)
         spans = wanted(read.keys) if wanted else (None, None)
-        return read.keys, _windows(plan, table, rows, times, bounds, *spans)
+        return read.keys, _windows(plan, put_in_order(plan, table, read), *spans)
     except NoAnswer as error:
         raise OverflowError(_explained(plan, read.keys, error)) from None
     except ScanFailed as failure:
@@ -130,22 +129,15 @@ def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     return f"{error} in the window from {start} to {end}{whose and ' of ' + whose}"
 
 
-def _windows(
-    plan: Plan,
-    table: pa.Table,
-    rows: Array | None,
-    times: Array,
-    bounds: Array,
-    first: Array | None,
-    last: Array | None,
-) -> Windows:
+def _windows(plan: Plan, ordered: Ordered, first: Array | None, last: Array | None) -> Windows:
     """The windows of all groups; each operator answers the same ones."""
     query = plan.query
+    events = ordered.table, ordered.rows, ordered.times, ordered.bounds
     changes = query.emit == "changes"
     made: Windows | None = None
     for group in plan.groups:
         scan = Scan(group, query.aligned, plan.types, changes=changes)
-        found = scan.windows_of_events(table, rows, times, bounds, first, last)
+        found = scan.windows_of_events(*events, first, last)
         if made is None:
             made = found
         else:
@@ -155,9 +147,9 @@ def _windows(
     if plan.ranged:
         numbers, aligned = made.numbers, query.aligned
         spans = aligned.start(numbers), aligned.end(numbers)
-        ranges = window_ranges(times, bounds, made.groups, *spans)
+        ranges = window_ranges(ordered.times, ordered.bounds, made.groups, *spans)
         for chosen in plan.ranged:
-            made.values[chosen.name] = answers_of_ranges(chosen, table, rows, *ranges)
+            made.values[chosen.name] = answers_of_ranges(chosen, ordered, *ranges)
     return _only_changes(made) if changes else made
 
 

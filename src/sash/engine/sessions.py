@@ -12,9 +12,9 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..state.frames import NoFrameAnswer
-from ..state.measures import Rows, Spans, gaps_of, sessions_of, ticks_of
-from ..tables.arrow import as_time, filtered, flat, time_text
-from ..tables.rows import rows_in_order
+from ..state.measures import Spans, gaps_of, sessions_of, ticks_of
+from ..tables.arrow import as_time, filtered, time_text
+from ..tables.rows import Ordered, rows_in_order
 from ..windows import Merging, Ticked
 
 __all__ = ["session_results", "tick_results"]
@@ -32,11 +32,11 @@ def session_results(plan: Plan, table: pa.Table) -> pa.Table:
         table, gaps = table.filter(pa.array(gaps > 0)), gaps[gaps > 0]
     else:
         gaps = window.reach
-    keys, rows, times, bounds = rows_in_order(plan, table)
-    if rows is not None and isinstance(gaps, np.ndarray):
-        gaps = gaps[rows]
-    found = sessions_of(times, times + gaps, bounds, window.longest)
-    return _results(plan, table, rows, keys, found)
+    ordered = rows_in_order(plan, table)
+    if ordered.rows is not None and isinstance(gaps, np.ndarray):
+        gaps = gaps[ordered.rows]
+    times = ordered.times
+    return _results(plan, ordered, sessions_of(times, times + gaps, ordered.bounds, window.longest))
 
 
 def tick_results(plan: Plan, table: pa.Table) -> pa.Table:
@@ -44,15 +44,8 @@ def tick_results(plan: Plan, table: pa.Table) -> pa.Table:
     values."""
     window = plan.query.window
     assert isinstance(window, Ticked)
-    table = _read(plan, table)
-    keys, rows, times, bounds = rows_in_order(plan, table)
-
-    def column(name: str) -> pa.Array:
-        found = flat(table.column(name))
-        return found if rows is None else found.take(pa.array(rows))
-
-    found = ticks_of(window.keeps, window.tick, Rows(times, bounds, column))
-    return _results(plan, table, rows, keys, found)
+    ordered = rows_in_order(plan, _read(plan, table))
+    return _results(plan, ordered, ticks_of(window.keeps, window.tick, ordered))
 
 
 def _read(plan: Plan, table: pa.Table) -> pa.Table:
@@ -62,16 +55,14 @@ def _read(plan: Plan, table: pa.Table) -> pa.Table:
     return table.select([f.name for f in plan.schema])
 
 
-def _results(
-    plan: Plan, table: pa.Table, rows: Array | None, keys: list[pa.Array], found: Spans
-) -> pa.Table:
+def _results(plan: Plan, ordered: Ordered, found: Spans) -> pa.Table:
     """Windows as a table: keys, the window's start and end, values."""
-    query = plan.query
+    query, keys = plan.query, ordered.keys
     spans = [as_time(a, plan.time_type) for a in (found.starts, found.ends)]
     values: dict[str, pa.Array] = {}
     try:
         for group in plan.groups:
-            values |= found.frames.answers(group, plan.types, table, rows, None)
+            values |= found.frames.answers(group, plan.types, ordered.table, ordered.rows, None)
     except NoFrameAnswer as error:
         start, end = (time_text(span[error.frame]) for span in spans)
         key = int(found.groups[error.frame])

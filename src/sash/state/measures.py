@@ -20,35 +20,16 @@ from ..operators.contract import Operator
 from ..policies.contract import Policy, guard
 from ..query.types import column_type
 from ..tables.arrow import flat
+from ..tables.rows import Ordered
 from ..windows.contract import LATEST, Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
 from .frames import Apart, Excluding, Frames, InTime, Ranges
 from .frames_kernel import HOLDS
 from .measures_kernel import KEPT, SPANS
 from .ragged import Places, ragged
 
-__all__ = ["Found", "Rows", "Spans", "frames_of", "gaps_of", "sessions_of", "ticks_of"]
+__all__ = ["Found", "Spans", "frames_of", "gaps_of", "sessions_of", "ticks_of"]
 
 _FOREVER = 2**61  # longer than any two times are apart
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows in order of key and time: their times, where each key's rows begin, with the end of the
-    last, and their columns by name."""
-
-    times: Array
-    bounds: Array
-    column: Callable[[str], pa.Array]
-
-    def __len__(self) -> int:
-        return len(self.times)
-
-    @property
-    def begins(self) -> Array:
-        """For each row the first of its key."""
-        if len(self.bounds) == 2:
-            return np.broadcast_to(self.bounds[0], len(self))
-        return np.repeat(self.bounds[:-1], np.diff(self.bounds))
 
 
 @dataclass(frozen=True)
@@ -59,7 +40,7 @@ class Found:
     oldest: Callable[[], tuple[Array, Array]]  # its time, and whether there is one
 
 
-def frames_of(window: Driven, rows: Rows) -> Found:
+def frames_of(window: Driven, rows: Ordered) -> Found:
     """The frames of a window."""
     keeps, times = window.keeps, rows.times
     if isinstance(keeps, Span) and window.fires == Count(1):
@@ -78,7 +59,7 @@ def frames_of(window: Driven, rows: Rows) -> Found:
     return Found(Ranges(first, last, fired), lambda: _oldest(first, last, times, own))
 
 
-def _excluding(keeps: Span, rows: Rows, *, ties: bool) -> Found:
+def _excluding(keeps: Span, rows: Ordered, *, ties: bool) -> Found:
     """The frames of windows that leave out some of the events at an event's own time."""
     first, last = _spans(keeps, rows)
     _, ends = _spans(Span(None, -1), rows)
@@ -100,7 +81,7 @@ def _oldest(first: Array, last: Array, times: Array, own: Array) -> tuple[Array,
     return np.where(held, times[np.minimum(first, len(times) - 1)], own), held
 
 
-def _kept(keeps: Keeps, rows: Rows, columns: tuple[str, ...]) -> tuple[Array, Array]:
+def _kept(keeps: Keeps, rows: Ordered, columns: tuple[str, ...]) -> tuple[Array, Array]:
     """What is kept when each row has come."""
     if isinstance(keeps, Span):
         return _spans(keeps, rows)
@@ -118,7 +99,7 @@ def _kept(keeps: Keeps, rows: Rows, columns: tuple[str, ...]) -> tuple[Array, Ar
     return first, last
 
 
-def _fired(fires: Fires, rows: Rows) -> Array | None:
+def _fired(fires: Fires, rows: Ordered) -> Array | None:
     """The rows that fire, None for all."""
     if isinstance(fires, Count):
         if fires.rows == 1:
@@ -131,7 +112,7 @@ def _fired(fires: Fires, rows: Rows) -> Array | None:
     return np.flatnonzero((since == every) & (rows.begins != every))
 
 
-def _marks(mark: Mark, rows: Rows) -> Array:
+def _marks(mark: Mark, rows: Ordered) -> Array:
     """Which rows are marked."""
     column = rows.column(mark.column)
     if not pa.types.is_boolean(column.type):
@@ -159,7 +140,7 @@ def _differs(by: float, kind: str, *, more: bool) -> Operator:
 _cached_differs = lru_cache(maxsize=64)(_differs)
 
 
-def _changed(change: Change, rows: Rows, *, more: bool) -> Array:
+def _changed(change: Change, rows: Ordered, *, more: bool) -> Array:
     """For each row the first one kept, if those go that differ from it by more than the change; or
     else, all before it if the first differs by as much."""
     values = _values(change, rows)
@@ -169,7 +150,7 @@ def _changed(change: Change, rows: Rows, *, more: bool) -> Array:
     return _kept_under(operator, read(values, 1), rows, anew=not more)
 
 
-def _values(change: Change, rows: Rows) -> Array:
+def _values(change: Change, rows: Ordered) -> Array:
     """The values of a column, a null as the value before it in its key; at the beginning as the
     first that follows."""
     column = rows.column(change.column)
@@ -208,7 +189,7 @@ def _guarded(policy: Policy, types: tuple[str, ...]) -> Operator:
     return guard(count, own).of(*types)
 
 
-def _ruled(rule: Rule, rows: Rows, columns: tuple[str, ...]) -> Array:
+def _ruled(rule: Rule, rows: Ordered, columns: tuple[str, ...]) -> Array:
     """For each row the first one that a policy lets stay."""
     arrays = tuple(rows.column(name) for name in columns)
     types = tuple(column_type(a.type) for a in arrays)
@@ -217,7 +198,7 @@ def _ruled(rule: Rule, rows: Rows, columns: tuple[str, ...]) -> Array:
     return _kept_under(operator, table, rows, anew=False)
 
 
-def _kept_under(operator: Operator, table: Table, rows: Rows, *, anew: bool) -> Array:
+def _kept_under(operator: Operator, table: Table, rows: Ordered, *, anew: bool) -> Array:
     """For each row the first one that an operator's rule lets stay."""
     most = int(np.diff(rows.bounds).max(initial=0))
     core = make_core(KEPT, operator, 1 << max(3, most.bit_length()))
@@ -237,7 +218,7 @@ def _finder() -> BufferCore | ObjectCore:
     return make_core(SPANS, count.of("int64"), 1)
 
 
-def _spans(keeps: Span, rows: Rows) -> tuple[Array, Array]:
+def _spans(keeps: Span, rows: Ordered) -> tuple[Array, Array]:
     """For each row the rows that a span of time holds."""
     core = _finder()
     older = _FOREVER if keeps.older is None else keeps.older
@@ -261,7 +242,7 @@ class Spans:
     frames: Ranges
 
 
-def ticks_of(keeps: Count | Change | Mark, tick: int, rows: Rows) -> Spans:
+def ticks_of(keeps: Count | Change | Mark, tick: int, rows: Ordered) -> Spans:
     """What is kept at each tick, from the first one after a group's first event to the first after
     its last."""
     first, last = _kept(keeps, rows, ())
@@ -270,8 +251,7 @@ def ticks_of(keeps: Count | Change | Mark, tick: int, rows: Rows) -> Spans:
     begin, end = times[bounds[some]] // tick + 1, times[bounds[some + 1] - 1] // tick + 1
     groups = np.repeat(some, end - begin + 1)
     ends = ragged(begin, end - begin + 1) * tick
-    owners = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    at = Places(owners, times).find(groups, ends) - 1  # the last event before the tick
+    at = Places(rows.codes, times).find(groups, ends) - 1  # the last event before the tick
     held = ~_marks(keeps, rows)[at] if isinstance(keeps, Mark) else np.ones(len(at), dtype=bool)
     groups, ends, at = groups[held], ends[held], at[held]
     return Spans(groups, times[first[at]], ends, Ranges(first[at], last[at]))

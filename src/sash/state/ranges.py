@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Ranged
-from ..tables.arrow import flat
+from ..tables.rows import Ordered
 from .ragged import ragged
 
 __all__ = ["answers_of_ranges", "window_ranges"]
@@ -49,14 +49,9 @@ def window_ranges(
     return first, last
 
 
-def answers_of_ranges(
-    chosen: Ranged, table: pa.Table, rows: Array | None, first: Array, last: Array
-) -> pa.Array:
-    """The answers over ranges of rows; `rows` says where in the table they are, None that the table
-    has their order."""
-    column = flat(table.column(chosen.column))
-    if rows is not None:
-        column = column.take(pa.array(rows))
+def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Array) -> pa.Array:
+    """The answers over ranges of rows in order."""
+    column = ordered.column(chosen.column)
     if chosen.skips and column.null_count:
         before = np.concatenate([[0], np.cumsum(np.asarray(column.is_valid()))])
         first, last, column = before[first], before[last], column.drop_null()

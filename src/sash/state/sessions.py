@@ -94,20 +94,20 @@ class SessionState:
     def cut(self, table: pa.Table) -> Parts:
         """Cut rows into distinct times; changes nothing."""
         read = table.select([f.name for f in self._plan.schema])
-        keys, rows, times, bounds = rows_in_order(self._plan, read)
+        given = rows_in_order(self._plan, read)
+        rows, times, bounds = given.rows, given.times, given.bounds
         cuts = [s.cut(read, rows, times, bounds, whole=False) for s in self._scans]
         starts, _, ends = cuts[0]
         reach = self._window.reach
         if isinstance(reach, str):
             gaps = gaps_of(read, reach)
             every = times + (gaps if rows is None else gaps[rows])
-            codes = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-            heads = run_starts(codes, times)
+            heads = run_starts(given.codes, times)
             reaches = np.maximum.reduceat(every, heads) if len(heads) else every
         else:
             reaches = starts + reach
         at = pa.array(np.repeat(np.arange(len(ends) - 1), np.diff(ends)))
-        return Parts([k.take(at) for k in keys], starts, reaches, [p for _, p, _ in cuts])
+        return Parts([k.take(at) for k in given.keys], starts, reaches, [p for _, p, _ in cuts])
 
     def step(self, new: Parts | None, watermark: int | None) -> Closed:
         """Add parts, and take out the sessions that end before the watermark."""

@@ -74,7 +74,8 @@ class TrailState:
     def cut(self, table: pa.Table) -> Batch:
         """Cut rows into distinct times; changes nothing."""
         read = table.select([f.name for f in self._plan.schema])
-        keys, rows, times, bounds = rows_in_order(self._plan, read)
+        given = rows_in_order(self._plan, read)
+        keys, rows, times, bounds = given.keys, given.rows, given.times, given.bounds
         there = np.diff(bounds) > 0
         if keys and not there.all():  # values of a dictionary that no row has
             at = pa.array(np.flatnonzero(there))

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from .arrow import check_times, one_array, times_of
+from .arrow import check_times, flat, one_array, times_of
 from .keys import by_group, key_codes
 from .order import in_time, nanoseconds, tie_ranks
 
-__all__ = ["Rows", "put_in_order", "read_rows", "rows_in_order"]
+__all__ = ["Ordered", "Rows", "put_in_order", "read_rows", "rows_in_order"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,39 @@ class Rows:
         return bool(((self.codes[1:] > self.codes[:-1]) | (same & later)).all())
 
 
+@dataclass(frozen=True)
+class Ordered:
+    """The rows of a table in order of key and time: the keys; where each row is in the table, None
+    if the table has the order; the times; and where each key's rows begin, with the end of the
+    last."""
+
+    table: pa.Table
+    keys: list[pa.Array]
+    rows: Array | None
+    times: Array
+    bounds: Array
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def column(self, name: str) -> pa.Array:
+        """A column in that order, as plain values."""
+        found = flat(self.table.column(name))
+        return found if self.rows is None else found.take(pa.array(self.rows))
+
+    @property
+    def begins(self) -> Array:
+        """For each row the first of its key."""
+        if len(self.bounds) == 2:
+            return np.broadcast_to(self.bounds[0], len(self))
+        return np.repeat(self.bounds[:-1], np.diff(self.bounds))
+
+    @property
+    def codes(self) -> Array:
+        """For each row the number of its key."""
+        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+
+
 def read_rows(plan: Plan, table: pa.Table) -> Rows:
     """The keys and times of a table's rows."""
     column = one_array(table.column(plan.query.time))
@@ -49,15 +82,18 @@ def read_rows(plan: Plan, table: pa.Table) -> Rows:
     return Rows(keys, codes, times, nanoseconds(column, times))
 
 
-def rows_in_order(plan: Plan, table: pa.Table) -> tuple[list[pa.Array], Array | None, Array, Array]:
-    """The keys; the rows in order of key and time, None if they are; their times; and where each
-    key's rows begin."""
-    rows = read_rows(plan, table)
-    return rows.keys, *put_in_order(plan, table, rows)
+def rows_in_order(plan: Plan, table: pa.Table) -> Ordered:
+    """The rows of a table in order of key and time."""
+    return put_in_order(plan, table, read_rows(plan, table))
 
 
-def put_in_order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Array | None, Array, Array]:
-    """The rows in order of key and time, None if they are; their times; and where each key's rows
+def put_in_order(plan: Plan, table: pa.Table, given: Rows) -> Ordered:
+    """The same, from the keys and times of its rows."""
+    return Ordered(table, given.keys, *_order(plan, table, given))
+
+
+def _order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Array | None, Array, Array]:
+    """Where each row is, None if they are in order; the times in order; where each key's rows
     begin."""
     query, codes, times, groups = plan.query, given.codes, given.times, given.groups
     if query.tie is None and given.finer is None:
