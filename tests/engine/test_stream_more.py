@@ -172,7 +172,7 @@ def test_state_levels_off_and_quiet_keys_leave() -> None:
     assert max(z["keys"] for z in sizes) <= 15
     for what in ("slices", "bytes"):
         assert max(z[what] for z in sizes[100:]) <= 1.1 * max(z[what] for z in sizes[:100])
-    assert s._state._keys.most < 128
+    assert s._state._grove.keys.most < 128
     s._check()
     s.close()
     assert s.state_size()["keys"] == s.state_size()["slices"] == 0
@@ -488,7 +488,7 @@ def test_a_kernel_without_progress_is_an_error_and_not_a_loop(
     """The kernel stalls at once, or after calls that ran short of memory or rows."""
     s = count_query().stream(lateness=100)
     s.push({"t": [1, 2]})
-    core = s._state._forests[0]._core
+    core = s._state._grove.forests[0]._core
     calls = 0
 
     class Stalling:
@@ -499,7 +499,7 @@ def test_a_kernel_without_progress_is_an_error_and_not_a_loop(
             nonlocal calls
             calls += 1
             if calls <= after:
-                s._state._forests[0]._call[7] += 1  # another key was visited
+                s._state._grove.forests[0]._call[7] += 1  # another key was visited
             return 0
 
     run = core.run
@@ -517,7 +517,7 @@ def test_a_stream_rebalances_little_whatever_comes_and_leaves_at_its_old_end() -
         q = sash.Query(time="t", window=sash.sliding(size, every), select=COUNT)
         s = q.stream(lateness=20)
         s.push({"t": list(range(0, 2 * size, 2 * every))})
-        core = s._state._forests[0]._core
+        core = s._state._grove.forests[0]._core
         before = [core.get(field) for field in (SPLITS, MERGES, MOVES)]
         changes = 0
         for now in range(2 * size, 3 * size, 2 * every):

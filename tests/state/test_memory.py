@@ -77,7 +77,7 @@ def test_covered_windows_are_not_emitted_again() -> None:
     # a row comes into window 0, of which window -1 is like the one before
     made = step(s, [(9, 7, 1)], 0, 0, 1, 1, changes=True)
     assert (made.windows.tolist(), list(made.covered)) == ([0], [0])  # type: ignore[arg-type]
-    assert len(s._keys) == 1
+    assert len(s._grove.keys) == 1
 
 
 def test_remembered_values_leave_with_the_window_that_follows() -> None:
@@ -128,7 +128,7 @@ def test_numbers_are_given_anew_when_keys_leave(select: Any) -> None:
             assert dict(zip(names, old.there.tolist(), strict=True))[5]
             assert made.covered is not None
         s.remember(made, codes, made.covered[first], values)  # type: ignore[index]
-        assert s._keys.most < 40
+        assert s._grove.keys.most < 40
     assert s.size()["keys"] <= 5
     assert s.ask((5,), 4 * 39, 4 * 40)["n"] == 1
     assert s.ask((5,), 4 * 39 + 2, 4 * 40)["n"] == s.ask((6,), 0, 200)["n"] == 0

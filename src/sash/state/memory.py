@@ -15,15 +15,13 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..query.types import value_type
 from ..tables.answers import concat_answers
 from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
 from .answers import joined_reasons
-from .contract import Emitted, Recalled, Slices, State, Step, StepFailed
-from .forest import CombineRaised, Forest
-from .key_numbers import KeyNumbers
+from .contract import Emitted, Recalled, Slices, State, Step
+from .grove import Grove
 
 __all__ = ["ForestState"]
 
@@ -66,13 +64,9 @@ class ForestState(State):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        window = plan.query.aligned
-        self._forests = [Forest(group, window, plan.types) for group in plan.groups]
-        # an error here says that answers cannot have the types that are wanted
-        self._no_values = {n: v for f in self._forests for n, v in f.no_values().items()}
-        self._keys = KeyNumbers([value_type(field.type) for field in plan.keys])
+        self._grove = Grove(plan, plan.query.aligned)
         self._revisions: dict[int, dict[int, int]] = {}  # by window, then by key
-        self._last = _Values(_NONE, _NONE, self._no_values)
+        self._last = _Values(_NONE, _NONE, self._grove.no_values)
         self._keep: int | None = None  # windows before it are closed
         self._changed = False  # since the last commit
         self.broken = False
@@ -84,7 +78,7 @@ class ForestState(State):
         finer = nanoseconds(one_array(table.column(self._plan.query.time)), times)
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times, finer))
         in_order, whole = times[rows], not self._plan.ordered
-        cuts = [f.cut(table, rows, in_order, bounds, whole=whole) for f in self._forests]
+        cuts = [f.cut(table, rows, in_order, bounds, whole=whole) for f in self._grove.forests]
         starts, _, ends = cuts[0]
         return Slices(keys, ends, starts, [partials for _, partials, _ in cuts])
 
@@ -98,32 +92,24 @@ class ForestState(State):
         self._changed = True
         self._settle()
         visits, bounds, starts = _NONE, np.zeros(1, dtype=np.int64), _NONE
-        partials: list[Any] = [_NONE] * len(self._forests)
+        partials: list[Any] = [_NONE] * len(self._grove.forests)
         if slices is not None and len(slices.starts):
             bounds, starts, partials = slices.bounds, slices.starts, slices.partials
-            visits = self._keys.add(slices.keys, len(bounds) - 1)
-        for forest in self._forests:
-            forest.make_room(self._keys.most)
+            visits = self._grove.keys.add(slices.keys, len(bounds) - 1)
+        self._grove.make_room()
         if step.early or step.keep > step.opened or step.due > step.fresh:
             # any key may have something to emit or to forget
-            many, places = np.diff(bounds), self._keys.places(visits)
-            visits = self._keys.in_order()
-            bounds = np.zeros(len(visits) + 1, dtype=np.int64)
-            bounds[places + 1] = many
-            bounds = np.cumsum(bounds)
+            bounds = self._grove.spread(visits, np.diff(bounds))
+            visits = self._grove.keys.in_order()
         answered = []
-        for forest, part in zip(self._forests, partials, strict=True):
-            try:
+        for forest, part in zip(self._grove.forests, partials, strict=True):
+            with self._grove.naming(forest):
                 answered.append(forest.step(step, visits, bounds, starts, part))
-            except CombineRaised as at:
-                error, names = at.__cause__, forest.group.names
-                assert isinstance(error, Exception)
-                raise StepFailed(error, names, self._keys.columns, at.key, at.window) from error
         self._keep = step.keep
-        self._keys.remove(answered[0].gone)
+        self._grove.keys.remove(answered[0].gone)
         first = answered[0]
         return Emitted(
-            keys=self._keys.columns,
+            keys=self._grove.keys.columns,
             codes=first.keys,
             windows=first.windows,
             reasons=first.reasons,
@@ -135,7 +121,7 @@ class ForestState(State):
     def _settle(self) -> None:
         """Forget what is remembered of closed windows and of keys that left, and number the others
         anew if many left."""
-        keys, last = self._keys, self._last
+        keys, last = self._grove.keys, self._last
         if self._keep is not None:
             for window in [w for w in self._revisions if w < self._keep]:
                 del self._revisions[window]
@@ -143,11 +129,9 @@ class ForestState(State):
                 alive = (last.covered + 1 >= self._keep) & keys.there(last.keys)
                 if not alive.all():
                     self._last = last = last.take(np.flatnonzero(alive))
-        kept = keys.compact()
+        kept = self._grove.compact()
         if kept is None:
             return
-        for forest in self._forests:
-            forest.renumber(kept)
         last.keys = np.searchsorted(kept, last.keys)
         new = {old: i for i, old in enumerate(kept.tolist())}
         self._revisions = {
@@ -201,23 +185,19 @@ class ForestState(State):
     def ask(self, key: tuple[Any, ...], lo: int, hi: int) -> dict[str, Any]:
         """The values of one key over the times from `lo` up to but not including `hi`."""
         self._check_sound()
-        number = self._keys.number(key)
+        number = self._grove.keys.number(key)
         made: dict[str, Any] = {}
-        for forest in self._forests:
+        for forest in self._grove.forests:
             made |= forest.ask(number, lo, hi - 1)
         return {name: made[name] for name in self._plan.query.select}
 
     def no_values(self) -> dict[str, pa.Array]:
         """Values of a result without rows."""
-        return self._no_values
+        return self._grove.no_values
 
     def size(self) -> dict[str, int]:
         """How many keys and slices there are, and how many bytes they take."""
-        return {
-            "keys": len(self._keys),
-            "slices": sum(f.slices() for f in self._forests),
-            "bytes": sum(f.size() for f in self._forests),
-        }
+        return self._grove.size()
 
     def dump(self) -> list[bytes]:
         """The whole state as bytes."""
@@ -227,28 +207,23 @@ class ForestState(State):
         self.broken = False
         revisions = [[w, k, r] for w, of in self._revisions.items() for k, r in of.items()]
         head = {
-            "forests": [f.describe() for f in self._forests],
+            "forests": self._grove.describe(),
             "keep": self._keep,
             "revisions": revisions,
         }
         last = {"key": self._last.keys, "covered": self._last.covered}
         last |= {f"value {name}": column for name, column in self._last.values.items()}
-        blobs = [json.dumps(head).encode(), to_ipc(self._keys.table()), to_ipc(pa.table(last))]
-        return blobs + [blob for forest in self._forests for blob in forest.dump()]
+        keys, *forests = self._grove.dump()
+        return [json.dumps(head).encode(), keys, to_ipc(pa.table(last)), *forests]
 
     def load(self, blobs: list[bytes]) -> None:
         """Take back what `dump` gave, into a state that is empty."""
         head, keys, last, *forests = blobs
         saved = json.loads(head)
-        mine = [f.describe() for f in self._forests]
-        if saved["forests"] != mine:
-            raise ValueError(
-                f"these bytes hold partials of {saved['forests']}; the query has {mine}"
-            )
+        self._grove.check_same(saved["forests"])
         self._keep = saved["keep"]
         for window, key, revision in saved["revisions"]:
             self._revisions.setdefault(window, {})[key] = revision
-        self._keys.restore(from_ipc(keys))
         numbers, covered, *values = from_ipc(last).columns
         names = [name.removeprefix("value ") for name in from_ipc(last).column_names[2:]]
         self._last = _Values(
@@ -256,17 +231,9 @@ class ForestState(State):
             np.array(covered),
             dict(zip(names, map(one_array, values), strict=True)),
         )
-        for forest, records, memory in zip(self._forests, forests[::2], forests[1::2], strict=True):
-            forest.load(records, memory)
+        self._grove.load([keys, *forests])
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
-        for forest in self._forests:
-            forest._check()
-            assert forest.held() == self._forests[0].held(), "groups hold different slices"
-        held = {number for number, _ in self._forests[0].held()}
-        there = set(self._keys.in_order().tolist())
-        assert held <= there, "a key holds slices, and left"
-        if self._plan.query.emit != "changes":
-            assert held == there, "a key is there, and holds nothing"
+        self._grove._check(all_hold=self._plan.query.emit != "changes")
         assert (np.diff(self._last.keys) > 0).all(), "a key has two last values"

@@ -16,15 +16,11 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..query.types import value_type
-from ..tables.arrow import from_ipc, to_ipc
 from ..tables.rows import rows_in_order
 from ..windows import Driven, tumbling
 from ..windows.contract import Span
 from .answers import joined_reasons
-from .contract import StepFailed
-from .forest import CombineRaised, Forest
-from .key_numbers import KeyNumbers
+from .grove import Grove
 from .ragged import run_starts
 
 __all__ = ["Answers", "Batch", "TrailState"]
@@ -66,10 +62,8 @@ class TrailState:
         assert isinstance(window.keeps, Span)
         self._span = window.keeps
         # a forest is made for some window; trailing ones are told to it when they are asked for
-        every = tumbling(1)
-        self._forests = [Forest(group, every, plan.types) for group in plan.groups]
-        self.no_values = {n: v for f in self._forests for n, v in f.no_values().items()}
-        self._keys = KeyNumbers([value_type(field.type) for field in plan.keys])
+        self._grove = Grove(plan, tumbling(1))
+        self.no_values = self._grove.no_values
 
     def cut(self, table: pa.Table) -> Batch:
         """Cut rows into distinct times; changes nothing."""
@@ -81,7 +75,7 @@ class TrailState:
             at = pa.array(np.flatnonzero(there))
             keys = [k.take(at) for k in keys]
             bounds = np.append(bounds[:-1][there], bounds[-1])
-        cuts = [f.cut(read, rows, times, bounds, whole=False) for f in self._forests]
+        cuts = [f.cut(read, rows, times, bounds, whole=False) for f in self._grove.forests]
         codes = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         starts = np.zeros(len(times), dtype=np.int64)
         starts[run_starts(codes, times)] = 1
@@ -94,19 +88,19 @@ class TrailState:
     def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
         """Insert the times of a batch, answer at those of another, or of the same, and forget what
         no window of an event from the watermark on holds."""
-        self._settle()
+        grove = self._grove
+        grove.compact()
         older = -1 if self._span.older is None else self._span.older
         edge = -_FAR if watermark is None else max(watermark - max(older, 0), -_FAR)
         inserts, asks = self._numbers(batch), self._numbers(asked)
-        for forest in self._forests:
-            forest.make_room(self._keys.most)
-        visits = self._keys.in_order()
-        bounds, ask_bounds = self._spread(*inserts), self._spread(*asks)
+        grove.make_room()
+        visits = grove.keys.in_order()
+        bounds, ask_bounds = grove.spread(*inserts), grove.spread(*asks)
         made: dict[str, pa.Array] = {}
         failed: list[dict[int, str]] = []
         gone = _NONE
-        for i, forest in enumerate(self._forests):
-            try:
+        for i, forest in enumerate(grove.forests):
+            with grove.naming(forest):
                 values, wrong, gone = forest.trail(
                     visits,
                     (bounds, batch.times, batch.partials[i]) if batch else (bounds, _NONE, _NONE),
@@ -114,69 +108,35 @@ class TrailState:
                     (older, self._span.younger),
                     edge,
                 )
-            except CombineRaised as at:
-                error, names = at.__cause__, forest.group.names
-                assert isinstance(error, Exception)
-                raise StepFailed(error, names, self._keys.columns, at.key, at.window) from error
             made |= values
             failed.append(wrong)
         oldest = None
         if self._span.older is None:
-            oldest = np.repeat(self._forests[0].oldest_of(asks[0]), asks[1])
-        self._keys.remove(gone)
+            oldest = np.repeat(self._grove.forests[0].oldest_of(asks[0]), asks[1])
+        self._grove.keys.remove(gone)
         return Answers(made, joined_reasons(*failed), oldest)
 
     def _numbers(self, batch: Batch | None) -> tuple[Array, Array]:
         """The numbers of a batch's keys, and how many times each has."""
         if batch is None:
             return _NONE, _NONE
-        return self._keys.add(batch.keys, len(batch.bounds) - 1), np.diff(batch.bounds)
-
-    def _spread(self, numbers: Array, counts: Array) -> Array:
-        """Bounds over all keys in order, of which some have counts; a batch has the same order."""
-        bounds = np.zeros(len(self._keys) + 1, dtype=np.int64)
-        if len(numbers):
-            bounds[self._keys.places(numbers) + 1] = counts
-        return np.cumsum(bounds)
-
-    def _settle(self) -> None:
-        """Number the keys anew if many left."""
-        kept = self._keys.compact()
-        if kept is not None:
-            for forest in self._forests:
-                forest.renumber(kept)
+        return self._grove.keys.add(batch.keys, len(batch.bounds) - 1), np.diff(batch.bounds)
 
     def size(self) -> dict[str, int]:
         """How many keys and times there are, and how many bytes they take."""
-        return {
-            "keys": len(self._keys),
-            "slices": sum(f.slices() for f in self._forests),
-            "bytes": sum(f.size() for f in self._forests),
-        }
+        return self._grove.size()
 
     def dump(self) -> list[bytes]:
         """The whole state as bytes."""
-        self._settle()
-        head = json.dumps([f.describe() for f in self._forests]).encode()
-        blobs = [head, to_ipc(self._keys.table())]
-        return blobs + [blob for forest in self._forests for blob in forest.dump()]
+        self._grove.compact()
+        return [json.dumps(self._grove.describe()).encode(), *self._grove.dump()]
 
     def load(self, blobs: list[bytes]) -> None:
         """Take back what `dump` gave, into a state that is empty."""
-        head, keys, *forests = blobs
-        mine = [f.describe() for f in self._forests]
-        if json.loads(head) != mine:
-            raise ValueError(
-                f"these bytes hold partials of {json.loads(head)}; the query has {mine}"
-            )
-        self._keys.restore(from_ipc(keys))
-        for forest, records, memory in zip(self._forests, forests[::2], forests[1::2], strict=True):
-            forest.load(records, memory)
+        head, *grove = blobs
+        self._grove.check_same(json.loads(head))
+        self._grove.load(grove)
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
-        for forest in self._forests:
-            forest._check()
-            assert forest.held() == self._forests[0].held(), "groups hold different times"
-        held = {number for number, _ in self._forests[0].held()}
-        assert held == set(self._keys.in_order().tolist()), "a key is there, and holds nothing"
+        self._grove._check(all_hold=True)

@@ -1,0 +1,102 @@
+"""The forests of all groups of aggregates, over the same numbered keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..query.types import value_type
+from ..tables.arrow import from_ipc, to_ipc
+from ..windows import Aligned
+from .contract import StepFailed
+from .forest import CombineRaised, Forest
+from .key_numbers import KeyNumbers
+
+__all__ = ["Grove"]
+
+
+class Grove:
+    """Forests whose trees have the same slices, each with the partials of its group."""
+
+    def __init__(self, plan: Plan, window: Aligned) -> None:
+        self.forests = [Forest(group, window, plan.types) for group in plan.groups]
+        # an error here says that answers cannot have the types that are wanted
+        self.no_values = {n: v for f in self.forests for n, v in f.no_values().items()}
+        self.keys = KeyNumbers([value_type(field.type) for field in plan.keys])
+
+    def make_room(self) -> None:
+        """Records for all keys."""
+        for forest in self.forests:
+            forest.make_room(self.keys.most)
+
+    def compact(self) -> Array | None:
+        """Number the keys anew if many left; returns the old numbers by the new ones."""
+        kept = self.keys.compact()
+        if kept is not None:
+            for forest in self.forests:
+                forest.renumber(kept)
+        return kept
+
+    def spread(self, numbers: Array, counts: Array) -> Array:
+        """Bounds over all keys in order, of which some have counts."""
+        bounds = np.zeros(len(self.keys) + 1, dtype=np.int64)
+        if len(numbers):
+            bounds[self.keys.places(numbers) + 1] = counts
+        return np.cumsum(bounds)
+
+    @contextmanager
+    def naming(self, forest: Forest) -> Iterator[None]:
+        """Name the aggregates, the key and the window where a forest's `combine` raises."""
+        try:
+            yield
+        except CombineRaised as at:
+            error, names = at.__cause__, forest.group.names
+            assert isinstance(error, Exception)
+            raise StepFailed(error, names, self.keys.columns, at.key, at.window) from error
+
+    def size(self) -> dict[str, int]:
+        """How many keys and slices there are, and how many bytes they take."""
+        return {
+            "keys": len(self.keys),
+            "slices": sum(f.slices() for f in self.forests),
+            "bytes": sum(f.size() for f in self.forests),
+        }
+
+    def describe(self) -> list[Any]:
+        """What the partials are, as JSON has it."""
+        return [f.describe() for f in self.forests]
+
+    def check_same(self, described: list[Any]) -> None:
+        """Refuse the bytes of other partials."""
+        mine = self.describe()
+        if described != mine:
+            raise ValueError(f"these bytes hold partials of {described}; the query has {mine}")
+
+    def dump(self) -> list[bytes]:
+        """All of it as bytes; the keys are compact."""
+        keys: pa.Table = self.keys.table()
+        return [to_ipc(keys), *(blob for forest in self.forests for blob in forest.dump())]
+
+    def load(self, blobs: list[bytes]) -> None:
+        """Take back what `dump` gave, into one that is empty."""
+        keys, *forests = blobs
+        self.keys.restore(from_ipc(keys))
+        for forest, records, memory in zip(self.forests, forests[::2], forests[1::2], strict=True):
+            forest.load(records, memory)
+
+    def _check(self, *, all_hold: bool) -> None:
+        """Raise AssertionError if it is not sound; `all_hold` says that no key is empty."""
+        for forest in self.forests:
+            forest._check()
+            assert forest.held() == self.forests[0].held(), "groups hold different slices"
+        held = {number for number, _ in self.forests[0].held()}
+        there = set(self.keys.in_order().tolist())
+        assert held <= there, "a key holds slices, and left"
+        if all_hold:
+            assert held == there, "a key is there, and holds nothing"
