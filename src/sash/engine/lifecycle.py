@@ -184,7 +184,7 @@ class Lifecycle:
     ) -> _Taken:
         """Judge the rows of a batch, and cut those that can be used into slices."""
         column = one_array(batch.column(self._plan.query.time))
-        times, refused = refused_times(column, refused)
+        times, refused = refused_times(column, refused, self._window.clock)
         usable, late = late_rows(self._window, progress.watermark, times, refused)
         rows = np.flatnonzero(usable)
         lost = int(late.lost.sum())

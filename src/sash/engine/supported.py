@@ -121,6 +121,7 @@ def _lacks(what: str) -> dict[Place, str]:
 
 ABILITIES = (
     Ability("windows aligned to the clock: `sliding`, `tumbling`, `cumulate`"),
+    Ability("windows of a calendar: `sliding` and `tumbling` with a `timezone`"),
     Ability("a window for each event: `trailing`, `lifetime`", _lacks_spark(_TRAILING), _by_time),
     Ability(
         "`trailing` and `lifetime` with `exclude='row'` or `'ties'`",

@@ -1,7 +1,8 @@
 """A state in memory: a forest for each group of aggregates, over the same numbered keys.
 
 What is remembered of emitted windows (revisions, last values) goes by the numbers of keys too.  An
-`Emitted` names keys by these numbers, so it can be used until the next step.
+`Emitted` names keys by these numbers, so it can be used until the next step.  Forests keep slices
+by what the window's clock shows (`windows.contract.Clock`).
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class ForestState(State):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._clock = plan.query.aligned.clock
         self._grove = Grove(plan, plan.query.aligned)
         self._revisions: dict[int, dict[int, int]] = {}  # by window, then by key
         self._last = _Values(_NONE, _NONE, self._grove.no_values)
@@ -77,10 +79,10 @@ class ForestState(State):
         codes, keys = key_codes([one_array(table.column(name)) for name in names], len(times))
         finer = nanoseconds(one_array(table.column(self._plan.query.time)), times)
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times, finer))
-        in_order, whole = times[rows], not self._plan.ordered
-        cuts = [f.cut(table, rows, in_order, bounds, whole=whole) for f in self._grove.forests]
+        shown, whole = self._clock.reading(times[rows]), not self._plan.ordered
+        cuts = [f.cut(table, rows, shown, bounds, whole=whole) for f in self._grove.forests]
         starts, _, ends = cuts[0]
-        return Slices(keys, ends, starts, [partials for _, partials, _ in cuts])
+        return Slices(keys, ends, self._clock.time(starts), [partials for _, partials, _ in cuts])
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         """Insert slices, emit windows, forget what no open window holds.
@@ -94,7 +96,8 @@ class ForestState(State):
         visits, bounds, starts = _NONE, np.zeros(1, dtype=np.int64), _NONE
         partials: list[Any] = [_NONE] * len(self._grove.forests)
         if slices is not None and len(slices.starts):
-            bounds, starts, partials = slices.bounds, slices.starts, slices.partials
+            bounds, partials = slices.bounds, slices.partials
+            starts = self._clock.reading(slices.starts)
             visits = self._grove.keys.add(slices.keys, len(bounds) - 1)
         self._grove.make_room()
         if step.early or step.keep > step.opened or step.due > step.fresh:
@@ -187,6 +190,7 @@ class ForestState(State):
         self._check_sound()
         number = self._grove.keys.number(key)
         made: dict[str, Any] = {}
+        lo, hi = self._clock.reading(lo), self._clock.reading(hi)
         for forest in self._grove.forests:
             made |= forest.ask(number, lo, hi - 1)
         return {name: made[name] for name in self._plan.query.select}

@@ -18,7 +18,18 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..query import Query
-from ..windows import Cumulate, Driven, Merging, Session, Sliding, Ticked, Window, duration
+from ..windows import (
+    Calendar,
+    Cumulate,
+    Driven,
+    Merging,
+    Session,
+    Sliding,
+    Ticked,
+    Window,
+    duration,
+)
+from .calendars import calendar_window_before, calendar_windows, in_calendar
 from .driven import fired, sessions, ticked
 
 if TYPE_CHECKING:
@@ -95,7 +106,7 @@ def _replay_by_event(
             time = row[query.time]
             gaps = [row[c] for c in query.window.columns] if merging else []
             outside = any(g is None or g <= 0 for g in gaps)
-            if not _usable(time) or outside:
+            if not usable(query.window, time) or outside:
                 late.append((row, []))
                 continue
             at, key = math.floor(time), key_of(query, row)[0]
@@ -161,7 +172,7 @@ def replay(
         watermark = reached[-1 - behind]
         for row in _events(query, batch):
             time = row[query.time]
-            if not _usable(time):
+            if not usable(query.window, time):
                 late.append((row, []))
                 continue
             missed, at = [], math.floor(time)
@@ -183,6 +194,8 @@ def windows_of(window: Window, time: int) -> list[Span]:
     >>> windows_of(sliding(4, 2), 3), windows_of(cumulate(6, 2), 3)
     ([(0, 4), (2, 6)], [(0, 4), (0, 6)])
     """
+    if isinstance(window, Calendar):
+        return calendar_windows(window, time)
     if isinstance(window, Cumulate):
         start = time - (time - window.offset) % window.size
         ends = range(start + window.step, start + window.size + 1, window.step)
@@ -204,6 +217,8 @@ def window_before(window: Window, span: Span) -> Span:
     ((0, 2), (-6, 0))
     """
     start, end = span
+    if isinstance(window, Calendar):
+        return calendar_window_before(window, span)
     if isinstance(window, Cumulate):
         if end == start + window.step:
             return start - window.size, start
@@ -212,8 +227,11 @@ def window_before(window: Window, span: Span) -> Span:
     return start - window.every, end - window.every
 
 
-def _usable(time: int | None) -> bool:
-    return time is not None and -_FARTHEST < time < _FARTHEST
+def usable(window: Window, time: int | None) -> bool:
+    """True if a time is there, and within what windows are counted to."""
+    if time is None or not -_FARTHEST < time < _FARTHEST:
+        return False
+    return not isinstance(window, Calendar) or in_calendar(window, math.floor(time))
 
 
 class _Held:

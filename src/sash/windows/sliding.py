@@ -6,14 +6,17 @@
                                              [--------------)
 
 A window is `[start, end)`, where start - offset is a multiple of `every`, counted from 1970 in UTC.
+With a time zone, windows are those of its calendar (`calendars`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
+from .calendars import INSTEAD, Calendar, calendar
 from .contract import Aligned, Cycle
 from .durations import check_length, duration, duration_text
 
@@ -55,14 +58,29 @@ class Sliding(Aligned):
         return f"sliding({size!r}, {every!r}{more})"
 
 
-def sliding(size: Any, every: Any, offset: Any = 0) -> Sliding:
+@overload
+def sliding(size: Any, every: Any, offset: Any = 0, timezone: None = None) -> Sliding: ...
+@overload
+def sliding(size: Any, every: Any, offset: Any = 0, *, timezone: str | tzinfo) -> Calendar: ...
+
+
+def sliding(
+    size: Any, every: Any, offset: Any = 0, timezone: str | tzinfo | None = None
+) -> Sliding | Calendar:
     """Windows of a size, one starting every so often.
+
+    With a `timezone`, both are days, weeks, months, quarters or years of its calendar: a day has 23
+    or 25 hours where the clock changes, while `"24 hours"` always are 24 hours.
 
     >>> sliding("1 hour", "1 second").size
     3600000000
+    >>> sliding("1 month", "1 day", timezone="Europe/Berlin")
+    sliding('1 month', '1 day', timezone='Europe/Berlin')
     """
+    if timezone is not None:
+        return calendar(size, every, offset, timezone)
     return Sliding(
-        duration(size, "a window's size"),
-        duration(every, "a window's slide"),
+        duration(size, "a window's size", INSTEAD),
+        duration(every, "a window's slide", INSTEAD),
         duration(offset, "a window's offset"),
     )
