@@ -257,7 +257,7 @@ class OracleStream(ByBruteForce):
 
     def _emit(self, changed: set[Any]) -> Any:
         """The windows that are due, by brute force over all that is held."""
-        from ..testing.queries import same_values, window_before
+        from ..testing.queries import empty_between, row_of, same_values, window_before
 
         assert self._plan is not None
         query, at, live = self._query, self._progress, self._mode == "live"
@@ -282,7 +282,10 @@ class OracleStream(ByBruteForce):
                     follows = before[0] == window_before(query.window, span)
                     if follows and same_values(values, before[1]):
                         continue
-                row = {**self._keys[key], "window_start": span[0], "window_end": span[1], **values}
+                for empty in empty_between(query.window, before[0] if before else None, span):
+                    nothing, _ = self._answers([])
+                    rows.append(row_of(self._keys[key], empty, nothing))
+                row = row_of(self._keys[key], span, values)
                 if live:
                     row["revision"] = self._revisions[name] = self._revisions.get(name, -1) + 1
                 if why:

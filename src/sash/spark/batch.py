@@ -11,7 +11,8 @@ Rows, or slices, are grouped by a bucket of keys, not by key: what a group costs
 many.  A long stream of one key would be one group's work all the same, so windows are cut, by their
 numbers, into stretches of many windows, and a key's stretches go to buckets of their own.  What is
 in windows of two stretches goes to both, so that each answers its windows by itself; a stretch has
-at least 16 times as many windows as hold one event, so that few do.
+at least 16 times as many windows as hold one event, so that few do.  Where empty windows are
+wanted, a key's windows depend on all its events, so that each key has one stretch.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ..engine.run import compute
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..state.scan import unlimited
 from ..windows import Aligned
 from ..windows.contract import UTC, Clock
 from .arithmetic import SPARK, in_range
@@ -43,6 +45,7 @@ from .types import micros, normal, quoted
 __all__ = ["Slices", "Way", "aggregate_batch", "is_usable", "way_for"]
 
 _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
+_ALL = 0  # the length of a stretch that has all windows
 _FEW = 3.0  # rows of a slice, below which it is not worth its making
 
 #: Who makes slices before the shuffle.
@@ -69,7 +72,7 @@ def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
         found = Way("rows", "the order of events matters to an aggregate")
     elif not combinable(plan):
         found = Way("rows", "an aggregate has partials that are Python objects, or large")
-    elif native and is_window(query.aligned) and query.emit == "all":
+    elif native and is_window(query.aligned) and query.emit == "all" and not query.aligned.empty:
         found = Way("tumbled", "Spark has all of the operators, and a slice is a window")
     else:
         name: Literal["spark", "python"] = "spark" if native else "python"
@@ -158,6 +161,8 @@ class _Stretches:
     @classmethod
     def of(cls, query: Query) -> _Stretches:
         window = query.aligned
+        if window.empty:
+            return cls(window, _ALL, False, 0)
         held = window.last(window.start(0)) - window.first(window.start(0)) + 1  # by one time
         before = 1 if query.emit == "changes" else 0
         several = held > 1 or before > 0 or window.clock is not UTC
@@ -166,6 +171,8 @@ class _Stretches:
     def at(self, time: Column) -> Column:
         """The stretches that have windows which hold a time, or that look at one; perhaps one more
         where the clock is that of a calendar."""
+        if self.length == _ALL:
+            return F.lit(0).cast("long")
         cycle, clock = self.window.cycle, self.window.clock
         low, high = clock.around(F.when(in_range(time, clock), time), SPARK)
         first, last = cycle.among(low, high, SPARK)
@@ -179,6 +186,8 @@ class _Stretches:
 
     def wanted(self, keys: list[pa.Array]) -> tuple[Array, Array]:
         """The first and last window that each key's stretch, its last column, looks at."""
+        if self.length == _ALL:
+            return unlimited(len(keys[-1]))
         begins = self.begins(keys)
         return begins - self.before, begins + self.length - 1
 

@@ -89,7 +89,7 @@ def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -
     why = None
     if query.aligned.clock is not UTC:
         why = "the slices of a calendar are made by Python"
-    elif not is_window(query.aligned) or query.emit != "all":
+    elif not is_window(query.aligned) or query.emit != "all" or query.aligned.empty:
         why = "the slices of a stream are Spark's only where each is a window that is emitted"
     elif mode == "live" or late:
         why = "Spark has no revisions, and drops late rows"

@@ -68,7 +68,8 @@ class ForestState(State):
         self._clock = plan.query.aligned.clock
         self._grove = Grove(plan, plan.query.aligned)
         self._revisions: dict[int, dict[int, int]] = {}  # by window, then by key
-        self._last = _Values(_NONE, _NONE, self._grove.no_values)
+        self._last = _Values(_NONE, _NONE, self._no_last())
+        self._idle = _NONE  # keys that hold nothing, and may be remembered
         self._keep: int | None = None  # windows before it are closed
         self._changed = False  # since the last commit
         self.broken = False
@@ -109,7 +110,10 @@ class ForestState(State):
             with self._grove.naming(forest):
                 answered.append(forest.step(step, visits, bounds, starts, part))
         self._keep = step.keep
-        self._grove.keys.remove(answered[0].gone)
+        if self._plan.query.aligned.empty:
+            self._idle = np.union1d(self._idle, answered[0].gone)
+        else:
+            self._grove.keys.remove(answered[0].gone)
         first = answered[0]
         return Emitted(
             keys=self._grove.keys.columns,
@@ -121,9 +125,28 @@ class ForestState(State):
             covered=first.covered if step.changes else None,
         )
 
+    def _no_last(self) -> dict[str, pa.Array]:
+        """What is remembered of no keys: their last values, or where empty windows are wanted the
+        numbers of their last windows."""
+        if self._plan.query.aligned.empty:
+            return {"last": pa.array([], pa.int64())}
+        return self._grove.no_values
+
+    def _release(self) -> None:
+        """Let keys leave that hold nothing and are not remembered."""
+        last, keep = self._last, self._keep
+        if not len(self._idle) or keep is None:
+            return
+        remembered = last.keys[last.covered + 1 >= keep]
+        waiting = self._idle[~self._grove.holds(self._idle)]
+        gone = np.setdiff1d(waiting, remembered)
+        self._idle = np.setdiff1d(waiting, gone)
+        self._grove.keys.remove(gone)
+
     def _settle(self) -> None:
         """Forget what is remembered of closed windows and of keys that left, and number the others
         anew if many left."""
+        self._release()
         keys, last = self._grove.keys, self._last
         if self._keep is not None:
             for window in [w for w in self._revisions if w < self._keep]:
@@ -136,6 +159,7 @@ class ForestState(State):
         if kept is None:
             return
         last.keys = np.searchsorted(kept, last.keys)
+        self._idle = np.searchsorted(kept, self._idle)
         new = {old: i for i, old in enumerate(kept.tolist())}
         self._revisions = {
             window: {new[k]: revision for k, revision in of.items() if k in new}
@@ -179,6 +203,7 @@ class ForestState(State):
 
     def commit(self) -> None:
         """Make the changes since the last commit final."""
+        self._release()
         self._changed = False
 
     def abandon(self) -> None:
@@ -236,8 +261,12 @@ class ForestState(State):
             dict(zip(names, map(one_array, values), strict=True)),
         )
         self._grove.load([keys, *forests])
+        if self._plan.query.aligned.empty:
+            there = self._grove.keys.in_order()
+            self._idle = np.sort(there[~self._grove.holds(there)])
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
-        self._grove._check(all_hold=self._plan.query.emit != "changes")
+        all_hold = self._plan.query.emit != "changes" and not self._plan.query.aligned.empty
+        self._grove._check(all_hold=all_hold)
         assert (np.diff(self._last.keys) > 0).all(), "a key has two last values"

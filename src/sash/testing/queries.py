@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..query import Query
 from ..windows import (
+    Aligned,
     Calendar,
     Cumulate,
     Driven,
@@ -264,10 +265,37 @@ class _Held:
             follows = last is not None and last[0] == window_before(query.window, span)
             if query.emit == "changes" and last and follows and _equal(values, last[1]):
                 continue
-            keys = self._keys[key]
-            edges = {"window_start": span[0], "window_end": span[1]}
-            made.append({**keys, **edges, **values})
+            spans = empty_between(query.window, last[0] if last else None, span)
+            made += [row_of(self._keys[key], s, _values(query, [])) for s in spans]
+            made.append(row_of(self._keys[key], span, values))
         return made
+
+
+def row_of(keys: Row, span: Span, values: Row) -> Row:
+    """The row of a window."""
+    return {**keys, "window_start": span[0], "window_end": span[1], **values}
+
+
+def empty_between(window: Window, before: Span | None, span: Span) -> list[Span]:
+    """The windows to emit between two of a key that hold something, one by one.
+
+    >>> from sash.windows import tumbling
+    >>> empty_between(tumbling(2, empty="zero", idle=4), (0, 2), (6, 8))
+    [(2, 4), (4, 6)]
+    >>> empty_between(tumbling(2, empty="zero", idle=3), (0, 2), (6, 8))
+    []
+    """
+    if before is None or not isinstance(window, Aligned) or window.empty is None:
+        return []
+    if window.idle is not None and span[0] - before[1] > window.idle:
+        return []
+    made: list[Span] = []
+    at = window_before(window, span)
+    while at != before:
+        if at[0] < at[1]:
+            made.append(at)
+        at = window_before(window, at)
+    return made[::-1]
 
 
 def same_values(a: Row, b: Row) -> bool:

@@ -7,6 +7,7 @@ calendars   windows of days, weeks, months and years of a time zone
 months      days and months by number
 zones       when the days of a time zone begin
 tumbling    windows of one size, one after the other
+empty       windows that hold nothing, between those of a key that do
 cumulate    windows that start together and end one step after the other
 trailing    a window for each event, over the time up to it
 rows        the last so many events of a key

@@ -27,6 +27,7 @@ from zoneinfo import ZoneInfo
 
 from .contract import LATEST, PLAIN, Aligned, Arithmetic, Clock, Cycle
 from .durations import terms
+from .empty import Empty, check_empty, empty_text, idle_of
 from .months import Months, first_day, month_of
 from .zones import DAY, FIRST, LAST, days_of
 
@@ -155,9 +156,12 @@ class Calendar(Aligned):
     size: Length
     every: Length
     timezone: str
+    empty: Empty | None = None
+    idle: int | None = None
 
     def __post_init__(self) -> None:
         _check_zone(self.timezone)
+        check_empty(self)
         size, every = self.size, self.every
         if every.unit == "month" != size.unit:
             raise ValueError(
@@ -190,13 +194,15 @@ class Calendar(Aligned):
         return Cycle(every.least * unit, length, length, offset=offset * unit)
 
     def __repr__(self) -> str:
-        zone = f"timezone={self.timezone!r}"
+        zone = f"timezone={self.timezone!r}{empty_text(self)}"
         if self.every == self.size:
             return f"tumbling({str(self.size)!r}, {zone})"
         return f"sliding({str(self.size)!r}, {str(self.every)!r}, {zone})"
 
 
-def calendar(size: Any, every: Any, offset: Any, timezone: str | tzinfo) -> Calendar:
+def calendar(
+    size: Any, every: Any, offset: Any, timezone: str | tzinfo, empty: Empty | None, idle: Any
+) -> Calendar:
     """The windows of a calendar, as users write them."""
     if offset != 0:
         raise ValueError(
@@ -204,7 +210,11 @@ def calendar(size: Any, every: Any, offset: Any, timezone: str | tzinfo) -> Cale
             f"offset; leave out offset={offset!r}, or the timezone"
         )
     return Calendar(
-        _length(size, "a window's size"), _length(every, "a window's slide"), _name(timezone)
+        _length(size, "a window's size"),
+        _length(every, "a window's slide"),
+        _name(timezone),
+        empty,
+        idle_of(idle),
     )
 
 

@@ -209,6 +209,11 @@ class Aligned(Window):
 
     kind: ClassVar[Kind] = "aligned"
 
+    #: Whether windows that hold nothing are emitted, between two of a key that hold something;
+    #: and how far, in microseconds, the end of the one and the start of the other may be apart.
+    empty: Literal["zero"] | None = None
+    idle: int | None = None
+
     @property
     @abstractmethod
     def cycle(self) -> Cycle:

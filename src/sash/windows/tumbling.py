@@ -10,22 +10,40 @@ from datetime import tzinfo
 from typing import Any, overload
 
 from .calendars import Calendar
+from .empty import Empty
 from .sliding import Sliding, sliding
 
 __all__ = ["tumbling"]
 
 
 @overload
-def tumbling(size: Any, offset: Any = 0, timezone: None = None) -> Sliding: ...
+def tumbling(
+    size: Any,
+    offset: Any = 0,
+    timezone: None = None,
+    empty: Empty | None = None,
+    idle: Any = None,
+) -> Sliding: ...
 @overload
-def tumbling(size: Any, offset: Any = 0, *, timezone: str | tzinfo) -> Calendar: ...
+def tumbling(
+    size: Any,
+    offset: Any = 0,
+    *,
+    timezone: str | tzinfo,
+    empty: Empty | None = None,
+    idle: Any = None,
+) -> Calendar: ...
 
 
 def tumbling(
-    size: Any, offset: Any = 0, timezone: str | tzinfo | None = None
+    size: Any,
+    offset: Any = 0,
+    timezone: str | tzinfo | None = None,
+    empty: Empty | None = None,
+    idle: Any = None,
 ) -> Sliding | Calendar:
     """Windows of a size, one after the other; with a `timezone`, the days, weeks, months, quarters
-    or years of its calendar.
+    or years of its calendar.  `empty` and `idle` are as for `sliding`.
 
     >>> tumbling("1 day", offset="6 hours")
     tumbling('1 day', offset='6 hours')
@@ -33,5 +51,5 @@ def tumbling(
     tumbling('1 day', timezone='America/New_York')
     """
     if timezone is None:
-        return sliding(size, size, offset)
-    return sliding(size, size, offset, timezone=timezone)
+        return sliding(size, size, offset, empty=empty, idle=idle)
+    return sliding(size, size, offset, timezone=timezone, empty=empty, idle=idle)
