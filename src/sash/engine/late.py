@@ -15,6 +15,7 @@ from ..windows import Aligned
 from ..windows.contract import UTC, Clock
 
 __all__ = [
+    "ADDED",
     "ALL_CLOSED",
     "LATE_LIMIT",
     "SOME_CLOSED",
