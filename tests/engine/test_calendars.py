@@ -145,6 +145,11 @@ def test_times_beyond_the_calendar_are_refused() -> None:
     beyond = "its time is beyond the years 1 to 9999, which a calendar has"
     assert s.late["reason"].to_pylist() == [beyond, beyond, "its time is null"]
     assert s.close().to_pylist() == [{"window_start": 0, "window_end": 24 * HOUR, "n": 1}]
+    long = sash.tumbling("7 months", timezone="UTC")  # the last ends in the year 10000
+    s = sash.Query(time="t", window=long, select={"n": sash.count()}).stream()
+    for time in (last - 1, last + 1):
+        s.push({"t": time})
+    assert (s.counts["late"], s.time) == (1, last - 1), "nor are they noted for later"
 
 
 @pytest.mark.plain
