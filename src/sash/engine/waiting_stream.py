@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.types import value_type
 from ..state.contract import StepFailed
-from ..tables.arrow import filtered, one_array, times_of
+from ..tables.arrow import filtered
 from ..tables.intake import conform, given_table, with_names
 from ..windows import Driven
 from .event_stream import EventStream
 from .failures import CombineFailed, key_text
 from .supported import Asked, check
+from .waiting import Waiting
 
 __all__ = ["KeepingStream", "WaitingStream"]
 
@@ -27,15 +27,7 @@ __all__ = ["KeepingStream", "WaitingStream"]
 class WaitingStream(EventStream):
     """A stream whose events wait until the watermark has passed them."""
 
-    _waiting: pa.Table  # in order of arrival
-
-    def _with(self, new: pa.Table, watermark: int | None) -> tuple[pa.Table, Array, Array]:
-        """The rows that wait and new ones, in order of arrival; their times; and which of them the
-        watermark has passed."""
-        waiting = pa.concat_tables([self._waiting, new]).combine_chunks()
-        when = times_of(one_array(waiting.column(self._query.time)))[0]
-        over = np.zeros(len(when), bool) if watermark is None else when < watermark
-        return waiting, when, over
+    _waiting: Waiting
 
     def _failure(self, error: StepFailed) -> CombineFailed:
         """The error to raise for a step in which `combine` raised."""
@@ -80,7 +72,7 @@ class KeepingStream(WaitingStream):
         self._schema = with_names(pa.schema(fields), schema.names)
         self._read = with_names(pa.schema([f for f in fields if f.name in read]), schema.names)
         self._make_states(plan)
-        self._waiting = self._schema.empty_table()
+        self._waiting = Waiting(self._schema, query.time)
         self._plan = plan
 
     def _asks(self, schema: pa.Schema, name: str) -> bool:

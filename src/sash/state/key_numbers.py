@@ -83,6 +83,20 @@ class KeyNumbers:
             self._order = None
         return np.array([numbers[name] for name in names], dtype=np.int64)
 
+    def take(self, numbers: Array) -> list[pa.Array]:
+        """The keys with these numbers, as columns."""
+        made = []
+        for parts in self._parts:
+            ends = np.cumsum([len(part) for part in parts])
+            which = np.searchsorted(ends, numbers, side="right")
+            order = np.argsort(which, kind="stable")
+            found = [
+                part.take(pa.array(numbers[which == i] - (ends[i] - len(part))))
+                for i, part in enumerate(parts)
+            ]
+            made.append(pa.concat_arrays(found).take(pa.array(np.argsort(order))))
+        return made
+
     def find(self, columns: list[pa.Array], count: int) -> Array:
         """The number of each of these keys, -1 for one that is not there."""
         numbers = self._numbers
