@@ -23,12 +23,12 @@ from ..tables.rows import Ordered, rows_in_order, without_others
 from ..windows import Driven, Ticked, tumbling
 from ..windows.contract import Change, Mark, Rule, Span
 from .due import NEVER, Due
-from .forest import Found, Ranges
 from .grove import Grove
 from .keeping import KeepRule, Settled, firing, keeping, mixed
 from .lanes import Lanes
 from .measures import held_in_time
 from .ragged import ragged
+from .range_answers import Found, Ranges
 
 __all__ = ["DrivenState", "Fired", "Kept"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +45,9 @@ from .forest_fields import (
 )
 from .forest_kernel import forest_kernel
 from .forest_out import Out
+from .range_answers import Found, Inserted, Ranges
 
-__all__ = ["Answered", "CombineRaised", "Forest", "Found", "Inserted", "Ranges"]
+__all__ = ["Answered", "CombineRaised", "Forest"]
 
 #: Windows hold times of less than 2^60, and are not longer: they lie between these times.
 _FAR = 2**61
@@ -74,39 +76,6 @@ class Answered:
     gone: Array
 
 
-@dataclass
-class Inserted:
-    """Entries to insert: the bounds of each visited key's, their numbers, which rise, and their
-    partials."""
-
-    bounds: Array
-    numbers: Array
-    partials: Any
-
-
-@dataclass
-class Ranges:
-    """Ranges of entries to answer, both ends in: the bounds of each visited key's, the low and the
-    high numbers, neither of which falls, and what is left out of them.  What is before a key's edge
-    then merges into one entry, or is evicted."""
-
-    bounds: Array
-    lows: Array
-    highs: Array
-    holes: tuple[Array, Array] | None = None
-    merges: bool = False
-
-
-@dataclass
-class Found:
-    """Answers of ranges by name; those that lack some, and why; the numbers of keys that hold
-    nothing any more."""
-
-    values: dict[str, pa.Array]
-    failed: dict[int, str]
-    gone: Array
-
-
 class Forest:
     """The slices of all keys for one group of aggregates, a tree for each key."""
 
@@ -128,6 +97,7 @@ class Forest:
         self._call, self._at_call = core.integers(np.zeros(CALL, dtype=np.int64))
         self._records, self._at_records = core.integers(np.zeros(0, dtype=np.int64))
         self._rows = 1024
+        self._plain = _plain_answers(core, group, types)
 
     def __deepcopy__(self, memo: Any) -> Forest:
         """The same with a memory of its own."""
@@ -281,6 +251,11 @@ class Forest:
         not there."""
         core = self._core
         if number is not None and self._records[RECORD * number]:
+            if self._plain:
+                with suppress(Exception):  # an answer does not exist: the others do
+                    at = core.answer
+                    core.run.ask(core.m, self._at_call, self._at_records, number, at, lo, hi)
+                    return dict(zip(self.group.names, core.read(), strict=True))
             kept, at = core.outputs(1)
             apart: dict[int, Apart] = {}
             try:
@@ -409,3 +384,12 @@ def _fresh_record() -> list[int]:
     made[NEXT] = made[EXPIRES] = UNBOUNDED
     made[COVERED] = -UNBOUNDED
     return made
+
+
+def _plain_answers(core: BufferCore | ObjectCore, group: Group, types: dict[str, Any]) -> bool:
+    """True if all answers are numbers, as the kernel has them."""
+    if not isinstance(core, BufferCore) or not core.layout.answers:
+        return False
+    kinds = [answer.type for _, answer in core.layout.answer.fields]
+    plain = {pa.int64(): "int64", pa.float64(): "float64"}
+    return all(plain.get(types[n]) == kind for n, kind in zip(group.names, kinds, strict=True))

@@ -18,6 +18,9 @@ from ..tables.keys import key_codes
 
 __all__ = ["KeyNumbers"]
 
+#: The types of keys that a dict has as they are.
+_PLAIN = {pa.int64(): int, pa.string(): str, pa.large_string(): str, pa.bool_(): bool}
+
 
 class KeyNumbers:
     """Keys, their numbers, and their order."""
@@ -27,6 +30,7 @@ class KeyNumbers:
         # one entry for each number, in parts that are put together when they are wanted
         self._parts: list[list[pa.Array]] = [[pa.array([], type=t)] for t in types]
         self._numbers: dict[Any, int] = {}
+        self._plain = [_PLAIN.get(t) for t in types]  # as Python has them
         self._names: list[Any] = []  # the key of each number, as the dict has it
         self._there = np.zeros(0, dtype=bool)
         self._order: Array | None = None
@@ -55,6 +59,10 @@ class KeyNumbers:
         """The number of a key, None if it is not there."""
         if len(key) != len(self._types):
             raise TypeError(f"a key has {len(self._types)} value(s), not {len(key)}: {key!r}")
+        if [type(value) for value in key] == self._plain:
+            found = self._numbers.get(key if len(key) != 1 else key[0])
+            if found is not None:
+                return found
         given = []
         for value, kind in zip(key, self._types, strict=True):
             try:

@@ -19,8 +19,8 @@ from ..windows import Ticked
 from ..windows.contract import Mark
 from .driven import Kept
 from .due import NEVER
-from .forest import Ranges
 from .ragged import Places, ragged
+from .range_answers import Ranges
 
 __all__ = ["TickState", "Ticks"]
 
