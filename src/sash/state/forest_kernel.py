@@ -405,6 +405,7 @@ def forest_kernel(arity: int) -> Kernel:
         f"forest{arity}",
         _FUNCTIONS,
         ("cut", "step", "ask", "trail"),
+        ("ask",),
         own=True,
         top=TOP,
         inline=_INLINE,
