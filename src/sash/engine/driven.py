@@ -20,7 +20,7 @@ from ..windows import Driven
 __all__ = ["driven_results", "with_nulls"]
 
 
-def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
+def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     """The rows of a table that fire, in its order: their columns, the window's start and end,
     values."""
     query, window = plan.query, plan.query.window

@@ -20,7 +20,7 @@ from ..windows import Merging, Ticked
 __all__ = ["session_results", "tick_results"]
 
 
-def session_results(plan: Plan, table: pa.Table) -> pa.Table:
+def session_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     """The sessions of a table, in order of key and time: keys, the window's start and end,
     values."""
     window = plan.query.window
@@ -39,7 +39,7 @@ def session_results(plan: Plan, table: pa.Table) -> pa.Table:
     return _results(plan, ordered, sessions_of(times, times + gaps, ordered.bounds, window.longest))
 
 
-def tick_results(plan: Plan, table: pa.Table) -> pa.Table:
+def tick_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     """What is kept at each tick, in order of key and time: keys, the window's start and end,
     values."""
     window = plan.query.window
