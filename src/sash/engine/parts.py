@@ -19,6 +19,7 @@ from ..kernels.program import specialise
 from ..query.plan import NO_NAME, Plan
 from ..state.answers import Sources, columns_of
 from ..state.contract import Slices
+from ..state.long_keys import slices_in_order
 from ..state.places import slices_by_place
 from ..state.ranges import answers_of_ranges, check_lengths, window_ranges
 from ..state.scan import NoAnswer, Scan, Windows
@@ -28,7 +29,7 @@ from ..tables.threads import cut_groups, side_by_side
 
 __all__ = ["windows_of_slices", "windows_of_table"]
 
-_LARGE = 4  # a part with more than one in so many of all rows has all threads to itself
+_LARGE = 4  # a part with more than one in so many of all rows may have all threads to itself
 
 
 def windows_of_table(
@@ -40,14 +41,17 @@ def windows_of_table(
     work = _Work(plan, table, columns, [s for _, s in groups], first, last)
     if not _divisible(plan, columns):
         return work.of_part(read)
-    found = None if read.rise else work.by_place(read, threads, few=True)
+    found = None if read.rise(threads) else work.by_place(read, threads, few=True)
     if found is not None:
         return found
     parts = Parts(read, work.columns, threads)
     work = replace(work, columns=parts.columns)
-    made = {i: work.of_part(parts[i], threads) for i in parts.larger_than(len(read) // _LARGE)}
+    if len(parts) == 1:
+        return work.of_part(parts[0], threads)
+    large = parts.larger_than(max(len(read) // _LARGE, 2 * len(read) // len(parts)))
+    made = {i: work.of_part(parts[i], threads) for i in large}
     rest = [i for i in range(len(parts)) if i not in made]
-    made |= zip(rest, side_by_side(lambda i: work.of_part(parts[i], 1), rest, threads), strict=True)
+    made |= zip(rest, side_by_side(lambda i: work.of_part(parts[i]), rest, threads), strict=True)
     return _joined(plan, [made[i] for i in range(len(parts))], threads)
 
 
@@ -83,9 +87,9 @@ class _Work:
     last: Array
 
     def of_part(self, part: Rows, threads: int | None = None) -> Windows:
-        """The windows of some keys."""
-        found = None if part.rise else self.by_place(part, threads)
-        return self._in_order(part) if found is None else found
+        """The windows of some keys; in pieces, if a number of threads is given."""
+        found = None if part.rise() else self.by_place(part, threads)
+        return self._in_order(part, threads) if found is None else found
 
     def by_place(self, part: Rows, threads: int | None, *, few: bool = False) -> Windows | None:
         """The windows of some keys by way of their slices; None if these cannot be combined by
@@ -104,25 +108,33 @@ class _Work:
         keys = slice(part.first, part.first + part.groups)
         return self.first[keys], self.last[keys]
 
-    def _in_order(self, part: Rows) -> Windows:
+    def _in_order(self, part: Rows, threads: int | None) -> Windows:
         """The windows of some keys by way of their events in order."""
-        ordered, order = put_in_order(self.plan, self.table, part)
+        plan = self.plan
+        ordered, order = put_in_order(plan, self.table, part)
         columns = [c if part.runs is None else c.runs(part.runs) for c in self.columns]
+        wanted = self._wanted(part)
         try:
-            made = self._windows(ordered, order, columns, *self._wanted(part))
+            slices = None
+            if threads is not None:
+                slices = slices_in_order(plan, columns, ordered, order, threads)
+            if slices is None:
+                made = self._of_events(ordered, order, columns, *wanted)
+            else:
+                made = windows_of_slices(plan, slices, self.sources, *wanted, threads=threads)
         except NoAnswer as error:
             error.group += part.first
             raise
         made.values.pop(NO_NAME, None)
-        if self.plan.ranged:
-            aligned, numbers = self.plan.query.aligned, made.numbers
+        if plan.ranged:
+            aligned, numbers = plan.query.aligned, made.numbers
             spans = aligned.start(numbers), aligned.end(numbers)
             ranges = window_ranges(ordered.times, ordered.bounds, made.groups, *spans)
-            for chosen in self.plan.ranged:
+            for chosen in plan.ranged:
                 made.values[chosen.name] = answers_of_ranges(chosen, ordered, *ranges)
         return made
 
-    def _windows(
+    def _of_events(
         self,
         ordered: Ordered,
         order: Array | None,

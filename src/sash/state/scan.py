@@ -156,6 +156,13 @@ class Scan:
         columns, _ = columns_of(self.group, table)
         return cut_events(self._core, columns, rows, times, bounds, whole=whole, slots=(RING, NEW))
 
+    def cut_columns(
+        self, columns: Table, times: Array, bounds: Array, room: int
+    ) -> tuple[Array, Any, Array]:
+        """Cut groups of events, whose columns have their order, into at most so many slices."""
+        given = self._core, columns, None, times, bounds
+        return cut_events(*given, whole=True, slots=(RING, NEW), room=room)
+
     def windows_of_events(
         self,
         columns: Table,

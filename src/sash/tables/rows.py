@@ -58,20 +58,23 @@ class Rows:
         """How many keys there are."""
         return len(self.keys[0]) if self.keys else 1
 
-    @property
-    def rise(self) -> bool:
-        """True if they are in order of key and time, in one range."""
-        if len(self.ranges) > 1:
+    def rise(self, threads: int = 1) -> bool:
+        """True if they are in order of key and time, in one range; of most that are not, the first
+        block tells."""
+        if len(self.ranges) > 1 or not self._rise(next(_blocks(*self.ranges[0]), slice(0))):
             return False
-        for some in _blocks(*self.ranges[0]):
-            codes, times = self.codes[some], self.times[some]
-            later = times[1:] >= times[:-1]
-            if self.keys:
-                later &= codes[1:] == codes[:-1]
-                later |= codes[1:] > codes[:-1]
-            if not later.all():
-                return False
-        return True
+        first, last = self.ranges[0]
+        pieces = [(first + a, min(first + b + 1, last)) for a, b in cut_rows(last - first)]
+        return all(side_by_side(lambda p: all(map(self._rise, _blocks(*p))), pieces, threads))
+
+    def _rise(self, some: slice) -> bool:
+        times = self.times[some]
+        later = times[1:] >= times[:-1]
+        if self.groups > 1:
+            codes = self.codes[some]
+            later &= codes[1:] == codes[:-1]
+            later |= codes[1:] > codes[:-1]
+        return bool(later.all())
 
     def alone(self) -> Rows:
         """The same, with arrays that hold no other rows, and keys numbered from 0."""
@@ -112,6 +115,7 @@ class Parts:
 
     def __init__(self, given: Rows, columns: list[Table], threads: int) -> None:
         self.columns = columns
+        self.moved = False  # whether rows are not where the table has them
         self._given = given
         codes, groups = given.codes, given.groups
         pieces = cut_rows(len(given))
@@ -134,6 +138,7 @@ class Parts:
             self._runs = [((int(bounds[a]), int(bounds[b])),) for a, b in ranges]
             return
         of_fine = np.repeat(np.arange(len(ranges), dtype=np.uint8), [b - a for a, b in ranges])
+        self.moved = True
         moved = _Moved(len(given))
         self._given = Rows(
             given.keys,
@@ -244,7 +249,32 @@ def read_rows(plan: Plan, table: pa.Table, threads: int = 1) -> Rows:
 
 def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1) -> Ordered:
     """The rows of a table in order of key and time."""
-    return put_in_order(plan, table, read_rows(plan, table, threads))[0]
+    read = read_rows(plan, table, threads)
+    parts = Parts(read, [], threads)
+    made = side_by_side(
+        lambda i: put_in_order(plan, table, parts[i])[0], range(len(parts)), threads
+    )
+    if len(made) == 1:
+        return made[0]
+    before = np.cumsum([0, *(len(part) for part in made[:-1])]).tolist()
+    bounds = [part.bounds[:-1] + n for part, n in zip(made, before, strict=True)]
+    bounds.append(np.array([len(read)]))
+    rows = None
+    if parts.moved or any(part.rows is not None for part in made):
+        rows = np.empty(len(read), dtype=np.int64)
+    times = np.empty(len(read), dtype=np.int64) if rows is not None else read.times
+
+    def fill(i: int) -> None:
+        part, first = made[i], before[i]
+        some = slice(first, first + len(part))
+        if rows is not None:
+            times[some] = part.times
+            own = np.arange(len(part)) if part.rows is None else part.rows
+            # the parts of a table that has its keys in order are where they are
+            rows[some] = own if parts.moved else own + first
+
+    side_by_side(fill, range(len(made)), threads)
+    return Ordered(table, read.keys, rows, times, np.concatenate(bounds))
 
 
 def put_in_order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Ordered, Array | None]:
