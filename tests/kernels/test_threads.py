@@ -17,7 +17,9 @@ import pytest
 import sash
 from sash import operators as ops
 from sash.aggregators import Fiba, TwoStacksLite
+from sash.kernels.core import make_core
 from sash.kernels.program import jit_enabled
+from sash.state.forest_kernel import forest_kernel
 from trouble import in_threads
 
 compiled_only = pytest.mark.skipif(not jit_enabled(), reason="about compiled code: SASH_JIT=0")
@@ -86,6 +88,8 @@ def test_single_operations_keep_the_lock() -> None:
     kept = {name for name in ("insert", "evict", "ask", "slide") if not _releases(run, name)}
     assert kept == {"insert", "evict", "ask"}
     assert _releases(Fiba(ops.sum.of(int))._core.run, "bulk_insert")
+    forest = make_core(forest_kernel(4), ops.sum.of(int), 64)
+    assert _releases(forest.run, "step")
 
 
 def _releases(run: Any, name: str) -> bool:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array, Table
 from ..kernels.program import specialise
-from ..query.plan import NO_NAME, Plan
+from ..query.plan import NO_NAME, Group, Plan
 from ..state.answers import Sources, columns_of
 from ..state.contract import Slices
 from ..state.long_keys import slices_in_order
@@ -37,10 +37,11 @@ def windows_of_table(
 ) -> Windows:
     """The windows of a table's rows, from first[k] to last[k], by number, of key k."""
     groups = [columns_of(group, table) for group in plan.groups]
-    columns = [c for c, _ in groups]
-    work = _Work(plan, table, columns, [s for _, s in groups], first, last)
+    columns, sources = [c for c, _ in groups], [s for _, s in groups]
     if not _divisible(plan, columns):
-        return work.of_part(read)
+        return _Work(plan, table, columns, sources, first, last).of_part(read)
+    columns = [_typed(group, c) for group, c in zip(plan.groups, columns, strict=True)]
+    work = _Work(plan, table, columns, sources, first, last)
     found = None if read.rise(threads) else work.by_place(read, threads, few=True)
     if found is not None:
         return found
@@ -65,6 +66,14 @@ def _divisible(plan: Plan, columns: list[Table]) -> bool:
         and typed
         and all(specialise(SCAN, g.operator).layout is not None for g in plan.groups)
     )
+
+
+def _typed(group: Group, columns: Table) -> Table:
+    """Columns in the types that kernels read, so that these need not be made for each piece."""
+    layout = specialise(SCAN, group.operator).layout
+    assert layout is not None
+    made = (c.as_type(t) for c, t in zip(columns.columns, layout.types, strict=True))
+    return Table(tuple(made), columns.kind, columns.rows)
 
 
 def _joined(plan: Plan, parts: list[Windows], threads: int) -> Windows:
