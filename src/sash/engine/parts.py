@@ -45,15 +45,23 @@ def windows_of_table(
     found = None if read.rise(threads) else work.by_place(read, threads, few=True)
     if found is not None:
         return found
+    made = _by_parts(work, read, threads)
+    for chosen in plan.ranged:
+        check_lengths(chosen, [part.values[chosen.name] for part in made])
+    return Windows.one_after_another(made, threads)
+
+
+def _by_parts(work: _Work, read: Rows, threads: int) -> list[Windows]:
+    """The windows of each range of keys."""
     parts = Parts(read, work.columns, threads)
     work = replace(work, columns=parts.columns)
     if len(parts) == 1:
-        return work.of_part(parts[0], threads)
+        return [work.of_part(parts[0], threads)]
     large = parts.larger_than(max(len(read) // _LARGE, 2 * len(read) // len(parts)))
     made = {i: work.of_part(parts[i], threads) for i in large}
     rest = [i for i in range(len(parts)) if i not in made]
     made |= zip(rest, side_by_side(lambda i: work.of_part(parts[i]), rest, threads), strict=True)
-    return _joined(plan, [made[i] for i in range(len(parts))], threads)
+    return [made[i] for i in range(len(parts))]
 
 
 def _divisible(plan: Plan, columns: list[Table]) -> bool:
@@ -74,13 +82,6 @@ def _typed(group: Group, columns: Table) -> Table:
     assert layout is not None
     made = (c.as_type(t) for c, t in zip(columns.columns, layout.types, strict=True))
     return Table(tuple(made), columns.kind, columns.rows)
-
-
-def _joined(plan: Plan, parts: list[Windows], threads: int) -> Windows:
-    if len(parts) > 1:
-        for chosen in plan.ranged:
-            check_lengths(chosen, [part.values[chosen.name] for part in parts])
-    return Windows.one_after_another(parts, threads)
 
 
 @dataclass(frozen=True)

@@ -242,10 +242,11 @@ def _in_order(kept: Any, order: Array, threads: int) -> Any:
     if isinstance(kept, list):
         return [kept[i] for i in order.tolist()]
     columns, *rest = kept
-    pairs = [
-        (taken(d, order, threads), None if v is None else taken(v, order, threads))
-        for d, v in columns
-    ]
+    pairs = []
+    while columns:  # one at a time, and each is let go of
+        data, valid = columns.pop(0)
+        moved = None if valid is None else taken(valid, order, threads)
+        pairs.append((taken(data, order, threads), moved))
     return (pairs, *rest)
 
 

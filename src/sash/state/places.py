@@ -128,7 +128,7 @@ def slices_by_place(
     def places(begin: int, end: int, out: Array) -> None:
         np.subtract(edges.number(times[begin:end]), first + rows.first * span, out=out)
         if rows.keys:
-            out += codes[begin:end] * span
+            out += np.multiply(codes[begin:end], span, dtype=np.int64)
 
     held: Array = np.empty(0, dtype=np.int64)
     partials = []

@@ -140,12 +140,13 @@ class Parts:
         of_fine = np.repeat(np.arange(len(ranges), dtype=np.uint8), [b - a for a, b in ranges])
         self.moved = True
         moved = _Moved(len(given))
+        small = np.int32 if max(len(given), groups) < 2**31 else np.int64
         self._given = Rows(
             given.keys,
-            moved.add(codes),
+            moved.add(codes, small),
             moved.add(given.times),
             None if given.finer is None else moved.add(given.finer),
-            at := np.empty(len(given), dtype=np.int64),
+            at := np.empty(len(given), dtype=small),
         )
         self.columns = [moved.table(table) for table in columns]
 
@@ -154,7 +155,7 @@ class Parts:
             part = of_fine[codes[first:last] >> shift]
             order = np.argsort(part, kind="stable")  # a radix sort
             moved.move(first, last, order)
-            np.add(order, first, out=at[first:last])
+            at[first:last] = order + first
             ends = np.full(len(ranges) + 1, first)
             ends[1:] += np.cumsum(np.bincount(part, minlength=len(ranges)))
             return ends
@@ -183,11 +184,11 @@ class _Moved:
         self._rows = rows
         self._made: dict[tuple[int, Any], tuple[Array, Array]] = {}
 
-    def add(self, values: Array) -> Array:
-        """An array to move; returns where its rows will be."""
-        known = values.ctypes.data, values.dtype
+    def add(self, values: Array, wanted: Any = None) -> Array:
+        """An array to move; returns where its rows will be, in a type that is wanted."""
+        known = values.ctypes.data, np.dtype(wanted or values.dtype)
         if known not in self._made:
-            self._made[known] = values, np.empty(self._rows, dtype=values.dtype)
+            self._made[known] = values, np.empty(self._rows, dtype=known[1])
         return self._made[known][1]
 
     def table(self, table: Table) -> Table:
@@ -201,7 +202,7 @@ class _Moved:
     def move(self, first: int, last: int, order: Array) -> None:
         """Put a range of rows into an order."""
         for values, moved in self._made.values():
-            np.take(values[first:last], order, out=moved[first:last], mode="clip")
+            moved[first:last] = values[first:last][order]
 
 
 @dataclass(frozen=True)
