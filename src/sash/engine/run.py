@@ -19,6 +19,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..state.filling import filled_windows
 from ..state.joining import join_slices
 from ..state.scan import NoAnswer, ScanFailed, Windows, unlimited
 from ..tables.answers import changed
@@ -80,7 +81,7 @@ def compute(
         raise OverflowError(_explained(plan, read.keys, error)) from None
     except ScanFailed as failure:
         raise failure.error from None
-    return read.keys, _only_changes(made) if query.emit == "changes" else made
+    return read.keys, _emitted(plan, made)
 
 
 def compute_from_slices(
@@ -98,7 +99,7 @@ def compute_from_slices(
         made = windows_of_slices(plan, slices, [{}] * len(partials), *spans)
     except NoAnswer as error:
         raise OverflowError(_explained(plan, slices.keys, error)) from None
-    return slices.keys, _only_changes(made) if plan.query.emit == "changes" else made
+    return slices.keys, _emitted(plan, made)
 
 
 def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
@@ -110,8 +111,13 @@ def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     return f"{error} in the window from {start} to {end}{whose and ' of ' + whose}"
 
 
-def _only_changes(windows: Windows) -> Windows:
-    """The windows whose values differ from those of the one before."""
+def _emitted(plan: Plan, windows: Windows) -> Windows:
+    """Of windows that hold something, those whose values differ from those of the one before, if
+    only changes are wanted; or with them those that hold nothing, if these are wanted."""
+    if plan.query.aligned.empty:
+        return filled_windows(plan, windows)
+    if plan.query.emit == "all":
+        return windows
     kept = changed(windows.groups, windows.numbers, windows.covered, windows.values)
     return windows.where(kept)
 

@@ -284,6 +284,11 @@ class Forest:
         found: Array = np.asarray(self._records, dtype=np.int64)[RECORD * numbers + NEXT]
         return found
 
+    def holds(self, numbers: Array) -> Array:
+        """True for keys that hold slices."""
+        counts: Array = np.asarray(self._records, dtype=np.int64)[3::RECORD]
+        return counts[numbers] > 0
+
     def held(self) -> list[tuple[int, int]]:
         """The number of each key that holds slices, and how many."""
         counts = np.asarray(self._records, dtype=np.int64)[3::RECORD]

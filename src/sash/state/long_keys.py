@@ -68,7 +68,9 @@ def _ends(edges: Edges, times: Array, bounds: Array, wanted: list[int]) -> list[
     made = {0, len(times)}
     for row in wanted:
         group = int(np.searchsorted(bounds, row, side="right")) - 1
-        own = times[bounds[group] : row + 1]
-        start = edges.time(edges.number(int(times[row])))
-        made.add(int(bounds[group] + np.searchsorted(own, start)))
+        number, begin = edges.number(int(times[row])), int(bounds[group])
+        at = begin + int(np.searchsorted(times[begin : row + 1], edges.time(number)))
+        while at > begin and edges.number(int(times[at - 1])) >= number:  # a clock was set back
+            at -= 1
+        made.add(at)
     return sorted(made)

@@ -63,6 +63,12 @@ _SCHEMA = pa.schema(
         "s": pa.string(),
     }
 )
+_HOUR = 3_600_000_000
+#: Sizes and slides of windows of calendars, for short streams and for long ones; and time zones
+#: with clock changes of every kind since 2023, when many streams begin.
+_DAYS = ("'1 day', '1 day'", "'7 days', '2 days'", "'1 week', '1 week'", "'1 month', '1 day'")
+_MONTHS = ("'1 month', '1 month'", "'1 quarter', '1 month'", "'2 months', '2 weeks'")
+_ZONES = ("America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "America/Havana")
 _FLOATS = (0.0, -0.0, 1.0, 1.0, 2.5, -0.25, 24.0, math.nan, math.inf, -math.inf, None)
 _INTEGERS = (0, 1, 1, 2, -1, -7, 40, 2**40, None)
 _TEXT = ("", "x", "x", "yy", "é", None)
@@ -87,7 +93,7 @@ class StreamCase(Case):
     @classmethod
     def draw(cls, source: Random) -> StreamCase:
         count = round(2 ** source.uniform(0, 6.5))
-        unit = source.choice((1, 1000, 1_000_000))
+        unit = source.choice((1, 1000, 1_000_000, _HOUR))
         span = unit * source.choice((1, 4, count, 10 * count, 1000 * count))
         rows = []
         now = source.choice((0, -span, 1_700_000_000_000_000))
@@ -104,16 +110,21 @@ class StreamCase(Case):
         while sum(cuts) < count:
             cuts.append(source.randint(0 if most > 1 else 1, most))
         mode = source.choice(("final", "live"))
+        emit = source.choice(("all", "all", "changes")) if mode == "final" else "all"
         restored = [i for i in range(len(cuts)) if source.random() < 0.1]
+        window = _window(source, span, unit)
+        if mode == "final" and emit == "all" and source.random() < 0.3:
+            idle = source.choice((1, span // 20 + 1, span))
+            window = f"{window[:-1]}, empty='zero', idle={idle})"
         return cls(
-            window=_window(source, span, unit),
+            window=window,
             select=source.choice(list(SELECTS)),
             rows=tuple(rows),
             cuts=tuple(cuts),
             by=source.choice((("k",), ("k",), (), ("k", "i"))),
             lateness=source.choice((0, unit, span // 4, 2 * span)),
             mode=mode,
-            emit=source.choice(("all", "all", "changes")) if mode == "final" else "all",
+            emit=emit,
             state=source.choice(STATES),
             restored=tuple(restored),
         )
@@ -236,6 +247,10 @@ class StreamCase(Case):
 
 def _window(source: Random, span: int, unit: int) -> str:
     """An aligned window, such that no row is in more than some hundred."""
+    if unit == _HOUR and source.random() < 0.7:
+        zone = source.choice(_ZONES)
+        sizes = _DAYS if span < 100 * 24 * unit else _MONTHS
+        return f"sash.sliding({source.choice(sizes)}, timezone={zone!r})"
     every = max(span // source.choice((1, 3, 20, 60)), 1)
     size = every * source.choice((1, 1, 2, 3, 10, 60))
     if source.random() < 0.4:
