@@ -14,7 +14,7 @@ from ..kernels.core import encoder
 from ..query.plan import Plan
 from ..query.query import Query
 from ..tables.arrow import has_tie_number
-from ..windows import Aligned, Driven, Merging, Session, Trailing
+from ..windows import Aligned, Merging, Session, Trailing
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
@@ -44,7 +44,7 @@ class Ability:
 
 
 def _ordered(asked: Asked) -> bool:
-    if _driven(asked) and asked.mode == "final":  # put in order behind the watermark
+    if asked.query.window.kind == "driven" and asked.mode == "final":  # behind the watermark
         return False
     return asked.query.tie is not None and asked.plan is not None and asked.plan.ordered
 
@@ -64,7 +64,7 @@ def _without_codec(asked: Asked) -> bool:
 
 
 def _driven(asked: Asked) -> bool:
-    return isinstance(asked.query.window, Driven)
+    return asked.query.window.kind == "driven"
 
 
 def _by_time(asked: Asked) -> bool:
@@ -74,7 +74,7 @@ def _by_time(asked: Asked) -> bool:
 
 def _excludes(asked: Asked) -> bool:
     window = asked.query.window
-    return isinstance(window, Trailing) and window.exclude in ("row", "ties")
+    return isinstance(window, Trailing) and window.excludes_some
 
 
 def _lifetime(asked: Asked) -> bool:
@@ -97,15 +97,18 @@ def _session(asked: Asked) -> bool:
 
 
 def _cuts_peers(asked: Asked) -> bool:
-    window = asked.query.window
-    return isinstance(window, Session) and isinstance(window.gap, str) and bool(window.max_size)
+    return isinstance(asked.query.window, Session) and asked.query.window.cuts_peers
+
+
+def _names_deleted(asked: Asked) -> bool:
+    return "deleted" in (*asked.query.by, *asked.query.select)
 
 
 _ONCE = "it has all its rows, and emits each window once"
 _TRAILING = "sash.trailing and sash.lifetime run over tables, and over streams in this process;"
 _DRIVEN = (
-    "of the windows that events drive, rows, delta, punctuated, policies and window(keep, every) "
-    "run over tables, in this process and on Spark;"
+    "rows, delta, punctuated, policies and window(keep, every) run over tables, and over streams "
+    "in this process;"
 )
 _SESSION = "sessions run over tables, and over streams in this process;"
 
@@ -115,13 +118,10 @@ def _lacks_spark(what: str) -> dict[Place, str]:
     return {"Spark stream": f"{what} Spark's streams take windows that are aligned to the clock"}
 
 
-def _lacks(what: str) -> dict[Place, str]:
-    """What only tables have."""
-    stream = (
-        f"{what} streams take windows that are aligned to the clock, sash.trailing, sash.lifetime "
-        "and sash.session"
-    )
-    return {"Query.stream": stream, **_lacks_spark(what)}
+def _lacks_live(why: str) -> dict[Place, str]:
+    """What streams lack in live mode; tables have no modes."""
+    table = f"mode='live' is for streams; a table is not one: {_ONCE}"
+    return {"Query.stream": why, **dict.fromkeys(("Query.run", "Spark batch"), table)}
 
 
 ABILITIES = (
@@ -158,50 +158,33 @@ ABILITIES = (
     Ability("a window for each event: `trailing`, `lifetime`", _lacks_spark(_TRAILING), _by_time),
     Ability(
         "`trailing` and `lifetime` with `exclude='row'` or `'ties'`",
-        {
-            "Query.stream": "on a stream, the events of one time are kept as one partial, and "
-            "exclude='row' or 'ties' would take it apart; use exclude='group', or closed='left'",
-            **_lacks_spark(_TRAILING),
-        },
+        _lacks_spark(_TRAILING),
         _excludes,
     ),
-    Ability(
-        "`lifetime(delay=…)`",
-        {
-            "Query.stream": "on a stream, a lifetime is one partial a key, which has no delay; "
-            "leave `delay` out",
-            **_lacks_spark(_TRAILING),
-        },
-        _delayed_lifetime,
-    ),
+    Ability("`lifetime(delay=…)`", _lacks_spark(_TRAILING), _delayed_lifetime),
     Ability(
         "`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies",
-        _lacks(_DRIVEN),
-        lambda asked: asked.query.window.kind == "driven" and not _by_time(asked),
+        _lacks_spark(_DRIVEN),
+        lambda asked: _driven(asked) and not _by_time(asked),
     ),
     Ability("`session`", _lacks_spark(_SESSION), _session),
     Ability(
-        "`session` with a column of gaps and `max_size`",
-        {
-            "Query.stream": "on a stream, the events of one time are kept as one partial, and a "
-            "session that may end between them would take it apart; leave out `max_size`, or give "
-            "one gap for all",
-            **_lacks_spark(_SESSION),
-        },
-        lambda asked: _session(asked) and _cuts_peers(asked),
+        "`session` with a column of gaps and `max_size`, in live mode",
+        _lacks_live(
+            "with a column of gaps and a max_size, two sessions of a key may start at one time, "
+            "and in live mode a session is known by its start; use mode='final', leave out "
+            "max_size, or give one gap for all"
+        )
+        | _lacks_spark(_SESSION),
+        lambda asked: asked.mode == "live" and _cuts_peers(asked),
     ),
     Ability(
-        "`session` in live mode",
-        {
-            "Query.stream": "in live mode sessions that merge would have to be withdrawn; use "
-            "mode='final'",
-            **dict.fromkeys(
-                ("Query.run", "Spark batch"),
-                f"mode='live' is for streams; a table is not one: {_ONCE}",
-            ),
-            **_lacks_spark(_SESSION),
-        },
-        lambda asked: asked.mode == "live" and _session(asked),
+        "`session` with a key or an aggregate that is named `deleted`, in live mode",
+        _lacks_live(
+            "in live mode, sessions have a column `deleted` of their own; choose another name"
+        )
+        | _lacks_spark(_SESSION),
+        lambda asked: asked.mode == "live" and _session(asked) and _names_deleted(asked),
     ),
     Ability("`mode='final'`: each window once, when it closes"),
     Ability(
@@ -223,6 +206,24 @@ ABILITIES = (
             **_lacks_spark(_TRAILING),
         },
         lambda asked: asked.mode == "live" and _lifetime(asked),
+    ),
+    Ability(
+        "`mode='live'` of `trailing` with `exclude='row'` or `'ties'`",
+        _lacks_live(
+            "in live mode, the events of one time are kept as one partial, and exclude='row' or "
+            "'ties' would take it apart; use mode='final', exclude='group', or closed='left'"
+        )
+        | _lacks_spark(_TRAILING),
+        lambda asked: asked.mode == "live" and _excludes(asked),
+    ),
+    Ability(
+        "`mode='live'` of `rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies",
+        _lacks_live(
+            "what these windows hold goes by all of a key's earlier events, so a late one would "
+            "change all later rows; use mode='final', which emits them behind the watermark"
+        )
+        | _lacks_spark(_DRIVEN),
+        lambda asked: asked.mode == "live" and _driven(asked) and not _by_time(asked),
     ),
     Ability(
         "`early=True` for a window for each event",

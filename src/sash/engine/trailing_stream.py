@@ -6,38 +6,33 @@ In final mode an event's row is emitted when the watermark has passed its time, 
 events of its window can come.  In live mode it is emitted at once, and again, with a higher
 revision, when a late event changes it.  Rows come out in the order in which their events arrived.
 Events wait with all their columns; what their windows hold is kept as partials by time
-(`state.trailing`).  A column that the query does not read is null where it does not have its type.
+(`state.trailing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..query.plan import make_plan
-from ..query.types import value_type
+from ..query.plan import Plan
 from ..state.contract import StepFailed
 from ..state.ragged import Places
 from ..state.trailing import Answers, Batch, TrailState
-from ..tables.arrow import as_given, as_time, filtered, from_ipc, one_array, times_of, to_ipc
-from ..tables.intake import conform, given_table, with_names
+from ..tables.arrow import as_given, as_time, one_array, times_of
 from ..tables.keys import key_codes
 from ..windows import Driven
 from ..windows.contract import Span
 from .driven import with_nulls
-from .event_stream import EventStream, Reached
-from .failures import CombineFailed, key_text
-from .supported import Asked, check
+from .event_stream import Reached
+from .waiting_stream import KeepingStream
 
 __all__ = ["TrailingStream"]
 
 
-class TrailingStream(EventStream):
+class TrailingStream(KeepingStream):
     """A stream whose events each have a window; see `sash.Stream`.
 
     >>> import sash
@@ -49,97 +44,53 @@ class TrailingStream(EventStream):
     [3]
     """
 
-    def _set_up(self, schema: pa.Schema) -> None:
-        """Tie the query to the types of its columns; all of them are kept."""
-        query = self._query
-        plan = make_plan(query, schema)
-        read = {f.name for f in schema if f.name in plan.schema.names or self._asks(schema, f.name)}
-        fields = []
-        for field in schema:
-            kind = value_type(field.type)
-            if pa.types.is_null(kind) and field.name in read:
-                raise TypeError(
-                    f"column {field.name!r} has nothing but nulls, so its type is not known; give "
-                    "the stream a schema, or push a batch with types first"
-                )
-            # one that is only kept is text until more is known of it
-            fields.append(field.with_type(pa.string() if pa.types.is_null(kind) else kind))
-        check(self._place, Asked(query, plan, self._mode, self._early))
-        assert isinstance(query.window, Driven)
-        assert isinstance(query.window.keeps, Span)
-        self._span = query.window.keeps
-        self._only_time = None
-        self._schema = with_names(pa.schema(fields), schema.names)
-        self._read = with_names(pa.schema([f for f in fields if f.name in read]), schema.names)
+    def _make_states(self, plan: Plan) -> None:
+        assert isinstance(self._query.window, Driven)
+        assert isinstance(self._query.window.keeps, Span)
+        self._span = self._query.window.keeps
         self._trails = TrailState(plan)
-        self._waiting = self._schema.empty_table()  # in order of arrival
-        self._revisions = np.zeros(0, dtype=np.int64)  # of the rows that wait, in live mode
-        self._plan = plan
-
-    def _asks(self, schema: pa.Schema, name: str) -> bool:
-        """True if `where` reads a column."""
-        if self._query.where is None:
-            return False
-        try:
-            filtered(schema.remove(schema.get_field_index(name)).empty_table(), self._query.where)
-        except Exception:
-            return True
-        return False
+        self._revisions: dict[int, int] = {}  # in live mode, of rows that were emitted again
 
     def _cut(self, table: pa.Table) -> Any:
         return self._trails.cut(table)
 
-    def _ends(self, times: Array) -> tuple[Array, Array]:
-        assert isinstance(self._query.window, Driven)
-        start, end = self._query.window.spans(times)
-        return end if start is None else start, end
-
-    def _tabled(self, batch: Any) -> tuple[pa.Table, dict[int, str]]:
-        """A batch as a table, and the rows that cannot be used: what the query does not read is
-        null where it does not fit."""
-        if isinstance(batch, Iterator) and not hasattr(batch, "__arrow_c_stream__"):
-            batch = list(batch)
-        table, reasons = super()._tabled(batch)
-        if reasons and self._plan:
-            _, reasons = given_table(batch, self._query, self._read, self._optional)
-        return table, reasons
-
-    def _conformed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
-        """All columns in their types, and the rows of which one that is read does not fit; others
-        are null where they do not fit, or are not there."""
-        given, misfits = conform(table, self._read, None)
-        columns = []
-        for field in self._schema:
-            column = pa.nulls(table.num_rows, field.type)
-            if field.name in self._read.names:
-                column = given.column(field.name)
-            elif field.name in table.column_names:
-                # values of another kind are nulls, all of them
-                with suppress(TypeError):
-                    column = conform(table, pa.schema([field]), None)[0].column(0)
-            columns.append(column)
-        return pa.table(columns, names=self._schema.names), misfits
-
     def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Insert rows, and emit those that are due."""
-        waiting = pa.concat_tables([self._waiting, new]).combine_chunks()
-        when = times_of(one_array(waiting.column(self._query.time)))[0]
-        watermark = reached[1]
-        over = np.zeros(len(when), bool) if watermark is None else when < watermark
         if self._mode == "live":
-            revisions = np.append(self._revisions, np.full(new.num_rows, -1))
-            due = self._changed(waiting, when, new.num_rows) if new.num_rows else over & False
-            revisions[due] += 1
-            made, failed = self._answer(waiting, due, new, watermark)
-            made = made.append_column("revision", pa.array(revisions[due]))
-            self._revisions = revisions[~over]
+            made, failed = self._revised(new, times, reached[1])
         else:
-            made, failed = self._answer(waiting, over, None, watermark)
-        self._waiting = waiting.filter(pa.array(~over))
+            rows, numbers = self._waiting.pass_by(new, times, reached[1])
+            made, failed = self._answer(rows, numbers, None, reached[1])
         at = self._progress
         at.stream_time, at.watermark = reached
         at.emitted += made.num_rows
         return as_given(made, self._kind), failed
+
+    def _revised(
+        self, new: pa.Table, times: Array, watermark: int | None
+    ) -> tuple[pa.Table, dict[int, str]]:
+        """New rows, and those that they change, with their answers and revisions."""
+        span, many = self._span, new.num_rows
+        assert span.older is not None
+        numbers = self._waiting.arrived + np.arange(many)
+        opened, due = new, np.ones(many, dtype=bool)
+        if many:
+            low, high = int(times.min()) + span.younger + 1, int(times.max()) + span.older
+            held, before = self._waiting.between(low, high)
+            opened = pa.concat_tables([held, new]).combine_chunks()
+            numbers = np.append(before, numbers)
+            when = times_of(one_array(opened.column(self._query.time)))[0]
+            due = self._changed(opened, when, many)
+        rows, numbers = opened.filter(pa.array(due)), numbers[due]
+        first = self._waiting.arrived
+        revisions = [self._revisions.get(n, 0) + 1 if n < first else 0 for n in numbers.tolist()]
+        made, failed = self._answer(rows, numbers, new, watermark)
+        made = made.append_column("revision", pa.array(revisions, pa.int64()))
+        pairs = zip(numbers.tolist(), revisions, strict=True)
+        self._revisions |= {n: revision for n, revision in pairs if revision}
+        for gone in self._waiting.pass_by(new, times, watermark)[1].tolist():
+            self._revisions.pop(gone, None)
+        return made, failed
 
     def _changed(self, waiting: pa.Table, when: Array, new: int) -> Array:
         """The rows that wait whose windows hold one of the last `new`, and these themselves."""
@@ -154,12 +105,11 @@ class TrailingStream(EventStream):
         return fresh | (high > low)
 
     def _answer(
-        self, waiting: pa.Table, due: Array, new: pa.Table | None, watermark: int | None
+        self, rows: pa.Table, numbers: Array, new: pa.Table | None, watermark: int | None
     ) -> tuple[pa.Table, dict[int, str]]:
-        """The rows that are due, with their answers.  `new` are the rows to insert, None for those
-        that are due; what is behind the watermark is then forgotten."""
+        """Rows, each of which has a number in order of arrival, with their answers.  `new` are the
+        rows to insert, None for these; what is behind the watermark is then forgotten."""
         assert self._plan is not None
-        rows = waiting.filter(pa.array(due))
         asked = self._trails.cut(rows) if rows.num_rows else None
         batch = asked
         if new is not None:
@@ -167,13 +117,11 @@ class TrailingStream(EventStream):
         try:
             found = self._trails.step(batch, asked, watermark)
         except StepFailed as error:
-            whose = key_text(self._plan, error.keys, error.code)
-            raise CombineFailed(
-                f"{error}, at the time {error.window}{whose and ' of ' + whose}; part of the batch "
-                "is in, so the stream cannot be used any more: make a new one, or restore one from "
-                "its bytes"
-            ) from error
+            raise self._failure(error) from error
         return self._rows(rows, asked, found)
+
+    def _where(self, number: int) -> str:
+        return f"at the time {number}"
 
     def _rows(
         self, rows: pa.Table, asked: Batch | None, found: Answers
@@ -198,21 +146,21 @@ class TrailingStream(EventStream):
         made = rows.replace_schema_metadata(None)
         for name, column in added.items():
             made = made.append_column(name, column)
-        failed = {i: found.failed[s] for i, s in enumerate(slices.tolist()) if s in found.failed}
-        return made, failed
+        lacking = np.flatnonzero(np.isin(slices, list(found.failed)))
+        return made, {i: found.failed[int(slices[i])] for i in lacking.tolist()}
 
     def _size(self) -> dict[str, int]:
         size = self._trails.size()
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
     def _dump(self) -> list[bytes]:
-        revisions = self._revisions.astype("<i8").tobytes()
-        return [to_ipc(self._waiting), revisions, *self._trails.dump()]
+        revised = np.array(list(self._revisions.items()), "<i8").tobytes()
+        return [*self._waiting.dump(), revised, *self._trails.dump()]
 
     def _load(self, blobs: list[bytes]) -> None:
-        waiting, revisions, *trails = blobs
-        self._waiting = from_ipc(waiting).cast(self._schema)
-        self._revisions = np.frombuffer(revisions, "<i8").astype(np.int64)
+        rows, numbers, revised, *trails = blobs
+        self._waiting.load([rows, numbers])
+        self._revisions = dict(np.frombuffer(revised, "<i8").reshape(-1, 2).tolist())
         self._trails.load(trails)
 
     def _check(self) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
 
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.partials import decoder, encoder
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, Partials, combine, item, load, store
 from ..operators.contract import Operator
+from .lanes import objects
 
 __all__ = ["FoldFailed", "Folds"]
 
@@ -98,3 +101,25 @@ class Folds:
             empty = [np.empty((0, self.width), dtype=np.int64)]
             return np.concatenate(many or empty)
         return [p for part in many for p in part]
+
+    def array(self, partials: Any) -> Array:
+        """Partials as an array, one for each row."""
+        return partials if self.width else objects(partials)
+
+    def dump(self, partials: Array) -> bytes:
+        """An array of partials as bytes; objects as the operator encodes them."""
+        if self.width:
+            return partials.astype("<i8").tobytes()
+        raw = [encoder(self._core.operator)(p) for p in partials]
+        return b"".join(struct.pack("<Q", len(r)) + r for r in raw)
+
+    def load(self, data: bytes) -> Any:
+        """The partials again."""
+        if self.width:
+            return np.frombuffer(data, "<i8").reshape(-1, self.width).astype(np.int64)
+        decode, at, found = decoder(self._core.operator), 0, []
+        while at < len(data):
+            (size,) = struct.unpack_from("<Q", data, at)
+            found.append(decode(data[at + 8 : at + 8 + size]))
+            at += 8 + size
+        return found

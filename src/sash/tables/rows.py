@@ -20,7 +20,16 @@ from .keys import by_group, key_codes
 from .order import in_time, nanoseconds, tie_ranks
 from .threads import cut_groups, cut_rows, side_by_side
 
-__all__ = ["Ordered", "Parts", "Rows", "joined", "put_in_order", "read_rows", "rows_in_order"]
+__all__ = [
+    "Ordered",
+    "Parts",
+    "Rows",
+    "joined",
+    "put_in_order",
+    "read_rows",
+    "rows_in_order",
+    "without_others",
+]
 
 Run = tuple[int, int]  # a range of rows
 
@@ -291,6 +300,17 @@ def put_in_order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Ordered, Arr
     if rows.at is not None:
         at = rows.at if order is None else rows.at[order]
     return Ordered(table, rows.keys, at, times, bounds), order
+
+
+def without_others(given: Ordered) -> Ordered:
+    """The same without keys of a dictionary that no row has."""
+    there = np.diff(given.bounds) > 0
+    if not given.keys or there.all():
+        return given
+    at = pa.array(np.flatnonzero(there))
+    bounds = np.append(given.bounds[:-1][there], given.bounds[-1])
+    keys = [k.take(at) for k in given.keys]
+    return Ordered(given.table, keys, given.rows, given.times, bounds)
 
 
 def _order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Array | None, Array, Array]:

@@ -1,0 +1,89 @@
+"""When each key has something to do next, though nothing comes for it.
+
+A key has a note at the time that it said first, or earlier.  If it is touched again it is due later
+as a rule, and its note stays where it is: when the note comes up, the key is looked at, and noted
+anew.  So a key costs one note each time that it comes up, however often it is touched between.
+Notes lie in runs in order of time, each longer than the next, so there are few runs, and a note
+moves to another one seldom.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.columns import Array
+
+__all__ = ["Due"]
+
+#: A time at which nothing is ever due.
+NEVER = 2**62
+
+
+class Due:
+    """The keys, by their numbers, and when each is due.
+
+    >>> due = Due()
+    >>> due.note(np.array([0, 1, 2]), np.array([5, 9, NEVER]))
+    >>> due.take(6), due.take(6)
+    (array([0]), array([], dtype=int64))
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Array, Array]] = []  # times, which rise, and numbers
+        self._noted: Array = np.zeros(0, dtype=np.int64)  # by number: when, NEVER for no note
+
+    def __len__(self) -> int:
+        """How many notes there are, with those that earlier ones have replaced."""
+        return sum(len(times) for times, _ in self._runs)
+
+    def note(self, numbers: Array, times: Array) -> None:
+        """Note when keys are due, unless they have an earlier note."""
+        most = int(numbers.max(initial=-1)) + 1
+        if most > len(self._noted):
+            more = np.full(max(most, 2 * len(self._noted)) - len(self._noted), NEVER)
+            self._noted = np.append(self._noted, more)
+        new = times < self._noted[numbers]
+        if not new.any():
+            return
+        numbers, times = numbers[new], times[new]
+        self._noted[numbers] = times
+        self._runs.append((times, numbers))
+        if len(self) > 2 * len(self._noted):
+            there = np.flatnonzero(self._noted < NEVER)
+            self._runs = [(self._noted[there], there)]
+        many = 1
+        while many < len(self._runs) and len(self._runs[-many - 1][0]) <= 2 * sum(
+            len(run[0]) for run in self._runs[-many:]
+        ):
+            many += 1
+        whole = [np.concatenate(part) for part in zip(*self._runs[-many:], strict=True)]
+        order = np.argsort(whole[0])
+        self._runs[-many:] = [(whole[0][order], whole[1][order])]
+
+    def take(self, before: int) -> Array:
+        """The keys whose notes are before a time; these notes are gone."""
+        found = [np.zeros(0, dtype=np.int64)]
+        left = []
+        for times, numbers in self._runs:
+            end = int(np.searchsorted(times, before))
+            # those that have another note had an earlier one, which came up
+            found.append(numbers[:end][self._noted[numbers[:end]] == times[:end]])
+            if end < len(times):
+                left.append((times[end:], numbers[end:]))
+        self._runs = left
+        made = np.unique(np.concatenate(found))
+        self._noted[made] = NEVER
+        return made
+
+    def noted(self, numbers: Array) -> Array:
+        """When each of these keys is noted."""
+        times = np.full(len(numbers), NEVER)
+        there = numbers < len(self._noted)
+        times[there] = self._noted[numbers[there]]
+        return times
+
+    def renumber(self, kept: Array) -> None:
+        """The keys have new numbers: the old ones by the new ones."""
+        times = self.noted(kept)
+        self._runs, self._noted = [], np.zeros(0, dtype=np.int64)
+        self.note(np.arange(len(kept)), times)
