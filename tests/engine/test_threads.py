@@ -152,6 +152,19 @@ def test_ties_nanoseconds_changes_and_conditions() -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("day", ["2024-03-30", "2024-10-26"])
+def test_days_of_a_clock_that_is_set(day: str) -> None:
+    given = table("hot", 300)
+    hours = given["t"].cast(pa.int64()).to_numpy() * 1_800_000_000
+    times = hours + np.datetime64(day, "us").astype(np.int64)
+    given = given.set_column(0, "t", pa.array(times).cast(pa.timestamp("us", "UTC")))
+    for select in ({"a": sash.mean("x")}, {"a": sash.last("n")}):
+        for empty in (None, "zero"):
+            window = sash.tumbling("1 day", timezone="Europe/Berlin", empty=empty)  # type: ignore[call-overload]
+            check(sash.Query(time="t", by=["k"], window=window, select=select), given)
+
+
+@pytest.mark.plain
 def test_pieces_change_no_exact_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("many", "hot", "in order"):
         for window in WINDOWS.values():
