@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 import zipfile
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -439,3 +440,18 @@ def test_what_is_wrong_is_said_before_any_work(frame: Frame) -> None:
 def test_nothing_gives_nothing(frame: Frame) -> None:
     df = frame(stream("disorder", 20)).where(F.lit(False))
     assert sash.spark.aggregate(df, query(WINDOWS[0], PAIRS)).collect() == []
+
+
+def test_a_task_has_one_thread(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark runs a task on each core; the driver has all of them."""
+    from sash.tables.threads import how_many
+
+    def count(batches: Any) -> Any:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"threads": [how_many()]})
+
+    monkeypatch.delenv("SASH_THREADS", raising=False)
+    found = spark.range(3, numPartitions=1).mapInArrow(count, "threads long").collect()
+    assert {row["threads"] for row in found} == {1}
+    if hasattr(os, "sched_getaffinity"):
+        assert how_many() == len(os.sched_getaffinity(0))

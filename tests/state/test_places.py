@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 import sash
-from sash.engine import run as run_module
+from sash.engine import parts
 from sash.query.plan import make_plan
+from sash.state.answers import columns_of
 from sash.state.places import slices_by_place
 from sash.tables.rows import read_rows
 from sash.testing.queries import answers, differences
@@ -48,8 +49,8 @@ def events(count: int, span: int = 60, seed: int = 3) -> pa.Table:
 
 def placed(q: sash.Query, table: pa.Table) -> bool:
     plan = make_plan(q, table.schema, whole=True)
-    rows = read_rows(plan, table)
-    return slices_by_place(plan, table, rows.keys, rows.codes, rows.times) is not None
+    columns = [columns_of(group, table)[0] for group in plan.groups]
+    return slices_by_place(plan, columns, read_rows(plan, table)) is not None
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
@@ -66,7 +67,7 @@ def test_both_ways_have_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     table = events(500, span=10_000)
     q = sash.Query(time="t", by=["k"], window=sash.sliding(70, 20), select=SELECT)
     by_place = q.run(table)
-    monkeypatch.setattr(run_module, "slices_by_place", lambda *_: None)
+    monkeypatch.setattr(parts, "slices_by_place", lambda *_, **__: None)
     in_order = q.run(table)
     exact = [name for name in by_place.column_names if name != "spread"]
     assert by_place.select(exact).equals(in_order.select(exact))

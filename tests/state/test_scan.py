@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import sash
 from sash.query.plan import Plan, make_plan
 from sash.slicing.edges import edges_of
+from sash.state.answers import columns_of
 from sash.state.scan import NoAnswer, Scan, ScanFailed, Windows
 from sash.windows import Aligned, cumulate, sliding, tumbling
 
@@ -112,16 +113,22 @@ def test_windows_of_events_are_those_of_their_slices(
     (group,) = plan.groups
     first, last = (np.full(len(groups), n) for n in (low, low + many))
     scan = Scan(group, window, plan.types)
-    some = scan.windows_of_events(case.table, None, case.times, case.bounds, first, last)
+    some = scan.windows_of_events(
+        *columns_of(scan.group, case.table), None, case.times, case.bounds, first, last
+    )
     rows = [(g, n, len(held), held[-1]) for g, n, held in case.rows(window, first, last)]
     values = [v.to_pylist() for v in some.values.values()]
     assert list(zip(some.groups, some.numbers, *values, strict=True)) == rows
-    every = scan.windows_of_events(case.table, None, case.times, case.bounds)
+    every = scan.windows_of_events(
+        *columns_of(scan.group, case.table), None, case.times, case.bounds
+    )
     most = case.rows(window, [-60] * len(groups), [60] * len(groups))
     assert list(zip(every.groups, every.numbers, strict=True)) == [row[:2] for row in most]
     backwards = np.arange(len(case.times))[::-1]
     turned = case.table.take(pa.array(backwards))
-    again = scan.windows_of_events(turned, backwards, case.times, case.bounds)
+    again = scan.windows_of_events(
+        *columns_of(scan.group, turned), backwards, case.times, case.bounds
+    )
     assert again.values == every.values
 
 
@@ -223,6 +230,7 @@ def test_an_answer_out_of_range_names_its_window() -> None:
     (group,) = plan.groups
     scan = Scan(group, sliding(4, 2), plan.types)
     table = pa.table({"t": [0, 8, 9, 8], "x": [1, 2**62, 2**62, 1]}, SCHEMA)
+    given = *columns_of(group, table), None
     with pytest.raises(NoAnswer) as raised:
-        scan.windows_of_events(table, None, np.array([0, 8, 9, 8]), np.array([0, 1, 3, 4]))
+        scan.windows_of_events(*given, np.array([0, 8, 9, 8]), np.array([0, 1, 3, 4]))
     assert (raised.value.group, raised.value.number) == (1, 3)

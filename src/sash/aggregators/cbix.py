@@ -243,6 +243,7 @@ class Cbix(Copyable):
             *(take_oldest, turn, turn_if_empty, begin, advance, insert, query, ask, slide),
         ),
         ("insert", "advance", "turn_if_empty", "ask", "slide"),
+        ("insert", "turn_if_empty", "ask"),
         each=2,
     )
 

@@ -180,6 +180,7 @@ class FlatFat(Copyable):
         "flat_fat",
         (build, write, refresh, prefix, suffix, between, ask_prefix, ask_suffix, ask_between),
         ("build", "write", "refresh", "ask_prefix", "ask_suffix", "ask_between"),
+        ("ask_prefix", "ask_suffix", "ask_between"),
         scratch=2,
         each=2,
     )

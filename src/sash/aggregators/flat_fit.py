@@ -142,7 +142,7 @@ class FlatFit(InOrder):
         youngest,
         query,
         ask_youngest,
-        entries=("ask_youngest",),
+        brief=("ask_youngest",),
         scratch=2,
         link=True,
     )

@@ -89,12 +89,20 @@ def slide_by(
     return rows
 
 
-def kernel(name: str, *functions: Any, entries: tuple[str, ...] = (), **shape: Any) -> Kernel:
+def kernel(
+    name: str,
+    *functions: Any,
+    entries: tuple[str, ...] = (),
+    brief: tuple[str, ...] = (),
+    **shape: Any,
+) -> Kernel:
     """An in-order algorithm's kernel, from its own functions and the ones above."""
+    own = ("insert", "evict", "ask", *brief)
     return Kernel(
         name,
         (*functions, ask, slide, slide_by),
-        ("insert", "evict", "ask", "slide", "slide_by", *entries),
+        (*own, "slide", "slide_by", *entries),
+        own,
         **shape,
     )
 

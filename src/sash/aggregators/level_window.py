@@ -117,16 +117,17 @@ def slide_under(
 
 def kernels(name: str, *functions: Any, singly: int = 1) -> tuple[Kernel, Kernel]:
     """An algorithm's kernel, and the same for operators with a rule."""
-    shape = {"scratch": RING, "each": 2, "beside": True}
+    shape: dict[str, Any] = {"scratch": RING, "each": 2, "beside": True}
     own = (look, tail, beside, sweep, *functions)
-    plain = kernel(name, *own, entries=("leave",), **shape)
+    plain = kernel(name, *own, brief=("leave",), **shape)
     ruled = kernel(
         f"{name}_under",
         *own,
         descend,
         enforce,
         slide_under,
-        entries=("leave", "enforce", "slide_under"),
+        entries=("slide_under",),
+        brief=("leave", "enforce"),
         constants=(("SINGLY", singly),),
         **shape,
     )

@@ -310,6 +310,7 @@ class Reactive(Copyable):
             *(evict_before, prefix, suffix, between, query, ask, ask_range, slide),
         ),
         ("insert", "evict", "evict_before", "ask", "ask_range", "slide", "compact", "settle"),
+        ("insert", "evict", "ask", "ask_range"),
         scratch=2,
         each=2,
         link=True,

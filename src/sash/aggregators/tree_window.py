@@ -43,11 +43,9 @@ from .timed import as_range, as_span, as_time, as_times, check_count, check_oper
 
 __all__ = ["TreeWindow"]
 
+_BRIEF = ("insert", "evict", "ask", "ask_between")
 _ENTRY_POINTS = (
-    "insert",
-    "evict",
-    "ask",
-    "ask_between",
+    *_BRIEF,
     "bulk_evict",
     "bulk_insert",
     "clean",
@@ -108,6 +106,7 @@ class TreeWindow(Copyable):
             f"{self._name}{arity}",
             self._functions,
             _ENTRY_POINTS,
+            _BRIEF,
             own=True,
             top=TOP,
             inline=_INLINE,

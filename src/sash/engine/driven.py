@@ -11,16 +11,17 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import NoFrameAnswer, place_all
+from ..state.frames import NoFrameAnswer, inverse, taken
 from ..state.measures import frames_of
 from ..tables.arrow import as_time, filtered, one_array, time_text, times_of
 from ..tables.rows import rows_in_order
+from ..tables.threads import cut_groups
 from ..windows import Driven
 
 __all__ = ["driven_results", "with_nulls"]
 
 
-def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
+def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     """The rows of a table that fire, in its order: their columns, the window's start and end,
     values."""
     query, window = plan.query, plan.query.window
@@ -28,7 +29,7 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
     if query.where is not None:
         table = filtered(table, query.where)
     read = table.select([f.name for f in plan.schema])
-    ordered = rows_in_order(plan, read)
+    ordered = rows_in_order(plan, read, threads)
     found, rows = frames_of(window, ordered), ordered.rows
     frames = found.frames
     # where the result has each frame: at its event's place, among those that fire
@@ -38,10 +39,16 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
         fires[frames.fired if rows is None else rows[frames.fired]] = True
         table = table.filter(pa.array(fires))
         places = None if rows is None else (np.cumsum(fires) - 1)[rows[frames.fired]]
+    bounds = ordered.bounds
+    cuts = []
+    for low, high in cut_groups(bounds):
+        some = int(bounds[low]), int(bounds[high])
+        cuts.append((some if frames.fired is None else _among(frames.fired, some), some))
+    order = None if places is None else inverse(places, threads)
     values: dict[str, pa.Array] = {}
     try:
         for group in plan.groups:
-            values |= frames.answers(group, plan.types, read, rows, places)
+            values |= frames.answers(group, plan.types, read, rows, order, cuts, threads)
     except NoFrameAnswer as error:
         row = error.frame if places is None else int(places[error.frame])
         raise OverflowError(_explained(plan, table, row, error)) from None
@@ -51,14 +58,20 @@ def driven_results(plan: Plan, table: pa.Table) -> pa.Table:
     start, end = window.spans(own)
     if start is None:
         oldest, held = found.oldest()
-        if places is not None:
-            oldest, held = place_all(oldest, places), place_all(held, places)
+        if order is not None:
+            oldest, held = (taken(a, order, threads) for a in (oldest, held))
         starts = with_nulls(as_time(oldest, plan.time_type), held)
     else:
         starts = as_time(start, plan.time_type)
     added = {"window_start": starts, "window_end": as_time(end, plan.time_type)}
     added |= {name: values[name] for name in query.select}
     return pa.table([*table.columns, *added.values()], names=[*table.column_names, *added])
+
+
+def _among(fired: Array, rows: tuple[int, int]) -> tuple[int, int]:
+    """The range of frames of the rows that fire in a range of rows."""
+    first, last = np.searchsorted(fired, rows)
+    return int(first), int(last)
 
 
 def with_nulls(times: pa.Array, held: Array) -> pa.Array:

@@ -10,21 +10,18 @@ the ordered rows on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..query.plan import NO_NAME, Plan, make_plan
+from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..state.answers import Sources
-from ..state.contract import Slices
 from ..state.filling import filled_windows
 from ..state.joining import join_slices
-from ..state.places import slices_by_place
-from ..state.ranges import answers_of_ranges, window_ranges
-from ..state.scan import NoAnswer, Scan, ScanFailed, Windows, unlimited
+from ..state.scan import NoAnswer, ScanFailed, Windows, unlimited
 from ..tables.answers import changed
 from ..tables.arrow import (
     as_arrow,
@@ -34,9 +31,11 @@ from ..tables.arrow import (
     kind_of,
     time_text,
 )
-from ..tables.rows import Ordered, put_in_order, read_rows
+from ..tables.rows import read_rows
+from ..tables.threads import PIECE, how_many, side_by_side
 from ..windows import Driven, Merging, Ticked
 from .driven import driven_results
+from .parts import windows_of_slices, windows_of_table
 from .sessions import session_results, tick_results
 from .supported import Asked, check
 
@@ -45,25 +44,28 @@ __all__ = ["compute", "compute_from_slices", "results", "run"]
 Wanted = Callable[[list[pa.Array]], tuple[Array, Array]]
 
 
-def run(query: Query, table: Any) -> Any:
+def run(query: Query, table: Any, threads: int | None = None) -> Any:
     """The results over a whole table, as the same kind of table."""
     check("Query.run", Asked(query))
+    many = how_many(threads)
     driven = isinstance(query.window, Driven)
     # a condition may read any column, and a driven window keeps them all
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
     plan = make_plan(query, given.schema, whole=True)
     if driven:
         kind = kind_of(table)
-        return as_given(driven_results(plan, given), kind, table if kind == "pandas" else None)
+        made = driven_results(plan, given, many)
+        return as_given(made, kind, table if kind == "pandas" else None)
     if isinstance(query.window, Merging):
-        return as_given(session_results(plan, given), kind_of(table))
+        return as_given(session_results(plan, given, many), kind_of(table))
     if isinstance(query.window, Ticked):
-        return as_given(tick_results(plan, given), kind_of(table))
-    return as_given(results(plan, *compute(plan, given)), kind_of(table))
+        return as_given(tick_results(plan, given, many), kind_of(table))
+    found = compute(plan, given, threads=many)
+    return as_given(results(plan, *found, many), kind_of(table))
 
 
 def compute(
-    plan: Plan, table: pa.Table, wanted: Wanted | None = None
+    plan: Plan, table: pa.Table, wanted: Wanted | None = None, threads: int = 1
 ) -> tuple[list[pa.Array], Windows]:
     """The keys in a table, and the windows of each key; `wanted` says the numbers of the first and
     last window of each key, if not all windows are wanted."""
@@ -71,17 +73,15 @@ def compute(
     if query.where is not None:
         table = filtered(table, query.where)
     table = table.select([f.name for f in plan.schema])
-    read = read_rows(plan, table)
-    placed = None if read.rise else slices_by_place(plan, table, read.keys, read.codes, read.times)
+    read = read_rows(plan, table, threads)
+    first, last = wanted(read.keys) if wanted else unlimited(read.groups)
     try:
-        if placed is not None:
-            return read.keys, _windows_of_slices(plan, *placed, wanted)
-        spans = wanted(read.keys) if wanted else (None, None)
-        return read.keys, _windows(plan, put_in_order(plan, table, read), *spans)
+        made = windows_of_table(plan, table, read, first, last, threads)
     except NoAnswer as error:
         raise OverflowError(_explained(plan, read.keys, error)) from None
     except ScanFailed as failure:
         raise failure.error from None
+    return read.keys, _emitted(plan, made)
 
 
 def compute_from_slices(
@@ -94,31 +94,12 @@ def compute_from_slices(
     """The same from slices in any order: the columns of their keys, a time in each, and the
     partials of each group of aggregates.  Several may be parts of one slice."""
     slices, _, _ = join_slices(plan, columns, times, partials)
+    spans = wanted(slices.keys) if wanted else unlimited(len(slices.bounds) - 1)
     try:
-        return slices.keys, _windows_of_slices(plan, slices, [{}] * len(partials), wanted)
+        made = windows_of_slices(plan, slices, [{}] * len(partials), *spans)
     except NoAnswer as error:
         raise OverflowError(_explained(plan, slices.keys, error)) from None
-
-
-def _windows_of_slices(
-    plan: Plan, slices: Slices, sources: list[Sources], wanted: Wanted | None
-) -> Windows:
-    """The windows of all groups, from slices; each operator answers the same ones."""
-    query, bounds = plan.query, slices.bounds
-    first, last = wanted(slices.keys) if wanted else unlimited(len(bounds) - 1)
-    changes = query.emit == "changes"
-    made: Windows | None = None
-    for group, held, values in zip(plan.groups, slices.partials, sources, strict=True):
-        scan = Scan(group, query.aligned, plan.types, changes=changes)
-        found = scan.windows_of_slices(held, slices.starts, bounds, first, last, values)
-        for row, why in found.lacking.items():
-            raise NoAnswer(why, int(found.groups[row]), int(found.numbers[row]))
-        if made is None:
-            made = found
-        else:
-            made.join(found)
-    assert made is not None
-    return _emitted(plan, made)
+    return slices.keys, _emitted(plan, made)
 
 
 def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
@@ -128,30 +109,6 @@ def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     span = np.array([window.start(error.number), window.end(error.number)])
     start, end = map(time_text, as_time(span, plan.time_type))
     return f"{error} in the window from {start} to {end}{whose and ' of ' + whose}"
-
-
-def _windows(plan: Plan, ordered: Ordered, first: Array | None, last: Array | None) -> Windows:
-    """The windows of all groups; each operator answers the same ones."""
-    query = plan.query
-    events = ordered.table, ordered.rows, ordered.times, ordered.bounds
-    changes = query.emit == "changes"
-    made: Windows | None = None
-    for group in plan.groups:
-        scan = Scan(group, query.aligned, plan.types, changes=changes)
-        found = scan.windows_of_events(*events, first, last)
-        if made is None:
-            made = found
-        else:
-            made.join(found)
-    assert made is not None
-    made.values.pop(NO_NAME, None)
-    if plan.ranged:
-        numbers, aligned = made.numbers, query.aligned
-        spans = aligned.start(numbers), aligned.end(numbers)
-        ranges = window_ranges(ordered.times, ordered.bounds, made.groups, *spans)
-        for chosen in plan.ranged:
-            made.values[chosen.name] = answers_of_ranges(chosen, ordered, *ranges)
-    return _emitted(plan, made)
 
 
 def _emitted(plan: Plan, windows: Windows) -> Windows:
@@ -165,11 +122,16 @@ def _emitted(plan: Plan, windows: Windows) -> Windows:
     return windows.where(kept)
 
 
-def results(plan: Plan, keys: list[pa.Array], windows: Windows) -> pa.Table:
+def results(plan: Plan, keys: list[pa.Array], windows: Windows, threads: int = 1) -> pa.Table:
     """Windows as a table: keys, the window's start and end, values."""
-    query = plan.query
-    groups, window = pa.array(windows.groups), query.aligned
-    columns = {name: k.take(groups) for name, k in zip(query.by, keys, strict=True)}
-    columns["window_start"] = as_time(window.start(windows.numbers), plan.time_type)
-    columns["window_end"] = as_time(window.end(windows.numbers), plan.time_type)
+    query, window = plan.query, plan.query.aligned
+    groups, numbers = pa.array(windows.groups), windows.numbers
+    made: dict[str, Callable[[], pa.Array]] = {
+        name: partial(k.take, groups) for name, k in zip(query.by, keys, strict=True)
+    }
+    made["window_start"] = lambda: as_time(window.start(numbers), plan.time_type)
+    made["window_end"] = lambda: as_time(window.end(numbers), plan.time_type)
+    many = threads if len(numbers) >= PIECE else 1
+    found = side_by_side(lambda make: make(), list(made.values()), many)
+    columns = dict(zip(made, found, strict=True))
     return pa.table(columns | {name: windows.values[name] for name in query.select})

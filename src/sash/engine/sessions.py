@@ -15,12 +15,13 @@ from ..state.frames import NoFrameAnswer
 from ..state.measures import Spans, gaps_of, sessions_of, ticks_of
 from ..tables.arrow import as_time, filtered, time_text
 from ..tables.rows import Ordered, rows_in_order
+from ..tables.threads import cut_groups
 from ..windows import Merging, Ticked
 
 __all__ = ["session_results", "tick_results"]
 
 
-def session_results(plan: Plan, table: pa.Table) -> pa.Table:
+def session_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     """The sessions of a table, in order of key and time: keys, the window's start and end,
     values."""
     window = plan.query.window
@@ -32,20 +33,21 @@ def session_results(plan: Plan, table: pa.Table) -> pa.Table:
         table, gaps = table.filter(pa.array(gaps > 0)), gaps[gaps > 0]
     else:
         gaps = window.reach
-    ordered = rows_in_order(plan, table)
+    ordered = rows_in_order(plan, table, threads)
     if ordered.rows is not None and isinstance(gaps, np.ndarray):
         gaps = gaps[ordered.rows]
     times = ordered.times
-    return _results(plan, ordered, sessions_of(times, times + gaps, ordered.bounds, window.longest))
+    found = sessions_of(times, times + gaps, ordered.bounds, window.longest)
+    return _results(plan, ordered, found, threads)
 
 
-def tick_results(plan: Plan, table: pa.Table) -> pa.Table:
+def tick_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     """What is kept at each tick, in order of key and time: keys, the window's start and end,
     values."""
     window = plan.query.window
     assert isinstance(window, Ticked)
-    ordered = rows_in_order(plan, _read(plan, table))
-    return _results(plan, ordered, ticks_of(window.keeps, window.tick, ordered))
+    ordered = rows_in_order(plan, _read(plan, table), threads)
+    return _results(plan, ordered, ticks_of(window.keeps, window.tick, ordered), threads)
 
 
 def _read(plan: Plan, table: pa.Table) -> pa.Table:
@@ -55,14 +57,20 @@ def _read(plan: Plan, table: pa.Table) -> pa.Table:
     return table.select([f.name for f in plan.schema])
 
 
-def _results(plan: Plan, ordered: Ordered, found: Spans) -> pa.Table:
+def _results(plan: Plan, ordered: Ordered, found: Spans, threads: int) -> pa.Table:
     """Windows as a table: keys, the window's start and end, values."""
     query, keys = plan.query, ordered.keys
     spans = [as_time(a, plan.time_type) for a in (found.starts, found.ends)]
+    bounds = ordered.bounds
+    cuts = []
+    for low, high in cut_groups(bounds):
+        first, last = np.searchsorted(found.groups, [low, high])
+        cuts.append(((int(first), int(last)), (int(bounds[low]), int(bounds[high]))))
+    given = ordered.table, ordered.rows, None, cuts, threads
     values: dict[str, pa.Array] = {}
     try:
         for group in plan.groups:
-            values |= found.frames.answers(group, plan.types, ordered.table, ordered.rows, None)
+            values |= found.frames.answers(group, plan.types, *given)
     except NoFrameAnswer as error:
         start, end = (time_text(span[error.frame]) for span in spans)
         key = int(found.groups[error.frame])

@@ -30,7 +30,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["cached", "folder", "in_memory", "load", "read_facts", "write_facts"]
+__all__ = ["brief", "entry", "folder", "in_memory", "load", "read_facts", "write_facts"]
 
 
 def folder() -> Path | None:
@@ -93,14 +93,22 @@ def _import(name: str, path: Path) -> ModuleType:
     return module
 
 
-def cached(function: Callable[..., Any]) -> Any:
+def entry(function: Callable[..., Any]) -> Any:
     """Compile a function of a generated file with numba, and keep its machine code beside it.
+    Other threads run Python code while the function runs."""
+    return _cached(function, nogil=True)
 
-    numba's own files have no checksum, and a damaged one or a full disk is an error there.
-    """
+
+def brief(function: Callable[..., Any]) -> Any:
+    """The same for a function that is too short to release the interpreter's lock."""
+    return _cached(function, nogil=False)
+
+
+def _cached(function: Callable[..., Any], *, nogil: bool) -> Any:
+    """numba's own files have no checksum, and a damaged one or a full disk is an error there."""
     from numba import njit
 
-    made = njit(cache=True)(function)
+    made = njit(cache=True, nogil=nogil)(function)
     path = Path(function.__code__.co_filename)
     if hasattr(getattr(made, "_cache", None), "_cache_file"):
         made._cache._cache_file = _MachineCode(path.with_name(f"{path.stem}.{function.__name__}"))

@@ -6,9 +6,11 @@ lies in no known buffer raises instead of reading what happens to be there.
 
 from __future__ import annotations
 
+import os
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -46,8 +48,18 @@ __all__ = [
     "word",
 ]
 
-_arrays: dict[int, weakref.ref[np.ndarray[Any, Any]]] = {}
-_starts: list[int] = []
+_Ref = weakref.ref[np.ndarray[Any, Any]]
+
+#: The arrays that kernels may touch, by where they start; several may be parts of one.
+_arrays: dict[int, list[_Ref]] = {}
+#: The starts in order, and the arrays of each: replaced as a whole, as other threads read it.
+_known: tuple[list[int], list[list[_Ref]]] = ([], [])
+_registering = Lock()
+os.register_at_fork(
+    before=_registering.acquire,
+    after_in_parent=_registering.release,
+    after_in_child=_registering.release,
+)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,22 +83,29 @@ def some(value: Any) -> Any:
 
 def register(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Allow access to an array's memory for as long as the array lives."""
-    global _starts
-    _arrays[array.ctypes.data] = weakref.ref(array)
-    for start in [s for s, ref in _arrays.items() if ref() is None]:
-        del _arrays[start]
-    _starts = sorted(_arrays)
+    global _known
+    at, made = array.ctypes.data, weakref.ref(array)
+    with _registering:
+        for start in [s for s, refs in _arrays.items() if any(ref() is None for ref in refs)]:
+            alive = [ref for ref in _arrays.pop(start) if ref() is not None]
+            if alive:
+                _arrays[start] = alive
+        _arrays[at] = [*_arrays.get(at, []), made]
+        starts = sorted(_arrays)
+        _known = starts, [_arrays[start] for start in starts]
     return array
 
 
 def _bytes(address: int, length: int) -> np.ndarray[Any, Any]:
     """The bytes at an address, or an error if they are not wholly inside one array."""
-    i = bisect_right(_starts, address) - 1
-    array = _arrays[_starts[i]]() if i >= 0 else None
-    if array is None or address + length > _starts[i] + array.nbytes:
-        raise IndexError(f"a kernel touched {length} bytes at {address}, outside its memory")
-    offset = address - _starts[i]
-    return array.view(np.uint8)[offset : offset + length]
+    starts, arrays = _known
+    for i in range(bisect_right(starts, address) - 1, -1, -1):
+        offset = address - starts[i]
+        for ref in arrays[i]:
+            array = ref()
+            if array is not None and offset + length <= array.nbytes:
+                return array.view(np.uint8)[offset : offset + length]
+    raise IndexError(f"a kernel touched {length} bytes at {address}, outside its memory")
 
 
 def _access(dtype: Any, plain: Callable[[Any], Any]) -> tuple[Any, Any]:

@@ -55,6 +55,16 @@ class Column:
             self.type, self.data[order], None if self.valid is None else self.valid[order]
         )
 
+    def runs(self, ranges: Sequence[tuple[int, int]]) -> Column:
+        """Ranges of rows of typed data, one after the other; a single one stays where it lies."""
+
+        def joined(values: Any) -> Any:
+            parts = [values[first:last] for first, last in ranges]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+        valid = None if self.valid is None else joined(self.valid)
+        return Column(self.type, joined(self.data), valid)
+
     def as_list(self) -> list[Any]:
         """The values as Python objects, None for null."""
         if self.type == "object":
@@ -83,6 +93,11 @@ class Table:
     def take(self, order: Array) -> Table:
         """The rows in another order."""
         return Table(tuple(c.take(order) for c in self.columns), self.kind, len(order))
+
+    def runs(self, ranges: Sequence[tuple[int, int]]) -> Table:
+        """Ranges of rows, one after the other; a single one stays where it lies."""
+        columns = tuple(c.runs(ranges) for c in self.columns)
+        return Table(columns, self.kind, sum(last - first for first, last in ranges))
 
 
 def read(values: Any, width: int) -> Table:
@@ -173,7 +188,7 @@ def _column_from_arrow(values: pa.Array) -> Column:
     if pa.types.is_timestamp(t):
         plain = _filled(values.cast(pa.int64()), 0)
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(t.unit)
-        if scale and len(plain) and int(np.abs(plain).max()) > (2**63 - 1) // scale:
+        if scale and scale > 1 and len(plain) and int(np.abs(plain).max()) > (2**63 - 1) // scale:
             raise OverflowError("a time does not fit int64 microseconds")
         micros = plain
         if scale != 1:

@@ -71,6 +71,9 @@ inner = _once()
 #: partial that is a vector for instance, raises instead of touching what lies there.
 bounded = _once(boundscheck=True)
 
+# How functions that Python calls are compiled, where nothing keeps their machine code (`cache`).
+entry, brief = njit(nogil=True), njit
+
 _I64, _I8, _F64 = ir.IntType(64), ir.IntType(8), ir.DoubleType()
 
 

@@ -52,7 +52,10 @@ class InterpretedWarning(UserWarning):
 class Kernel:
     """An algorithm as plain functions over the primitives of `slots`.
 
-    `entries` are the functions called from Python.  A memory has `scratch` slots first, then
+    `entries` are the functions called from Python.  Other threads run Python code while a compiled
+    entry runs, but not during `brief` ones, which are as short as one insertion: to release the
+    interpreter's lock and take it again costs 50 ns, and where other threads want it, a wait until
+    they give it back.  A memory has `scratch` slots first, then
     `each` slots for every element there is room for; `link` adds an integer to each slot, and
     `beside` adds one slot, and one for each binary digit of the capacity.  With `own`, the kernel
     lays out its memory itself, capacity is the number of words, and `top` is the header field that
@@ -70,6 +73,7 @@ class Kernel:
     name: str
     functions: tuple[Callable[..., Any], ...]
     entries: tuple[str, ...]
+    brief: tuple[str, ...] = ()
     scratch: int = 0
     each: int = 1
     beside: bool = False
@@ -146,6 +150,7 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
     text = _constants_and_code(kernel, layout, names)
     given = {n: getattr(checked, n) for n in checked.__all__} | {
         "entry": checked.inner,
+        "brief": checked.inner,
         "np": np,
     }
     given |= {names[key]: function.call for key, function in functions.items()}
@@ -180,7 +185,8 @@ def _compiled(kernel: Kernel, operator: Operator) -> Program:
 
 def _in_memory(name: str, text: str, held: dict[str, Any]) -> ModuleType:
     """A module of generated text that is compiled for this process only."""
-    return kept.in_memory(name, text.replace("entry = cached", "entry = njit", 1), held)
+    text = text.replace("sash.kernels.cache import", "sash.kernels.native import", 1)
+    return kept.in_memory(name, text, held)
 
 
 _HEAD = '''"""{kernel} for {operator}: generated, and safe to delete."""
@@ -192,11 +198,9 @@ from importlib import import_module
 import numpy as np
 from numba import njit
 
-from sash.kernels.cache import cached
+from sash.kernels.cache import brief, entry
 from sash.kernels.freeze import thaw
 from sash.kernels.native import *
-
-entry = cached
 '''
 
 
@@ -268,7 +272,10 @@ def digest_of(folder: Traversable) -> str:
 @cache
 def _kernel_digest(kernel: Kernel) -> str:
     """A name for what a kernel's functions do."""
-    declared = (kernel.entries, kernel.inline, kernel.constants, constants(kernel.functions))
+    declared = (
+        *(kernel.entries, kernel.brief, kernel.inline, kernel.constants),
+        constants(kernel.functions),
+    )
     digest = hashlib.sha256(repr(declared).encode())
     for function in kernel.functions:
         digest.update(f"{function.__name__} {code_text(function.__code__)}\n".encode())
@@ -320,7 +327,7 @@ def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, s
             ),
             _primitives(kernel, layout, names),
             kernel_text(joined, ()),
-            kernel_text(kernel.functions, kernel.entries, kernel.inline),
+            kernel_text(kernel.functions, kernel.entries, kernel.inline, kernel.brief),
         ]
     )
 

@@ -98,10 +98,11 @@ def kernel_text(
     functions: tuple[Callable[..., Any], ...],
     entries: tuple[str, ...],
     inline: tuple[str, ...] = (),
+    brief: tuple[str, ...] = (),
 ) -> str:
     """Write the kernel's own functions, as they stand in their file.  A function that both Python
     and another of them call has two names, so that numba compiles it for Python only if Python
-    calls it.
+    calls it.  Of the `entries`, `brief` ones keep the interpreter's lock.
 
     The text is cached: a large kernel takes 0.2 s to rewrite, and the next operator needs the same.
     """
@@ -114,12 +115,13 @@ def kernel_text(
         Plain(trees.keys() | set(within.values())).visit(tree)
         Primitives(_WRITTEN_OUT).visit(tree)
         mark = "@inline" if name in inline else "@linked"
+        called = "@brief" if name in brief else "@entry"
         if name in within:
             given = ", ".join(a.arg for a in tree.args.args)
             tree.name = within[name]
-            out.append(f"@entry\ndef {name}({given}):\n    return {tree.name}({given})")
+            out.append(f"{called}\ndef {name}({given}):\n    return {tree.name}({given})")
         elif name in entries:
-            mark = "@entry"
+            mark = called
         out.append(f"{mark}\n{ast.unparse(tree)}")
     return "\n\n".join(out) + "\n"
 

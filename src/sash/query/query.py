@@ -175,16 +175,20 @@ class Query:
         return tuple(dict.fromkeys(read))
 
     @overload
-    def run(self, table: Frame) -> Frame: ...
+    def run(self, table: Frame, *, threads: int | None = None) -> Frame: ...
     @overload
-    def run(self, table: LazyFrame[Frame]) -> Frame: ...
+    def run(self, table: LazyFrame[Frame], *, threads: int | None = None) -> Frame: ...
     @overload
-    def run(self, table: ArrowStream | Columns) -> pyarrow.Table: ...
+    def run(self, table: ArrowStream | Columns, *, threads: int | None = None) -> pyarrow.Table: ...
 
-    def run(self, table: Any) -> Any:
+    def run(self, table: Any, *, threads: int | None = None) -> Any:
         """The results over a whole table (pandas, Polars or Arrow, rows in any order), as the
         same kind of table, ordered by keys, then window.  Where events drive the window, the result
         has a row for each that fires, with all its columns, in the table's order.
+
+        `threads` says how many threads work on it; by default as many as the environment variable
+        SASH_THREADS says, or else one for each core that the process may use.  Results are the same
+        to the bit for any number of threads.
 
         >>> import pyarrow as pa, sash
         >>> q = sash.Query(
@@ -199,7 +203,7 @@ class Query:
         if oracle.asked_for():
             return oracle.run(self, table)
         try:
-            return run(self, table)
+            return run(self, table, threads)
         except MemoryError:
             if not isinstance(self.window, Aligned):
                 raise

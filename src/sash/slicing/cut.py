@@ -60,10 +60,11 @@ def cut_events(
     *,
     whole: bool,
     slots: tuple[int, int],
+    room: int | None = None,
 ) -> tuple[Array, Any, Array]:
     """Cut groups of events, which are in order of time, into slices.  `rows` says where in the
     columns the events are, None that the columns have their order.  `slots` are two that the
-    core's kernel does not need just now.
+    core's kernel does not need just now.  There are at most `room` slices, if that is known.
 
     Returns the slices' starts, their partials (rows of words, or a list of objects), and the
     bounds of each group's slices, one more than there are groups.
@@ -71,13 +72,14 @@ def cut_events(
     count = len(bounds) - 1
     kept = [core.integers(a) for a in (times, bounds)]
     held, handle = core.take(columns if rows is None else columns.take(rows))
-    starts, at_starts = core.integers(np.empty(len(times), dtype=np.int64))
+    most = len(times) if room is None else room
+    starts, at_starts = core.integers(np.empty(most, dtype=np.int64))
     ends, at_ends = core.integers(np.empty(count + 1, dtype=np.int64))
-    partials: Any = [None] * len(times)
+    partials: Any = [None] * most
     at_partials = partials
     if isinstance(core, BufferCore):
-        partials, at_partials = core.integers(np.empty(len(times) * core.width, dtype=np.int64))
-        partials = partials.reshape(len(times), core.width)
+        partials, at_partials = core.integers(np.empty(most * core.width, dtype=np.int64))
+        partials = partials.reshape(most, core.width)
     made = core.run.cut(
         core.m,
         handle,

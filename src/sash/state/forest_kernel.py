@@ -330,6 +330,7 @@ def forest_kernel(arity: int) -> Kernel:
         f"forest{arity}",
         _FUNCTIONS,
         ("cut", "step", "ask", "ranges"),
+        ("ask",),
         own=True,
         top=TOP,
         inline=_INLINE,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.call import Call
-from ..kernels.columns import Array
+from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.slots import CAPACITY
 from ..query.plan import Group
+from ..tables.threads import cut_rows, side_by_side
 from .answers import answers_apart, answers_of, columns_of
 from .frames_kernel import ANSWERS, FRAME, FRAMES, HOLDS
 
@@ -24,8 +26,11 @@ __all__ = [
     "InTime",
     "NoFrameAnswer",
     "Ranges",
-    "place_all",
+    "inverse",
+    "taken",
 ]
+
+Range = tuple[int, int]
 
 
 class NoFrameAnswer(OverflowError):
@@ -56,32 +61,73 @@ class Frames(ABC):
     def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
         """Let the kernel answer all frames."""
 
+    @abstractmethod
+    def part(self, frames: Range, rows: Range) -> Frames:
+        """A range of frames, which hold no rows but those of a range, by the places that these have
+        among themselves."""
+
     def answers(
         self,
         group: Group,
         types: dict[str, Any],
         table: pa.Table,
         rows: Array | None,
-        places: Array | None,
+        order: Array | None,
+        cuts: list[tuple[Range, Range]],
+        threads: int,
     ) -> dict[str, pa.Array]:
-        """The answers of a group of aggregates by name; frame f's is in row places[f], or f.
-        `rows` says where in the table the rows are, None that the table has their order."""
+        """The answers of a group of aggregates by name; row r has that of frame order[r], or r.
+        `rows` says where in the table the rows are, None that the table has their order.  `cuts`
+        are ranges of frames, with the rows that they hold and no others do."""
+        columns, sources = columns_of(group, table)
+        core = make_core(FRAMES, group.operator, 8)
+        typed = isinstance(core, BufferCore) and core.layout.answers
+        if not typed or "object" in columns.types or len(cuts) == 1:
+            kept = self._answers(group, columns if rows is None else columns.take(rows))
+        else:
+            kept, _ = core.outputs(len(self))
+            give = partial(self._give, group, columns, rows, kept[0])
+            side_by_side(give, cuts, threads)
+        if order is not None:
+            kept = _in_order(kept, order, threads)
+        return answers_of(core, group, types, kept, len(self), None, sources)[0]
+
+    def _give(
+        self,
+        group: Group,
+        columns: Table,
+        rows: Array | None,
+        outputs: list[tuple[Array, Array | None]],
+        cut: tuple[Range, Range],
+    ) -> None:
+        """Write the answers of a range of frames to where they belong."""
+        frames, held = cut
+        given = columns.runs([held]) if rows is None else columns.take(rows[slice(*held)])
+        try:
+            found, *_ = self.part(frames, held)._answers(group, given)
+        except NoFrameAnswer as error:
+            error.frame += frames[0]
+            raise
+        for (data, valid), (to, to_valid) in zip(found, outputs, strict=True):
+            to[slice(*frames)] = data
+            if to_valid is not None:
+                to_valid[slice(*frames)] = valid
+
+    def _answers(self, group: Group, columns: Table) -> Any:
+        """The outputs of all frames, over columns that have their order."""
         longest = self._longest()
         core = make_core(FRAMES, group.operator, 1 << max(3, longest.bit_length()))
         core.header[HOLDS] = int(longest > 0)
-        columns, sources = columns_of(group, table)
         kept, outputs = core.outputs(len(self))
         with core.call() as call:
-            handle = call.columns(columns if rows is None else columns.take(rows))
+            handle = call.columns(columns)
             try:
                 self._run(core, call, handle, outputs)
             except OverflowError as error:
                 slot = core.get(ANSWERS)
                 reason = answers_apart(core, group, slot - 1).reason if slot else ""
                 raise NoFrameAnswer(reason or str(error), core.get(FRAME)) from error
-        if places is not None:
-            kept = _placed(kept, places)
-        return answers_of(core, group, types, kept, len(self), None, sources)[0]
+        return kept
 
 
 @dataclass(frozen=True)
@@ -97,6 +143,11 @@ class InTime(Frames):
 
     def __len__(self) -> int:
         return len(self.times)
+
+    def part(self, frames: Range, rows: Range) -> InTime:
+        bounds = self.bounds[np.searchsorted(self.bounds, rows[0], side="left") :]
+        bounds = bounds[: np.searchsorted(bounds, rows[1], side="right")] - rows[0]
+        return replace(self, times=self.times[slice(*rows)], bounds=bounds)
 
     def _longest(self) -> int:
         return int(self.holds)
@@ -123,6 +174,12 @@ class Ranges(Frames):
 
     def __len__(self) -> int:
         return len(self.first)
+
+    def part(self, frames: Range, rows: Range) -> Ranges:
+        some = slice(*frames)
+        return replace(
+            self, first=self.first[some] - rows[0], last=self.last[some] - rows[0], fired=None
+        )
 
     def _longest(self) -> int:
         return int((self.last - self.first).max(initial=0))
@@ -157,6 +214,11 @@ class Excluding(Frames):
     def __len__(self) -> int:
         return len(self.first)
 
+    def part(self, frames: Range, rows: Range) -> Excluding:
+        some = slice(*frames)
+        first, last, ends = (a[some] - rows[0] for a in (self.first, self.last, self.ends))
+        return replace(self, first=first, last=last, ends=ends)
+
     def _longest(self) -> int:
         return self.longest
 
@@ -171,27 +233,42 @@ class Excluding(Frames):
         )
 
 
-def _placed(kept: Any, places: Array) -> Any:
-    """A core's outputs, columns with their validity or a list of objects, each at its place.
+def _in_order(kept: Any, order: Array, threads: int) -> Any:
+    """A core's outputs, columns with their validity or a list of objects, in another order.
 
     The kernel writes them one after the other.  To let it write each where it belongs takes three
-    times as long with a thousand keys: a write that misses the cache holds up the next frame, and
-    many at once do not wait for each other.
+    times as long with a thousand keys: a write that misses the cache holds up the next frame.
     """
     if isinstance(kept, list):
-        made: list[Any] = [None] * len(kept)
-        for place, one in zip(places.tolist(), kept, strict=True):
-            made[place] = one
-        return made
+        return [kept[i] for i in order.tolist()]
     columns, *rest = kept
-    pairs = [
-        (place_all(d, places), None if v is None else place_all(v, places)) for d, v in columns
-    ]
+    pairs = []
+    while columns:  # one at a time, and each is let go of
+        data, valid = columns.pop(0)
+        moved = None if valid is None else taken(valid, order, threads)
+        pairs.append((taken(data, order, threads), moved))
     return (pairs, *rest)
 
 
-def place_all(items: Array, places: Array) -> Array:
-    """Items, each at its place."""
+def taken(items: Array, order: Array, threads: int) -> Array:
+    """Items in another order.  Where the table's rows are in order of time, those of a block are
+    neighbours in each key."""
     made = np.empty_like(items)
-    made[places] = items
+
+    def take(piece: Range) -> None:
+        some = slice(*piece)
+        np.take(items, order[some], axis=0, out=made[some], mode="clip")
+
+    side_by_side(take, cut_rows(len(order)), threads)
+    return made
+
+
+def inverse(places: Array, threads: int) -> Array:
+    """The order of items that has each at its place."""
+    made = np.empty_like(places)
+
+    def put(piece: Range) -> None:
+        made[places[slice(*piece)]] = np.arange(*piece)
+
+    side_by_side(put, cut_rows(len(places)), threads)
     return made

@@ -7,16 +7,20 @@ belongs to; nothing is sorted, and no row is moved:
               slice 0   slice 1   slice 2
     key a        ●                   ●         rows in random order go to their places;
     key b        ●         ●                   places that got none are left out
+
+Where places are few beside the rows, pieces of the table have places of their own, which are then
+combined in the order of the pieces.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from ..kernels.columns import Array
+from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, make_core
 from ..kernels.program import Kernel
 from ..kernels.slots import (
@@ -30,29 +34,40 @@ from ..kernels.slots import (
     set_item,
     store,
 )
+from ..operators.contract import Operator
 from ..query.plan import Plan
 from ..slicing.edges import edges_of
-from .answers import Sources, columns_of
+from ..tables.rows import Rows
+from ..tables.threads import cut_rows, side_by_side
 from .contract import Slices
 
 __all__ = ["slices_by_place"]
 
 SUM, NEW, SPARE = 0, 1, 2  # slots
 _FEW = 2**16  # places that are no burden, however few rows there are
+_SHARE = 8  # rows for each place of a piece: to combine places costs little beside them
+_BLOCK = 2**15  # rows whose places stay in the processor's cache
 
 
 def combine_by_place(
-    m: Memory, columns: Columns, places: Any, count: int, partials: Partials, taken: Any
+    m: Memory,
+    columns: Columns,
+    first: int,
+    places: Any,
+    count: int,
+    partials: Partials,
+    taken: Any,
 ) -> None:
-    """Combine each of `count` rows into the partial at its place; taken[p] is 1 where there is one
-    already, else 0.  Neighbours of one place are combined among themselves first."""
+    """Combine each of `count` rows, from `first` on, into the partial at its place; taken[p] is 1
+    where there is one already, else 0.  Neighbours of one place are combined among themselves
+    first."""
     i = 0
     while i < count:
         place = item(places, i)
         j = i + 1
         while j < count and item(places, j) == place:
             j += 1
-        fold_rows(m, NEW, SPARE, columns, i, j)
+        fold_rows(m, NEW, SPARE, columns, first + i, first + j)
         if item(taken, place) == 0:
             set_item(taken, place, 1)
             store(m, NEW, partials, place)
@@ -63,42 +78,124 @@ def combine_by_place(
         i = j
 
 
-PLACES = Kernel("places", (combine_by_place,), ("combine_by_place",), scratch=3)
+def combine_places(
+    m: Memory, first: int, last: int, partials: Partials, taken: Any, more: Partials, there: Any
+) -> None:
+    """Combine the partials in `more`, where there are any, into those at the same places, from
+    `first` up to but not including `last`."""
+    for place in range(first, last):
+        if item(there, place):
+            load(m, NEW, more, place)
+            if item(taken, place) == 0:
+                set_item(taken, place, 1)
+                store(m, NEW, partials, place)
+            else:
+                load(m, SUM, partials, place)
+                combine(m, SUM, SUM, NEW)
+                store(m, SUM, partials, place)
+
+
+PLACES = Kernel(
+    "places",
+    (combine_by_place, combine_places),
+    ("combine_by_place", "combine_places"),
+    scratch=3,
+)
 
 
 def slices_by_place(
-    plan: Plan, table: pa.Table, keys: list[pa.Array], codes: Array, times: Array
-) -> tuple[Slices, list[Sources]] | None:
-    """The slices of rows in any order, from the numbers of their keys and their times; and for each
-    group of aggregates the values of columns that are read by number.  None if the order of events
-    matters, or a place for each slice would take too much room."""
-    if plan.ordered or not len(times):
+    plan: Plan, columns: list[Table], rows: Rows, threads: int = 1, *, few: bool = False
+) -> Slices | None:
+    """The slices of rows in any order, of each group of aggregates by its columns.  None if the
+    order of events matters, or a place for each slice would take too much room, or if places are
+    to be so `few` that several pieces of the table can each have their own, and are not."""
+    most = len(rows) // (2 * _SHARE) if few else max(len(rows), _FEW)
+    if plan.ordered or not len(rows) or rows.groups > most:
         return None
-    edges = edges_of(plan.query.aligned)
-    first, last = int(edges.number(times.min())), int(edges.number(times.max()))
-    span, groups = last - first + 1, len(keys[0]) if keys else 1
-    if span * groups > max(len(times), _FEW):
+    edges, times, codes = edges_of(plan.query.aligned), rows.times, rows.codes
+    pieces = [piece for run in rows.ranges for piece in _cut(run)]
+    ends = side_by_side(lambda p: (times[slice(*p)].min(), times[slice(*p)].max()), pieces, threads)
+    first = int(edges.number(min(low for low, _ in ends)))
+    last = int(edges.number(max(high for _, high in ends)))
+    span = last - first + 1
+    size = span * rows.groups
+    if size > most:
         return None
     cores = [make_core(PLACES, group.operator, 1) for group in plan.groups]
     if not all(isinstance(core, BufferCore) for core in cores):
         return None
-    places = edges.number(times) - first
-    places += codes * span
+
+    def places(begin: int, end: int, out: Array) -> None:
+        np.subtract(edges.number(times[begin:end]), first + rows.first * span, out=out)
+        if rows.keys:
+            out += np.multiply(codes[begin:end], span, dtype=np.int64)
+
     held: Array = np.empty(0, dtype=np.int64)
-    partials, values = [], []
-    for core, group in zip(cores, plan.groups, strict=True):
-        assert isinstance(core, BufferCore)
-        columns, sources = columns_of(group, table)
-        values.append(sources)
-        with core.call() as call:
-            made, at_made = call.space(span * groups * core.width)
-            taken, at_taken = core.integers(np.zeros(span * groups, dtype=np.int64))
-            core.run.combine_by_place(
-                core.m, call.columns(columns), call.integers(places), len(times), at_made, at_taken
-            )
-            held = np.flatnonzero(taken)
-            partials.append(made.reshape(-1, core.width)[held])
+    partials = []
+    for group, table in zip(plan.groups, columns, strict=True):
+        held, words = _Placed(group.operator, table, size, places).combined(rows, threads)
+        partials.append(words)
     of_key = held // span
     starts = edges.time(held - of_key * span + first)
-    bounds = np.searchsorted(of_key, np.arange(groups + 1))
-    return Slices(keys, bounds, starts, partials), values
+    bounds = np.searchsorted(of_key, np.arange(rows.groups + 1))
+    return Slices(rows.keys, bounds, starts, partials)
+
+
+def _cut(run: tuple[int, int], least: int = 0) -> list[tuple[int, int]]:
+    """Pieces of a range of rows."""
+    return [(run[0] + a, run[0] + b) for a, b in cut_rows(run[1] - run[0], least) if a < b]
+
+
+class _Placed:
+    """Rows of some columns, combined by place; `places` writes the places of a range of rows."""
+
+    def __init__(
+        self, operator: Operator, table: Table, size: int, places: Callable[[int, int, Array], None]
+    ) -> None:
+        self._operator, self._table, self._size = operator, table, size
+        self._places = places
+
+    def _core(self) -> BufferCore:
+        core = make_core(PLACES, self._operator, 1)
+        assert isinstance(core, BufferCore)
+        return core
+
+    def combined(self, rows: Rows, threads: int) -> tuple[Array, Array]:
+        """The places that have a partial, in order, and the partials."""
+        size, ranges = self._size, rows.ranges
+        pieces = [ranges]
+        if len(ranges) == 1:
+            pieces = [(piece,) for piece in _cut(ranges[0], _SHARE * size)]
+        made = side_by_side(self._piece, pieces, threads)
+        partials, taken = made[0]
+        if len(made) > 1:
+            ends = [size * i // 8 for i in range(9)]
+            side_by_side(lambda some: self._merge(*some, made), list(pairwise(ends)), threads)
+        held = np.flatnonzero(taken)
+        words = partials.reshape(size, -1)
+        return held, words if len(held) == size else words[held]
+
+    def _piece(self, ranges: tuple[tuple[int, int], ...]) -> tuple[Array, Array]:
+        """The places of some rows: the words of all partials, and where there is one."""
+        core = self._core()
+        with core.call() as call:
+            partials, at_partials = call.space(self._size * core.width)
+            taken, at_taken = core.integers(np.zeros(self._size, dtype=np.int64))
+            some, at = call.space(_BLOCK)
+            columns = call.columns(self._table)
+            for first, last in ranges:
+                for row in range(first, last, _BLOCK):
+                    count = min(_BLOCK, last - row)
+                    self._places(row, row + count, some[:count])
+                    given = columns, row, at, count, at_partials, at_taken
+                    core.run.combine_by_place(core.m, *given)
+        return partials, taken
+
+    def _merge(self, first: int, last: int, made: list[tuple[Array, Array]]) -> None:
+        """Combine the places of all pieces, in their order, into those of the first."""
+        core = self._core()
+        with core.call() as call:
+            into = [call.integers(a) for a in made[0]]
+            for piece in made[1:]:
+                more = [call.integers(a) for a in piece]
+                core.run.combine_places(core.m, first, last, *into, *more)

@@ -14,7 +14,7 @@ from ..query.plan import Ranged
 from ..tables.rows import Ordered
 from .ragged import ragged
 
-__all__ = ["answers_of_ranges", "window_ranges"]
+__all__ = ["answers_of_ranges", "check_lengths", "window_ranges"]
 
 _MOST = 2**31 - 1  # values in all lists of an Arrow column
 
@@ -49,6 +49,20 @@ def window_ranges(
     return first, last
 
 
+def check_lengths(chosen: Ranged, parts: list[pa.Array]) -> None:
+    """Refuse lists that are too long for one column together."""
+    if chosen.which != "nth":
+        _check_length(chosen, sum(len(part.values) for part in parts))
+
+
+def _check_length(chosen: Ranged, values: int) -> None:
+    if values > _MOST:
+        raise OverflowError(
+            f"{chosen.name}: {values:,} values in all lists are more than a column of lists can "
+            f"hold, {_MOST:,}; ask for fewer windows or keys at a time"
+        )
+
+
 def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Array) -> pa.Array:
     """The answers over ranges of rows in order."""
     column = ordered.column(chosen.column)
@@ -64,10 +78,6 @@ def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Arra
         first = np.maximum(first, last - chosen.count)
     counts = last - first
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    if offsets[-1] > _MOST:
-        raise OverflowError(
-            f"{chosen.name}: {offsets[-1]:,} values in all lists are more than a column of lists "
-            f"can hold, {_MOST:,}; ask for fewer windows or keys at a time"
-        )
+    _check_length(chosen, int(offsets[-1]))
     taken = column.take(pa.array(ragged(first, counts)))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), taken)

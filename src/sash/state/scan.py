@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..kernels.columns import Array
+from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.layout import Answer
 from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..slicing.cut import cut_events
 from ..slicing.slices import slices_held, specify
+from ..tables.threads import side_by_side
 from ..windows import Aligned
 from .answers import Apart, Sources, answers_apart, answers_of, columns_of, joined_reasons
 from .scan_kernel import (
@@ -90,6 +91,25 @@ class Windows:
             {int(kept_before[row]): why for row, why in self.lacking.items() if keep[row]},
         )
 
+    @staticmethod
+    def one_after_another(parts: list[Windows], threads: int = 1) -> Windows:
+        """The windows of several ranges of groups, whose answers they give up."""
+        if len(parts) == 1:
+            return parts[0]
+        counts = [len(part.numbers) for part in parts]
+        before = list(zip(parts, np.cumsum([0, *counts[:-1]]).tolist(), strict=True))
+        names = list(parts[0].values)
+        joined = side_by_side(
+            lambda name: pa.concat_arrays([p.values.pop(name) for p in parts]), names, threads
+        )
+        return Windows(
+            np.concatenate([part.ends + n for part, n in before]),
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate([part.covered for part in parts]),
+            dict(zip(names, joined, strict=True)),
+            {row + n: why for part, n in before for row, why in part.lacking.items()},
+        )
+
     def join(self, more: Windows) -> None:
         """Further answers of the same windows."""
         self.values |= more.values
@@ -140,18 +160,29 @@ class Scan:
         )
         return clock.time(starts), partials, ends
 
+    def cut_columns(
+        self, columns: Table, times: Array, bounds: Array, room: int
+    ) -> tuple[Array, Any, Array]:
+        """Cut groups of events, whose columns have their order, into at most so many slices."""
+        clock = self.window.clock
+        given = self._core, columns, None, clock.reading(times), bounds
+        starts, partials, ends = cut_events(*given, whole=True, slots=(RING, NEW), room=room)
+        return clock.time(starts), partials, ends
+
     def windows_of_events(
         self,
-        table: pa.Table,
+        columns: Table,
+        sources: Sources,
         rows: Array | None,
         times: Array,
         bounds: Array,
         first: Array | None = None,
         last: Array | None = None,
     ) -> Windows:
-        """The windows of groups of a table's events, which are in order of time.  `rows` says where
-        in the table the events are, None that it has their order; `first` and `last`, which windows
-        of each group are wanted, by number.  An answer that does not exist is an error."""
+        """The windows of groups of events, which are in order of time.  `rows` says where in the
+        columns the events are, None that they have their order; `first` and `last`, which windows
+        of each group are wanted, by number.  `sources` has the values of columns that are read by
+        number.  An answer that does not exist is an error."""
         count = len(bounds) - 1
         every = unlimited(count)
         first = every[0] if first is None else first
@@ -159,7 +190,6 @@ class Scan:
         most = int(np.diff(bounds).max(initial=0))
         self._reserve(min(most, slices_held(self.window) + 2))
         core = self._core
-        columns, sources = columns_of(self.group, table)
         shown = self.window.clock.reading(times)
         kept = [core.integers(a) for a in (shown, bounds, first, last)]
         taken, handle = core.take(columns if rows is None else columns.take(rows))

@@ -158,7 +158,9 @@ def times_of(column: pa.Array, clock: Clock = UTC) -> tuple[Array, Array]:
             plain[~np.asarray(column.is_valid())] = LATEST
         scale = 1
     limit = LATEST // scale
-    bad = (plain >= limit) | (plain <= -limit)
+    bad = np.zeros(len(plain), dtype=bool)
+    if len(plain) and not (-limit < plain.min() and plain.max() < limit):
+        bad = (plain >= limit) | (plain <= -limit)
     if scale > 1:
         plain = np.where(bad, 0, plain) * scale
     if clock is not UTC:

@@ -9,11 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
+from .threads import cut_rows, side_by_side
 
 __all__ = ["by_group", "key_codes", "maps_in_order", "one_zero_in"]
 
+_BLOCK = 2**15  # rows that stay in the processor's cache
 
-def key_codes(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]]:
+
+def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Array, list[pa.Array]]:
     """For each row the number of its key, and the keys in order: one array a column.
 
     Null is a key, and so is NaN; 0.0 and -0.0 are the same one, and so are maps with the same
@@ -21,10 +24,10 @@ def key_codes(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]
     """
     if not columns:
         return np.zeros(rows, dtype=np.int64), []
-    codes, parts = _codes(columns[0])
+    codes, parts = _codes(columns[0], threads)
     many = [parts]
     for column in columns[1:]:
-        more, values = _codes(column)
+        more, values = _codes(column, threads)
         # pairs that occur, numbered in order
         pairs, codes = np.unique(codes * len(values) + more, return_inverse=True)
         old, new = np.divmod(pairs, len(values)) if len(pairs) else (pairs, pairs)
@@ -32,7 +35,7 @@ def key_codes(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]
     return codes, many
 
 
-def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
+def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
     """One column's codes and its distinct values, in order, null first and NaN last."""
     if pa.types.is_dictionary(column.type):
         # its values may be there more than once, or not occur at all, which does no harm
@@ -55,17 +58,16 @@ def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
     elif pa.types.is_integer(column.type) and len(column) and not column.null_count:
         # in runs, as in a table that is ordered by key, one of each will do
         values = column.to_numpy()
-        heads = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-        if 1 < len(heads) < len(values) // 8:
+        heads = _heads(values)
+        if heads is not None:
             codes, found = _codes(column.take(pa.array(heads)))
             return np.repeat(codes, np.diff(heads, append=len(values))), found
-        near = _codes_of_near(values)
+        near = _codes_of_near(values, threads)
         if near is not None:
             codes, distinct = near
             return codes, pa.array(distinct).cast(column.type)
     try:
-        encoded = column.dictionary_encode(null_encoding="encode")
-        found = encoded.dictionary
+        parts, found = _encoded(column, threads)
         order = np.asarray(pc.array_sort_indices(found), dtype=np.int64)
     except pa.ArrowNotImplementedError:
         return _codes_of_lists(column)
@@ -74,24 +76,93 @@ def _codes(column: pa.Array) -> tuple[Array, pa.Array]:
     order = np.concatenate([order[null], order[~null]])
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return rank[np.asarray(encoded.indices)], found.take(pa.array(order))
+    codes = np.empty(len(column), dtype=np.int64)
+
+    def fill(i: int) -> None:
+        first, last, indices, among = parts[i]
+        ranks = rank if among is None else rank[among]
+        np.take(ranks, indices, out=codes[first:last], mode="clip")
+
+    side_by_side(fill, range(len(parts)), threads)
+    return codes, found.take(pa.array(order))
 
 
-def _codes_of_near(values: Array) -> tuple[Array, Array] | None:
+def _heads(values: Array) -> Array | None:
+    """Where the runs of equal values begin; None unless runs are long."""
+    start = values[:_BLOCK]
+    if 2 * np.count_nonzero(start[1:] != start[:-1]) > len(start):
+        return None
+    heads = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    return heads if 1 < len(heads) < len(values) // 8 else None
+
+
+#: A piece of a column: its first row and the one behind its last, the number of each row's value
+#: among those of the piece, and which these are among all; None if they are all.
+_Encoded = tuple[int, int, Array, Array | None]
+
+
+def _encoded(column: pa.Array, threads: int) -> tuple[list[_Encoded], pa.Array]:
+    """A column as numbers of its distinct values, null among them.
+
+    Pieces of it are numbered side by side, each by a hash table of its own; then so are the
+    distinct values of all.
+    """
+    sample = column.slice(0, _BLOCK)
+    repeats = 16 * len(sample.dictionary_encode().dictionary) < len(sample)
+    pieces = cut_rows(len(column), most=16 if repeats else 2)
+
+    def encode(piece: tuple[int, int]) -> pa.DictionaryArray:
+        first, last = piece
+        return column.slice(first, last - first).dictionary_encode(null_encoding="encode")
+
+    made = side_by_side(encode, pieces, threads)
+    indices = [np.asarray(part.indices) for part in made]
+    if len(made) == 1:
+        return [(0, len(column), indices[0], None)], made[0].dictionary
+    values = pa.concat_arrays([part.dictionary for part in made])
+    merged = values.dictionary_encode(null_encoding="encode")
+    among = np.split(
+        np.asarray(merged.indices), np.cumsum([len(part.dictionary) for part in made])[:-1]
+    )
+    parts: list[_Encoded] = [(*p, i, a) for p, i, a in zip(pieces, indices, among, strict=True)]
+    return parts, merged.dictionary
+
+
+def _codes_of_near(values: Array, threads: int) -> tuple[Array, Array] | None:
     """Codes and distinct values of integers that are not far apart: each has a place of its own in
     a table.  For 2 million rows that takes a third of the time that a hash table does."""
-    least = int(values.min())
-    span = int(values.max()) - least + 1
+    pieces = cut_rows(len(values))
+    ends = side_by_side(
+        lambda p: (int(values[slice(*p)].min()), int(values[slice(*p)].max())), pieces, threads
+    )
+    least = min(low for low, _ in ends)
+    span = max(high for _, high in ends) - least + 1
     if span > max(1 << 10, len(values) // 4):
         return None
     # small signed ones could overflow, large unsigned ones do not fit
-    wide = values if values.dtype.kind == "u" else values.astype(np.int64)
-    places = (wide - wide.dtype.type(least)).astype(np.int64)
-    there = np.zeros(span, dtype=bool)
-    there[places] = True
+    wide = values.dtype.type if values.dtype.kind == "u" else np.int64
+    codes = np.empty(len(values), dtype=np.int64)
+    pieces = cut_rows(len(values), least=span)
+
+    def look(piece: tuple[int, int]) -> Array:
+        there = np.zeros(span, dtype=bool)
+        for first in range(*piece, _BLOCK):
+            some = slice(first, min(first + _BLOCK, piece[1]))
+            np.subtract(values[some], wide(least), out=codes[some], dtype=wide, casting="unsafe")
+            there[codes[some]] = True
+        return there
+
+    there = np.logical_or.reduce(side_by_side(look, pieces, threads))
     found = np.flatnonzero(there)
-    rank = np.cumsum(there) - 1
-    return rank[places], found.astype(wide.dtype) + wide.dtype.type(least)
+    if len(found) < span:
+        rank = np.cumsum(there) - 1
+
+        def renumber(piece: tuple[int, int]) -> None:
+            some = codes[slice(*piece)]
+            some[:] = rank[some]
+
+        side_by_side(renumber, cut_rows(len(values)), threads)
+    return codes, found.astype(wide) + wide(least)
 
 
 def _one_zero(column: pa.Array) -> pa.Array:

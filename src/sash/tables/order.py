@@ -43,9 +43,11 @@ def in_time(times: Array, *ties: Array | None) -> Array | None:
     return low[high]
 
 
-def tie_ranks(name: str, table: pa.Table) -> Array:
-    """Rank the values of a tie column, nulls last."""
+def tie_ranks(name: str, table: pa.Table, at: Array | None = None) -> Array:
+    """Rank the values of a tie column, or of some of its rows, nulls last."""
     values = one_array(table.column(name))
+    if at is not None:
+        values = values.take(pa.array(at))
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     try:

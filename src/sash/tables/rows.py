@@ -1,49 +1,223 @@
-"""The rows of a table in the order that a query wants them in: by key, then time."""
+"""The rows of a table in the order that a query wants them in: by key, then time.
+
+Rows are cut into parts by ranges of keys, which have nothing to do with each other: each can be put
+in order, and answered, by itself.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..kernels.columns import Array
+from ..kernels.columns import Array, Column, Table
 from ..query.plan import Plan
 from .arrow import check_times, flat, one_array, times_of
 from .keys import by_group, key_codes
 from .order import in_time, nanoseconds, tie_ranks
+from .threads import cut_groups, cut_rows, side_by_side
 
-__all__ = ["Ordered", "Rows", "put_in_order", "read_rows", "rows_in_order", "without_others"]
+__all__ = [
+    "Ordered",
+    "Parts",
+    "Rows",
+    "joined",
+    "put_in_order",
+    "read_rows",
+    "rows_in_order",
+    "without_others",
+]
+
+Run = tuple[int, int]  # a range of rows
+
+_BLOCK = 2**15  # rows whose intermediate results stay in the processor's cache
+_FINE = 10  # binary digits of the numbers that key ranges are found by
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a table: the keys, in order; the number of each row's key, and its time."""
+    """Rows of a table: the keys, in order; the number of each row's key, and its time.
+
+    They are the rows of all keys of the table from number `first` on up to another.  The arrays may
+    hold others too: the rows are those in the ranges `runs`, None for all.  `at` says where in the
+    table the arrays have each row from, None that they have its order.
+    """
 
     keys: list[pa.Array]
     codes: Array
     times: Array
     finer: Array | None  # nanoseconds beyond the times, which only put rows in order
+    at: Array | None = None
+    runs: tuple[Run, ...] | None = None
+    first: int = 0
+
+    def __len__(self) -> int:
+        return sum(last - first for first, last in self.ranges)
+
+    @property
+    def ranges(self) -> tuple[Run, ...]:
+        """The ranges that the rows are in."""
+        return ((0, len(self.times)),) if self.runs is None else self.runs
 
     @property
     def groups(self) -> int:
         """How many keys there are."""
         return len(self.keys[0]) if self.keys else 1
 
-    @property
-    def rise(self) -> bool:
-        """True if they are in order of key and time."""
-        if not self.keys:
-            return bool((self.times[1:] >= self.times[:-1]).all())
-        same = self.codes[1:] == self.codes[:-1]
-        later = self.times[1:] >= self.times[:-1]
-        return bool(((self.codes[1:] > self.codes[:-1]) | (same & later)).all())
+    def rise(self, threads: int = 1) -> bool:
+        """True if they are in order of key and time, in one range; of most that are not, the first
+        block tells."""
+        if len(self.ranges) > 1 or not self._rise(next(_blocks(*self.ranges[0]), slice(0))):
+            return False
+        first, last = self.ranges[0]
+        pieces = [(first + a, min(first + b + 1, last)) for a, b in cut_rows(last - first)]
+        return all(side_by_side(lambda p: all(map(self._rise, _blocks(*p))), pieces, threads))
+
+    def _rise(self, some: slice) -> bool:
+        times = self.times[some]
+        later = times[1:] >= times[:-1]
+        if self.groups > 1:
+            codes = self.codes[some]
+            later &= codes[1:] == codes[:-1]
+            later |= codes[1:] > codes[:-1]
+        return bool(later.all())
+
+    def alone(self) -> Rows:
+        """The same, with arrays that hold no other rows, and keys numbered from 0."""
+        if self.runs is None:
+            return self
+        codes, times = (joined(a, self.runs) for a in (self.codes, self.times))
+        finer = None if self.finer is None else joined(self.finer, self.runs)
+        at = None if self.at is None else joined(self.at, self.runs)
+        return Rows(self.keys, codes - self.first, times, finer, at, None, self.first)
+
+
+def joined(values: Array, runs: tuple[Run, ...]) -> Array:
+    """Ranges of an array, one after the other."""
+    parts = [values[first:last] for first, last in runs]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _blocks(first: int, last: int) -> Iterator[slice]:
+    """Blocks of a range of rows, each with the first of the next."""
+    return (slice(i, min(i + _BLOCK + 1, last)) for i in range(first, last, _BLOCK))
+
+
+def rise(values: Array) -> bool:
+    """True if values are in order; of most that are not, the first block tells."""
+    blocks = _blocks(0, len(values))
+    return all((values[some][1:] >= values[some][:-1]).all() for some in blocks)
+
+
+class Parts:
+    """The rows of a table by ranges of keys, within one as they were; and the columns.
+
+    Unless the table has its keys in order, pieces of it are sorted by range of keys, each piece
+    within its own place in the arrays.  A part is then a run of rows of each piece:
+
+        piece 0   a b a | d c |          range a to b has the runs of pieces 0 and 1 at the left,
+        piece 1   b a   | c c d |        range c to d those at the right
+    """
+
+    def __init__(self, given: Rows, columns: list[Table], threads: int) -> None:
+        self.columns = columns
+        self.moved = False  # whether rows are not where the table has them
+        self._given = given
+        codes, groups = given.codes, given.groups
+        pieces = cut_rows(len(given))
+        self._keys, self._runs = [(0, groups)], [given.ranges]
+        if len(pieces) == 1 or groups == 1:
+            return
+        shift = max((groups - 1).bit_length() - _FINE, 0)
+        fine = (groups - 1 >> shift) + 1
+
+        def count(piece: Run) -> Array:
+            return np.bincount(codes[slice(*piece)] >> shift, minlength=fine)
+
+        bounds = np.zeros(fine + 1, dtype=np.int64)
+        np.cumsum(np.sum(side_by_side(count, pieces, threads), axis=0), out=bounds[1:])
+        ranges = cut_groups(bounds)
+        if len(ranges) == 1:
+            return
+        self._keys = [(a << shift, min(b << shift, groups)) for a, b in ranges]
+        if rise(codes):
+            self._runs = [((int(bounds[a]), int(bounds[b])),) for a, b in ranges]
+            return
+        of_fine = np.repeat(np.arange(len(ranges), dtype=np.uint8), [b - a for a, b in ranges])
+        self.moved = True
+        moved = _Moved(len(given))
+        small = np.int32 if max(len(given), groups) < 2**31 else np.int64
+        self._given = Rows(
+            given.keys,
+            moved.add(codes, small),
+            moved.add(given.times),
+            None if given.finer is None else moved.add(given.finer),
+            at := np.empty(len(given), dtype=small),
+        )
+        self.columns = [moved.table(table) for table in columns]
+
+        def sort(piece: Run) -> Array:
+            first, last = piece
+            part = of_fine[codes[first:last] >> shift]
+            order = np.argsort(part, kind="stable")  # a radix sort
+            moved.move(first, last, order)
+            at[first:last] = order + first
+            ends = np.full(len(ranges) + 1, first)
+            ends[1:] += np.cumsum(np.bincount(part, minlength=len(ranges)))
+            return ends
+
+        ends = side_by_side(sort, pieces, threads)
+        self._runs = [tuple((int(e[i]), int(e[i + 1])) for e in ends) for i in range(len(ranges))]
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, i: int) -> Rows:
+        (low, high), given = self._keys[i], self._given
+        keys = [key.slice(low, high - low) for key in given.keys]
+        arrays = given.codes, given.times, given.finer, given.at
+        return Rows(keys, *arrays, self._runs[i] if len(self) > 1 else None, low)
+
+    def larger_than(self, rows: int) -> list[int]:
+        """The parts that have more rows than that."""
+        return [i for i in range(len(self)) if sum(b - a for a, b in self._runs[i]) > rows]
+
+
+class _Moved:
+    """Arrays of one length, whose rows are to be moved; one that is there twice is moved once."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._made: dict[tuple[int, Any], tuple[Array, Array]] = {}
+
+    def add(self, values: Array, wanted: Any = None) -> Array:
+        """An array to move; returns where its rows will be, in a type that is wanted."""
+        known = values.ctypes.data, np.dtype(wanted or values.dtype)
+        if known not in self._made:
+            self._made[known] = values, np.empty(self._rows, dtype=known[1])
+        return self._made[known][1]
+
+    def table(self, table: Table) -> Table:
+        """Columns to move."""
+        columns = tuple(
+            Column(c.type, self.add(c.data), None if c.valid is None else self.add(c.valid))
+            for c in table.columns
+        )
+        return Table(columns, table.kind, table.rows)
+
+    def move(self, first: int, last: int, order: Array) -> None:
+        """Put a range of rows into an order."""
+        for values, moved in self._made.values():
+            moved[first:last] = values[first:last][order]
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """The rows of a table in order of key and time: the keys; where each row is in the table, None
-    if the table has the order; the times; and where each key's rows begin, with the end of the
+    """Rows of a table in order of key and time: the keys; where each row is in the table, None if
+    the table has the order; the times; and where each key's rows begin, with the end of the
     last."""
 
     table: pa.Table
@@ -73,24 +247,59 @@ class Ordered:
         return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
 
 
-def read_rows(plan: Plan, table: pa.Table) -> Rows:
+def read_rows(plan: Plan, table: pa.Table, threads: int = 1) -> Rows:
     """The keys and times of a table's rows."""
     column = one_array(table.column(plan.query.time))
     clock = plan.query.window.clock
     times, bad = times_of(column, clock)
     check_times(plan.query.time, column, bad, clock)
-    codes, keys = key_codes([one_array(table.column(f.name)) for f in plan.keys], table.num_rows)
+    columns = [one_array(table.column(f.name)) for f in plan.keys]
+    codes, keys = key_codes(columns, table.num_rows, threads)
     return Rows(keys, codes, times, nanoseconds(column, times))
 
 
-def rows_in_order(plan: Plan, table: pa.Table) -> Ordered:
+def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1) -> Ordered:
     """The rows of a table in order of key and time."""
-    return put_in_order(plan, table, read_rows(plan, table))
+    read = read_rows(plan, table, threads)
+    parts = Parts(read, [], threads)
+    made = side_by_side(
+        lambda i: put_in_order(plan, table, parts[i])[0], range(len(parts)), threads
+    )
+    if len(made) == 1:
+        return made[0]
+    before = np.cumsum([0, *(len(part) for part in made[:-1])]).tolist()
+    bounds = [part.bounds[:-1] + n for part, n in zip(made, before, strict=True)]
+    bounds.append(np.array([len(read)]))
+    rows = None
+    if parts.moved or any(part.rows is not None for part in made):
+        rows = np.empty(len(read), dtype=np.int64)
+    times = np.empty(len(read), dtype=np.int64) if rows is not None else read.times
+
+    def fill(i: int) -> None:
+        part, first = made[i], before[i]
+        some = slice(first, first + len(part))
+        if rows is not None:
+            times[some] = part.times
+            own = np.arange(len(part)) if part.rows is None else part.rows
+            # the parts of a table that has its keys in order are where they are
+            rows[some] = own if parts.moved else own + first
+
+    side_by_side(fill, range(len(made)), threads)
+    return Ordered(table, read.keys, rows, times, np.concatenate(bounds))
 
 
-def put_in_order(plan: Plan, table: pa.Table, given: Rows) -> Ordered:
-    """The same, from the keys and times of its rows."""
-    return Ordered(table, given.keys, *_order(plan, table, given))
+def put_in_order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Ordered, Array | None]:
+    """The same, from the keys and times of its rows, or of some of them; and where each row is
+    among those given, None if they are in order."""
+    rows = given.alone()
+    if given.runs is not None and rows.at is None:
+        first, last = given.runs[0]
+        table = table.slice(first, last - first)
+    order, times, bounds = _order(plan, table, rows)
+    at = order
+    if rows.at is not None:
+        at = rows.at if order is None else rows.at[order]
+    return Ordered(table, rows.keys, at, times, bounds), order
 
 
 def without_others(given: Ordered) -> Ordered:
@@ -109,17 +318,17 @@ def _order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Array | None, Arra
     begin."""
     query, codes, times, groups = plan.query, given.codes, given.times, given.groups
     if query.tie is None and given.finer is None:
-        if not given.keys and given.rise:
+        if not given.keys and rise(times):
             return None, times, np.array([0, len(times)])
         rows = None
-        if (codes[1:] >= codes[:-1]).all():
+        if rise(codes):
             bounds = np.searchsorted(codes, np.arange(groups + 1))
         else:
             rows, bounds = by_group(codes, groups, None)
         within = times if rows is None else times[rows]
         if _rise(within, bounds):
             return rows, within, bounds
-    ties = tie_ranks(query.tie, table) if query.tie else None
+    ties = tie_ranks(query.tie, table, given.at) if query.tie else None
     rows, bounds = by_group(codes, groups, in_time(times, given.finer, ties))
     return rows, times[rows], bounds
 

@@ -1,0 +1,221 @@
+"""The windows of all keys in a table, by parts.
+
+table → keys and times ─→ rows by place, in pieces of the table ──────────────→ slices → windows
+                       ↘ parts, by ranges of keys ─→ rows by place, or in order ↗
+
+Parts have nothing to do with each other, so each goes all the way by itself, in any thread.  What
+parts there are depends on the rows alone.  A part that has a good share of all rows is cut again,
+in pieces that are combined in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ..kernels.columns import Array, Table
+from ..kernels.program import specialise
+from ..query.plan import NO_NAME, Group, Plan
+from ..state.answers import Sources, columns_of
+from ..state.contract import Slices
+from ..state.long_keys import slices_in_order
+from ..state.places import slices_by_place
+from ..state.ranges import answers_of_ranges, check_lengths, window_ranges
+from ..state.scan import NoAnswer, Scan, Windows
+from ..state.scan_kernel import SCAN
+from ..tables.rows import Ordered, Parts, Rows, put_in_order
+from ..tables.threads import cut_groups, side_by_side
+
+__all__ = ["windows_of_slices", "windows_of_table"]
+
+_LARGE = 4  # a part with more than one in so many of all rows may have all threads to itself
+
+
+def windows_of_table(
+    plan: Plan, table: pa.Table, read: Rows, first: Array, last: Array, threads: int
+) -> Windows:
+    """The windows of a table's rows, from first[k] to last[k], by number, of key k."""
+    groups = [columns_of(group, table) for group in plan.groups]
+    columns, sources = [c for c, _ in groups], [s for _, s in groups]
+    if not _divisible(plan, columns):
+        return _Work(plan, table, columns, sources, first, last).of_part(read)
+    columns = [_typed(group, c) for group, c in zip(plan.groups, columns, strict=True)]
+    work = _Work(plan, table, columns, sources, first, last)
+    found = None if read.rise(threads) else work.by_place(read, threads, few=True)
+    if found is not None:
+        return found
+    made = _by_parts(work, read, threads)
+    for chosen in plan.ranged:
+        check_lengths(chosen, [part.values[chosen.name] for part in made])
+    return Windows.one_after_another(made, threads)
+
+
+def _by_parts(work: _Work, read: Rows, threads: int) -> list[Windows]:
+    """The windows of each range of keys."""
+    parts = Parts(read, work.columns, threads)
+    work = replace(work, columns=parts.columns)
+    if len(parts) == 1:
+        return [work.of_part(parts[0], threads)]
+    large = parts.larger_than(max(len(read) // _LARGE, 2 * len(read) // len(parts)))
+    made = {i: work.of_part(parts[i], threads) for i in large}
+    rest = [i for i in range(len(parts)) if i not in made]
+    made |= zip(rest, side_by_side(lambda i: work.of_part(parts[i]), rest, threads), strict=True)
+    return [made[i] for i in range(len(parts))]
+
+
+def _divisible(plan: Plan, columns: list[Table]) -> bool:
+    """True if the windows of some keys need nothing of others: not where answers are Python
+    objects, whose types only all of them tell."""
+    known = all(plan.types[name] is not None for name in plan.query.select)
+    typed = all("object" not in table.types for table in columns)
+    return (
+        known
+        and typed
+        and all(specialise(SCAN, g.operator).layout is not None for g in plan.groups)
+    )
+
+
+def _typed(group: Group, columns: Table) -> Table:
+    """Columns in the types that kernels read, so that these need not be made for each piece."""
+    layout = specialise(SCAN, group.operator).layout
+    assert layout is not None
+    made = (c.as_type(t) for c, t in zip(columns.columns, layout.types, strict=True))
+    return Table(tuple(made), columns.kind, columns.rows)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What there is to do over a table: the columns that each group of aggregates reads, the values
+    of those that are read by number, and the first and last window wanted of each key."""
+
+    plan: Plan
+    table: pa.Table
+    columns: list[Table]
+    sources: list[Sources]
+    first: Array
+    last: Array
+
+    def of_part(self, part: Rows, threads: int | None = None) -> Windows:
+        """The windows of some keys; in pieces, if a number of threads is given."""
+        found = None if part.rise() else self.by_place(part, threads)
+        return self._in_order(part, threads) if found is None else found
+
+    def by_place(self, part: Rows, threads: int | None, *, few: bool = False) -> Windows | None:
+        """The windows of some keys by way of their slices; None if these cannot be combined by
+        place, or if they are to be `few`, and are not."""
+        slices = slices_by_place(self.plan, self.columns, part, threads or 1, few=few)
+        if slices is None:
+            return None
+        wanted = self._wanted(part)
+        try:
+            return windows_of_slices(self.plan, slices, self.sources, *wanted, threads=threads)
+        except NoAnswer as error:
+            error.group += part.first
+            raise
+
+    def _wanted(self, part: Rows) -> tuple[Array, Array]:
+        keys = slice(part.first, part.first + part.groups)
+        return self.first[keys], self.last[keys]
+
+    def _in_order(self, part: Rows, threads: int | None) -> Windows:
+        """The windows of some keys by way of their events in order."""
+        plan = self.plan
+        ordered, order = put_in_order(plan, self.table, part)
+        columns = [c if part.runs is None else c.runs(part.runs) for c in self.columns]
+        wanted = self._wanted(part)
+        try:
+            slices = None
+            if threads is not None:
+                slices = slices_in_order(plan, columns, ordered, order, threads)
+            if slices is None:
+                made = self._of_events(ordered, order, columns, *wanted)
+            else:
+                made = windows_of_slices(plan, slices, self.sources, *wanted, threads=threads)
+        except NoAnswer as error:
+            error.group += part.first
+            raise
+        made.values.pop(NO_NAME, None)
+        if plan.ranged:
+            aligned, numbers = plan.query.aligned, made.numbers
+            spans = aligned.start(numbers), aligned.end(numbers)
+            ranges = window_ranges(ordered.times, ordered.bounds, made.groups, *spans)
+            for chosen in plan.ranged:
+                made.values[chosen.name] = answers_of_ranges(chosen, ordered, *ranges)
+        return made
+
+    def _of_events(
+        self,
+        ordered: Ordered,
+        order: Array | None,
+        columns: list[Table],
+        first: Array,
+        last: Array,
+    ) -> Windows:
+        """The windows of all groups; each operator answers the same ones."""
+        plan, query = self.plan, self.plan.query
+        times, bounds = ordered.times, ordered.bounds
+        found = []
+        for group, table, sources in zip(plan.groups, columns, self.sources, strict=True):
+            scan = Scan(group, query.aligned, plan.types, changes=query.emit == "changes")
+            given = table, sources, order, times, bounds
+            found.append(scan.windows_of_events(*given, first, last))
+        return _together(found)
+
+
+def windows_of_slices(
+    plan: Plan,
+    slices: Slices,
+    sources: list[Sources],
+    first: Array,
+    last: Array,
+    *,
+    threads: int | None = None,
+) -> Windows:
+    """The windows from first[k] to last[k] of key k, from slices; by ranges of keys, if a number of
+    threads is given."""
+
+    def some(keys: tuple[int, int]) -> Windows:
+        try:
+            return _of_slices(plan, slices, sources, first, last, *keys)
+        except NoAnswer as error:
+            error.group += keys[0]
+            raise
+
+    if threads is None:
+        return some((0, len(first)))
+    made = side_by_side(some, cut_groups(slices.bounds), threads)
+    return Windows.one_after_another(made, threads)
+
+
+def _of_slices(
+    plan: Plan,
+    slices: Slices,
+    sources: list[Sources],
+    first: Array,
+    last: Array,
+    low: int,
+    high: int,
+) -> Windows:
+    """The windows of the keys `[low, high)`; each operator answers the same ones."""
+    query, changes = plan.query, plan.query.emit == "changes"
+    bounds = slices.bounds[low : high + 1]
+    begin, end = int(bounds[0]), int(bounds[-1])
+    wanted = first[low:high], last[low:high]
+    found = []
+    for group, held, values in zip(plan.groups, slices.partials, sources, strict=True):
+        scan = Scan(group, query.aligned, plan.types, changes=changes)
+        given = held[begin:end], slices.starts[begin:end], bounds - begin
+        made = scan.windows_of_slices(*given, *wanted, values)
+        for row, why in made.lacking.items():
+            raise NoAnswer(why, int(made.groups[row]), int(made.numbers[row]))
+        found.append(made)
+    return _together(found)
+
+
+def _together(found: list[Windows]) -> Windows:
+    """The answers of several groups of aggregates for the same windows."""
+    made = found[0]
+    for more in found[1:]:
+        made.join(more)
+    return made

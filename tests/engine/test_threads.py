@@ -1,0 +1,449 @@
+"""`Query.run` in threads: the same results to the bit, the same errors, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sash
+from sash.kernels.program import jit_enabled
+from sash.tables import threads as threads_module
+from sash.tables.threads import cut_groups, cut_rows, how_many, side_by_side
+from sash.testing.fuzz.streams import SELECTS
+from sash.testing.queries import answers, differences
+from trouble import in_threads, interrupted
+
+WINDOWS: dict[str, Any] = {
+    "tumbling": sash.tumbling(10, offset=3),
+    "sliding": sash.sliding(20, 5),
+    "pairs": sash.sliding(7, 3),
+    "trailing": sash.trailing(9),
+    "trailing, without itself": sash.trailing(9, exclude="row"),
+    "lifetime": sash.lifetime(),
+    "rows": sash.rows(5, every=2),
+    "session": sash.session(3),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Cut tables of some hundred rows as if they were large."""
+    monkeypatch.setattr(threads_module, "PIECE", 8)
+    before = threading.active_count()
+    yield
+    assert threading.active_count() == before, "a thread is left"
+
+
+def table(kind: str, rows: int = 160, seed: int = 5) -> pa.Table:
+    """Rows with ties and nulls: of few keys or many, of one that has most of them, in order of key
+    and time, of time, or of nothing."""
+    source = Random(f"{kind} {seed}")
+    keys = {"many": 90, "one": 1}.get(kind, 5)
+    codes = [source.randrange(keys) if source.random() < 0.95 else None for _ in range(rows)]
+    if kind == "hot":
+        codes = [1 if source.random() < 0.8 else source.randrange(keys) for _ in range(rows)]
+    times = [source.randint(-60, 60) for _ in range(rows)]
+    if kind == "sparse":
+        times = [source.randint(-(10**6), 10**6) for _ in range(rows)]
+    if kind == "in time":
+        times.sort()
+    if kind == "in order":
+        pairs = sorted(zip(codes, times, strict=True), key=lambda p: (p[0] is not None, p))
+        codes, times = [k for k, _ in pairs], [t for _, t in pairs]
+
+    def some(values: list[Any]) -> list[Any]:
+        return [source.choice(values) for _ in range(rows)]
+
+    return pa.table(
+        {
+            "t": pa.array(times, pa.timestamp("us", "UTC")),
+            "k": pa.array([None if c is None else f"k{c:02}" for c in codes], pa.string()),
+            "c": pa.array(codes, pa.int64()),
+            "n": pa.array(range(rows), pa.int64()),
+            "x": pa.array(some([0.1, 0.7, -3.3, 1e9, -0.0, None]), pa.float64()),
+            "i": pa.array(some([0, 1, -7, 40, None]), pa.int64()),
+            "s": pa.array(some(["", "x", "yy", "é", None]), pa.string()),
+        }
+    )
+
+
+KINDS = ["few", "many", "one", "hot", "sparse", "in time", "in order"]
+
+
+def check(q: sash.Query, given: pa.Table) -> None:
+    alone = q.run(given, threads=1)
+    found = q.run(given, threads=3)
+    assert same_bits(found, alone)
+    assert not differences(q, answers(q, given), alone)
+
+
+def same_bits(found: pa.Table, right: pa.Table) -> bool:
+    """Whether two tables are the same to the bit: -0.0 is not 0.0."""
+
+    def bits(column: pa.ChunkedArray) -> pa.Array:
+        made = column.combine_chunks()
+        return made.view(pa.int64()) if pa.types.is_floating(made.type) else made
+
+    names = right.column_names
+    return found.schema == right.schema and all(
+        bits(found[n]).equals(bits(right[n])) for n in names
+    )
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("select", SELECTS)
+@pytest.mark.parametrize("window", ["tumbling", "sliding"])
+def test_any_number_of_threads_gives_the_same_bits(kind: str, select: str, window: str) -> None:
+    q = sash.Query(time="t", by=["k"], window=WINDOWS[window], select=SELECTS[select])
+    check(q, table(kind))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("window", sorted(set(WINDOWS) - {"tumbling", "sliding"}))
+def test_all_windows(window: str) -> None:
+    select = SELECTS["numbers"] | {"first": sash.first("s")}
+    select = {f"{name}_": chosen for name, chosen in select.items()}
+    for kind in ("many", "hot", "in order"):
+        q = sash.Query(time="t", by=["c"], window=WINDOWS[window], select=select)
+        check(q, table(kind))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("by", [[], ["c"], ["k", "i"]], ids=str)
+def test_keys_of_any_kind(by: list[str]) -> None:
+    for window in ("sliding", "trailing"):
+        select = {"a": sash.mean("x"), "b": sash.last("n")}
+        q = sash.Query(time="t", by=by, window=WINDOWS[window], select=select)
+        check(q, table("few"))
+
+
+@pytest.mark.plain
+def test_ties_nanoseconds_changes_and_conditions() -> None:
+    import pyarrow.compute as pc
+
+    given = table("few")
+    finer = pa.array([1000 * t.value + t.value % 7 for t in given["t"]], pa.timestamp("ns"))
+    given = given.append_column("ns", finer)
+    select = {"a": sash.sum("x"), "b": sash.last("n"), "c": sash.collect("s")}
+    for time, tie in (("t", "i"), ("ns", None)):
+        for emit in ("all", "changes"):
+            q = sash.Query(
+                time=time,
+                by=["k"],
+                tie=tie,
+                window=sash.sliding(20, 5),
+                select=select,
+                emit=emit,  # type: ignore[arg-type]
+                where=pc.field("i") != 40,
+            )
+            check(q, given)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("day", ["2024-03-30", "2024-10-26"])
+def test_days_of_a_clock_that_is_set(day: str) -> None:
+    given = table("hot", 300)
+    hours = given["t"].cast(pa.int64()).to_numpy() * 1_800_000_000
+    times = hours + np.datetime64(day, "us").astype(np.int64)
+    given = given.set_column(0, "t", pa.array(times).cast(pa.timestamp("us", "UTC")))
+    for select in ({"a": sash.mean("x")}, {"a": sash.last("n")}):
+        for empty in (None, "zero"):
+            window = sash.tumbling("1 day", timezone="Europe/Berlin", empty=empty)  # type: ignore[call-overload]
+            check(sash.Query(time="t", by=["k"], window=window, select=select), given)
+
+
+@pytest.mark.plain
+def test_pieces_change_no_exact_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("many", "hot", "in order"):
+        for window in WINDOWS.values():
+            select = {"a": sash.count(), "b": sash.sum("i"), "d": sash.first("n")}
+            q = sash.Query(time="t", by=["k"], window=window, select=select)
+            cut = q.run(table(kind), threads=2)
+            with monkeypatch.context() as whole:
+                whole.setattr(threads_module, "PIECE", 2**16)
+                assert cut.equals(q.run(table(kind), threads=1))
+
+
+# Errors
+
+
+def overflowing(kind: str) -> pa.Table:
+    """A table with two sums that leave int64, of the key d and, later in the table, of b."""
+    given = table(kind, 300).select(["t", "k", "i"])
+    for key in ("d", "b"):
+        far = pa.array([200, 201], pa.timestamp("us", "UTC"))
+        more = pa.table({"t": far, "k": [key, key], "i": pa.array([2**62, 2**62])})
+        given = pa.concat_tables([given, more])
+    return given
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", ["few", "many", "in order"])
+@pytest.mark.parametrize("window", ["tumbling", "sliding", "trailing", "session"])
+def test_an_overflow_names_the_first_key_and_window(kind: str, window: str) -> None:
+    q = sash.Query(time="t", by=["k"], window=WINDOWS[window], select={"s": sash.sum("i")})
+    said = set()
+    for threads in (1, 2, 3):
+        with pytest.raises(OverflowError, match=r"leaves int64 in the window .* of k = b") as e:
+            q.run(overflowing(kind), threads=threads)
+        said.add(str(e.value))
+    assert len(said) == 1
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("window", ["tumbling", "sliding", "trailing"])
+@pytest.mark.parametrize("commutes", [False, True])
+def test_errors_of_ones_own_operators_come_out(window: str, commutes: bool) -> None:
+    def combine(a: int, b: int) -> int:
+        if a + b >= 10**6:
+            raise ValueError("too much")
+        return a + b
+
+    own = sash.operator(identity=0, lift=lambda x: x, combine=combine, commutative=commutes)
+    q = sash.Query(
+        time="t", by=["k"], window=WINDOWS[window], select={"a": sash.aggregate(own, "i")}
+    )
+    q.run(table("few"), threads=3)
+    with pytest.raises(ValueError, match="too much"):
+        q.run(overflowing("few"), threads=3)
+
+
+def test_the_first_error_is_raised_once_all_threads_have_ended() -> None:
+    running = []
+
+    def work(i: int) -> int:
+        running.append(i)
+        threading.Event().wait(0.02 if i < 3 else 0)
+        running.remove(i)
+        if i in (2, 3):
+            raise ValueError(f"item {i}")
+        return i
+
+    for threads in (1, 2, 4):
+        with pytest.raises(ValueError, match="item 2"):
+            side_by_side(work, range(50), threads)
+        assert not running
+    assert side_by_side(work, [0, 1], 9) == [0, 1]
+
+
+def test_an_error_that_is_no_exception_comes_first() -> None:
+    def work(i: int) -> None:
+        threading.Event().wait(0.02 if i == 0 else 0)
+        raise ValueError if i == 0 else KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(work, range(2), 2)
+
+
+@pytest.mark.plain
+def test_an_interrupt_leaves_no_thread_behind() -> None:
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select={"a": sash.sum("i")})
+    given = table("few", 60)
+    right = q.run(given, threads=2)
+    with interrupted(0, within="tables/threads.py") as seen:
+        q.run(given, threads=2)
+    before, came = threading.active_count(), 0
+    for at in range(1, seen[0] + 1, 3):
+        try:
+            with interrupted(at, within="tables/threads.py"):  # others may do what was left to do
+                q.run(given, threads=2)
+        except KeyboardInterrupt:
+            came += 1
+        assert threading.active_count() == before
+    assert came > seen[0] // 10
+    assert q.run(given, threads=2).equals(right)
+
+
+def test_a_system_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert side_by_side(abs, [-1, -2, -3], 3) == [1, 2, 3]
+
+
+# Who else has threads
+
+
+@pytest.mark.plain
+def test_runs_within_threads_and_tasks() -> None:
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select={"a": sash.mean("x")})
+    given = table("few")
+    right, found = q.run(given, threads=1), {}
+
+    def work(i: int) -> None:
+        found[i] = q.run(given, threads=3)
+
+    in_threads(3, work)
+    assert all(found[i].equals(right) for i in range(3))
+
+    async def both() -> list[pa.Table]:
+        run = asyncio.to_thread
+        return await asyncio.gather(*(run(q.run, given, threads=2) for _ in range(3)))
+
+    assert all(one.equals(right) for one in asyncio.run(both()))
+
+
+@pytest.mark.plain
+def test_runs_within_runs() -> None:
+    """An operator's function that runs a query itself."""
+    inner = sash.Query(time="t", by=["k"], window=sash.tumbling(50), select={"n": sash.count()})
+    given = table("few", 100)
+    rows = inner.run(given, threads=1).num_rows
+
+    def lift(x: int) -> int:
+        return int(inner.run(given, threads=2).num_rows)
+
+    own = sash.operator(identity=0, lift=lift, combine=lambda a, b: max(a, b), compile=False)
+    q = sash.Query(time="t", window=sash.tumbling(1000), select={"a": sash.aggregate(own, "i")})
+    few = given.slice(0, 20).filter(pa.array(given["i"].slice(0, 20).is_valid()))
+    assert set(q.run(few, threads=2)["a"].to_pylist()) == {rows}
+
+
+@pytest.mark.plain
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_after_threads() -> None:
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select={"a": sash.sum("i")})
+    given = table("few")
+    right = q.run(given, threads=2)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = 0 if q.run(given, threads=2).equals(right) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+# How many
+
+
+def test_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SASH_THREADS", raising=False)
+    if hasattr(os, "sched_getaffinity"):
+        assert how_many() == len(os.sched_getaffinity(0))
+    monkeypatch.setenv("SASH_THREADS", " 3 ")
+    assert how_many() == 3
+    assert how_many(2) == 2
+    assert how_many(np.int64(5)) == 5
+    for wrong in ("0", "-1", "two", "1.5", "²"):
+        monkeypatch.setenv("SASH_THREADS", wrong)
+        with pytest.raises(ValueError, match=f"SASH_THREADS is {wrong!r}; set it to a whole"):
+            how_many()
+    monkeypatch.setenv("SASH_THREADS", "")
+    assert how_many() >= 1
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "2", True, 2.0, np.bool_(True)])
+def test_what_cannot_be_a_number_of_threads(wrong: Any) -> None:
+    q = sash.Query(time="t", window=sash.tumbling(5), select={"n": sash.count()})
+    with pytest.raises((TypeError, ValueError), match="give a whole number from 1 on, or None"):
+        q.run({"t": [1]}, threads=wrong)
+
+
+def test_a_worker_of_spark_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class TaskContext:
+        task: Any = object()
+
+        @classmethod
+        def get(cls) -> Any:
+            return cls.task
+
+    class Pyspark:
+        pass
+
+    fake: Any = Pyspark()
+    fake.TaskContext = TaskContext
+    monkeypatch.delenv("SASH_THREADS", raising=False)
+    monkeypatch.setattr(threads_module, "_cores", lambda: 7)
+    monkeypatch.setitem(sys.modules, "pyspark", fake)
+    assert how_many() == 1
+    TaskContext.task = None  # on the driver
+    assert how_many() == 7
+
+
+def test_few_rows_start_no_thread() -> None:
+    code = """
+        import threading, sash
+        started = []
+        plain = threading.Thread.start
+        threading.Thread.start = lambda self: (started.append(self), plain(self))
+        q = sash.Query(time="t", by=["k"], window=sash.tumbling(5), select={"n": sash.count()})
+        q.run({"t": list(range(1000)), "k": [i % 7 for i in range(1000)]}, threads=8)
+        print(len(started))
+    """
+    got = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"SASH_JIT": "0"},
+        check=False,
+    )
+    assert got.stdout.strip() == "0", got.stderr
+
+
+# Where tables are cut
+
+
+def test_cuts_cover_all_rows_and_groups() -> None:
+    source = Random(1)
+    for _ in range(200):
+        rows = source.choice([0, 1, 15, 16, 31, 32, 33, 1000, 10**6])
+        pieces = cut_rows(rows, least=source.choice([0, 40]), most=source.choice([1, 2, 32]))
+        ends = [0, *(b for _, b in pieces)]
+        assert [a for a, _ in pieces] == ends[:-1]
+        assert ends[-1] == rows
+        assert len(pieces) == 1 or min(b - a for a, b in pieces) >= 8
+        counts = [source.choice([0, 1, 5, 200]) for _ in range(source.randint(1, 60))]
+        bounds = np.cumsum([source.choice([0, 9]), *counts])
+        ranges = cut_groups(bounds)
+        ends = [0, *(b for _, b in ranges)]
+        assert [a for a, _ in ranges] == ends[:-1]
+        assert ends[-1] == len(counts)
+        assert all(a < b for a, b in ranges)
+
+
+compiled_only = pytest.mark.skipif(not jit_enabled(), reason="about compiled code: SASH_JIT=0")
+
+
+@compiled_only
+@pytest.mark.parametrize("window", ["tumbling", "trailing"])
+def test_compiled_kernels_in_threads(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bits, and both threads are in kernels: no thread is made to release the lock."""
+    select = {f"{name}_": chosen for name, chosen in SELECTS["numbers"].items()}
+    q = sash.Query(time="t", by=["c"], window=WINDOWS[window], select=select)
+    given = {kind: pa.concat_tables([table(kind, 4000)] * 8) for kind in KINDS}
+    monkeypatch.setattr(threads_module, "PIECE", 2**10)
+    alone = {kind: q.run(given[kind], threads=1) for kind in KINDS}
+    seen, plain = set(), threads_module.side_by_side
+
+    def noted(work: Any, items: Any, threads: int) -> list[Any]:
+        def one(item: Any) -> Any:
+            seen.add(threading.get_ident())
+            return work(item)
+
+        return plain(one, items, threads)
+
+    for module in ("engine.parts", "state.places", "state.frames"):
+        monkeypatch.setattr(f"sash.{module}.side_by_side", noted)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(100)
+    try:
+        for kind in KINDS:
+            assert same_bits(q.run(given[kind], threads=2), alone[kind])
+    finally:
+        sys.setswitchinterval(before)
+    assert len(seen) >= 2
