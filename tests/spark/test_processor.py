@@ -35,9 +35,9 @@ from sash.spark.buckets import BUCKET, PAYLOAD
 from sash.spark.micro_batch import check_same
 from sash.spark.packer import Packer
 from sash.spark.processor import Output, Processor, Work
-from sash.spark.results import result_fields
-from sash.spark.streaming import _travelling
+from sash.spark.streaming import _Shape
 from sash.spark.types import arrow_schema
+from sash.windows import Driven
 
 SCHEMA = pa.schema([("t", pa.timestamp("us", "UTC")), ("k", pa.string()), ("n", pa.int64())])
 
@@ -64,21 +64,26 @@ class Handle:
         self.timers.discard(at)
 
 
+def travels(query: sash.Query) -> tuple[str, ...]:
+    """The columns of rows on their way to the operator."""
+    return tuple(SCHEMA.names) if isinstance(query.window, Driven) else tuple(query.columns)
+
+
 def processor(
-    query: sash.Query, mode: str, handle: Handle, trust: tuple[str, ...] = ()
+    query: sash.Query, mode: Any, handle: Handle, trust: tuple[str, ...] = ()
 ) -> Processor:
-    plan = make_plan(query, SCHEMA)
-    schema = from_arrow_schema(SCHEMA)
-    result = result_fields(plan, schema)
-    made = arrow_schema(StructType(_travelling(plan, schema, result, mode=mode, late=True)))
-    output = Output(tuple(made.names), tuple(made.types), True)
-    started = Processor(Work(query, plan.schema, mode, 1, output, trust))  # type: ignore[arg-type]
+    rows = pa.schema([SCHEMA.field(name) for name in travels(query)])
+    shape = _Shape(make_plan(query, SCHEMA), from_arrow_schema(SCHEMA), travels(query), mode, True)
+    made = arrow_schema(StructType(shape.travelling()))
+    output = Output(tuple(made.names), tuple(made.types), tuple(shape.kept), True)
+    started = Processor(Work(query, rows, mode, 1, output, trust))
     started.init(handle)
     return started
 
 
 def packed(query: sash.Query, table: pa.Table) -> Iterator[Any]:
-    for batch in Packer(query, tuple(table.column_names), (0,), 1)(iter(table.to_batches())):
+    packer = Packer(query, tuple(table.column_names), travels(query), (0,), 1)
+    for batch in packer(iter(table.to_batches())):
         yield batch.to_pandas()[[PAYLOAD]]
 
 
@@ -133,8 +138,8 @@ def test_timers_close_windows_and_no_row_is_before_the_watermark(
                 assert (stamps > before * 1000).all(), "Spark would refuse it"
                 late += int(frame["reason"].notna().sum())
                 for row in frame[frame["start"].notna()].to_dict("records"):
-                    assert mode == "live" or (row["key_0"], row["start"]) not in got
-                    got[row["key_0"], row["start"]] = row["value_0"]
+                    assert mode == "live" or (row["kept_0"], row["start"]) not in got
+                    got[row["kept_0"], row["start"]] = row["value_0"]
             before, mark = mark, max(mark, now - lateness) if rows else mark
         right, missed = replay(query, batches, lateness * 1000, behind=1)
         right = [r for r in right if r["k"] != "other" and r["window_end"] <= before * 1000]
@@ -152,7 +157,8 @@ def test_rows_are_packed_as_they_are_and_every_bucket_is_called() -> None:
     table = pa.table({"t": [3, 1, 2], "k": ["d", "b", "d"], "n": [None, 5, 6]})
 
     def packed_by(query: sash.Query, batches: list[Any]) -> list[pa.RecordBatch]:
-        return list(Packer(query, ("t", "k", "n"), (70, 80, 90), 3)(iter(batches)))
+        names = ("t", "k", "n")
+        return list(Packer(query, names, query.columns, (70, 80, 90), 3)(iter(batches)))
 
     called, batch = packed_by(query, table.to_batches())
     assert called.to_pylist() == [{BUCKET: b, PAYLOAD: b""} for b in (70, 80, 90)]

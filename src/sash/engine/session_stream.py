@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..state.folds import FoldFailed
+from ..state.keyed import Keyed
 from ..state.measures import gaps_of
 from ..state.sessions import Closed, SessionState
 from ..tables.arrow import as_given, as_time
@@ -93,6 +94,15 @@ class SessionStream(EventStream):
         columns["window_start"] = as_time(found.starts, self._plan.time_type)
         columns["window_end"] = as_time(found.ends, self._plan.time_type)
         return pa.table(columns | {name: found.values[name] for name in self._query.select})
+
+    def _held(self) -> list[Keyed]:
+        return self._sessions.held()
+
+    def _hold(self, tables: list[pa.Table]) -> None:
+        self._sessions.hold(tables)
+
+    def _shapes(self) -> list[str]:
+        return self._sessions.shapes
 
     def _size(self) -> dict[str, int]:
         return self._sessions.size()

@@ -49,6 +49,10 @@ def _ordered(asked: Asked) -> bool:
     return asked.query.tie is not None and asked.plan is not None and asked.plan.ordered
 
 
+def _ordered_by_events(asked: Asked) -> bool:
+    return _ordered(asked) and asked.query.window.kind != "aligned"
+
+
 def _text_tie(asked: Asked) -> bool:
     if not _ordered(asked):
         return False
@@ -97,47 +101,41 @@ def _cuts_peers(asked: Asked) -> bool:
 
 
 _ONCE = "it has all its rows, and emits each window once"
-_TRAILING = "sash.trailing and sash.lifetime run over tables, and over streams in this process;"
 _DRIVEN = (
     "of the windows that events drive, rows, delta, punctuated, policies and window(keep, every) "
     "run over tables, in this process and on Spark;"
 )
-_SESSION = "sessions run over tables, and over streams in this process;"
 
 
-def _lacks_spark(what: str) -> dict[Place, str]:
-    """What streams on Spark lack."""
-    return {"Spark stream": f"{what} Spark's streams take windows that are aligned to the clock"}
+def _streams(why: str) -> dict[Place, str]:
+    """What streams lack, in this process and on Spark."""
+    return {"Query.stream": why, "Spark stream": why}
 
 
 def _lacks(what: str) -> dict[Place, str]:
     """What only tables have."""
-    stream = (
+    return _streams(
         f"{what} streams take windows that are aligned to the clock, sash.trailing, sash.lifetime "
         "and sash.session"
     )
-    return {"Query.stream": stream, **_lacks_spark(what)}
 
 
 ABILITIES = (
     Ability("windows aligned to the clock: `sliding`, `tumbling`, `cumulate`"),
-    Ability("a window for each event: `trailing`, `lifetime`", _lacks_spark(_TRAILING), _by_time),
+    Ability("a window for each event: `trailing`, `lifetime`"),
     Ability(
         "`trailing` and `lifetime` with `exclude='row'` or `'ties'`",
-        {
-            "Query.stream": "on a stream, the events of one time are kept as one partial, and "
-            "exclude='row' or 'ties' would take it apart; use exclude='group', or closed='left'",
-            **_lacks_spark(_TRAILING),
-        },
+        _streams(
+            "on a stream, the events of one time are kept as one partial, and exclude='row' or "
+            "'ties' would take it apart; use exclude='group', or closed='left'"
+        ),
         _excludes,
     ),
     Ability(
         "`lifetime(delay=…)`",
-        {
-            "Query.stream": "on a stream, a lifetime is one partial a key, which has no delay; "
-            "leave `delay` out",
-            **_lacks_spark(_TRAILING),
-        },
+        _streams(
+            "on a stream, a lifetime is one partial a key, which has no delay; leave `delay` out"
+        ),
         _delayed_lifetime,
     ),
     Ability(
@@ -145,27 +143,23 @@ ABILITIES = (
         _lacks(_DRIVEN),
         lambda asked: asked.query.window.kind == "driven" and not _by_time(asked),
     ),
-    Ability("`session`", _lacks_spark(_SESSION), _session),
+    Ability("`session`"),
     Ability(
         "`session` with a column of gaps and `max_size`",
-        {
-            "Query.stream": "on a stream, the events of one time are kept as one partial, and a "
-            "session that may end between them would take it apart; leave out `max_size`, or give "
-            "one gap for all",
-            **_lacks_spark(_SESSION),
-        },
+        _streams(
+            "on a stream, the events of one time are kept as one partial, and a session that may "
+            "end between them would take it apart; leave out `max_size`, or give one gap for all"
+        ),
         lambda asked: _session(asked) and _cuts_peers(asked),
     ),
     Ability(
         "`session` in live mode",
         {
-            "Query.stream": "in live mode sessions that merge would have to be withdrawn; use "
-            "mode='final'",
+            **_streams("in live mode sessions that merge would be withdrawn; use mode='final'"),
             **dict.fromkeys(
                 ("Query.run", "Spark batch"),
                 f"mode='live' is for streams; a table is not one: {_ONCE}",
             ),
-            **_lacks_spark(_SESSION),
         },
         lambda asked: asked.mode == "live" and _session(asked),
     ),
@@ -180,13 +174,14 @@ ABILITIES = (
     Ability(
         "`mode='live'` of `lifetime`",
         {
-            "Query.stream": "mode='live' would change all later rows of a key with each late "
-            "event, and a lifetime keeps one partial a key; use mode='final', or sash.trailing",
+            **_streams(
+                "mode='live' would change all later rows of a key with each late event, and a "
+                "lifetime keeps one partial a key; use mode='final', or sash.trailing"
+            ),
             **dict.fromkeys(
                 ("Query.run", "Spark batch"),
                 f"mode='live' is for streams; a table is not one: {_ONCE}",
             ),
-            **_lacks_spark(_TRAILING),
         },
         lambda asked: asked.mode == "live" and _lifetime(asked),
     ),
@@ -243,6 +238,15 @@ ABILITIES = (
             "in final mode; leave it out, or select only what has no order"
         },
         _ordered,
+    ),
+    Ability(
+        "`tie`, where the order of events matters, for `session`, and for `trailing` in live mode",
+        {
+            "Spark stream": "a session, and a window for each event in live mode, keeps the events "
+            "of one time as one partial, in the order of their arrival, and `tie` cannot put them "
+            "into another; leave it out, or select only what has no order"
+        },
+        _ordered_by_events,
     ),
     Ability(
         "`tie`, where the order of events matters: text",

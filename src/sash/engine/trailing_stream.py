@@ -22,7 +22,10 @@ from ..kernels.columns import Array
 from ..query.plan import make_plan
 from ..query.types import value_type
 from ..state.contract import StepFailed
+from ..state.keyed import Keyed
+from ..state.part_index import NEVER
 from ..state.ragged import Places
+from ..state.trail_entries import TrailEntries
 from ..state.trailing import Answers, Batch, TrailState
 from ..tables.arrow import as_given, as_time, filtered, from_ipc, one_array, times_of, to_ipc
 from ..tables.intake import conform, given_table, with_names
@@ -49,6 +52,8 @@ class TrailingStream(EventStream):
     [3]
     """
 
+    _trails: TrailState | TrailEntries
+
     def _set_up(self, schema: pa.Schema) -> None:
         """Tie the query to the types of its columns; all of them are kept."""
         query = self._query
@@ -71,7 +76,7 @@ class TrailingStream(EventStream):
         self._only_time = None
         self._schema = with_names(pa.schema(fields), schema.names)
         self._read = with_names(pa.schema([f for f in fields if f.name in read]), schema.names)
-        self._trails = TrailState(plan)
+        self._trails = TrailState(plan) if self._store is None else TrailEntries(plan)
         self._waiting = self._schema.empty_table()  # in order of arrival
         self._revisions = np.zeros(0, dtype=np.int64)  # of the rows that wait, in live mode
         self._plan = plan
@@ -201,11 +206,40 @@ class TrailingStream(EventStream):
         failed = {i: found.failed[s] for i, s in enumerate(slices.tolist()) if s in found.failed}
         return made, failed
 
+    def _held(self) -> list[Keyed]:
+        assert isinstance(self._trails, TrailEntries)
+        waiting = self._waiting
+        when = times_of(one_array(waiting.column(self._query.time)))[0]
+        # columns of events may have any name
+        made = {str(i): column for i, column in enumerate(waiting.columns)}
+        if self._mode == "live":
+            made["revision"] = pa.array(self._revisions)
+        keys = [one_array(waiting.column(name)) for name in self._query.by]
+        passed = when + 1
+        due = passed if self._mode == "final" else np.full(len(when), NEVER)
+        ones = np.ones(len(when), dtype=np.int64)
+        return [Keyed(pa.table(made), keys, due, passed, ones), self._trails.held()]
+
+    def _hold(self, tables: list[pa.Table]) -> None:
+        assert isinstance(self._trails, TrailEntries)
+        waiting, entries = tables
+        if self._mode == "live":
+            self._revisions = waiting.column("revision").to_numpy()
+            waiting = waiting.drop_columns(["revision"])
+        self._waiting = pa.table(waiting.columns, schema=self._schema)
+        self._trails.hold(entries)
+
+    def _shapes(self) -> list[str]:
+        assert isinstance(self._trails, TrailEntries)
+        return self._trails.shapes
+
     def _size(self) -> dict[str, int]:
+        assert isinstance(self._trails, TrailState)
         size = self._trails.size()
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
     def _dump(self) -> list[bytes]:
+        assert isinstance(self._trails, TrailState)
         revisions = self._revisions.astype("<i8").tobytes()
         return [to_ipc(self._waiting), revisions, *self._trails.dump()]
 
@@ -213,9 +247,10 @@ class TrailingStream(EventStream):
         waiting, revisions, *trails = blobs
         self._waiting = from_ipc(waiting).cast(self._schema)
         self._revisions = np.frombuffer(revisions, "<i8").astype(np.int64)
+        assert isinstance(self._trails, TrailState)
         self._trails.load(trails)
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
-        if self._plan is not None:
+        if self._plan is not None and isinstance(self._trails, TrailState):
             self._trails._check()

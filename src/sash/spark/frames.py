@@ -98,6 +98,9 @@ def aggregate(
     own = (*RESERVED, *(STREAM_RESERVED if streaming else ()))
     check_result_names([*query.by, *query.select], own, sensitive=sensitive)
     df = with_names(df, query.columns, sensitive=sensitive)
+    if isinstance(query.window, Driven):  # which keeps all columns
+        more = STREAM_RESERVED if streaming else ()
+        check_result_names([*df.columns, *query.select], more, sensitive=sensitive)
     maps = _map_keys(df, query)
     for key, kind in maps.items():
         df = df.withColumn(key, normal(quoted(key), kind, key))
@@ -106,6 +109,8 @@ def aggregate(
     check_trust(query, trust)
     if query.where is not None:
         filtered(schema.empty_table(), query.where)  # raises if it cannot be used
+    if not isinstance(query.window, Aligned):
+        check_slices(plan, slices)
     if streaming:
         check_stream(df.sparkSession)
         out = aggregate_stream(
@@ -125,7 +130,6 @@ def aggregate(
         if isinstance(query.window, Aligned):
             out = aggregate_batch(df, plan, for_batch(df, buckets), slices)
         else:
-            check_slices(plan, slices)
             out = aggregate_by_events(df, plan, for_batch(df, buckets))
     return _with_maps(out, maps)
 

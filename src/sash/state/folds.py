@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.partials import decoder, encoder
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, Partials, combine, item, load, store
 from ..operators.contract import Operator
@@ -98,3 +100,21 @@ class Folds:
             empty = [np.empty((0, self.width), dtype=np.int64)]
             return np.concatenate(many or empty)
         return [p for part in many for p in part]
+
+    def as_column(self, partials: Any) -> pa.Array:
+        """Partials as bytes; objects as the operator encodes them."""
+        if self.width:
+            data = pa.py_buffer(np.ascontiguousarray(partials, dtype="<i8"))
+            kind = pa.binary(8 * self.width)
+            return pa.Array.from_buffers(kind, len(partials), [None, data])
+        encode = encoder(self._core.operator)
+        return pa.array([encode(p) for p in partials], pa.binary())
+
+    def from_column(self, column: pa.Array) -> Any:
+        """The partials again."""
+        if self.width:
+            _, data = column.buffers()
+            words = np.frombuffer(data, "<i8", (column.offset + len(column)) * self.width)
+            return words.reshape(-1, self.width)[column.offset :].astype(np.int64)
+        decode = decoder(self._core.operator)
+        return [decode(p) for p in column.to_pylist()]

@@ -16,7 +16,6 @@ or sessions have a greatest size, no event comes before the watermark.
 from __future__ import annotations
 
 import json
-import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..kernels.partials import decoder, encoder
 from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.arrow import from_ipc, one_array, to_ipc
@@ -33,7 +31,9 @@ from ..tables.rows import rows_in_order
 from ..windows import Merging, tumbling
 from .answers import joined_reasons
 from .folds import Folds
-from .measures import gaps_of, sessions_of
+from .keyed import Keyed
+from .measures import Spans, gaps_of, sessions_of
+from .part_index import NEVER
 from .ragged import ragged, run_starts
 from .scan import Scan
 
@@ -91,6 +91,11 @@ class SessionState:
         made._held, made._emitted = self._held, self._emitted
         return made
 
+    @property
+    def shapes(self) -> list[str]:
+        """What the words of a partial are, for each group of aggregates."""
+        return [folds.kinds or "objects" for folds in self._folds]
+
     def cut(self, table: pa.Table) -> Parts:
         """Cut rows into distinct times; changes nothing."""
         read = table.select([f.name for f in self._plan.schema])
@@ -112,11 +117,8 @@ class SessionState:
     def step(self, new: Parts | None, watermark: int | None) -> Closed:
         """Add parts, and take out the sessions that end before the watermark."""
         held = self._held if new is None else self._joined(new)
-        codes, keys = key_codes(held.keys, len(held.times))
-        order = np.lexsort((held.times, codes))
-        bounds = np.searchsorted(codes[order], np.arange((len(keys[0]) if keys else 1) + 1))
+        order, keys, found = self._found(held)
         times, reaches = held.times[order], held.reaches[order]
-        found = sessions_of(times, reaches, bounds, self._window.longest)
         mark = -(2**62) if watermark is None else watermark
         closed = found.ends < mark
         first, last = found.frames.first, found.frames.last
@@ -144,6 +146,14 @@ class SessionState:
         whose = [k.take(groups) for k in keys]
         self._remember(whose, found.ends[closed], mark - self.waits)
         return Closed(whose, found.starts[closed], found.ends[closed], *answers)
+
+    def _found(self, held: Parts) -> tuple[Array, list[pa.Array], Spans]:
+        """The order of parts by key and time, the keys, and the sessions that they are in."""
+        codes, keys = key_codes(held.keys, len(held.times))
+        order = np.lexsort((held.times, codes))
+        bounds = np.searchsorted(codes[order], np.arange((len(keys[0]) if keys else 1) + 1))
+        times, reaches = held.times[order], held.reaches[order]
+        return order, keys, sessions_of(times, reaches, bounds, self._window.longest)
 
     def _remember(self, keys: list[pa.Array], ends: Array, since: int) -> None:
         """Keep the end of each key's last emitted session, if an event can still touch it."""
@@ -212,49 +222,59 @@ class SessionState:
             "bytes": 8 * (words * len(held.times) + len(self._emitted[1])),
         }
 
+    def held(self) -> list[Keyed]:
+        """All that is held, as rows that belong to keys: parts of open sessions, which are due when
+        their session has ended, and the ends of keys' last emitted sessions."""
+        held, (keys, ends) = self._held, self._emitted
+        order, _, found = self._found(held)
+        first, last = found.frames.first, found.frames.last
+        due, opens = np.empty(len(order), np.int64), np.zeros(len(order), np.int64)
+        due[order] = np.repeat(found.ends + 1, last - first)
+        opens[order[first]] = 1
+        parts, ended = self._tables()
+        until, none = ends + self.waits + 1, np.zeros(len(ends), np.int64)
+        return [
+            Keyed(parts, held.keys, due, due, opens),
+            Keyed(ended, keys, np.full(len(ends), NEVER), until, none),
+        ]
+
+    def _tables(self) -> list[pa.Table]:
+        """All that is held as tables."""
+        held, (keys, ends) = self._held, self._emitted
+        parts = {f"key {i}": key for i, key in enumerate(held.keys)}
+        parts |= {"time": pa.array(held.times), "reach": pa.array(held.reaches)}
+        for i, (folds, partials) in enumerate(zip(self._folds, held.partials, strict=True)):
+            parts[f"partial {i}"] = folds.as_column(partials)
+        ended = {f"key {i}": key for i, key in enumerate(keys)} | {"end": pa.array(ends)}
+        return [pa.table(parts), pa.table(ended)]
+
+    def hold(self, tables: list[pa.Table]) -> None:
+        """Have these rows instead of those that are here."""
+        parts, last = ([one_array(column) for column in table.columns] for table in tables)
+        many = len(self._plan.keys)
+        times, reaches, *partials = parts[many:]
+        both = zip(self._folds, partials, strict=True)
+        self._held = Parts(
+            parts[:many],
+            times.to_numpy(),
+            reaches.to_numpy(),
+            [folds.from_column(column) for folds, column in both],
+        )
+        self._emitted = last[:many], last[many].to_numpy()
+
     def dump(self) -> list[bytes]:
         """The whole state as bytes; objects as the operator encodes them."""
-        held = self._held
-        names = [str(i) for i in range(len(held.keys))]
-        columns = [pa.array(held.times), pa.array(held.reaches), *held.keys]
-        blobs = [to_ipc(pa.table(columns, names=["time", "reach", *names]))]
-        keys, ends = self._emitted
-        blobs.append(to_ipc(pa.table([pa.array(ends), *keys], names=["end", *names])))
-        for folds, group, partials in zip(
-            self._folds, self._plan.groups, held.partials, strict=True
-        ):
-            if folds.width:
-                body = partials.astype("<i8").tobytes()
-            else:
-                raw = [encoder(group.operator)(p) for p in partials]
-                body = b"".join(struct.pack("<Q", len(r)) + r for r in raw)
-            blobs += [json.dumps([group.operator.name, folds.kinds]).encode(), body]
-        return blobs
+        return [json.dumps(self._partials()).encode(), *map(to_ipc, self._tables())]
 
     def load(self, blobs: list[bytes]) -> None:
         """Take back what `dump` gave, into a state that is empty."""
-        held, emitted, *groups = blobs
-        times, reaches, *keys = from_ipc(held).columns
-        ends, *whose = from_ipc(emitted).columns
-        self._emitted = [one_array(k) for k in whose], np.array(ends)
-        partials: list[Any] = []
-        for folds, group, head, body in zip(
-            self._folds, self._plan.groups, groups[::2], groups[1::2], strict=True
-        ):
-            mine = [group.operator.name, folds.kinds]
-            if json.loads(head) != mine:
-                raise ValueError(
-                    f"these bytes hold partials of {json.loads(head)}; the query has {mine}"
-                )
-            if folds.width:
-                partials.append(np.frombuffer(body, "<i8").reshape(-1, folds.width).copy())
-                continue
-            decode, at, found = decoder(group.operator), 0, []
-            while at < len(body):
-                (size,) = struct.unpack_from("<Q", body, at)
-                found.append(decode(body[at + 8 : at + 8 + size]))
-                at += 8 + size
-            partials.append(found)
-        self._held = Parts(
-            [one_array(k) for k in keys], np.array(times), np.array(reaches), partials
-        )
+        head, *tables = blobs
+        said, mine = json.loads(head), self._partials()
+        if said != mine:
+            raise ValueError(f"these bytes hold partials of {said}; the query has {mine}")
+        self.hold([from_ipc(table) for table in tables])
+
+    def _partials(self) -> list[Any]:
+        """What the partials are, as JSON has it."""
+        both = zip(self._plan.groups, self._folds, strict=True)
+        return [[group.operator.name, folds.kinds] for group, folds in both]

@@ -1,4 +1,4 @@
-"""Streams over tiles in a store, as Spark runs them, for tests without Spark.
+"""Streams whose state is in a store, as Spark runs them, for tests without Spark.
 
 What stands between two batches is bytes in the store and JSON, so that nothing is carried over in
 memory.
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ..engine.event_stream import stored_stream
 from ..engine.lifecycle import Progress
 from ..engine.stream import Stream
 from ..engine.supported import Place
@@ -18,6 +19,7 @@ from ..query import Query
 from ..query.plan import Plan
 from ..state.tiles import TileState
 from ..stores import MemoryStore, Store
+from ..windows import Aligned
 
 __all__ = ["STATES", "CountingStore", "TileStream", "open_stream"]
 
@@ -88,5 +90,10 @@ class TileStream(Stream):
 
 
 def open_stream(state: str, query: Query, **more: Any) -> Any:
-    """A stream of a query over one of the states: "memory" or "tiles"."""
-    return query.stream(**more) if state == "memory" else TileStream(query, **more)
+    """A stream of a query over one of the states: "memory" or "tiles", which are records of a
+    store; where events make the windows, they are rows by key."""
+    if state == "memory":
+        return query.stream(**more)
+    if isinstance(query.window, Aligned):
+        return TileStream(query, **more)
+    return stored_stream(query, CountingStore(), **{"lateness": 0, **more})

@@ -1,0 +1,153 @@
+"""The state of a stream with a window for each event, as rows that a store can keep.
+
+An entry is a partial of a key and a time, as in `state.trailing`; of a lifetime, each key has one,
+at its oldest time.  Entries lie in arrays between batches.  A forest that lasts for one batch
+answers windows over them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..query.types import value_type
+from ..tables.arrow import one_array
+from ..tables.keys import key_codes
+from .contract import StepFailed
+from .folds import FoldFailed, Folds
+from .keyed import Keyed
+from .part_index import NEVER
+from .ragged import run_starts
+from .trailing import Answers, Batch, TrailState
+
+__all__ = ["TrailEntries"]
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+@dataclass
+class _Entries:
+    """Entries: the columns of their keys, the times, the partials of each group of aggregates."""
+
+    keys: list[pa.Array]
+    times: Array
+    partials: list[Any]
+
+
+class TrailEntries:
+    """What the windows of some keys hold, with the questions of a `TrailState`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._cutter = TrailState(plan)
+        self._older = self._cutter.span.older
+        self._folds = [Folds(group.operator) for group in plan.groups]
+        none = [pa.array([], value_type(field.type)) for field in plan.keys]
+        self._held = _Entries(none, _NONE, [folds.join([]) for folds in self._folds])
+
+    @property
+    def shapes(self) -> list[str]:
+        """What the words of a partial are, for each group of aggregates."""
+        return [folds.kinds or "objects" for folds in self._folds]
+
+    def cut(self, table: pa.Table) -> Batch:
+        """Cut rows into distinct times; changes nothing."""
+        return self._cutter.cut(table)
+
+    def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
+        """Insert the times of a batch, answer at those of another, or of the same, and forget what
+        no window of an event from the watermark on holds."""
+        held = self._merged(batch)
+        answers = TrailState(self._plan).step(held if len(held.times) else None, asked, None)
+        self._keep(held, watermark)
+        return answers
+
+    def _merged(self, batch: Batch | None) -> Batch:
+        """What is held and what is new, in order of key and time; an old entry and a new one of the
+        same time are combined, but for a lifetime, of which an answer may lie between them."""
+        old = self._held
+        keys, times, partials = old.keys, old.times, old.partials
+        if batch is not None:
+            at = pa.array(np.repeat(np.arange(len(batch.bounds) - 1), np.diff(batch.bounds)))
+            new = [k.take(at) for k in batch.keys]
+            keys = [pa.concat_arrays(pair) for pair in zip(keys, new, strict=True)]
+            times = np.concatenate([times, batch.times])
+            three = zip(self._folds, partials, batch.partials, strict=True)
+            partials = [folds.join([a, b]) for folds, a, b in three]
+        codes, found = key_codes(keys, len(times))
+        order = np.lexsort((times, codes))
+        codes, times = codes[order], times[order]
+        heads = run_starts(codes, times)
+        if self._older is None or len(heads) == len(order):
+            heads = np.arange(len(order))
+            both = zip(self._folds, partials, strict=True)
+            partials = [folds.take(some, order) for folds, some in both]
+        else:
+            ends = np.append(heads, len(order))
+            partials = self._folded(partials, order, ends, found, codes[heads], times[heads])
+        codes, times = codes[heads], times[heads]
+        bounds = np.searchsorted(codes, np.arange((len(found[0]) if found else 1) + 1))
+        return Batch(found, bounds, times, partials, _NONE)
+
+    def _folded(
+        self,
+        partials: list[Any],
+        order: Array,
+        bounds: Array,
+        keys: list[pa.Array],
+        codes: Array,
+        times: Array,
+    ) -> list[Any]:
+        """One partial for each run, which belongs to a key and a time."""
+        made = []
+        for folds, group, some in zip(self._folds, self._plan.groups, partials, strict=True):
+            try:
+                made.append(folds.fold(some, order, bounds))
+            except FoldFailed as at:
+                code, time = int(codes[at.run]), int(times[at.run])
+                raise StepFailed(at.error, group.names, keys, code, time) from at.error
+        return made
+
+    def _keep(self, held: Batch, watermark: int | None) -> None:
+        """Keep what later windows hold."""
+        times, partials = held.times, held.partials
+        codes = np.repeat(np.arange(len(held.bounds) - 1), np.diff(held.bounds))
+        if self._older is None:
+            heads = run_starts(codes)
+            ends, order = np.append(heads, len(codes)), np.arange(len(codes))
+            codes, times = codes[heads], times[heads]
+            if len(codes) < len(order):
+                partials = self._folded(partials, order, ends, held.keys, codes, times)
+        elif watermark is not None:
+            at = np.flatnonzero(times >= watermark - self._older)
+            codes, times = codes[at], times[at]
+            both = zip(self._folds, partials, strict=True)
+            partials = [folds.take(some, at) for folds, some in both]
+        whose = pa.array(codes)
+        self._held = _Entries([k.take(whose) for k in held.keys], times, partials)
+
+    def held(self) -> Keyed:
+        """All entries, as rows that belong to keys."""
+        held = self._held
+        made = {f"key {i}": key for i, key in enumerate(held.keys)}
+        made["time"] = pa.array(held.times)
+        for i, (folds, partials) in enumerate(zip(self._folds, held.partials, strict=True)):
+            made[f"partial {i}"] = folds.as_column(partials)
+        never, none = np.full(len(held.times), NEVER), np.zeros(len(held.times), np.int64)
+        until = never if self._older is None else held.times + self._older + 1
+        return Keyed(pa.table(made), held.keys, never, until, none)
+
+    def hold(self, table: pa.Table) -> None:
+        """Have these entries instead of those that are here."""
+        columns = [one_array(column) for column in table.columns]
+        keys = columns[: len(self._plan.keys)]
+        times, *partials = columns[len(keys) :]
+        both = zip(self._folds, partials, strict=True)
+        self._held = _Entries(
+            keys, times.to_numpy(), [folds.from_column(column) for folds, column in both]
+        )
