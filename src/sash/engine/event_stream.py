@@ -57,7 +57,7 @@ class EventStream(Stream, ABC):
 
     _store: Store | None = None  # where the state is, if it is not in memory
     _prefix = b""  # of its records
-    _kept: KeyedTables | None = None
+    _keyed: KeyedTables | None = None
     _follows = True  # the watermark follows stream time; else the caller moves it
 
     @abstractmethod
@@ -149,11 +149,11 @@ class EventStream(Stream, ABC):
 
     @property
     def _parts(self) -> KeyedTables:
-        if self._kept is None:
+        if self._keyed is None:
             assert self._store is not None
             schemas = [held.table.schema for held in self._held()]
-            self._kept = KeyedTables(schemas, self._store, self._prefix)
-        return self._kept
+            self._keyed = KeyedTables(schemas, self._store, self._prefix)
+        return self._keyed
 
     @property
     def _missed(self) -> _Spans:

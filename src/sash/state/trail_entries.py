@@ -1,8 +1,8 @@
 """The state of a stream with a window for each event, as rows that a store can keep.
 
-An entry is a partial of a key and a time, as in `state.trailing`; of a lifetime, each key has one,
-at its oldest time.  Entries lie in arrays between batches.  A forest that lasts for one batch
-answers windows over them.
+An entry is a partial of a key and a time, as in `state.trailing`; of a lifetime, what all later
+windows hold is one entry, at the key's oldest time.  Entries lie in arrays between batches.  A
+forest that lasts for one batch answers windows over them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.arrow import one_array
 from ..tables.keys import key_codes
+from ..windows import Driven
+from ..windows.contract import Span
 from .contract import StepFailed
 from .folds import FoldFailed, Folds
 from .keyed import Keyed
 from .part_index import NEVER
-from .ragged import run_starts
+from .ragged import ragged, run_starts
 from .trailing import Answers, Batch, TrailState
 
 __all__ = ["TrailEntries"]
@@ -45,7 +47,9 @@ class TrailEntries:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._cutter = TrailState(plan)
-        self._older = self._cutter.span.older
+        assert isinstance(plan.query.window, Driven)
+        assert isinstance(plan.query.window.keeps, Span)
+        self._span = plan.query.window.keeps
         self._folds = [Folds(group.operator) for group in plan.groups]
         none = [pa.array([], value_type(field.type)) for field in plan.keys]
         self._held = _Entries(none, _NONE, [folds.join([]) for folds in self._folds])
@@ -63,9 +67,29 @@ class TrailEntries:
         """Insert the times of a batch, answer at those of another, or of the same, and forget what
         no window of an event from the watermark on holds."""
         held = self._merged(batch)
-        answers = TrailState(self._plan).step(held if len(held.times) else None, asked, None)
+        answers = Answers(self._cutter.no_values, {}, _NONE)
+        if asked is not None:
+            answers = TrailState(self._plan).step(self._of(held, asked), asked, None)
         self._keep(held, watermark)
         return answers
+
+    def _of(self, held: Batch, asked: Batch) -> Batch | None:
+        """The entries of the keys that are asked for."""
+        some = len(held.bounds) - 1
+        keys = [pa.concat_arrays(pair) for pair in zip(held.keys, asked.keys, strict=True)]
+        codes, _ = key_codes(keys, some + len(asked.bounds) - 1)
+        counts = np.diff(held.bounds)
+        at = np.flatnonzero(np.isin(codes[:some], codes[some:]) & (counts > 0))
+        rows = ragged(held.bounds[:-1][at], counts[at])
+        if not len(rows):
+            return None
+        return Batch(
+            [k.take(pa.array(at)) for k in held.keys],
+            np.append(0, np.cumsum(counts[at])),
+            held.times[rows],
+            [folds.take(p, rows) for folds, p in zip(self._folds, held.partials, strict=True)],
+            _NONE,
+        )
 
     def _merged(self, batch: Batch | None) -> Batch:
         """What is held and what is new, in order of key and time; an old entry and a new one of the
@@ -83,7 +107,7 @@ class TrailEntries:
         order = np.lexsort((times, codes))
         codes, times = codes[order], times[order]
         heads = run_starts(codes, times)
-        if self._older is None or len(heads) == len(order):
+        if self._span.older is None or len(heads) == len(order):
             heads = np.arange(len(order))
             both = zip(self._folds, partials, strict=True)
             partials = [folds.take(some, order) for folds, some in both]
@@ -117,14 +141,18 @@ class TrailEntries:
         """Keep what later windows hold."""
         times, partials = held.times, held.partials
         codes = np.repeat(np.arange(len(held.bounds) - 1), np.diff(held.bounds))
-        if self._older is None:
-            heads = run_starts(codes)
+        if watermark is None:
+            pass
+        elif self._span.older is None:  # what all later windows hold is one entry
+            apart = times >= watermark - self._span.younger
+            apart[run_starts(codes)] = True
+            heads = np.flatnonzero(apart)
             ends, order = np.append(heads, len(codes)), np.arange(len(codes))
             codes, times = codes[heads], times[heads]
             if len(codes) < len(order):
                 partials = self._folded(partials, order, ends, held.keys, codes, times)
-        elif watermark is not None:
-            at = np.flatnonzero(times >= watermark - self._older)
+        else:
+            at = np.flatnonzero(times >= watermark - self._span.older)
             codes, times = codes[at], times[at]
             both = zip(self._folds, partials, strict=True)
             partials = [folds.take(some, at) for folds, some in both]
@@ -139,7 +167,7 @@ class TrailEntries:
         for i, (folds, partials) in enumerate(zip(self._folds, held.partials, strict=True)):
             made[f"partial {i}"] = folds.as_column(partials)
         never, none = np.full(len(held.times), NEVER), np.zeros(len(held.times), np.int64)
-        until = never if self._older is None else held.times + self._older + 1
+        until = never if self._span.older is None else held.times + self._span.older + 1
         return Keyed(pa.table(made), held.keys, never, until, none)
 
     def hold(self, table: pa.Table) -> None:

@@ -60,7 +60,7 @@ class TrailState:
         window = plan.query.window
         assert isinstance(window, Driven)
         assert isinstance(window.keeps, Span)
-        self.span = window.keeps
+        self._span = window.keeps
         # a forest is made for some window; trailing ones are told to it when they are asked for
         self._grove = Grove(plan, tumbling(1))
         self.no_values = self._grove.no_values
@@ -90,7 +90,7 @@ class TrailState:
         no window of an event from the watermark on holds."""
         grove = self._grove
         grove.compact()
-        older = -1 if self.span.older is None else self.span.older
+        older = -1 if self._span.older is None else self._span.older
         edge = -_FAR if watermark is None else max(watermark - max(older, 0), -_FAR)
         inserts, asks = self._numbers(batch), self._numbers(asked)
         grove.make_room()
@@ -105,13 +105,13 @@ class TrailState:
                     visits,
                     (bounds, batch.times, batch.partials[i]) if batch else (bounds, _NONE, _NONE),
                     (ask_bounds, asked.times if asked else _NONE),
-                    (older, self.span.younger),
+                    (older, self._span.younger),
                     edge,
                 )
             made |= values
             failed.append(wrong)
         oldest = None
-        if self.span.older is None:
+        if self._span.older is None:
             oldest = np.repeat(self._grove.forests[0].oldest_of(asks[0]), asks[1])
         self._grove.keys.remove(gone)
         return Answers(made, joined_reasons(*failed), oldest)
