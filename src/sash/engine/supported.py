@@ -155,7 +155,9 @@ ABILITIES = (
     Ability(
         "`session` in live mode",
         {
-            **_streams("in live mode sessions that merge would be withdrawn; use mode='final'"),
+            **_streams(
+                "in live mode sessions that merge would have to be withdrawn; use mode='final'"
+            ),
             **dict.fromkeys(
                 ("Query.run", "Spark batch"),
                 f"mode='live' is for streams; a table is not one: {_ONCE}",

@@ -19,7 +19,6 @@ from ..query import Query
 from ..query.plan import Plan
 from ..state.tiles import TileState
 from ..stores import MemoryStore, Store
-from ..windows import Aligned
 
 __all__ = ["STATES", "CountingStore", "TileStream", "open_stream"]
 
@@ -94,6 +93,6 @@ def open_stream(state: str, query: Query, **more: Any) -> Any:
     store; where events make the windows, they are rows by key."""
     if state == "memory":
         return query.stream(**more)
-    if isinstance(query.window, Aligned):
+    if query.window.kind == "aligned":
         return TileStream(query, **more)
     return stored_stream(query, CountingStore(), **{"lateness": 0, **more})
