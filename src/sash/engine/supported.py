@@ -101,6 +101,11 @@ def _cuts_peers(asked: Asked) -> bool:
 
 
 _ONCE = "it has all its rows, and emits each window once"
+_ARRIVAL = (
+    "on a stream in this process, events of one time are in the order of their arrival, and `tie` "
+    "cannot put them into another, unless events drive the window in final mode; leave it out, or "
+    "select only what has no order"
+)
 _DRIVEN = (
     "of the windows that events drive, rows, delta, punctuated, policies and window(keep, every) "
     "run over tables, in this process and on Spark;"
@@ -234,28 +239,23 @@ ABILITIES = (
     ),
     Ability(
         "`tie`, where the order of events matters: numbers and times",
-        {
-            "Query.stream": "on a stream in this process, events of one time are in the order of "
-            "their arrival, and `tie` cannot put them into another, unless events drive the window "
-            "in final mode; leave it out, or select only what has no order"
-        },
+        {"Query.stream": _ARRIVAL},
         _ordered,
     ),
     Ability(
         "`tie`, where the order of events matters, for `session`, and for `trailing` in live mode",
         {
+            "Query.stream": _ARRIVAL,
             "Spark stream": "a session, and a window for each event in live mode, keeps the events "
             "of one time as one partial, in the order of their arrival, and `tie` cannot put them "
-            "into another; leave it out, or select only what has no order"
+            "into another; leave it out, or select only what has no order",
         },
         _ordered_by_events,
     ),
     Ability(
         "`tie`, where the order of events matters: text",
         {
-            "Query.stream": "on a stream in this process, events of one time are in the order of "
-            "their arrival, and `tie` cannot put them into another, unless events drive the window "
-            "in final mode; leave it out, or select only what has no order",
+            "Query.stream": _ARRIVAL,
             "Spark stream": "a tie column of text cannot be kept in a stream's state: use one of "
             "numbers or times",
         },

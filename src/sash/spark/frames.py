@@ -51,11 +51,11 @@ def aggregate(
 
     On a stream, which needs `withWatermark`, mode "final" gives each window once, when it is
     closed; "live" gives it as soon as the stream has passed its end, and again with a higher
-    `revision` whenever late rows change it.  `event_time` is the window's last moment, for
-    stateful operators that follow.  With `late=True`, rows that missed windows or could not be
-    used come in the same output, in the column `late`: see `split`.  (A row whose time is far in
-    the future moves Spark's watermark there, before it comes here, and all that follows is late:
-    where that can happen, leave out such rows before `withWatermark`.)
+    `revision` whenever late rows change it.  `event_time` is the window's last moment, or the time
+    of the event whose row it is, for stateful operators that follow.  With `late=True`, rows that
+    missed windows or could not be used come in the same output, in the column `late`: see `split`.
+    (A row whose time is far in the future moves Spark's watermark there, before it comes here, and
+    all that follows is late: where that can happen, leave out such rows before `withWatermark`.)
 
     In a table, a row whose time is null or out of range is an error; with `bad="drop"` it is left
     out, as Spark's `window()` leaves it out.  A stream never stops for such a row.
