@@ -18,6 +18,7 @@ from .bulk_eviction import bulk_eviction
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
 from .queries import queries
+from .small_pushes import small_pushes
 from .streaming import streaming
 from .streams import citi_bike
 from .users_operators import CEILING, saturating_max, saturating_max_by_hand
@@ -65,6 +66,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *any_order(quick=quick),
         *windows(quick=quick),
         *streaming(quick=quick),
+        *small_pushes(quick=quick),
         *citi_bike(),
     ]
 

@@ -14,6 +14,7 @@ from ..tables.arrow import as_time, times_of
 from ..windows import Aligned
 
 __all__ = [
+    "ADDED",
     "ALL_CLOSED",
     "LATE_LIMIT",
     "SOME_CLOSED",

@@ -177,6 +177,17 @@ class Lifecycle:
             return last - self._window.first(progress.stream_time) + 1
         return max(0, last - self._window.first(progress.watermark) + 1)
 
+    def quiet(self, progress: Progress) -> tuple[int, int]:
+        """The times from the first up to the second, which is not included, of which events are in
+        no window that is closed or emitted, and let none fall due."""
+        if progress.stream_time is None or progress.stream_time >= UNBOUNDED:
+            return UNBOUNDED, UNBOUNDED
+        undue = self._undue(progress)
+        end = self._window.end(undue)
+        if not self._live:
+            end += self._lateness or 0
+        return self._window.end(undue - 1), end
+
     # rows in
 
     def _take_in(

@@ -28,10 +28,11 @@ from ..windows import Driven, Merging, duration, duration_text
 from ..windows.contract import LATEST
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
-from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress
+from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, latest
+from .pending import MOST, Noted, Pending
 from .results import result_table
 from .supported import Asked, Place, check
-from .turns import Turns, in_turn
+from .turns import Turns, in_turn, in_turn_as_it_is
 
 __all__ = ["Stream"]
 
@@ -96,6 +97,8 @@ class Stream:
         self._fingerprint = fingerprint(query)  # before its functions run, and change what they use
         self._turns = Turns()
         self._plan: Plan | None = None
+        self._pending: Pending | None = None
+        self._nothing: pa.Table | None = None  # a result without rows
         self._progress = Progress()
         self._closed = False
         self._kind = ""  # the library that the last batch was a table of
@@ -116,12 +119,20 @@ class Stream:
     @property
     def time(self) -> int | None:
         """Stream time, in microseconds: the largest event time so far."""
-        return self._progress.stream_time
+        with self._turns.between():
+            return latest(self._progress.stream_time, self._noted_time())
 
     @property
     def watermark(self) -> int | None:
         """Windows that end by this time, in microseconds, are closed."""
-        return self._progress.watermark
+        with self._turns.between():
+            newest = self._noted_time()
+            noted = None if newest is None else newest - self._lateness
+            return latest(self._progress.watermark, noted)
+
+    def _noted_time(self) -> int | None:
+        """The newest time of the events that are noted."""
+        return self._pending.newest if self._pending is not None and self._pending.count else None
 
     def __deepcopy__(self, memo: Any) -> Stream:
         return self._copied(memo)
@@ -161,16 +172,44 @@ class Stream:
         """Since the start: `rows` that `where` let through or that could not be used.  Each is
         `counted`, in some window, or `late`, in none.  `partly_late` are those counted that missed
         other windows.  `emitted` are the rows of results."""
-        at = dict(vars(self._progress))  # in one step, while another thread may push
-        names = ("rows", "counted", "late", "partly_late", "emitted")
-        return {name: at[name] for name in names}
+        with self._turns.between():
+            at = vars(self._progress)
+            noted = self._pending.count if self._pending is not None else 0
+            names = ("rows", "counted", "late", "partly_late", "emitted")
+            return {n: at[n] + noted * (n in ("rows", "counted")) for n in names}
 
-    @in_turn
+    @in_turn_as_it_is
     def push(self, batch: Any) -> Any:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
         windows that are then due, as the same kind of table, ordered by keys, then window; the rows
         of `trailing` and `lifetime` are in the order in which their events came."""
-        return self._push(batch)
+        pending = self._pending
+        noted = None if pending is None else pending.read(batch)
+        if pending is None or noted is None or noted.oldest < pending.low:
+            self._settle()
+            return self._push(batch)
+        self._check_open()
+        self._kind = kind_of(batch)
+        if noted.newest < pending.high and pending.count + noted.count < MOST:
+            pending.add(noted)
+            return self._nothing
+        return self._as_pushed(self._process_noted(noted))
+
+    def _settle(self) -> None:
+        """Take in the events that are noted; nothing is due by them."""
+        if self._pending is not None and self._pending.count:
+            self._process_noted()
+            self._turns.changing = False
+
+    def _process_noted(self, last: Noted | None = None) -> Outcome:
+        """Take in the events that are noted, and some more behind them."""
+        assert self._pending is not None
+        assert self._plan is not None
+        table = self._pending.table(last)
+        outcome = self._process(table)
+        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
+        self._pending.clear()
+        return outcome
 
     def _push(self, batch: Any) -> Any:
         self._set_out()
@@ -347,6 +386,9 @@ class Stream:
         self._lifecycle = Lifecycle(
             plan, mode=self._mode, lateness=self._lateness, early=self._early
         )
+        self._pending = None
+        if type(self) is Stream and not self._early:
+            self._pending = Pending.of(plan, self._schema)
         self._plan = plan
 
     def _tied(self, schema: pa.Schema) -> Plan:
@@ -394,18 +436,25 @@ class Stream:
         """Go through the lifecycle.  Until the caller returns what it emits, or the lifecycle says
         that nothing was changed, the stream is in the middle of a change."""
         self._turns.changing = True
+        lifecycle, progress = self._lifecycle, self._progress
         try:
-            return self._lifecycle.process(self._progress, self._state, batch, refused, **times)
+            outcome = lifecycle.process(progress, self._state, batch, refused, **times)
         except BaseException:
-            self._turns.changing = not self._lifecycle.abandoned
+            self._turns.changing = not lifecycle.abandoned
             raise
+        if self._pending is not None:
+            self._pending.low, self._pending.high = lifecycle.quiet(progress)
+        return outcome
 
     def _as_pushed(self, outcome: Outcome | None) -> Any:
         """A result, as the kind of table that was pushed."""
         if self._plan is None:
             return as_given(pa.table({}), self._kind)
         assert outcome is not None
-        made = as_given(result_table(self._plan, outcome.emitted, outcome.revisions), self._kind)
+        table = result_table(self._plan, outcome.emitted, outcome.revisions)
+        if self._nothing is None:
+            self._nothing = table.schema.empty_table()
+        made = as_given(table, self._kind)
         if outcome.emitted.failed:
             self._turns.changing = False  # all is done; a warning may be an error
             warn_of(outcome.emitted.failed, stacklevel=5)

@@ -10,7 +10,8 @@ is done, or proves that nothing has changed, the stream refuses further use.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from threading import Lock, get_ident
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -18,7 +19,7 @@ from weakref import WeakSet
 
 from ..aggregators.guard import InUse
 
-__all__ = ["BROKEN", "Turns", "in_turn"]
+__all__ = ["BROKEN", "Turns", "in_turn", "in_turn_as_it_is"]
 
 #: What is said of a stream that a call left half changed.
 BROKEN = (
@@ -56,11 +57,23 @@ class Turns:
         if self.broken:
             raise RuntimeError(self.broken)
 
+    @contextmanager
+    def between(self) -> Iterator[None]:
+        """Look at a stream between two calls, or from within one."""
+        if self.owner == get_ident():
+            yield
+        else:
+            with self.lock:
+                yield
+
 
 class HasTurns(Protocol):
     """A stream."""
 
     _turns: Turns
+
+    def _settle(self) -> None:
+        """Do what earlier calls have put off."""
 
 
 P = ParamSpec("P")
@@ -69,8 +82,18 @@ S = TypeVar("S", bound=HasTurns)
 
 
 def in_turn(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """A method of a stream that waits for its turn."""
+    """A method of a stream that waits for its turn, and finds nothing put off."""
+    return _in_turn(method, settles=True)
 
+
+def in_turn_as_it_is(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """A method of a stream that waits for its turn, and sees itself to what is put off."""
+    return _in_turn(method, settles=False)
+
+
+def _in_turn(
+    method: Callable[Concatenate[S, P], T], *, settles: bool
+) -> Callable[Concatenate[S, P], T]:
     @wraps(method)
     def call(self: S, /, *given: P.args, **named: P.kwargs) -> T:
         turns = self._turns
@@ -79,6 +102,8 @@ def in_turn(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P
             try:
                 turns.owner = get_ident()
                 turns.check()
+                if settles:
+                    self._settle()
                 found = method(self, *given, **named)
                 turns.changing = False
                 return found

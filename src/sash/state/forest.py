@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +95,7 @@ class Forest:
         self._call, self._at_call = core.integers(np.zeros(CALL, dtype=np.int64))
         self._records, self._at_records = core.integers(np.zeros(0, dtype=np.int64))
         self._rows = 1024
+        self._plain = _plain_answers(core, group, types)
 
     def __deepcopy__(self, memo: Any) -> Forest:
         """The same with a memory of its own."""
@@ -254,6 +256,11 @@ class Forest:
         not there."""
         core = self._core
         if number is not None and self._records[RECORD * number]:
+            if self._plain:
+                with suppress(Exception):  # an answer does not exist: the others do
+                    at = core.answer
+                    core.run.ask(core.m, self._at_call, self._at_records, number, at, lo, hi)
+                    return dict(zip(self.group.names, core.read(), strict=True))
             kept, at = core.outputs(1)
             apart: dict[int, Apart] = {}
             try:
@@ -407,3 +414,12 @@ class _Out:
             data[: old.rows] = from_data
             if valid is not None:
                 valid[: old.rows] = from_valid
+
+
+def _plain_answers(core: BufferCore | ObjectCore, group: Group, types: dict[str, Any]) -> bool:
+    """True if all answers are numbers, as the kernel has them."""
+    if not isinstance(core, BufferCore) or not core.layout.answers:
+        return False
+    kinds = [answer.type for _, answer in core.layout.answer.fields]
+    plain = {pa.int64(): "int64", pa.float64(): "float64"}
+    return all(plain.get(types[n]) == kind for n, kind in zip(group.names, kinds, strict=True))

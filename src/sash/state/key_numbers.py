@@ -18,6 +18,9 @@ from ..tables.keys import key_codes
 
 __all__ = ["KeyNumbers"]
 
+#: The types of keys that a dict has as they are.
+_PLAIN = {pa.int64(): int, pa.string(): str, pa.large_string(): str, pa.bool_(): bool}
+
 
 class KeyNumbers:
     """Keys, their numbers, and their order."""
@@ -25,6 +28,7 @@ class KeyNumbers:
     def __init__(self, types: list[pa.DataType]) -> None:
         self.columns = [pa.array([], type=t) for t in types]  # one entry for each number
         self._numbers: dict[Any, int] = {}
+        self._types = [_PLAIN.get(t) for t in types]
         self._names: list[Any] = []  # the key of each number, as the dict has it
         self._there = np.zeros(0, dtype=bool)
         self._order: Array | None = None
@@ -41,6 +45,10 @@ class KeyNumbers:
         """The number of a key, None if it is not there."""
         if len(key) != len(self.columns):
             raise TypeError(f"a key has {len(self.columns)} value(s), not {len(key)}: {key!r}")
+        if [type(value) for value in key] == self._types:
+            found = self._numbers.get(key if len(key) != 1 else key[0])
+            if found is not None:
+                return found
         given = []
         for value, column in zip(key, self.columns, strict=True):
             try:

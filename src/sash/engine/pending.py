@@ -1,0 +1,192 @@
+"""Events that are noted, on their way into the state.
+
+    events one by one ─→ noted ─→ … ─→ noted ─→ one batch through the lifecycle
+
+A batch has its price, however few events are in it.  An event that no window is late or due for
+changes nothing that is emitted: it is noted, and those that are noted go through the lifecycle
+together, before anything is emitted, asked or saved.  Times from `low` on are in no window that is
+closed, or emitted already; times before `high` let no window fall due.  Only what is certain to
+be in some window is noted: events of the stream's own types, for operators that refuse none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ..operators.contract import Operator
+from ..query.plan import Plan
+from ..tables.arrow import times_of
+from ..windows.contract import LATEST
+from .late import ADDED
+
+__all__ = ["MOST", "Noted", "Pending"]
+
+#: So many events are a batch of their own.
+MOST = 1 << 15
+_FAR = 2**62
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+_TYPES = {
+    pa.int64(): int,
+    pa.float64(): float,
+    pa.string(): str,
+    pa.large_string(): str,
+    pa.bool_(): bool,
+}
+_TAKEN = frozenset(ADDED)  # names that events cannot have
+_Row: TypeAlias = tuple[Any, ...]
+
+
+class Noted:
+    """Events that can be noted, with the oldest and the newest of their times: rows, or a table."""
+
+    __slots__ = ("count", "newest", "oldest", "part")
+
+    def __init__(self, part: list[_Row] | pa.Table, oldest: int, newest: int) -> None:
+        self.part, self.oldest, self.newest, self.count = part, oldest, newest, len(part)
+
+
+class Pending:
+    """The events of a stream that are noted."""
+
+    def __init__(self, schema: pa.Schema, time: str) -> None:
+        self._schema, self._time = schema, schema.names.index(time)
+        self._at = _reader(schema.field(time).type)
+        self._types = tuple(
+            (int if pa.types.is_integer(f.type) else datetime) if f.name == time else _TYPES[f.type]
+            for f in schema
+        )
+        self._whole = [i for i, kind in enumerate(self._types) if kind is int]
+        names = schema.names
+        self._pick: Callable[[Any], _Row]
+        self._pick = itemgetter(*names) if len(names) > 1 else lambda event: (event[names[0]],)
+        self._empty = [pa.array([], field.type) for field in schema]
+        self.low, self.high = _FAR, _FAR  # nothing can be noted yet
+        self.clear()
+
+    @classmethod
+    def of(cls, plan: Plan, schema: pa.Schema) -> Pending | None:
+        """A place for the events of a plan, None if they are never noted."""
+        query = plan.query
+        time = schema.field(query.time).type
+        fixed = pa.types.is_int64(time) or (
+            pa.types.is_timestamp(time) and time.unit in ("us", "ns")
+        )
+        if not fixed or query.where is not None:
+            return None
+        if not all(f.type in _TYPES for f in schema if f.name != query.time):
+            return None
+        if not all(_refuses_none(group.operator) for group in plan.groups):
+            return None
+        return cls(schema, query.time)
+
+    def clear(self) -> None:
+        """Nothing is noted any more."""
+        self._parts: list[list[_Row] | pa.Table] = []
+        self.count = 0
+        self.newest = -_FAR
+
+    def read(self, batch: Any) -> Noted | None:
+        """The events of a batch, None if they cannot be noted."""
+        kind = type(batch)
+        try:
+            if kind is dict:
+                return self._rows([self._pick(batch)]) if _TAKEN.isdisjoint(batch) else None
+            if kind is list and 0 < len(batch) <= MOST and all(map(_is_event, batch)):
+                return self._rows(list(map(self._pick, batch)))
+        except KeyError:
+            return None
+        if kind is pa.Table and 0 < len(batch) <= MOST:
+            return self._table(batch)
+        return None
+
+    def _rows(self, rows: list[_Row]) -> Noted | None:
+        types, whole, at = self._types, self._whole, self._time
+        times = []
+        for row in rows:
+            if tuple(map(type, row)) != types and not self._fits(row):
+                return None
+            for i in whole:
+                value = row[i]
+                if value is not None and not _LEAST <= value <= _GREATEST:
+                    return None
+            when = self._at(row[at])
+            if when is None:
+                return None
+            times.append(when)
+        return Noted(rows, min(times), max(times))
+
+    def _fits(self, row: _Row) -> bool:
+        """Whether the values have the types of their columns, or are null."""
+        pairs = zip(row, self._types, strict=True)
+        return row[self._time] is not None and all(x is None or type(x) is t for x, t in pairs)
+
+    def _table(self, table: pa.Table) -> Noted | None:
+        if not _TAKEN.isdisjoint(table.column_names):
+            return None
+        columns = []
+        for field, none in zip(self._schema, self._empty, strict=True):
+            if table.column_names.count(field.name) != 1:
+                return None
+            column = table.column(field.name)
+            if column.type != field.type:
+                return None
+            # a copy, as the memory may be the caller's own
+            columns.append(pa.concat_arrays([*column.chunks, none]))
+        times, beyond = times_of(columns[self._time])
+        if beyond.any():
+            return None
+        made = pa.Table.from_arrays(columns, schema=self._schema)
+        return Noted(made, int(times.min()), int(times.max()))
+
+    def add(self, noted: Noted) -> None:
+        """Note events."""
+        self.newest = max(self.newest, noted.newest)
+        self.count += noted.count
+        part, parts = noted.part, self._parts
+        if isinstance(part, list) and parts and isinstance(parts[-1], list):
+            parts[-1].extend(part)
+        else:
+            parts.append(part)
+
+    def table(self, last: Noted | None = None) -> pa.Table:
+        """All that is noted, and some more events behind it, as one batch."""
+        parts = [*self._parts, *([] if last is None else [last.part])]
+        tables = [self._columns(p) if isinstance(p, list) else p for p in parts]
+        return pa.concat_tables(tables).combine_chunks()
+
+    def _columns(self, rows: Sequence[_Row]) -> pa.Table:
+        columns = zip(zip(*rows, strict=True), self._schema, strict=True)
+        made = [pa.array(values, field.type) for values, field in columns]
+        return pa.Table.from_arrays(made, schema=self._schema)
+
+
+def _is_event(event: Any) -> bool:
+    return type(event) is dict and _TAKEN.isdisjoint(event)
+
+
+def _reader(kind: pa.DataType) -> Callable[[Any], int | None]:
+    """The function from a time to microseconds, None for one that cannot be noted."""
+    if pa.types.is_integer(kind):
+        return lambda time: time if -LATEST < time < LATEST else None
+    epoch = datetime(1970, 1, 1, tzinfo=UTC if kind.tz else None)
+    aware = kind.tz is not None
+
+    def micros(time: datetime) -> int | None:
+        if (time.tzinfo is not None) != aware:
+            return None
+        since = time - epoch
+        return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+    return micros
+
+
+def _refuses_none(operator: Operator) -> bool:
+    """True if an operator takes all values of its types."""
+    if operator.parts:
+        return all(_refuses_none(part.operator) for part in operator.parts)
+    return bool(operator.ready)

@@ -1,0 +1,198 @@
+"""Events that are noted first: no one can tell, but by the clock."""
+
+from __future__ import annotations
+
+import copy
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sash
+from sash.engine.lifecycle import Lifecycle
+from sash.engine.pending import MOST
+from sash.testing.fuzz.streams import SELECTS
+from sash.testing.queries import rows_of
+from sash.testing.streams import STREAMS, WINDOWS, stream
+
+pytestmark = pytest.mark.plain
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+SELECT = SELECTS["numbers"] | {"last": sash.last("n")}
+
+
+def query(**more: Any) -> sash.Query:
+    given = {"window": sash.sliding("10 seconds", "2 seconds"), "select": SELECT, **more}
+    return sash.Query(time="t", by=["k"], **given)
+
+
+def seen(s: Any) -> Any:
+    """What a stream says of itself."""
+    return s.counts, s.time, s.watermark
+
+
+def pushed(rows: list[dict[str, Any]], schema: pa.Schema, source: random.Random) -> list[Any]:
+    """Rows in small batches: events, lists of them, tables."""
+    made: list[Any] = []
+    at = 0
+    while at < len(rows):
+        some = rows[at : at + source.choice((1, 1, 2, 5, 20))]
+        at += len(some)
+        as_table = pa.Table.from_pylist(some, schema=schema)
+        made.append(source.choice((some, as_table)) if len(some) > 1 else some[0])
+    return made
+
+
+@pytest.mark.parametrize("mode", ["final", "live"])
+@pytest.mark.parametrize("kind", list(STREAMS))
+def test_no_one_can_tell(kind: str, mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each result, count and late row, and what comes of asking, copying and saving in between."""
+    batches = 0
+    process = Lifecycle.process
+
+    def counting(*given: Any, **named: Any) -> Any:
+        nonlocal batches
+        batches += 1
+        return process(*given, **named)
+
+    monkeypatch.setattr(Lifecycle, "process", counting)
+    whole = fewer = 0
+    for seed, window in enumerate(WINDOWS):
+        source = random.Random(f"{kind} {mode} {seed}")
+        table = stream(kind, 60, seed=seed)
+        rows = table.to_pylist()
+        emit = source.choice(("all", "changes")) if mode == "final" else "all"
+        q = query(window=window, emit=emit)
+        late = source.choice((0, "4 seconds", "1 day"))
+        noting, plain = (q.stream(lateness=late, mode=mode, schema=table.schema) for _ in range(2))
+        for batch in pushed(rows, table.schema, source):
+            batches = 0
+            found = noting.push(batch)
+            fewer += batches
+            expected = plain.push(batch)
+            whole += 1
+            plain._pending = None
+            assert found.schema == expected.schema
+            assert repr(rows_of(found)) == repr(rows_of(expected))
+            assert seen(noting) == seen(plain)
+            match source.randrange(20):
+                case 0:
+                    assert repr(noting.late.to_pylist()) == repr(plain.late.to_pylist())
+                case 1:
+                    assert repr(noting.query("b")) == repr(plain.query("b"))
+                case 2:
+                    noting = copy.deepcopy(noting)
+                case 3:
+                    noting = sash.Stream.from_bytes(noting.to_bytes(), q)
+                case 4 if plain.time is not None:
+                    moved = noting.advance(plain.time)
+                    assert repr(rows_of(moved)) == repr(rows_of(plain.advance(plain.time)))
+                case 5:
+                    assert noting.state_size()["slices"] == plain.state_size()["slices"]
+        assert repr(rows_of(noting.close())) == repr(rows_of(plain.close()))
+        assert seen(noting) == seen(plain)
+    assert fewer < whole
+
+
+def events(count: int) -> list[dict[str, Any]]:
+    at = (START + timedelta(milliseconds=i) for i in range(count))
+    return [{"t": t, "k": "a", "n": i, "i": i, "x": 1.0} for i, t in enumerate(at)]
+
+
+def noted(s: Any) -> int:
+    return 0 if s._pending is None else int(s._pending.count)
+
+
+def test_what_is_noted_is_the_callers_no_more() -> None:
+    s = query().stream()
+    first, *rest = events(30)
+    s.push(first)
+    changing = dict(rest[0])
+    s.push(changing)
+    changing["i"] = 10**6
+    numbers = np.arange(5)
+    table = pa.table({name: [e[name] for e in rest[1:6]] for name in first})
+    s.push(table.set_column(3, "i", pa.array(numbers)))
+    numbers[:] = 10**6
+    assert noted(s) == 6
+    assert s.query("a")["total"] == first["i"] + rest[0]["i"] + sum(range(5))
+    assert noted(s) == 0
+
+
+def test_events_of_other_types_and_late_ones_go_their_way_at_once() -> None:
+    s = query().stream(lateness="1 second")
+    first, second, *rest = events(12)
+    s.push(first)
+    odd: list[dict[str, Any]] = [
+        second | {"i": 2**70},
+        second | {"i": "one"},
+        second | {"x": True},
+        second | {"t": None},
+        second | {"t": START.replace(tzinfo=None)},
+        {name: value for name, value in second.items() if name != "i"} | {"j": 1},
+        second | {"t": START - timedelta(days=1)},
+    ]
+    for event in odd:
+        s.push(rest[0])
+        before = s.counts["rows"]
+        assert noted(s) == 1
+        s.push(event)
+        assert noted(s) == 0
+        assert s.counts["rows"] == before + 1
+    s.push(second | {"x": None, "k": None, "more": "x"})
+    assert noted(s) == 1
+    with pytest.raises(ValueError, match="late rows have a column 'reason'"):
+        s.push(second | {"reason": "x"})
+    s.close()
+    with pytest.raises(ValueError, match="this stream is closed"):
+        s.push(second)
+
+
+def test_many_events_are_a_batch_of_their_own() -> None:
+    q = query(window=sash.sliding("1 hour", "10 minutes"), select={"n": sash.count()})
+    s = q.stream()
+    for event in events(40):
+        s.push(event)
+    most = 0
+    for i in range(0, 2 * MOST, 1000):
+        start = START.timestamp() + 1
+        s.push(pa.table({"t": pa.array([int(start * 1e6) + i] * 1000, S), "k": ["a"] * 1000}))
+        most = max(most, noted(s))
+    assert MOST - 1000 <= most < MOST
+    assert s.query("a") == {"n": 40 + 1000 * len(range(0, 2 * MOST, 1000))}
+
+
+S = pa.timestamp("us", "UTC")
+
+
+def test_operators_that_may_refuse_a_value_are_asked_at_once() -> None:
+    picky = sash.operator(identity=0, lift=lambda x: 1 // x, combine=lambda a, b: a + b)
+    q = query(select={"own": sash.aggregate(picky, "i")})
+    s = q.stream()
+    for event in events(3):
+        s.push(event)
+    assert (s.counts["late"], noted(s)) == (1, 0)
+    both = query(where=pa.compute.field("i") > 1).stream()
+    for event in events(4):
+        both.push(event)
+    assert (both.counts["rows"], noted(both)) == (2, 0)
+
+
+def test_a_batch_that_fails_leaves_what_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = query().stream()
+    for event in events(10):
+        s.push(event)
+    last = events(1)[0] | {"t": START + timedelta(hours=1)}
+    assert noted(s) == 9
+    with monkeypatch.context() as patched:
+        patched.setattr(s._lifecycle, "_take_in", lambda *_: 1 / 0)
+        for call in (lambda: s.push(last), s.state_size):
+            with pytest.raises(ZeroDivisionError):
+                call()
+    assert noted(s) == 9
+    assert s.counts["rows"] == 10
+    assert sum(row["n"] for row in s.push(last).to_pylist()) == 5 * 10
+    assert (noted(s), s.counts["counted"]) == (0, 11)
