@@ -126,7 +126,7 @@ def test_columns_of_any_type_are_kept(files: Stream) -> None:
             df.withColumn("day", F.date_add(F.lit("2024-03-10"), F.col("n").cast("int")))
             .withColumn("ntz", F.col("w").cast("timestamp_ntz"))
             .withColumn("struct", F.struct("w", "day", "s", F.array("i", "i")))
-            .withColumn("map", F.create_map(F.lit("a"), F.col("x"), F.lit("b"), F.lit(None)))
+            .withColumn("map", F.create_map(F.lit("a"), F.col("i"), F.lit("b"), F.lit(None)))
             .withColumn("decimal", F.col("n").cast("decimal(12,3)"))
             .withColumn("bytes", F.col("s").cast("binary"))
             .withColumn("a.b `c`", F.col("i"))
