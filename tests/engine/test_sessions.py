@@ -84,7 +84,7 @@ def test_the_oracle_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SASH_ORACLE", "1")
     again = q.run(events)
     assert again.schema == found.schema
-    assert again.drop(["mean", "top"]) == found.drop(["mean", "top"])
+    assert repr(again.drop(["mean"]).to_pylist()) == repr(found.drop(["mean"]).to_pylist())
 
 
 def test_an_answer_that_does_not_exist_names_its_window() -> None:
@@ -98,9 +98,6 @@ def test_what_is_not_supported_is_refused_when_it_is_set_up() -> None:
     changes = sash.Query(time="t", window=SESSIONS[0], select={"a": sash.count()}, emit="changes")
     with pytest.raises(ValueError, match="windows that are aligned to the clock have one"):
         changes.run({"t": [1]})
-    ticked = sash.Query(time="t", window=SESSIONS[-1], select={"top": sash.max("x")})
-    with pytest.raises(ValueError, match="run over tables, in this process and on Spark"):
-        ticked.stream()
 
 
 def test_the_longest_gaps_and_times() -> None:

@@ -93,6 +93,13 @@ class EventStream(Stream, ABC):
         """Hold these rows instead, of tables as `_held` has them."""
         raise NotImplementedError
 
+    def _note(self) -> bytes:
+        """What the stream must know besides, which is little."""
+        return b""
+
+    def _take_note(self, note: bytes) -> None:
+        """Know this instead; nothing, if it is empty."""
+
     def _shapes(self) -> list[str]:
         """What the words of a partial are, for each group of aggregates."""
         raise NotImplementedError
@@ -131,7 +138,7 @@ class EventStream(Stream, ABC):
         at.counted += len(rows)
         at.late += given.num_rows - len(rows)
         if self._store is not None:
-            self._parts.replace(self._held())
+            self._parts.replace(self._held(), self._note())
             self._parts.commit()
         return Admitted(made, failed, late, given.num_rows, len(rows))
 
@@ -146,6 +153,8 @@ class EventStream(Stream, ABC):
         reached = self._reached(newest, time, watermark)[1]
         keys = [one_array(given.column(field.name)) for field in self._plan.keys]
         self._hold(self._parts.visit(keys, given.num_rows, reached))
+        if self._note():
+            self._take_note(self._parts.note())
 
     @property
     def _parts(self) -> KeyedTables:

@@ -33,7 +33,7 @@ from ..tables.arrow import (
     times_of,
 )
 from ..tables.intake import conform
-from ..windows import Driven, Merging
+from ..windows import Driven
 from .late import ALL_CLOSED, SOME_CLOSED
 from .lifecycle import UNBOUNDED
 from .stream import Stream
@@ -132,11 +132,9 @@ class OracleStream(ByBruteForce):
 
     @classmethod
     def _for(cls, query: Query) -> type[Stream]:
-        from .oracle_events import OracleSessions, OracleTrailing
+        from . import oracle_events
 
-        if isinstance(query.window, Merging):
-            return OracleSessions
-        return OracleTrailing if isinstance(query.window, Driven) else cls
+        return oracle_events.stream_of(query) or cls
 
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)

@@ -4,17 +4,33 @@ folded anew, see `engine.oracle`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ..query.query import Query
+from ..state.driven import Fired
 from ..tables.arrow import as_given, one_array, times_of
+from .driven_stream import DrivenStream, TickStream
 from .oracle import ByBruteForce, Row, columns_of_rows, table_of_rows
 from .session_stream import SessionStream
+from .stream import Stream
 from .trailing_stream import TrailingStream
 
-__all__ = ["OracleSessions", "OracleTrailing"]
+__all__ = ["stream_of"]
+
+
+def stream_of(query: Query) -> type[Stream] | None:
+    """The class that answers a query by brute force, if events make its windows."""
+    by_brute_force: dict[type[Stream], type[Stream]] = {
+        TrailingStream: OracleTrailing,
+        DrivenStream: OracleDriven,
+        TickStream: OracleTicks,
+        SessionStream: OracleSessions,
+    }
+    return by_brute_force.get(Stream._for(query))
 
 
 class _Lacking:
@@ -65,15 +81,86 @@ class OracleTrailing(ByBruteForce, TrailingStream):
         return made, failed
 
 
+class OracleDriven(ByBruteForce, DrivenStream):
+    """A stream whose events drive the windows that keeps them all, and folds each window anew."""
+
+    def _set_up(self, schema: pa.Schema) -> None:
+        super()._set_up(schema)
+        self._accepted = self._schema.empty_table()
+        self._numbers = np.zeros(0, dtype=np.int64)  # of the rows that wait, among all accepted
+
+    def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
+        first = self._accepted.num_rows
+        self._numbers = np.append(self._numbers, np.arange(first, first + new.num_rows))
+        self._accepted = pa.concat_tables([self._accepted, new])
+        return super()._step(new, times, reached)
+
+    def _settled(self, rows: pa.Table, over: Any, watermark: int) -> Fired:
+        from ..testing.queries import answers_by_event, rows_of
+
+        assert self._plan is not None
+        due = {n: place for place, n in enumerate(self._numbers[over].tolist())}
+        self._numbers = self._numbers[~over]
+        when = times_of(one_array(self._accepted.column(self._query.time)))[0]
+        # those that wait come behind all others, and change no window of theirs
+        settled = np.flatnonzero(when < watermark)
+        events = self._accepted.take(pa.array(settled))
+        lacking = _Lacking(self)
+        found = answers_by_event(self._query, rows_of(events), lacking)
+        numbers = settled.tolist()
+        fired = [
+            (due[numbers[n]], row, why)
+            for (n, row), why in zip(found, lacking.reasons, strict=True)
+            if numbers[n] in due
+        ]
+        failed = {i: why for i, (_, _, why) in enumerate(fired) if why}
+        columns = columns_of_rows(self._plan, [row for _, row, _ in fired], failed)
+        starts = [row["window_start"] for _, row, _ in fired]
+        return Fired(
+            np.array([place for place, _, _ in fired], dtype=np.int64),
+            np.array([0 if start is None else start for start in starts], dtype=np.int64),
+            np.array([start is not None for start in starts], dtype=bool),
+            {name: columns[name] for name in self._query.select},
+            failed,
+        )
+
+
+class OracleTicks(ByBruteForce, TickStream):
+    """A stream of what is kept at ticks that keeps all events, and folds each window anew."""
+
+    def _set_up(self, schema: pa.Schema) -> None:
+        super()._set_up(schema)
+        self._accepted = self._schema.empty_table()
+        self._done: set[Any] = set()  # the keys and ends of what is emitted
+
+    def _settled(self, rows: pa.Table, watermark: int) -> tuple[pa.Table, dict[int, str]]:
+        from ..testing.queries import key_of, rows_made_by_events, rows_of
+
+        assert self._plan is not None
+        self._accepted = pa.concat_tables([self._accepted, rows])
+        lacking = _Lacking(self)
+        made = rows_made_by_events(self._query, rows_of(self._accepted), lacking)
+        names = [(key_of(self._query, row)[0], row["window_end"]) for row in made]
+        due = [
+            (row, why)
+            for row, why, name in zip(made, lacking.reasons, names, strict=True)
+            if row["window_end"] <= watermark and name not in self._done
+        ]
+        self._done |= {name for name in names if name[1] <= watermark}
+        failed = {i: why for i, (_, why) in enumerate(due) if why}
+        return table_of_rows(self._plan, [row for row, _ in due], failed), failed
+
+
 class OracleSessions(ByBruteForce, SessionStream):
     """A stream of sessions that keeps all events, and folds each session anew."""
 
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
         self._accepted = self._schema.empty_table()
-        self._last: dict[Any, int] = {}  # the end of each key's last session that is emitted
+        self._last: dict[Any, int] = {}  # the end of each key's last session that is closed
+        self._emitted: dict[Any, _Session] = {}  # in live mode, by key and start
 
-    def _in_emitted(self, given: pa.Table, times: Any) -> Any:
+    def _in_closed(self, given: pa.Table, times: Any) -> Any:
         from ..testing.queries import key_of, rows_of
 
         keys = [key_of(self._query, row)[0] for row in rows_of(given)]
@@ -85,21 +172,66 @@ class OracleSessions(ByBruteForce, SessionStream):
         from ..testing.queries import key_of, rows_made_by_events, rows_of
 
         assert self._plan is not None
-        before = self._progress.watermark
+        before, mark = self._progress.watermark, reached[1]
         self._accepted = pa.concat_tables([self._accepted, new])
-        lacking = _Lacking(self)
-        rows = rows_made_by_events(self._query, rows_of(self._accepted), lacking)
-        due = [
-            (row, why)
-            for row, why in zip(rows, lacking.reasons, strict=True)
-            if reached[1] is not None
-            and row["window_end"] < reached[1]
-            and (before is None or row["window_end"] >= before)
+        events, lacking = rows_of(self._accepted), _Lacking(self)
+        made = rows_made_by_events(self._query, events, lacking)
+        found = [
+            _Session(key_of(self._query, row)[0], row, why, None)
+            for row, why in zip(made, lacking.reasons, strict=True)
         ]
+        closed = [s for s in found if mark is not None and s.row["window_end"] < mark]
+        if self._mode == "live":
+            due = self._revised(found, events)
+        else:
+            due = [s for s in closed if before is None or s.row["window_end"] >= before]
+        for one in closed:
+            self._last[one.key] = max(one.row["window_end"], self._last.get(one.key, -(2**62)))
         self._progress.stream_time, self._progress.watermark = reached
         self._progress.emitted += len(due)
-        for row, _ in due:
-            self._last[key_of(self._query, row)[0]] = row["window_end"]
-        failed = {i: why for i, (_, why) in enumerate(due) if why}
-        made = table_of_rows(self._plan, [row for row, _ in due], failed)
-        return as_given(made, self._kind), failed
+        failed = {i: s.why for i, s in enumerate(due) if s.why}
+        table = table_of_rows(self._plan, [s.row for s in due], failed)
+        if self._mode == "live":
+            revisions = pa.array([s.row["revision"] for s in due], pa.int64())
+            if "revision" not in table.column_names:
+                table = table.append_column("revision", revisions)
+            deleted = pa.array([s.events is None for s in due], pa.bool_())
+            table = table.append_column("deleted", deleted)
+        return as_given(table, self._kind), failed
+
+    def _revised(self, found: list[_Session], events: list[Row]) -> list[_Session]:
+        """The sessions that are new or have other events than before, and those that are
+        withdrawn, in order of key and time."""
+        from ..testing.driven import sessions
+        from ..testing.queries import key_of
+
+        held = sessions(self._query, events, lambda row: key_of(self._query, row)[0], lambda t: t)
+        due, there = [], set()
+        for one, (_, start, _, numbers) in zip(found, held, strict=True):
+            name = (one.key, start)
+            there.add(name)
+            was = self._emitted.get(name)
+            if was is not None and was.events == numbers:
+                continue
+            revision = was.row["revision"] + 1 if was else 0
+            row = {**one.row, "revision": revision}
+            self._emitted[name] = _Session(one.key, row, one.why, numbers)
+            due.append((name, self._emitted[name]))
+        for name, was in self._emitted.items():
+            if name not in there and was.events is not None:
+                row = was.row | dict.fromkeys(self._query.select)
+                row["revision"] += 1
+                self._emitted[name] = _Session(was.key, row, "", None)
+                due.append((name, self._emitted[name]))
+        return [one for _, one in sorted(due, key=lambda pair: pair[0])]
+
+
+@dataclass
+class _Session:
+    """A session: its key, its row, why it lacks answers, and in live mode its events, None if it
+    is withdrawn."""
+
+    key: Any
+    row: Row
+    why: str
+    events: list[int] | None

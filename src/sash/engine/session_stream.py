@@ -1,8 +1,17 @@
 """A stream of sessions: `Query.stream` of `sash.session`.
 
-A session is emitted when it has ended before the watermark.  An event is late if its time and gap
-end before the watermark too, or if it would join a session that is emitted.  Where the gap is in a
+A session is closed when it has ended before the watermark.  An event is late if its time and gap
+end before the watermark too, or if it would join a session that is closed.  Where the gap is in a
 column, or sessions have a `max_size`, every event before the watermark is late.
+
+In final mode a session is emitted when it is closed.  In live mode it is emitted at once, and
+again, with a higher `revision`, whenever an event joins it.  A session is known by its key and its
+start, `window_start`; its end moves as it grows.  If its events become part of a session with
+another start, because an event came before it, or closed the gap to the session before, it is
+withdrawn: its row comes again, with a higher revision and null values, and `deleted` is true.  So
+whoever keeps, for each key and `window_start`, the row with the highest revision, and drops those
+that are deleted, has the sessions of the events so far, and after `close` those that final mode
+emits.
 """
 
 from __future__ import annotations
@@ -16,7 +25,7 @@ from ..kernels.columns import Array
 from ..state.folds import FoldFailed
 from ..state.keyed import Keyed
 from ..state.measures import gaps_of
-from ..state.sessions import Closed, SessionState
+from ..state.sessions import Sessions, SessionState
 from ..tables.arrow import as_given, as_time
 from ..windows import Merging
 from .event_stream import EventStream, Reached
@@ -27,6 +36,7 @@ __all__ = ["SessionStream"]
 BEFORE = "its time is before the watermark"
 ENDED = "its time and gap end before the watermark"
 EMITTED = "the session that it would be in is emitted"
+CLOSED = "the session that it would be in is closed"
 NO_GAP = "its gap is null, zero or less, so it is in no session"
 
 
@@ -40,13 +50,20 @@ class SessionStream(EventStream):
     [{'window_start': 3, 'window_end': 13, 'sum': 3}]
     >>> s.close()["sum"].to_pylist()
     [4]
+    >>> s = q.stream(lateness=9, mode="live")
+    >>> s.push([{"t": 3, "x": 1}, {"t": 12, "x": 2}])["revision"].to_pylist()
+    [0, 0]
+    >>> for row in s.push({"t": 8, "x": 4}).to_pylist():  # closes the gap
+    ...     print(row)
+    {'window_start': 3, 'window_end': 17, 'sum': 7, 'revision': 1, 'deleted': False}
+    {'window_start': 12, 'window_end': 17, 'sum': None, 'revision': 1, 'deleted': True}
     """
 
     def _set_up(self, schema: pa.Schema) -> None:
         plan = self._tied(schema)
         assert isinstance(self._query.window, Merging)
         self._window = self._query.window
-        self._sessions = SessionState(plan)
+        self._sessions = SessionState(plan, live=self._mode == "live")
         self._plan = plan
 
     def _cut(self, table: pa.Table) -> Any:
@@ -62,11 +79,12 @@ class SessionStream(EventStream):
     def _closed_for(self, given: pa.Table, times: Array) -> list[tuple[Array, str]]:
         waits = self._sessions.waits
         ended = times + waits < self._progress.watermark
-        return [(ended, ENDED if waits else BEFORE), (self._in_emitted(given, times), EMITTED)]
+        reason = EMITTED if self._mode == "final" else CLOSED
+        return [(ended, ENDED if waits else BEFORE), (self._in_closed(given, times), reason)]
 
-    def _in_emitted(self, given: pa.Table, times: Array) -> Array:
-        """Which rows would be in sessions that are emitted."""
-        return self._sessions.in_emitted(given, times)
+    def _in_closed(self, given: pa.Table, times: Array) -> Array:
+        """Which rows would be in sessions that are closed."""
+        return self._sessions.in_closed(given, times)
 
     def _ends(self, times: Array) -> tuple[Array, Array]:
         reach = self._window.reach
@@ -82,24 +100,27 @@ class SessionStream(EventStream):
                 "inserted, and the stream cannot be used any more: make a new one, or restore one "
                 "from its bytes"
             ) from error
-        made = self._closed_sessions(found)
+        made = self._table(found)
         at = self._progress
         at.stream_time, at.watermark = reached
         at.emitted += made.num_rows
         return as_given(made, self._kind), found.failed
 
-    def _closed_sessions(self, found: Closed) -> pa.Table:
+    def _table(self, found: Sessions) -> pa.Table:
         assert self._plan is not None
         columns = dict(zip(self._query.by, found.keys, strict=True))
         columns["window_start"] = as_time(found.starts, self._plan.time_type)
         columns["window_end"] = as_time(found.ends, self._plan.time_type)
-        return pa.table(columns | {name: found.values[name] for name in self._query.select})
+        columns |= {name: found.values[name] for name in self._query.select}
+        if found.revisions is not None:
+            columns |= {"revision": pa.array(found.revisions), "deleted": pa.array(found.deleted)}
+        return pa.table(columns)
 
     def _held(self) -> list[Keyed]:
-        return self._sessions.held()
+        return [self._sessions.held()]
 
     def _hold(self, tables: list[pa.Table]) -> None:
-        self._sessions.hold(tables)
+        self._sessions.hold(*tables)
 
     def _shapes(self) -> list[str]:
         return self._sessions.shapes
@@ -114,4 +135,6 @@ class SessionStream(EventStream):
         self._sessions.load(blobs)
 
     def _check(self) -> None:
-        """There is nothing to check."""
+        """Raise AssertionError if the state is not sound."""
+        if self._plan is not None:
+            self._sessions._check()

@@ -54,7 +54,7 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
     if not isinstance(query, Query):
         raise TypeError(f"a stream comes back with its sash.Query, not {query!r}")
     said, body = open_bytes(bytes(data))
-    if said in (["Stream 1"], ["Stream 3"]):
+    if said[0] in ("Stream 1", "Stream 2", "Stream 3"):
         raise ValueError("these bytes are of an older sash, whose streams this one cannot read")
     if said != [_KIND]:
         raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")

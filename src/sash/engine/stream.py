@@ -24,7 +24,7 @@ from ..state.memory import ForestState
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
-from ..windows import Driven, Merging, duration, duration_text
+from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
@@ -48,9 +48,12 @@ class Stream:
     `revision`, whenever a late event changes it.  With `early`, the window that ends next is
     emitted too, as it stands, after each batch.  An event counts in each of its windows that is
     not closed; one that misses some or all of them, or that cannot be used, is in `late`.  Where
-    events make the windows, one before the watermark is late: a row of `trailing` is due when its
-    event is before the watermark, a session when it ends before it (events whose gap reaches the
-    watermark can still join).
+    events make the windows, one before the watermark is late: the row of an event is due when the
+    event is before the watermark, a tick when the watermark is there and, after a gap, an event
+    behind it is before the watermark, a session when it ends before it (events whose gap reaches
+    the watermark can still join).  In live mode a session is emitted at once, and again when an
+    event joins it; known by its key and start, it is withdrawn by a row that is `deleted` if its
+    events become part of a session with another start.
 
     `schema` has the types of the columns; without it, the first batch decides.  At most
     `keep_late` late rows are kept (None: all); take them out with `take_late`.
@@ -181,8 +184,8 @@ class Stream:
     @in_turn_as_it_is
     def push(self, batch: Any) -> Any:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
-        windows that are then due, as the same kind of table, ordered by keys, then window; the rows
-        of `trailing` and `lifetime` are in the order in which their events came."""
+        windows that are then due, as the same kind of table, ordered by keys, then window; where
+        events drive the windows, in the order in which the events came."""
         pending = self._pending
         noted = None if pending is None else pending.read(batch)
         if pending is None or noted is None or noted.oldest < pending.low:
@@ -354,11 +357,20 @@ class Stream:
     @classmethod
     def _for(cls, query: Query) -> type[Stream]:
         """The class of streams of a query."""
-        if cls is Stream and isinstance(query.window, Driven):
+        window = query.window
+        if cls is Stream and isinstance(window, Trailing) and not window.excludes_some:
             from .trailing_stream import TrailingStream
 
             return TrailingStream
-        if cls is Stream and isinstance(query.window, Merging):
+        if cls is Stream and isinstance(window, Driven):
+            from .driven_stream import DrivenStream
+
+            return DrivenStream
+        if cls is Stream and isinstance(window, Ticked):
+            from .driven_stream import TickStream
+
+            return TickStream
+        if cls is Stream and isinstance(window, Merging):
             from .session_stream import SessionStream
 
             return SessionStream

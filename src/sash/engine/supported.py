@@ -14,7 +14,7 @@ from ..kernels.core import encoder
 from ..query.plan import Plan
 from ..query.query import Query
 from ..tables.arrow import has_tie_number
-from ..windows import Driven, Merging, Session, Trailing
+from ..windows import Merging, Trailing
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
@@ -44,7 +44,7 @@ class Ability:
 
 
 def _ordered(asked: Asked) -> bool:
-    if _driven(asked) and asked.mode == "final":  # put in order behind the watermark
+    if asked.query.window.kind == "driven" and asked.mode == "final":  # behind the watermark
         return False
     return asked.query.tie is not None and asked.plan is not None and asked.plan.ordered
 
@@ -68,7 +68,7 @@ def _without_codec(asked: Asked) -> bool:
 
 
 def _driven(asked: Asked) -> bool:
-    return isinstance(asked.query.window, Driven)
+    return asked.query.window.kind == "driven"
 
 
 def _by_time(asked: Asked) -> bool:
@@ -78,7 +78,7 @@ def _by_time(asked: Asked) -> bool:
 
 def _excludes(asked: Asked) -> bool:
     window = asked.query.window
-    return isinstance(window, Trailing) and window.exclude in ("row", "ties")
+    return isinstance(window, Trailing) and window.excludes_some
 
 
 def _lifetime(asked: Asked) -> bool:
@@ -86,18 +86,12 @@ def _lifetime(asked: Asked) -> bool:
     return isinstance(window, Trailing) and window.size is None
 
 
-def _delayed_lifetime(asked: Asked) -> bool:
-    window = asked.query.window
-    return isinstance(window, Trailing) and window.size is None and window.delay > 0
-
-
 def _session(asked: Asked) -> bool:
     return isinstance(asked.query.window, Merging)
 
 
-def _cuts_peers(asked: Asked) -> bool:
-    window = asked.query.window
-    return isinstance(window, Session) and isinstance(window.gap, str) and bool(window.max_size)
+def _names_deleted(asked: Asked) -> bool:
+    return "deleted" in (*asked.query.by, *asked.query.select)
 
 
 _ONCE = "it has all its rows, and emits each window once"
@@ -106,69 +100,28 @@ _ARRIVAL = (
     "cannot put them into another, unless events drive the window in final mode; leave it out, or "
     "select only what has no order"
 )
-_DRIVEN = (
-    "of the windows that events drive, rows, delta, punctuated, policies and window(keep, every) "
-    "run over tables, in this process and on Spark;"
-)
 
 
-def _streams(why: str) -> dict[Place, str]:
-    """What streams lack, in this process and on Spark."""
-    return {"Query.stream": why, "Spark stream": why}
-
-
-def _lacks(what: str) -> dict[Place, str]:
-    """What only tables have."""
-    return _streams(
-        f"{what} streams take windows that are aligned to the clock, sash.trailing, sash.lifetime "
-        "and sash.session"
-    )
+def _lacks_live(why: str) -> dict[Place, str]:
+    """What streams lack in live mode; tables have no modes."""
+    table = f"mode='live' is for streams; a table is not one: {_ONCE}"
+    lacks = dict.fromkeys(PLACES, why)
+    return lacks | dict.fromkeys(("Query.run", "Spark batch"), table)
 
 
 ABILITIES = (
     Ability("windows aligned to the clock: `sliding`, `tumbling`, `cumulate`"),
     Ability("a window for each event: `trailing`, `lifetime`"),
-    Ability(
-        "`trailing` and `lifetime` with `exclude='row'` or `'ties'`",
-        _streams(
-            "on a stream, the events of one time are kept as one partial, and exclude='row' or "
-            "'ties' would take it apart; use exclude='group', or closed='left'"
-        ),
-        _excludes,
-    ),
-    Ability(
-        "`lifetime(delay=…)`",
-        _streams(
-            "on a stream, a lifetime is one partial a key, which has no delay; leave `delay` out"
-        ),
-        _delayed_lifetime,
-    ),
-    Ability(
-        "`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies",
-        _lacks(_DRIVEN),
-        lambda asked: asked.query.window.kind == "driven" and not _by_time(asked),
-    ),
+    Ability("`trailing` and `lifetime` with `exclude='row'` or `'ties'`"),
+    Ability("`lifetime(delay=…)`"),
+    Ability("`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies"),
     Ability("`session`"),
     Ability(
-        "`session` with a column of gaps and `max_size`",
-        _streams(
-            "on a stream, the events of one time are kept as one partial, and a session that may "
-            "end between them would take it apart; leave out `max_size`, or give one gap for all"
+        "`session` with a key or an aggregate that is named `deleted`, in live mode",
+        _lacks_live(
+            "in live mode, sessions have a column `deleted` of their own; choose another name"
         ),
-        lambda asked: _session(asked) and _cuts_peers(asked),
-    ),
-    Ability(
-        "`session` in live mode",
-        {
-            **_streams(
-                "in live mode sessions that merge would have to be withdrawn; use mode='final'"
-            ),
-            **dict.fromkeys(
-                ("Query.run", "Spark batch"),
-                f"mode='live' is for streams; a table is not one: {_ONCE}",
-            ),
-        },
-        lambda asked: asked.mode == "live" and _session(asked),
+        lambda asked: asked.mode == "live" and _session(asked) and _names_deleted(asked),
     ),
     Ability("`mode='final'`: each window once, when it closes"),
     Ability(
@@ -180,17 +133,27 @@ ABILITIES = (
     ),
     Ability(
         "`mode='live'` of `lifetime`",
-        {
-            **_streams(
-                "mode='live' would change all later rows of a key with each late event, and a "
-                "lifetime keeps one partial a key; use mode='final', or sash.trailing"
-            ),
-            **dict.fromkeys(
-                ("Query.run", "Spark batch"),
-                f"mode='live' is for streams; a table is not one: {_ONCE}",
-            ),
-        },
+        _lacks_live(
+            "mode='live' would change all later rows of a key with each late event, and a lifetime "
+            "keeps one partial a key; use mode='final', or sash.trailing"
+        ),
         lambda asked: asked.mode == "live" and _lifetime(asked),
+    ),
+    Ability(
+        "`mode='live'` of `trailing` with `exclude='row'` or `'ties'`",
+        _lacks_live(
+            "in live mode, the events of one time are kept as one partial, and exclude='row' or "
+            "'ties' would take it apart; use mode='final', exclude='group', or closed='left'"
+        ),
+        lambda asked: asked.mode == "live" and _excludes(asked),
+    ),
+    Ability(
+        "`mode='live'` of `rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies",
+        _lacks_live(
+            "what these windows hold goes by all of a key's earlier events, so a late one would "
+            "change all later rows; use mode='final', which emits them behind the watermark"
+        ),
+        lambda asked: asked.mode == "live" and _driven(asked) and not _by_time(asked),
     ),
     Ability(
         "`early=True` for a window for each event",

@@ -13,6 +13,7 @@ from ..kernels.partials import decoder, encoder
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, Partials, combine, item, load, store
 from ..operators.contract import Operator
+from .lanes import objects
 
 __all__ = ["FoldFailed", "Folds"]
 
@@ -100,6 +101,10 @@ class Folds:
             empty = [np.empty((0, self.width), dtype=np.int64)]
             return np.concatenate(many or empty)
         return [p for part in many for p in part]
+
+    def array(self, partials: Any) -> Array:
+        """Partials as an array, one for each row."""
+        return partials if self.width else objects(partials)
 
     def as_column(self, partials: Any) -> pa.Array:
         """Partials as bytes; objects as the operator encodes them."""

@@ -27,7 +27,7 @@ from ..tables.answers import object_answers, warn_of
 from ..windows import Aligned
 from .answers import Apart, answers_apart, answers_of, columns_of
 from .contract import Step
-from .forest_kernel import (
+from .forest_fields import (
     AT,
     BEGUN,
     CALL,
@@ -42,10 +42,11 @@ from .forest_kernel import (
     SLOT,
     VISIT,
     WANTED,
-    forest_kernel,
 )
+from .forest_kernel import forest_kernel
+from .forest_out import Out
 
-__all__ = ["Answered", "CombineRaised", "Forest"]
+__all__ = ["Answered", "CombineRaised", "Forest", "Found", "Inserted", "Ranges"]
 
 #: Windows hold times of less than 2^60, and are not longer: they lie between these times.
 _FAR = 2**61
@@ -69,6 +70,39 @@ class Answered:
     windows: Array
     reasons: Array
     covered: Array
+    values: dict[str, pa.Array]
+    failed: dict[int, str]
+    gone: Array
+
+
+@dataclass
+class Inserted:
+    """Entries to insert: the bounds of each visited key's, their numbers, which rise, and their
+    partials."""
+
+    bounds: Array
+    numbers: Array
+    partials: Any
+
+
+@dataclass
+class Ranges:
+    """Ranges of entries to answer, both ends in: the bounds of each visited key's, the low and the
+    high numbers, neither of which falls, and what is left out of them.  What is before a key's edge
+    then merges into one entry, or is evicted."""
+
+    bounds: Array
+    lows: Array
+    highs: Array
+    holes: tuple[Array, Array] | None = None
+    merges: bool = False
+
+
+@dataclass
+class Found:
+    """Answers of ranges by name; those that lack some, and why; the numbers of keys that hold
+    nothing any more."""
+
     values: dict[str, pa.Array]
     failed: dict[int, str]
     gone: Array
@@ -147,7 +181,7 @@ class Forest:
         held = partials if isinstance(core, ObjectCore) else partials.reshape(-1)
         held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
-        out = _Out(core, self._rows, changes=step.changes)
+        out = Out(core, self._rows, changes=step.changes)
 
         def run() -> int:
             if call[MADE] + call[WANTED] >= out.rows:
@@ -166,49 +200,42 @@ class Forest:
         self._rows = max(1024, made + made // 4)
         values, failed = answers_of(core, self.group, self._types, out.kept, made, apart)
         keys, windows, reasons, covered = (
-            np.asarray(getattr(out, name)[:made], dtype=np.int64) for name in _Out.NAMES
+            np.asarray(getattr(out, name)[:made], dtype=np.int64) for name in Out.NAMES
         )
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return Answered(keys, windows, reasons, covered, values, failed, left)
 
-    def trail(
-        self,
-        visits: Array,
-        inserted: tuple[Array, Array, Any],
-        asked: tuple[Array, Array],
-        span: tuple[int, int],
-        edge: int,
-    ) -> tuple[dict[str, pa.Array], dict[int, str], Array]:
-        """Insert times and answer trailing windows, then evict what is before the edge.
-
-        `inserted` has for the keys to visit the bounds of their times, the times and the partials,
-        `asked` the bounds of the times to ask at, and these; `span` how much older and younger than
-        such a time its window is, see `forest_kernel.trail`.  Returns the answers by name, the rows
-        that lack some and why, and the keys that hold nothing any more."""
+    def ranges(self, visits: Array, inserted: Inserted, asked: Ranges, edges: Array) -> Found:
+        """Insert entries and answer ranges of them, then forget what is before each key's edge; see
+        `forest_kernel.ranges`."""
         core, call = self._core, self._call
         call[VISIT] = call[BEGUN] = call[GONE] = 0
         call[AT] = -1
-        bounds, times, partials = inserted
-        ask_bounds, asks = asked
-        ints = [core.integers(a) for a in (visits, bounds, times, ask_bounds, asks)]
-        held, at_partials = partials, partials
+        given = (visits, inserted.bounds, inserted.numbers, asked.bounds, asked.lows, asked.highs)
+        ints = [core.integers(a) for a in (*given, *(asked.holes or ()), edges)]
+        at_visits, at_bounds, at_numbers, at_asks, at_lows, at_highs, *at_more = (
+            h for _, h in ints
+        )
+        at_holes = at_more[:-1] or [at_lows, at_lows]
+        held, at_partials = inserted.partials, inserted.partials
         if isinstance(core, BufferCore):
-            held, at_partials = core.integers(partials.reshape(-1))
+            held, at_partials = core.integers(held.reshape(-1))
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
-        kept, outputs = core.outputs(len(asks))
+        kept, outputs = core.outputs(len(asked.lows))
 
         def run() -> int:
-            given = ints[0][1], len(visits), ints[1][1], ints[2][1], at_partials
-            asking = ints[3][1], ints[4][1], *span, edge
-            done: int = core.run.trail(
-                core.m, self._at_call, self._at_records, *given, *asking, outputs, at_gone
+            entered = at_visits, len(visits), at_bounds, at_numbers, at_partials
+            asking = at_asks, at_lows, at_highs, int(asked.holes is not None), *at_holes
+            then = at_more[-1], int(asked.merges), outputs, at_gone
+            done: int = core.run.ranges(
+                core.m, self._at_call, self._at_records, *entered, *asking, *then
             )
             return done
 
         apart = self._completed(run, visits)
         del held  # the kernel needs it no more
-        values, failed = answers_of(core, self.group, self._types, kept, len(asks), apart)
-        return values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64)
+        values, failed = answers_of(core, self.group, self._types, kept, len(asked.lows), apart)
+        return Found(values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64))
 
     def _completed(self, run: Callable[[], int], visits: Array) -> dict[int, Apart]:
         """Call a function of the kernel until it is done, with more memory each time that it comes
@@ -280,8 +307,17 @@ class Forest:
         }
 
     def oldest_of(self, numbers: Array) -> Array:
-        """The oldest time that each of these keys ever had, where `trail` keeps no times."""
-        found: Array = np.asarray(self._records, dtype=np.int64)[RECORD * numbers + NEXT]
+        """The lowest number that each of these keys ever had, where `ranges` merges."""
+        return self._fields(numbers, NEXT)
+
+    def expires(self, numbers: Array) -> Array:
+        """The edge behind which each of these keys has something to forget, after `ranges`."""
+        return self._fields(numbers, EXPIRES)
+
+    def _fields(self, numbers: Array, field: int) -> Array:
+        if isinstance(self._records, list):
+            return np.array([self._records[RECORD * n + field] for n in numbers.tolist()], np.int64)
+        found: Array = self._records[RECORD * numbers + field]
         return found
 
     def held(self) -> list[tuple[int, int]]:
@@ -380,40 +416,6 @@ def _fresh_record() -> list[int]:
     made[NEXT] = made[EXPIRES] = UNBOUNDED
     made[COVERED] = -UNBOUNDED
     return made
-
-
-class _Out:
-    """Where a kernel writes windows."""
-
-    NAMES = ("keys", "windows", "reasons", "covered")
-
-    def __init__(self, core: BufferCore | ObjectCore, rows: int, *, changes: bool) -> None:
-        self._core, self.rows, self._changes = core, rows, changes
-        self.kept, at = core.outputs(rows)
-        self.keys, at_keys = self._integers(rows)
-        self.windows, at_windows = self._integers(rows)
-        self.reasons, at_reasons = self._integers(rows)
-        self.covered, at_covered = self._integers(rows if changes else 0)
-        self.handles = (at, at_keys, at_windows, at_reasons, at_covered)
-
-    def _integers(self, rows: int) -> tuple[Any, Any]:
-        return self._core.integers(np.empty(rows, dtype=np.int64))
-
-    def grow(self, rows: int) -> None:
-        """Room for more rows, with all that is there at its place."""
-        old = _Out.__new__(_Out)
-        old.__dict__.update(self.__dict__)
-        self.__init__(self._core, rows, changes=self._changes)  # type: ignore[misc]
-        for name in self.NAMES:
-            before = getattr(old, name)
-            getattr(self, name)[: len(before)] = before
-        if isinstance(self.kept, list):
-            self.kept[: old.rows] = old.kept
-            return
-        for (data, valid), (from_data, from_valid) in zip(self.kept[0], old.kept[0], strict=True):
-            data[: old.rows] = from_data
-            if valid is not None:
-                valid[: old.rows] = from_valid
 
 
 def _plain_answers(core: BufferCore | ObjectCore, group: Group, types: dict[str, Any]) -> bool:

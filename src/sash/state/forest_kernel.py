@@ -27,7 +27,15 @@ from ..aggregators.forest import (
 )
 from ..aggregators.nodes import TOP, new_slot, room
 from ..kernels.program import Kernel
-from ..kernels.slots import Memory, Outputs, Partials, item, load, lower, set_item
+from ..kernels.slots import (
+    Memory,
+    Outputs,
+    Partials,
+    item,
+    load,
+    lower,
+    set_item,
+)
 from ..slicing.cut import cut
 from ..slicing.slices import (
     SLICES,
@@ -38,27 +46,35 @@ from ..slicing.slices import (
     window_start,
 )
 from .contract import AGAIN, EARLY, NEW
+from .forest_fields import (
+    AGAIN_END,
+    AGAIN_ROW,
+    AT,
+    BEGUN,
+    CHANGES,
+    COVERED,
+    DUE,
+    EXPIRES,
+    FIELDS,
+    FRESH,
+    GONE,
+    KEEP,
+    MADE,
+    NEXT,
+    NOW,
+    OPENED,
+    ROWS,
+    SLICE,
+    SLOT,
+    VISIT,
+    WANTED,
+    WINDOW,
+    WITH_AGAIN,
+    WITH_EARLY,
+)
+from .range_kernel import ranges
 
-__all__ = ["CALL", "FIELDS", "forest_kernel"]
-
-#: Where a forest's header has the window, as its own fields have the usual places.
-FIELDS = 15
-
-#: Fields of a record, all of them numbers of windows: the next to be answered, if nothing comes;
-#: the last that holds the oldest slice; the last that is known to have the same slices as the
-#: one that was answered last.
-NEXT, EXPIRES, COVERED = 4, 5, 6
-
-#: Fields of a call.  What is asked for, as in a `Step`.
-OPENED, FRESH, DUE, KEEP = 0, 1, 2, 3
-WITH_AGAIN, WITH_EARLY, CHANGES = 4, 5, 6
-#: How far it got: the key, whether it is at hand, its next slice and window, the rows made and how
-#: many there may be, the row that is being answered (-1 while its slices are combined), those that
-#: are emitted again, keys that left, rows that lack, the window that work is done for, the slot
-#: that is being lowered.
-VISIT, BEGUN, SLICE, WINDOW, MADE, ROWS = 7, 8, 9, 10, 11, 12
-AT, AGAIN_ROW, AGAIN_END, GONE, WANTED, NOW, SLOT = 13, 14, 15, 16, 17, 18, 19
-CALL = 20
+__all__ = ["forest_kernel"]
 
 
 def changed_before(
@@ -292,97 +308,6 @@ def ask(m: Memory, c: Any, records: Any, key: int, outputs: Outputs, lo: int, hi
     lower(m, slot, outputs, 0)
 
 
-def trail(
-    m: Memory,
-    c: Any,
-    records: Any,
-    visits: Any,
-    count: int,
-    bounds: Any,
-    times: Any,
-    partials: Partials,
-    ask_bounds: Any,
-    asks: Any,
-    older: int,
-    younger: int,
-    edge: int,
-    outputs: Outputs,
-    gone: Any,
-) -> int:
-    """Insert times and answer trailing windows.  Key v has the times from bounds[v] to
-    bounds[v + 1] to insert, and is asked at the times from ask_bounds[v] to ask_bounds[v + 1]: the
-    window of a time t is from `t - older` up to `t - younger`, which is not included.  Then what is
-    before the `edge` is evicted.  Without `older`, which is then -1, all of a key is one entry, and
-    its record has its oldest time instead of a next window.  Returns whether it is done; if not,
-    memory ran short.
-
-    A time is inserted when the first window that holds it is asked for, and evicted as soon as no
-    window holds it, so that windows end near the fingers.
-    """
-    while item(c, VISIT) < count:
-        v = item(c, VISIT)
-        key = item(visits, v)
-        n = item(bounds, v + 1)
-        asked = item(ask_bounds, v + 1)
-        if item(c, BEGUN) == 0:
-            set_item(c, SLICE, item(bounds, v))
-            set_item(c, WINDOW, item(ask_bounds, v))
-            idle = item(c, SLICE) == n and item(c, WINDOW) == asked
-            if idle and item(records, RECORD * key + EXPIRES) >= edge:
-                set_item(c, VISIT, v + 1)
-                continue
-            if not room(m):
-                return 0
-            take_out(m, records, key)
-            set_item(c, BEGUN, 1)
-        i = item(c, SLICE)
-        j = item(c, WINDOW)
-        limit = UNBOUNDED
-        low = edge
-        if j < asked:
-            limit = item(asks, j) - younger
-            low = min(edge, item(asks, j) - older)
-        if i < n and item(times, i) < limit:
-            if not room(m):
-                return 0
-            set_item(c, NOW, item(times, i))
-            load(m, new_slot(m), partials, i)
-            if older >= 0:
-                enter(m, item(times, i))
-            else:
-                enter(m, 0)
-                at = RECORD * key + NEXT
-                set_item(records, at, min(item(records, at), item(times, i)))
-            set_item(c, SLICE, i + 1)
-            continue
-        while older >= 0 and oldest(m) < low:
-            drop_oldest(m)
-        if j == asked:
-            found = oldest(m)
-            if found == UNBOUNDED:
-                set_item(gone, item(c, GONE), key)
-                set_item(c, GONE, item(c, GONE) + 1)
-            set_item(records, RECORD * key + EXPIRES, found if older >= 0 else UNBOUNDED)
-            put_away(m, records, key)
-            set_item(c, BEGUN, 0)
-            set_item(c, VISIT, v + 1)
-            continue
-        set_item(c, WINDOW, j + 1)
-        set_item(c, AT, -1)
-        set_item(c, NOW, item(asks, j))
-        first = 0
-        last = 0
-        if older >= 0:
-            first = item(asks, j) - older
-            last = limit - 1
-        slot = reach(m, first, last)
-        set_item(c, AT, j)
-        set_item(c, SLOT, slot)
-        lower(m, slot, outputs, j)
-        set_item(c, AT, -1)
-    return 1
-
-
 _FUNCTIONS = (
     *SLICES,
     *FOREST,
@@ -393,7 +318,7 @@ _FUNCTIONS = (
     skip_alike,
     step,
     ask,
-    trail,
+    ranges,
 )
 
 _INLINE = ("close_entries",)
@@ -404,7 +329,7 @@ def forest_kernel(arity: int) -> Kernel:
     return Kernel(
         f"forest{arity}",
         _FUNCTIONS,
-        ("cut", "step", "ask", "trail"),
+        ("cut", "step", "ask", "ranges"),
         own=True,
         top=TOP,
         inline=_INLINE,

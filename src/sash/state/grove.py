@@ -14,8 +14,9 @@ from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.arrow import from_ipc, to_ipc
 from ..windows import Aligned
+from .answers import joined_reasons
 from .contract import StepFailed
-from .forest import CombineRaised, Forest
+from .forest import CombineRaised, Forest, Found, Inserted, Ranges
 from .key_numbers import KeyNumbers
 
 __all__ = ["Grove"]
@@ -49,6 +50,31 @@ class Grove:
         if len(numbers):
             bounds[self.keys.places(numbers) + 1] = counts
         return np.cumsum(bounds)
+
+    def ranges(
+        self,
+        visits: Array,
+        inserted: tuple[Array, Array, list[Any]],
+        asked: Ranges,
+        edges: Array,
+    ) -> Found:
+        """Insert entries, of which each group of aggregates has partials, and answer ranges; see
+        `Forest.ranges`."""
+        bounds, numbers, partials = inserted
+        made: dict[str, pa.Array] = {}
+        failed: list[dict[int, str]] = []
+        gone = np.zeros(0, dtype=np.int64)
+        for forest, part in zip(self.forests, partials, strict=True):
+            with self.naming(forest):
+                found = forest.ranges(visits, Inserted(bounds, numbers, part), asked, edges)
+            made |= found.values
+            failed.append(found.failed)
+            gone = found.gone
+        return Found(made, joined_reasons(*failed), gone)
+
+    def no_partials(self) -> list[Any]:
+        """The partials of no entries."""
+        return [np.zeros(0, dtype=np.int64)] * len(self.forests)
 
     @contextmanager
     def naming(self, forest: Forest) -> Iterator[None]:

@@ -26,9 +26,11 @@ class KeyNumbers:
     """Keys, their numbers, and their order."""
 
     def __init__(self, types: list[pa.DataType]) -> None:
-        self.columns = [pa.array([], type=t) for t in types]  # one entry for each number
+        self._types = types
+        # one entry for each number, in parts that are put together when they are wanted
+        self._parts: list[list[pa.Array]] = [[pa.array([], type=t)] for t in types]
         self._numbers: dict[Any, int] = {}
-        self._types = [_PLAIN.get(t) for t in types]
+        self._plain = [_PLAIN.get(t) for t in types]
         self._names: list[Any] = []  # the key of each number, as the dict has it
         self._there = np.zeros(0, dtype=bool)
         self._order: Array | None = None
@@ -37,24 +39,36 @@ class KeyNumbers:
         return len(self._numbers)
 
     @property
+    def columns(self) -> list[pa.Array]:
+        """The keys, one entry for each number."""
+        for parts in self._parts:
+            if len(parts) > 1:
+                parts[:] = [pa.concat_arrays(parts)]
+        return [parts[0] for parts in self._parts]
+
+    @columns.setter
+    def columns(self, columns: list[pa.Array]) -> None:
+        self._parts = [[column] for column in columns]
+
+    @property
     def most(self) -> int:
         """More than any number in use."""
         return len(self._names)
 
     def number(self, key: tuple[Any, ...]) -> int | None:
         """The number of a key, None if it is not there."""
-        if len(key) != len(self.columns):
-            raise TypeError(f"a key has {len(self.columns)} value(s), not {len(key)}: {key!r}")
-        if [type(value) for value in key] == self._types:
+        if len(key) != len(self._types):
+            raise TypeError(f"a key has {len(self._types)} value(s), not {len(key)}: {key!r}")
+        if [type(value) for value in key] == self._plain:
             found = self._numbers.get(key if len(key) != 1 else key[0])
             if found is not None:
                 return found
         given = []
-        for value, column in zip(key, self.columns, strict=True):
+        for value, kind in zip(key, self._types, strict=True):
             try:
-                given.append(one_of_type(value, column.type))
+                given.append(one_of_type(value, kind))
             except CANNOT_BE:
-                raise TypeError(f"a key is of type {column.type}, and {value!r} is not") from None
+                raise TypeError(f"a key is of type {kind}, and {value!r} is not") from None
         _, columns = key_codes(given, 1)  # one NaN and one zero
         return self._numbers.get(_names(columns, 1)[0])
 
@@ -65,16 +79,26 @@ class KeyNumbers:
         new = [i for i, name in enumerate(names) if name not in numbers]
         if new:
             at = pa.array(new)
-            self.columns = [
-                pa.concat_arrays([c, n.take(at)])
-                for c, n in zip(self.columns, columns, strict=True)
-            ]
+            for parts, column in zip(self._parts, columns, strict=True):
+                parts.append(column.take(at))
+                # each part is longer than the next, so there are few, and each key moves seldom
+                while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
+                    parts[-2:] = [pa.concat_arrays(parts[-2:])]
             for i in new:
                 numbers[names[i]] = len(self._names)
                 self._names.append(names[i])
             self._there = np.append(self._there, np.ones(len(new), dtype=bool))
             self._order = None
         return np.array([numbers[name] for name in names], dtype=np.int64)
+
+    def find(self, columns: list[pa.Array], count: int) -> Array:
+        """The number of each of these keys, -1 for one that is not there."""
+        numbers = self._numbers
+        return np.array([numbers.get(name, -1) for name in _names(columns, count)], dtype=np.int64)
+
+    def numbers(self) -> Array:
+        """The numbers of all keys."""
+        return np.flatnonzero(self._there)
 
     def there(self, numbers: Array) -> Array:
         """Whether the keys with these numbers are there."""

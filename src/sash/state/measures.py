@@ -27,7 +27,22 @@ from .frames_kernel import HOLDS
 from .measures_kernel import KEPT, SPANS
 from .ragged import Places, ragged
 
-__all__ = ["Found", "Spans", "frames_of", "gaps_of", "sessions_of", "ticks_of"]
+__all__ = [
+    "Found",
+    "Spans",
+    "filled_values",
+    "frames_of",
+    "gaps_of",
+    "held_in_time",
+    "marks_in",
+    "policy_columns",
+    "sessions_of",
+    "since_changed",
+    "since_ruled",
+    "ticks_of",
+    "values_of",
+    "values_range",
+]
 
 _FOREVER = 2**61  # longer than any two times are apart
 
@@ -114,7 +129,11 @@ def _fired(fires: Fires, rows: Ordered) -> Array | None:
 
 def _marks(mark: Mark, rows: Ordered) -> Array:
     """Which rows are marked."""
-    column = rows.column(mark.column)
+    return marks_in(mark, rows.column(mark.column))
+
+
+def marks_in(mark: Mark, column: pa.Array) -> Array:
+    """Which values of a column of marks are marks."""
     if not pa.types.is_boolean(column.type):
         raise TypeError(
             f"the column of marks {mark.column!r} has type {column.type}; it must hold bools"
@@ -143,17 +162,28 @@ _cached_differs = lru_cache(maxsize=64)(_differs)
 def _changed(change: Change, rows: Ordered, *, more: bool) -> Array:
     """For each row the first one kept, if those go that differ from it by more than the change; or
     else, all before it if the first differs by as much."""
-    values = _values(change, rows)
+    values, there = values_of(change, rows.column(change.column))
+    least, most = values_range(values, there)
+    if most - least >= 2**63:
+        raise OverflowError(f"the values of column {change.column!r} are too far apart for int64")
+    values, _ = filled_values(values, there, rows.bounds)
+    return since_changed(change, values, rows.bounds, rows.bounds[:-1], more=more)
+
+
+def since_changed(
+    change: Change, values: Array, bounds: Array, fresh: Array, *, more: bool
+) -> Array:
+    """For each row of groups the first one kept, if those go whose values differ from its own by
+    more than the change; or else, all before it if the first one's differs by as much.  The rows
+    of a group before its `fresh` one are all kept when that comes."""
     kind = "float64" if values.dtype == np.float64 else "int64"
     by = float(change.by) if kind == "float64" else change.by
     operator = _cached_differs(by, kind, more=more)
-    return _kept_under(operator, read(values, 1), rows, anew=not more)
+    return _kept_under(operator, read(values, 1), bounds, fresh, anew=not more)
 
 
-def _values(change: Change, rows: Ordered) -> Array:
-    """The values of a column, a null as the value before it in its key; at the beginning as the
-    first that follows."""
-    column = rows.column(change.column)
+def values_of(change: Change, column: pa.Array) -> tuple[Array, Array]:
+    """The values of a column of numbers, and where there are any: a null, or NaN, is none."""
     if column_type(column.type) not in ("int64", "float64"):
         raise TypeError(
             f"the column {change.column!r} of a delta has type {column.type}; it must hold numbers"
@@ -165,18 +195,30 @@ def _values(change: Change, rows: Ordered) -> Array:
         values: Array = pc.fill_null(column.cast(kind), 0).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         raise OverflowError(f"column {change.column!r} has values that do not fit int64") from None
-    if real:
-        there = there & ~np.isnan(values)
-    elif there.any() and int(values[there].max()) - int(values[there].min()) >= 2**63:
-        raise OverflowError(f"the values of column {change.column!r} are too far apart for int64")
+    return values, there & ~np.isnan(values) if real else there
+
+
+def values_range(values: Array, there: Array) -> tuple[int, int]:
+    """The least and the greatest of whole numbers; differences of others always exist."""
+    known = values[there]
+    if values.dtype == np.float64 or not len(known):
+        return 0, 0
+    return int(known.min()), int(known.max())
+
+
+def filled_values(values: Array, there: Array, bounds: Array) -> tuple[Array, Array]:
+    """Values of groups of rows, those that are not there as the value before; at the beginning of a
+    group as the first that follows.  And where there is one."""
     if there.all():
-        return values
-    every = np.arange(len(rows))
+        return values, there
+    every = np.arange(len(values))
+    counts = np.diff(bounds)
+    begins, ends = np.repeat(bounds[:-1], counts), np.repeat(bounds[1:], counts)
     before = np.maximum.accumulate(np.where(there, every, -1))
-    after = np.minimum.accumulate(np.where(there, every, len(rows))[::-1])[::-1]
-    ends = np.repeat(rows.bounds[1:], np.diff(rows.bounds))
-    at = np.where(before >= rows.begins, before, after)
-    return np.where(at < ends, values[np.minimum(at, len(rows) - 1)], 0)
+    after = np.minimum.accumulate(np.where(there, every, len(values))[::-1])[::-1]
+    at = np.where(before >= begins, before, after)
+    known = at < ends
+    return np.where(known, values[np.minimum(at, len(values) - 1)], 0), known
 
 
 # Policies
@@ -191,22 +233,34 @@ def _guarded(policy: Policy, types: tuple[str, ...]) -> Operator:
 
 def _ruled(rule: Rule, rows: Ordered, columns: tuple[str, ...]) -> Array:
     """For each row the first one that a policy lets stay."""
-    arrays = tuple(rows.column(name) for name in columns)
-    types = tuple(column_type(a.type) for a in arrays)
-    operator = _guarded(rule.policy, types)
-    table = read(arrays if len(arrays) > 1 else arrays[0], len(arrays))
-    return _kept_under(operator, table, rows, anew=False)
+    operator, table = policy_columns(rule, [rows.column(name) for name in columns])
+    return _kept_under(operator, table, rows.bounds, rows.bounds[:-1], anew=False)
 
 
-def _kept_under(operator: Operator, table: Table, rows: Ordered, *, anew: bool) -> Array:
+def policy_columns(rule: Rule, arrays: list[pa.Array]) -> tuple[Operator, Table]:
+    """A policy's operator with its rule, and the columns that it reads."""
+    operator = _guarded(rule.policy, tuple(column_type(a.type) for a in arrays))
+    return operator, read(tuple(arrays) if len(arrays) > 1 else arrays[0], len(arrays))
+
+
+def since_ruled(operator: Operator, table: Table, bounds: Array, fresh: Array) -> Array:
+    """For each row of groups the first one that a policy's rule lets stay.  The rows of a group
+    before its `fresh` one are all kept when that comes."""
+    return _kept_under(operator, table, bounds, fresh, anew=False)
+
+
+def _kept_under(
+    operator: Operator, table: Table, bounds: Array, fresh: Array, *, anew: bool
+) -> Array:
     """For each row the first one that an operator's rule lets stay."""
-    most = int(np.diff(rows.bounds).max(initial=0))
+    most = int(np.diff(bounds).max(initial=0))
     core = make_core(KEPT, operator, 1 << max(3, most.bit_length()))
     core.header[HOLDS] = 1
     with core.call() as call:
-        columns, bounds = call.columns(table), call.integers(rows.bounds)
-        first, at = call.space(len(rows))
-        core.run.kept(core.m, columns, bounds, len(rows.bounds) - 1, int(anew), at)
+        columns, at_bounds = call.columns(table), call.integers(bounds)
+        first, at = call.space(table.rows)
+        at_fresh = call.integers(fresh.copy())  # it may be a part of the bounds
+        core.run.kept(core.m, columns, at_bounds, len(bounds) - 1, at_fresh, int(anew), at)
         return np.asarray(first, dtype=np.int64)
 
 
@@ -220,13 +274,18 @@ def _finder() -> BufferCore | ObjectCore:
 
 def _spans(keeps: Span, rows: Ordered) -> tuple[Array, Array]:
     """For each row the rows that a span of time holds."""
+    return held_in_time(keeps, rows.times, rows.bounds)
+
+
+def held_in_time(keeps: Span, times: Array, bounds: Array) -> tuple[Array, Array]:
+    """For each row of groups in order of time the rows of its group that a span of time holds."""
     core = _finder()
     older = _FOREVER if keeps.older is None else keeps.older
     with core.call() as call:
-        given = call.integers(rows.times), call.integers(rows.bounds)
-        first, at_first = call.space(len(rows))
-        last, at_last = call.space(len(rows))
-        groups = len(rows.bounds) - 1
+        given = call.integers(times), call.integers(bounds)
+        first, at_first = call.space(len(times))
+        last, at_last = call.space(len(times))
+        groups = len(bounds) - 1
         core.run.spans(core.m, *given, groups, older, keeps.younger, at_first, at_last)
         return np.asarray(first), np.asarray(last)
 

@@ -81,16 +81,19 @@ def sessions(
 SPANS = Kernel("spans", (spans, sessions), ("spans", "sessions"))
 
 
-def kept(m: Memory, columns: Columns, bounds: Any, count: int, anew: int, first: Any) -> None:
+def kept(
+    m: Memory, columns: Columns, bounds: Any, count: int, fresh: Any, anew: int, first: Any
+) -> None:
     """For each row of `count` groups the first row that is kept once it has come: while the rule
-    says of the oldest row that it must go, it goes.  With `anew`, all before the row go at once."""
+    says of the oldest row that it must go, it goes.  With `anew`, all before the row go at once.
+    The rows of a group before its `fresh` one are all kept when that comes."""
     for g in range(count):
         begin = item(bounds, g)
         begin_at(m, begin)
         for i in range(begin, item(bounds, g + 1)):
             end_at(m, columns, i + 1)
             start = get(m, START)
-            goes = True
+            goes = i >= item(fresh, g)
             while goes and start <= i:
                 total = query(m)
                 lift(m, NEW, columns, start)

@@ -6,7 +6,15 @@ import numpy as np
 
 from ..kernels.columns import Array
 
-__all__ = ["Places", "in_pairs", "merged_ranges", "ragged", "run_starts", "unique_pairs"]
+__all__ = [
+    "Places",
+    "in_pairs",
+    "merged_ranges",
+    "places_among",
+    "ragged",
+    "run_starts",
+    "unique_pairs",
+]
 
 
 def ragged(starts: Array, counts: Array) -> Array:
@@ -76,6 +84,16 @@ def merged_ranges(owners: Array, lows: Array, highs: Array) -> tuple[Array, Arra
     at = np.flatnonzero(new)
     last = np.append(at[1:], len(order)) - 1
     return owners[at], lows[at], reach[last]
+
+
+def places_among(many: Array, some: Array) -> Array:
+    """Where each of some numbers is among many, all of which differ.
+
+    >>> places_among(np.array([5, 9, 2]), np.array([2, 5]))
+    array([2, 0])
+    """
+    order = np.argsort(many)
+    return order[np.searchsorted(many[order], some)]
 
 
 class Places:

@@ -8,13 +8,15 @@ is one partial, and what lies behind it is a partial for each time:
                               watermark less gap
 
 Where all operators commute, that is one partial up to the watermark itself.  An event that comes
-before the watermark touches the open session, if there is one.  It may touch the emitted session
+before the watermark touches the open session, if there is one.  It may touch the closed session
 before it as well, so the end of each key's last one is kept for a gap.  Where gaps are in a column,
-or sessions have a greatest size, no event comes before the watermark.
+or sessions have a greatest size, no event comes before the watermark.  With both, a session may end
+between events of one time, so a partial is an event's.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -25,256 +27,345 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.types import value_type
+from ..tables.answers import concat_answers
 from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.keys import key_codes
-from ..tables.rows import rows_in_order
+from ..tables.rows import rows_in_order, without_others
 from ..windows import Merging, tumbling
 from .answers import joined_reasons
+from .by_key import ByKey, Listed
+from .due import NEVER, Due
 from .folds import Folds
+from .key_numbers import KeyNumbers
 from .keyed import Keyed
+from .lanes import Lanes
+from .live_sessions import LIVE, LiveSessions, Withdrawn
 from .measures import Spans, gaps_of, sessions_of
-from .part_index import NEVER
 from .ragged import ragged, run_starts
 from .scan import Scan
 
-__all__ = ["Closed", "Parts", "SessionState"]
+__all__ = ["Parts", "SessionState", "Sessions"]
+
+_NONE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass
 class Parts:
-    """Parts of sessions: the columns of their keys, when each begins, how far it reaches, and the
-    partials of each group of aggregates."""
+    """Parts of sessions: the keys, the bounds of each key's parts, when each begins, how far it
+    reaches, and the partials of each group of aggregates."""
 
     keys: list[pa.Array]
+    bounds: Array
     times: Array
     reaches: Array
     partials: list[Any]
 
 
 @dataclass
-class Closed:
-    """Sessions that are closed, in order of key and time: the columns of their keys, start and end,
-    values by name, and those that lack some, and why."""
+class Sessions:
+    """Sessions that are emitted, in order of key and time: the columns of their keys, start and
+    end, values by name, those that lack some, and why; and in live mode the revision of each, and
+    which are withdrawn, whose values are null."""
 
     keys: list[pa.Array]
     starts: Array
     ends: Array
     values: dict[str, pa.Array]
     failed: dict[int, str]
+    revisions: Array | None = None
+    deleted: Array | None = None
 
 
 class SessionState:
     """What the open sessions of all keys hold, in memory."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, live: bool = False) -> None:
         self._plan = plan
         assert isinstance(plan.query.window, Merging)
         self._window = plan.query.window
         # a scan cuts events into distinct times, and lowers partials, each as a window of its own
         self._scans = [Scan(group, tumbling(1), plan.types) for group in plan.groups]
         self._folds = [Folds(group.operator) for group in plan.groups]
-        reach = self._window.reach
+        reach, longest = self._window.reach, self._window.longest
+        self._by_event = isinstance(reach, str) and longest is not None
         #: How long before the watermark an event may come.
-        self.waits = reach if isinstance(reach, int) and self._window.longest is None else 0
-        none = [pa.array([], value_type(field.type)) for field in plan.keys]
-        self._emitted = none, np.zeros(0, np.int64)  # keys, and the ends of their last sessions
-        self._held = Parts(
-            none,
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int64),
-            [folds.join([]) for folds in self._folds],
-        )
+        self.waits = reach if isinstance(reach, int) and longest is None else 0
+        self._live = LiveSessions() if live else None
+        self.visited = 0  # keys, over all steps
+        self._clear()
+
+    def _clear(self) -> None:
+        """Hold nothing."""
+        self._keys = KeyNumbers([value_type(field.type) for field in self._plan.keys])
+        self._lanes = Lanes([_NONE, _NONE, *(folds.array(folds.join([])) for folds in self._folds)])
+        self._ended = np.zeros(0, np.int64)  # of each key's last closed session, by number
+        self._due = Due()
+        if self._live is not None:
+            self._live = LiveSessions()
 
     def __deepcopy__(self, memo: Any) -> SessionState:
-        """The same with kernels' memories of its own; what is held never changes in place."""
+        """The same with kernels' memories of its own."""
         made = SessionState(self._plan)
-        made._held, made._emitted = self._held, self._emitted
+        for name in ("_keys", "_lanes", "_ended", "_due", "_live"):
+            setattr(made, name, copy.deepcopy(getattr(self, name), memo))
         return made
+
+    def cut(self, table: pa.Table) -> Parts:
+        """Cut rows into distinct times; changes nothing."""
+        read = table.select([f.name for f in self._plan.schema])
+        given = without_others(rows_in_order(self._plan, read))
+        rows, times, bounds = given.rows, given.times, given.bounds
+        apart = np.arange(len(times)) if self._by_event else times
+        cuts = [s.cut(read, rows, apart, bounds, whole=False) for s in self._scans]
+        starts, _, ends = cuts[0]
+        reach = self._window.reach
+        if isinstance(reach, str):
+            gaps = gaps_of(read, reach)
+            reaches = times + (gaps if rows is None else gaps[rows])
+            heads = run_starts(given.codes, apart)
+            starts = times[heads]
+            reaches = np.maximum.reduceat(reaches, heads) if len(heads) else reaches
+        else:
+            reaches = starts + reach
+        return Parts(given.keys, ends, starts, reaches, [p for _, p, _ in cuts])
+
+    def step(self, new: Parts | None, watermark: int | None) -> Sessions:
+        """Add parts, take out the sessions that end before the watermark, and return these; in live
+        mode those that are new or changed."""
+        mark = -NEVER if watermark is None else watermark
+        self._compact()
+        touched = _NONE if new is None else self._keys.add(new.keys, len(new.bounds) - 1)
+        self._make_room()
+        due = self._due.take(mark)
+        due = due[self._keys.there(due) & ~np.isin(due, touched)]
+        visits = np.concatenate([touched, due])
+        self.visited += len(visits)
+        counts, kept = self._lanes.get(visits)
+        owners = np.repeat(np.arange(len(visits)), counts)
+        if new is not None:
+            arrays = [f.array(p) for f, p in zip(self._folds, new.partials, strict=True)]
+            more = new.times, new.reaches, *arrays
+            kept = [np.concatenate(both) for both in zip(kept, more, strict=True)]
+            owners = np.append(owners, np.repeat(np.arange(len(touched)), np.diff(new.bounds)))
+        fresh = np.arange(len(owners)) >= int(counts.sum())
+        order = np.lexsort((kept[0], owners))
+        times, reaches, *partials = (column[order] for column in kept)
+        fresh, owners = fresh[order], owners[order]
+        bounds = np.searchsorted(owners, np.arange(len(visits) + 1))
+        found = sessions_of(times, reaches, bounds, self._window.longest)
+        closed = found.ends < mark
+        first, last = found.frames.first, found.frames.last
+        asked, revisions, withdrawn = closed, None, None
+        if self._live is not None:
+            touches = np.add.reduceat(fresh, first) > 0 if len(first) else closed
+            since = mark - self.waits
+            asked, revisions, withdrawn = self._live.step(visits, found, touches, closed, since)
+        answers = self._answers(self._fold(partials, first[asked], last[asked]), int(asked.sum()))
+        # what is left: one part for what no event can come between, the others as they are
+        owner = np.repeat(np.arange(len(first)), last - first)
+        apart = mark - (self.waits if self._plan.ordered else 0)
+        heads = (np.arange(len(times)) == first[owner]) | (times >= apart)
+        begins = np.flatnonzero(heads)
+        ends = np.append(begins[1:], len(times))[: len(begins)]
+        left = ~closed[owner[begins]]
+        begins, ends = begins[left], ends[left]
+        columns = [times[begins], _most(reaches, begins, ends)]
+        columns += self._fold(partials, begins, ends)
+        counts = np.bincount(owners[begins], minlength=len(visits))
+        self._lanes.put(visits, counts, columns)
+        self._close(visits, found, closed, counts, mark - self.waits)
+        return self._sessions(visits, found, asked, answers, revisions, withdrawn)
+
+    def _close(self, visits: Array, found: Spans, closed: Array, counts: Array, since: int) -> None:
+        """Note the ends of sessions that are closed, when keys are due next, and which leave."""
+        ended = self._ended[visits]
+        np.maximum.at(ended, found.groups[closed], found.ends[closed])
+        self._ended[visits] = ended
+        self._keys.remove(visits[(counts == 0) & (ended < since)])
+        self._due.note(visits, self._notes(visits))
+
+    def _notes(self, numbers: Array) -> Array:
+        """When each key has something to do, though nothing comes for it: when its first session
+        ends, or no event can touch its last one any more."""
+        found, counts = self._open(numbers), self._lanes.counts(numbers)
+        notes: Array = np.where(counts == 0, self._ended[numbers] + self.waits, NEVER)
+        heads = run_starts(found.groups) if len(found.groups) else _NONE
+        notes[found.groups[heads]] = found.ends[heads]
+        return notes
+
+    def _open(self, numbers: Array) -> Spans:
+        """The open sessions of some keys."""
+        counts, (times, reaches, *_) = self._lanes.get(numbers)
+        return sessions_of(times, reaches, np.append(0, np.cumsum(counts)), self._window.longest)
+
+    def _sessions(
+        self,
+        visits: Array,
+        found: Spans,
+        asked: Array,
+        answers: tuple[dict[str, pa.Array], dict[int, str]],
+        revisions: Array | None,
+        withdrawn: Withdrawn | None,
+    ) -> Sessions:
+        """Sessions in order of key and time."""
+        groups, starts, ends = found.groups[asked], found.starts[asked], found.ends[asked]
+        values, failed = answers
+        deleted = None
+        if revisions is not None:
+            assert withdrawn is not None
+            count, many = len(groups), len(withdrawn.groups)
+            groups = np.append(groups, withdrawn.groups)
+            starts, ends = np.append(starts, withdrawn.starts), np.append(ends, withdrawn.ends)
+            revisions = np.append(revisions[asked], withdrawn.revisions)
+            deleted = np.arange(count + many) >= count
+            if many:
+                nulls = {name: pa.nulls(many, column.type) for name, column in values.items()}
+                values = {n: concat_answers(column, nulls[n]) for n, column in values.items()}
+        whose = pa.array(visits[groups])
+        keys = [column.take(whose) for column in self._keys.columns]
+        order = np.lexsort((starts, key_codes(keys, len(starts))[0]))
+        at = pa.array(order)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        return Sessions(
+            [column.take(at) for column in keys],
+            starts[order],
+            ends[order],
+            {name: column.take(at) for name, column in values.items()},
+            {int(place[i]): why for i, why in failed.items()},
+            None if revisions is None else revisions[order],
+            None if deleted is None else deleted[order],
+        )
+
+    def in_closed(self, table: pa.Table, times: Array) -> Array:
+        """Which rows, of times that may come, would be in sessions that are closed."""
+        given = [one_array(table.column(field.name)) for field in self._plan.keys]
+        codes, keys = key_codes(given, len(times))
+        numbers = self._keys.find(keys, len(keys[0]) if keys else 1)
+        ended = np.append(self._ended, -NEVER)[numbers]  # the last is for keys that are not there
+        found: Array = times <= ended[codes]
+        return found
+
+    def _fold(self, partials: list[Array], first: Array, last: Array) -> list[Array]:
+        """One partial for each run."""
+        if not len(first):
+            return [folds.array(folds.join([])) for folds in self._folds]
+        order, bounds = ragged(first, last - first), np.append(0, np.cumsum(last - first))
+        pairs = zip(self._folds, partials, strict=True)
+        return [folds.array(folds.fold(held, order, bounds)) for folds, held in pairs]
+
+    def _answers(
+        self, partials: list[Array], count: int
+    ) -> tuple[dict[str, pa.Array], dict[int, str]]:
+        values: dict[str, pa.Array] = {}
+        failed: list[dict[int, str]] = []
+        zeros = np.zeros(count, np.int64)
+        for scan, held in zip(self._scans, partials, strict=True):
+            given = held.tolist() if held.dtype == object else held
+            made = scan.windows_of_slices(given, zeros, np.arange(count + 1), zeros, zeros)
+            values |= made.values
+            failed.append(made.lacking)
+        return values, joined_reasons(*failed)
+
+    def _make_room(self) -> None:
+        """Have an end for each key."""
+        have, most = len(self._ended), self._keys.most
+        if most > have:
+            self._ended = np.append(self._ended, np.full(max(most, 2 * have) - have, -NEVER))
+
+    def _compact(self) -> None:
+        """Number the keys anew if many left."""
+        kept = self._keys.compact()
+        if kept is not None:
+            self._due.renumber(kept)
+            self._lanes.renumber(kept)
+            self._ended = self._ended[kept]
+            if self._live is not None:
+                self._live.lanes.renumber(kept)
+
+    def size(self) -> dict[str, int]:
+        """How many keys and parts of sessions there are, and how many bytes these take."""
+        live = 0 if self._live is None else self._live.lanes.nbytes()
+        return {
+            "keys": len(self._keys),
+            "slices": len(self._lanes),
+            "bytes": self._lanes.nbytes() + self._ended.nbytes + live,
+        }
 
     @property
     def shapes(self) -> list[str]:
         """What the words of a partial are, for each group of aggregates."""
         return [folds.kinds or "objects" for folds in self._folds]
 
-    def cut(self, table: pa.Table) -> Parts:
-        """Cut rows into distinct times; changes nothing."""
-        read = table.select([f.name for f in self._plan.schema])
-        given = rows_in_order(self._plan, read)
-        rows, times, bounds = given.rows, given.times, given.bounds
-        cuts = [s.cut(read, rows, times, bounds, whole=False) for s in self._scans]
-        starts, _, ends = cuts[0]
-        reach = self._window.reach
-        if isinstance(reach, str):
-            gaps = gaps_of(read, reach)
-            every = times + (gaps if rows is None else gaps[rows])
-            heads = run_starts(given.codes, times)
-            reaches = np.maximum.reduceat(every, heads) if len(heads) else every
-        else:
-            reaches = starts + reach
-        at = pa.array(np.repeat(np.arange(len(ends) - 1), np.diff(ends)))
-        return Parts([k.take(at) for k in given.keys], starts, reaches, [p for _, p, _ in cuts])
-
-    def step(self, new: Parts | None, watermark: int | None) -> Closed:
-        """Add parts, and take out the sessions that end before the watermark."""
-        held = self._held if new is None else self._joined(new)
-        order, keys, found = self._found(held)
-        times, reaches = held.times[order], held.reaches[order]
-        mark = -(2**62) if watermark is None else watermark
-        closed = found.ends < mark
-        first, last = found.frames.first, found.frames.last
-        out = order[ragged(first[closed], (last - first)[closed])]
-        counts = (last - first)[closed]
-        folded = self._fold(held.partials, out, np.append(0, np.cumsum(counts)))
-        answers = self._answers(folded, len(counts))
-        groups = pa.array(found.groups[closed])
-        # what is left: one part for what no event can come between, the others as they are
-        owner = np.repeat(np.arange(len(first)), last - first)
-        left = ~closed[owner]
-        apart = mark - (self.waits if self._plan.ordered else 0)
-        heads = (np.arange(len(times)) == first[owner]) | (times >= apart)
-        heads, kept = heads[left], np.flatnonzero(left)
-        begins = np.flatnonzero(heads)
-        runs = np.append(begins, len(kept))
-        at = pa.array(order[kept[begins]])
-        some = reaches[kept]
-        self._held = Parts(
-            [k.take(at) for k in held.keys],
-            times[kept[begins]],
-            np.maximum.reduceat(some, begins) if len(begins) else some,
-            self._fold(held.partials, order[kept], runs),
-        )
-        whose = [k.take(groups) for k in keys]
-        self._remember(whose, found.ends[closed], mark - self.waits)
-        return Closed(whose, found.starts[closed], found.ends[closed], *answers)
-
-    def _found(self, held: Parts) -> tuple[Array, list[pa.Array], Spans]:
-        """The order of parts by key and time, the keys, and the sessions that they are in."""
-        codes, keys = key_codes(held.keys, len(held.times))
-        order = np.lexsort((held.times, codes))
-        bounds = np.searchsorted(codes[order], np.arange((len(keys[0]) if keys else 1) + 1))
-        times, reaches = held.times[order], held.reaches[order]
-        return order, keys, sessions_of(times, reaches, bounds, self._window.longest)
-
-    def _remember(self, keys: list[pa.Array], ends: Array, since: int) -> None:
-        """Keep the end of each key's last emitted session, if an event can still touch it."""
-        old, were = self._emitted
-        every = [pa.concat_arrays([a, b]) for a, b in zip(old, keys, strict=True)]
-        ends = np.concatenate([were, ends])
-        late = np.flatnonzero(ends >= since)
-        codes, found = key_codes([k.take(pa.array(late)) for k in every], len(late))
-        last = np.full(int(codes.max()) + 1 if len(codes) else 0, since)
-        np.maximum.at(last, codes, ends[late])
-        self._emitted = found, last
-
-    def in_emitted(self, table: pa.Table, times: Array) -> Array:
-        """Which rows, of times that may come, would be in sessions that are emitted."""
-        keys, ends = self._emitted
-        if not len(ends):
-            return np.zeros(len(times), dtype=bool)
-        given = [one_array(table.column(field.name)) for field in self._plan.keys]
-        both = [pa.concat_arrays([a, b]) for a, b in zip(keys, given, strict=True)]
-        codes, _ = key_codes(both, len(ends) + len(times))
-        last = np.full(int(codes.max()) + 1, np.iinfo(np.int64).min)
-        last[codes[: len(ends)]] = ends
-        found: Array = times <= last[codes[len(ends) :]]
-        return found
-
-    def _joined(self, new: Parts) -> Parts:
-        """What is held, and new parts after it."""
-        old = self._held
-        return Parts(
-            [pa.concat_arrays([a, b]) for a, b in zip(old.keys, new.keys, strict=True)],
-            np.concatenate([old.times, new.times]),
-            np.concatenate([old.reaches, new.reaches]),
-            [
-                folds.join([a, b])
-                for folds, a, b in zip(self._folds, old.partials, new.partials, strict=True)
-            ],
-        )
-
-    def _fold(self, partials: list[Any], order: Array, bounds: Array) -> list[Any]:
-        """One partial for each run."""
-        pairs = zip(self._folds, partials, strict=True)
-        if len(bounds) == 1:
-            return [folds.join([]) for folds in self._folds]
-        return [folds.fold(held, order, bounds) for folds, held in pairs]
-
-    def _answers(
-        self, partials: list[Any], count: int
-    ) -> tuple[dict[str, pa.Array], dict[int, str]]:
-        values: dict[str, pa.Array] = {}
-        failed: list[dict[int, str]] = []
-        zeros = np.zeros(count, np.int64)
-        for scan, held in zip(self._scans, partials, strict=True):
-            made = scan.windows_of_slices(held, zeros, np.arange(count + 1), zeros, zeros)
-            values |= made.values
-            failed.append(made.lacking)
-        return values, joined_reasons(*failed)
-
-    def size(self) -> dict[str, int]:
-        """How many keys and parts of sessions there are, and how many bytes these take."""
-        held = self._held
-        keys = key_codes(held.keys, len(held.times))[1]
-        words = sum(2 + folds.width for folds in self._folds)
-        return {
-            "keys": len(keys[0]) if keys else int(len(held.times) > 0),
-            "slices": len(held.times),
-            "bytes": 8 * (words * len(held.times) + len(self._emitted[1])),
-        }
-
-    def held(self) -> list[Keyed]:
-        """All that is held, as rows that belong to keys: parts of open sessions, which are due when
-        their session has ended, and the ends of keys' last emitted sessions."""
-        held, (keys, ends) = self._held, self._emitted
-        order, _, found = self._found(held)
-        first, last = found.frames.first, found.frames.last
-        due, opens = np.empty(len(order), np.int64), np.zeros(len(order), np.int64)
-        due[order] = np.repeat(found.ends + 1, last - first)
-        opens[order[first]] = 1
-        parts, ended = self._tables()
-        until, none = ends + self.waits + 1, np.zeros(len(ends), np.int64)
-        return [
-            Keyed(parts, held.keys, due, due, opens),
-            Keyed(ended, keys, np.full(len(ends), NEVER), until, none),
-        ]
-
-    def _tables(self) -> list[pa.Table]:
-        """All that is held as tables."""
-        held, (keys, ends) = self._held, self._emitted
-        parts = {f"key {i}": key for i, key in enumerate(held.keys)}
-        parts |= {"time": pa.array(held.times), "reach": pa.array(held.reaches)}
-        for i, (folds, partials) in enumerate(zip(self._folds, held.partials, strict=True)):
-            parts[f"partial {i}"] = folds.as_column(partials)
-        ended = {f"key {i}": key for i, key in enumerate(keys)} | {"end": pa.array(ends)}
-        return [pa.table(parts), pa.table(ended)]
-
-    def hold(self, tables: list[pa.Table]) -> None:
-        """Have these rows instead of those that are here."""
-        parts, last = ([one_array(column) for column in table.columns] for table in tables)
-        many = len(self._plan.keys)
-        times, reaches, *partials = parts[many:]
+    def held(self) -> Keyed:
+        """All that is held, as rows that belong to keys."""
+        self._make_room()
+        numbers = self._keys.numbers()
+        counts, (times, reaches, *partials) = self._lanes.get(numbers)
+        columns = [pa.array(times), pa.array(reaches)]
         both = zip(self._folds, partials, strict=True)
-        self._held = Parts(
-            parts[:many],
-            times.to_numpy(),
-            reaches.to_numpy(),
-            [folds.from_column(column) for folds, column in both],
-        )
-        self._emitted = last[:many], last[many].to_numpy()
+        lists = [Listed(counts, [*columns, *(folds.as_column(some) for folds, some in both)])]
+        if self._live is not None:
+            given, emitted = self._live.lanes.get(numbers)
+            lists.append(Listed(given, [pa.array(column) for column in emitted]))
+        at = pa.array(numbers)
+        keys = [column.take(at) for column in self._keys.columns]
+        table = ByKey(keys, [pa.array(self._ended[numbers])], lists).table()
+        opens = np.bincount(self._open(numbers).groups, minlength=len(numbers))
+        due = np.minimum(self._notes(numbers) + 1, NEVER)
+        return Keyed(table, keys, due, np.full(len(numbers), NEVER), opens)
+
+    def hold(self, table: pa.Table) -> None:
+        """Have these rows instead of those that are here."""
+        live = [] if self._live is None else [len(LIVE)]
+        many = len(self._plan.keys)
+        held = ByKey.of(table, many, 1, [2 + len(self._folds), *live])
+        self._clear()
+        numbers = self._keys.add(list(held.keys), table.num_rows)
+        self._ended = held.known[0].to_numpy().copy()
+        times, reaches, *partials = held.lists[0].columns
+        arrays = [
+            folds.array(folds.from_column(column))
+            for folds, column in zip(self._folds, partials, strict=True)
+        ]
+        columns = [times.to_numpy(), reaches.to_numpy(), *arrays]
+        self._lanes.put(numbers, held.lists[0].counts, columns)
+        if self._live is not None:
+            emitted = [column.to_numpy() for column in held.lists[1].columns]
+            self._live.lanes.put(numbers, held.lists[1].counts, emitted)
+        self._due.note(numbers, self._notes(numbers))
 
     def dump(self) -> list[bytes]:
         """The whole state as bytes; objects as the operator encodes them."""
-        return [json.dumps(self._partials()).encode(), *map(to_ipc, self._tables())]
+        return [json.dumps(self._partials()).encode(), to_ipc(self.held().table)]
 
     def load(self, blobs: list[bytes]) -> None:
         """Take back what `dump` gave, into a state that is empty."""
-        head, *tables = blobs
+        head, held = blobs
         said, mine = json.loads(head), self._partials()
         if said != mine:
             raise ValueError(f"these bytes hold partials of {said}; the query has {mine}")
-        self.hold([from_ipc(table) for table in tables])
+        self.hold(from_ipc(held))
 
     def _partials(self) -> list[Any]:
         """What the partials are, as JSON has it."""
         both = zip(self._plan.groups, self._folds, strict=True)
         return [[group.operator.name, folds.kinds] for group, folds in both]
+
+    def _check(self) -> None:
+        """Raise AssertionError if the state is not sound."""
+        numbers = self._keys.numbers()
+        assert len(self._lanes) == self._lanes.counts(numbers).sum(), "a key holds parts, and left"
+        assert (self._due.noted(numbers) <= self._notes(numbers)).all(), "a key has no note in time"
+        if self._live is not None:
+            self._live._check(numbers)
+
+
+def _most(values: Array, begins: Array, ends: Array) -> Array:
+    """The greatest value of each run, none of which is empty."""
+    if not len(begins):
+        return values[:0]
+    found: Array = np.maximum.reduceat(
+        values[ragged(begins, ends - begins)], np.cumsum(ends - begins) - (ends - begins)
+    )
+    return found

@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..tables.rows import rows_in_order
+from ..tables.rows import rows_in_order, without_others
 from ..windows import Driven, tumbling
 from ..windows.contract import Span
-from .answers import joined_reasons
+from .due import Due
+from .forest import Ranges
 from .grove import Grove
-from .ragged import run_starts
+from .ragged import places_among, run_starts
 
 __all__ = ["Answers", "Batch", "TrailState"]
 
@@ -64,21 +65,17 @@ class TrailState:
         # a forest is made for some window; trailing ones are told to it when they are asked for
         self._grove = Grove(plan, tumbling(1))
         self.no_values = self._grove.no_values
+        self._due = Due()
+        self.visited = 0  # keys, over all steps
 
     def cut(self, table: pa.Table) -> Batch:
         """Cut rows into distinct times; changes nothing."""
         read = table.select([f.name for f in self._plan.schema])
-        given = rows_in_order(self._plan, read)
+        given = without_others(rows_in_order(self._plan, read))
         keys, rows, times, bounds = given.keys, given.rows, given.times, given.bounds
-        there = np.diff(bounds) > 0
-        if keys and not there.all():  # values of a dictionary that no row has
-            at = pa.array(np.flatnonzero(there))
-            keys = [k.take(at) for k in keys]
-            bounds = np.append(bounds[:-1][there], bounds[-1])
         cuts = [f.cut(read, rows, times, bounds, whole=False) for f in self._grove.forests]
-        codes = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         starts = np.zeros(len(times), dtype=np.int64)
-        starts[run_starts(codes, times)] = 1
+        starts[run_starts(given.codes, times)] = 1
         slices = np.cumsum(starts) - 1
         if rows is not None:
             slices, ordered = np.empty_like(slices), slices
@@ -88,33 +85,34 @@ class TrailState:
     def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
         """Insert the times of a batch, answer at those of another, or of the same, and forget what
         no window of an event from the watermark on holds."""
-        grove = self._grove
-        grove.compact()
-        older = -1 if self._span.older is None else self._span.older
-        edge = -_FAR if watermark is None else max(watermark - max(older, 0), -_FAR)
-        inserts, asks = self._numbers(batch), self._numbers(asked)
+        grove, older, younger = self._grove, self._span.older, self._span.younger
+        self._compact()
+        asks, asked_counts = self._numbers(asked)
+        inserts, counts = self._numbers(batch)
+        assert batch is None or asked is not None, "what is inserted is asked for"
         grove.make_room()
-        visits = grove.keys.in_order()
-        bounds, ask_bounds = grove.spread(*inserts), grove.spread(*asks)
-        made: dict[str, pa.Array] = {}
-        failed: list[dict[int, str]] = []
-        gone = _NONE
-        for i, forest in enumerate(grove.forests):
-            with grove.naming(forest):
-                values, wrong, gone = forest.trail(
-                    visits,
-                    (bounds, batch.times, batch.partials[i]) if batch else (bounds, _NONE, _NONE),
-                    (ask_bounds, asked.times if asked else _NONE),
-                    (older, self._span.younger),
-                    edge,
-                )
-            made |= values
-            failed.append(wrong)
+        edge = -_FAR
+        if watermark is not None:
+            edge = max(watermark - max(younger if older is None else older, 0), -_FAR)
+        due = self._due.take(edge)
+        due = due[grove.keys.there(due) & ~np.isin(due, asks)]
+        visits = np.concatenate([asks, due])
+        self.visited += len(visits)
+        # both batches have their keys in order
+        bounds = _bounds(len(visits), places_among(asks, inserts), counts)
+        partials = batch.partials if batch else grove.no_partials()
+        inserted = bounds, batch.times if batch else _NONE, partials
+        at = asked.times if asked else _NONE
+        lows = np.full(len(at), -_FAR) if older is None else at - older
+        ask_bounds = _bounds(len(visits), np.arange(len(asks)), asked_counts)
+        ranges = Ranges(ask_bounds, lows, at - younger - 1, merges=older is None)
+        found = grove.ranges(visits, inserted, ranges, np.full(len(visits), edge))
+        self._due.note(visits, grove.forests[0].expires(visits))
+        grove.keys.remove(found.gone)
         oldest = None
-        if self._span.older is None:
-            oldest = np.repeat(self._grove.forests[0].oldest_of(asks[0]), asks[1])
-        self._grove.keys.remove(gone)
-        return Answers(made, joined_reasons(*failed), oldest)
+        if older is None:
+            oldest = np.repeat(grove.forests[0].oldest_of(asks), asked_counts)
+        return Answers(found.values, found.failed, oldest)
 
     def _numbers(self, batch: Batch | None) -> tuple[Array, Array]:
         """The numbers of a batch's keys, and how many times each has."""
@@ -122,13 +120,18 @@ class TrailState:
             return _NONE, _NONE
         return self._grove.keys.add(batch.keys, len(batch.bounds) - 1), np.diff(batch.bounds)
 
+    def _compact(self) -> None:
+        kept = self._grove.compact()
+        if kept is not None:
+            self._due.renumber(kept)
+
     def size(self) -> dict[str, int]:
         """How many keys and times there are, and how many bytes they take."""
         return self._grove.size()
 
     def dump(self) -> list[bytes]:
         """The whole state as bytes."""
-        self._grove.compact()
+        self._compact()
         return [json.dumps(self._grove.describe()).encode(), *self._grove.dump()]
 
     def load(self, blobs: list[bytes]) -> None:
@@ -136,7 +139,19 @@ class TrailState:
         head, *grove = blobs
         self._grove.check_same(json.loads(head))
         self._grove.load(grove)
+        visits = self._grove.keys.numbers()
+        self._due.note(visits, self._grove.forests[0].expires(visits))
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
         self._grove._check(all_hold=True)
+        numbers = self._grove.keys.numbers()
+        expires = self._grove.forests[0].expires(numbers)
+        assert (self._due.noted(numbers) <= expires).all(), "a key has no note in time"
+
+
+def _bounds(visits: int, places: Array, counts: Array) -> Array:
+    """Bounds over all visits, of which those at some places have counts."""
+    bounds = np.zeros(visits + 1, dtype=np.int64)
+    bounds[places + 1] = counts
+    return np.cumsum(bounds)

@@ -13,7 +13,7 @@ from .arrow import check_times, flat, one_array, times_of
 from .keys import by_group, key_codes
 from .order import in_time, nanoseconds, tie_ranks
 
-__all__ = ["Ordered", "Rows", "put_in_order", "read_rows", "rows_in_order"]
+__all__ = ["Ordered", "Rows", "put_in_order", "read_rows", "rows_in_order", "without_others"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,17 @@ def rows_in_order(plan: Plan, table: pa.Table) -> Ordered:
 def put_in_order(plan: Plan, table: pa.Table, given: Rows) -> Ordered:
     """The same, from the keys and times of its rows."""
     return Ordered(table, given.keys, *_order(plan, table, given))
+
+
+def without_others(given: Ordered) -> Ordered:
+    """The same without keys of a dictionary that no row has."""
+    there = np.diff(given.bounds) > 0
+    if not given.keys or there.all():
+        return given
+    at = pa.array(np.flatnonzero(there))
+    bounds = np.append(given.bounds[:-1][there], given.bounds[-1])
+    keys = [k.take(at) for k in given.keys]
+    return Ordered(given.table, keys, given.rows, given.times, bounds)
 
 
 def _order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Array | None, Array, Array]:

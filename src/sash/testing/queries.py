@@ -106,7 +106,7 @@ def _replay_by_event(
                 continue
             accepted.append(row)
             newest = at if newest is None else max(newest, at)
-    if merging:
+    if not isinstance(query.window, Driven):
         return rows_made_by_events(query, accepted), late
     return [{**accepted[n], **row} for n, row in answers_by_event(query, accepted)], late
 
@@ -152,7 +152,7 @@ def replay(
     ([(0, 1), (10, 2)], [({'t': 4}, [(0, 10)])])
     """
     allowed = duration(lateness, "the lateness")
-    if isinstance(query.window, Driven | Merging):
+    if isinstance(query.window, Driven | Merging | Ticked):
         return _replay_by_event(query, batches, allowed, behind)
     held = _Held(query)
     late: list[tuple[Row, list[Span]]] = []

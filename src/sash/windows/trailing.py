@@ -78,6 +78,11 @@ class Trailing(Driven):
     def excluded(self) -> Exclude | None:
         return self.exclude
 
+    @property
+    def excludes_some(self) -> bool:
+        """True if a window holds some of the events at its event's own time, and not others."""
+        return self.exclude in ("row", "ties")
+
     def spans(self, times: Any) -> tuple[Any, Any]:
         """The ends of the span; that of a lifetime starts with the oldest event."""
         ends = times - self.delay if self.delay else times

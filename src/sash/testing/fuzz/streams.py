@@ -40,7 +40,7 @@ _step_up = sash.operator(
 #: Sets of aggregates: words, words in order, objects.
 SELECTS: dict[str, dict[str, sash.Aggregate]] = {
     "numbers": {
-        "n": sash.count(),
+        "many": sash.count(),
         "total": sash.sum("i"),
         "most": sash.max("x"),
         "mean": sash.mean("x"),
@@ -61,11 +61,13 @@ _SCHEMA = pa.schema(
         "x": pa.float64(),
         "i": pa.int64(),
         "s": pa.string(),
+        "b": pa.bool_(),
     }
 )
 _FLOATS = (0.0, -0.0, 1.0, 1.0, 2.5, -0.25, 24.0, math.nan, math.inf, -math.inf, None)
 _INTEGERS = (0, 1, 1, 2, -1, -7, 40, 2**40, None)
 _TEXT = ("", "x", "x", "yy", "é", None)
+_MARKS = (True, False, False, None)
 _KEYS = ("a", "b", "b", "c", None)
 
 
@@ -97,26 +99,31 @@ class StreamCase(Case):
             t: int | None = now - source.randint(0, back)
             if source.random() < 0.01:
                 t = source.choice((None, 2**62, -(2**62)))
-            pools = {"k": _KEYS, "x": _FLOATS, "i": _INTEGERS, "s": _TEXT}
+            pools = {"k": _KEYS, "x": _FLOATS, "i": _INTEGERS, "s": _TEXT, "b": _MARKS}
             rows.append({"t": t, "n": n} | {c: source.choice(p) for c, p in pools.items()})
         most = source.choice((1, 3, 10, count))
         cuts: list[int] = []
         while sum(cuts) < count:
             cuts.append(source.randint(0 if most > 1 else 1, most))
-        mode = source.choice(("final", "live"))
         restored = [i for i in range(len(cuts)) if source.random() < 0.1]
-        return cls(
+        case = cls(
             window=_window(source, span, unit),
             select=source.choice(list(SELECTS)),
             rows=tuple(rows),
             cuts=tuple(cuts),
             by=source.choice((("k",), ("k",), (), ("k", "i"))),
             lateness=source.choice((0, unit, span // 4, 2 * span)),
-            mode=mode,
-            emit=source.choice(("all", "all", "changes")) if mode == "final" else "all",
-            state=source.choice(STATES),
+            mode=source.choice(("final", "live")),
             restored=tuple(restored),
         )
+        if source.random() < 0.5:
+            return replace(
+                case,
+                state=source.choice(STATES),
+                emit=source.choice(("all", "all", "changes")) if case.mode == "final" else "all",
+            )
+        window, lives = _window_of_events(source, span)
+        return replace(case, window=window, mode=case.mode if lives else "final")
 
     @property
     def operations(self) -> int:
@@ -157,18 +164,27 @@ class StreamCase(Case):
                 s = Stream.from_bytes(s.to_bytes(), query)
         emitted += rows_of(s.close())
         last: dict[Any, Row] = {}
+        driven = isinstance(query.window, sash.windows.Driven)
         for row in emitted:
             key = (*(repr(row[k]) for k in query.by), row["window_start"], row["window_end"])
+            if driven:
+                key = (row["n"],)
+            elif isinstance(query.window, sash.windows.Session):
+                key = key[:-1]  # known by its start
             wanted = last[key]["revision"] + 1 if key in last else 0
             if self.mode == "live" and row["revision"] != wanted:
                 return f"revision {row['revision']} of {key} where {wanted} is right"
             if self.mode == "final" and key in last:
                 return f"window {key} was emitted twice"
             last[key] = row
-        wrong = differences(query, rows, list(last.values()), ordered=False)
+        made = [row for row in last.values() if not row.get("deleted")]
+        if driven:
+            made, rows = (sorted(part, key=lambda row: row["n"]) for part in (made, rows))
+        wrong = differences(query, rows, made, ordered=driven)
         if wrong:
             return "; ".join(wrong)
-        found = [(row["n"], row["missed"]) for row in rows_of(s.late)]
+        aligned = query.window.kind == "aligned"  # of others, an event misses its own or none
+        found = [(row["n"], row["missed"] * aligned) for row in rows_of(s.late)]
         right = [(row["n"], len(missed)) for row, missed in late]
         if found != right:
             return f"late rows and windows missed are {found} where {right} is right"
@@ -232,6 +248,35 @@ class StreamCase(Case):
             f"{self.cuts!r},\n        {more},\n    )\n"
             "    assert case.problem() is None\n"
         )
+
+
+def _window_of_events(source: Random, span: int) -> tuple[str, bool]:
+    """A window that events make, and whether it can be live."""
+    size = max(span // source.choice((1, 3, 20, 60)), 1)
+    if source.random() < 0.25:
+        longest = source.choice(("", "", f", max_size={3 * size}"))
+        gap = source.choice((size, size, "'i'"))
+        return f"sash.session({gap}{longest})", True
+    if source.random() < 0.4:
+        more = source.choice(
+            ("", "", ", closed='left'", f", delay={size}", ", exclude='row'", ", exclude='ties'")
+        )
+        live = "row" not in more and "ties" not in more
+        if source.random() < 0.3:
+            return f"sash.lifetime({more[2:]})", False
+        return f"sash.trailing({size}{more})", live
+    many = source.choice((1, 2, 3, 7))
+    column = source.choice(("'x', 2.5", "'i', 2"))
+    measures = (f"{size}", f"sash.rows({many})", f"sash.delta({column})", "sash.punctuated('b')")
+    if source.random() < 0.15:
+        rules = (f"at_most({many})", "since_maximum('x')", f"at_most_span({size}, 't')")
+        return f"sash.policies.{source.choice(rules)}", False
+    keep = source.choice(measures)
+    # ticks are not many more than the rows
+    every = source.choice((f"{max(span // 20, 1)}", *measures[1:]))
+    if keep == measures[0] and every.isdigit():
+        every = measures[1]
+    return f"sash.window(keep={keep}, every={every})", False
 
 
 def _window(source: Random, span: int, unit: int) -> str:

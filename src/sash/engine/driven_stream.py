@@ -1,0 +1,188 @@
+"""A stream whose events drive the windows: `Query.stream` of `sash.rows`, `sash.delta`,
+`sash.punctuated`, policies, `sash.window(keep=…, every=…)`, and of `sash.trailing` and
+`sash.lifetime` where some of the events at an event's own time are left out.
+
+    batch ─→ judge ─→ rows that wait for the watermark ─→ a key's next events ─→ rows that fire
+
+An event takes part when the watermark has passed its time, in order of time, then `tie` or arrival.
+So the rows are those of the run over a table of all events that were not late.  Rows that are
+emitted together are in the order in which their events arrived.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..state.contract import StepFailed
+from ..state.driven import DrivenState, Fired, Kept
+from ..state.keyed import Keyed
+from ..state.ticks import TickState
+from ..tables.arrow import as_given, as_time, from_ipc, one_array, times_of, to_ipc
+from ..windows import Driven, Ticked
+from .driven import with_nulls
+from .event_stream import Reached
+from .measured import Measured
+from .waiting_stream import KeepingStream, WaitingStream
+
+__all__ = ["DrivenStream", "TickStream"]
+
+
+class _Kept(WaitingStream):
+    """What streams have in common that keep a partial for each event."""
+
+    _kept: Kept
+    _measured: Measured
+
+    def _cut(self, table: pa.Table) -> Any:
+        return self._kept.check_rows(table)
+
+    def _unusable(self, given: pa.Table) -> dict[int, str]:
+        return self._measured.unusable(given, self._query.time, self._progress.watermark)
+
+    def _held(self) -> list[Keyed]:
+        return [self._held_waiting({}, due=True), self._kept.held()]
+
+    def _hold(self, tables: list[pa.Table]) -> None:
+        waiting, kept = tables
+        self._hold_waiting(waiting)
+        self._kept.hold(kept)
+
+    def _note(self) -> bytes:
+        return self._measured.dump() if self._measured else b""
+
+    def _take_note(self, note: bytes) -> None:
+        self._measured.load(note or b"{}")
+
+    def _shapes(self) -> list[str]:
+        return self._kept.shapes
+
+    def _size(self) -> dict[str, int]:
+        size = self._kept.size()
+        return size | {"bytes": size["bytes"] + self._waiting.nbytes}
+
+    def _dump(self) -> list[bytes]:
+        return [to_ipc(self._waiting), self._measured.dump(), *self._kept.dump()]
+
+    def _load(self, blobs: list[bytes]) -> None:
+        waiting, measured, *kept = blobs
+        self._waiting = from_ipc(waiting).cast(self._schema)
+        self._measured.load(measured)
+        self._kept.load(kept)
+
+    def _check(self) -> None:
+        """Raise AssertionError if the state is not sound."""
+        if self._plan is not None and self._store is None:
+            self._kept._check()
+
+
+class DrivenStream(_Kept, KeepingStream):
+    """A stream whose events drive the windows; see `sash.Stream`.
+
+    >>> import sash
+    >>> q = sash.Query(time="t", window=sash.rows(2), select={"sum": sash.sum("x")})
+    >>> s = q.stream(lateness=2)
+    >>> s.push([{"t": 3, "x": 1}, {"t": 1, "x": 2}, {"t": 6, "x": 4}]).to_pylist()
+    [{'t': 3, 'x': 1, 'window_start': 1, 'window_end': 3, 'sum': 3}, \
+{'t': 1, 'x': 2, 'window_start': 1, 'window_end': 1, 'sum': 2}]
+    >>> s.close()["sum"].to_pylist()
+    [5]
+    """
+
+    def _make_states(self, plan: Plan) -> None:
+        self._kept = self._driven = DrivenState(plan, stored=self._store is not None)
+        self._measured = Measured(plan.query.window)
+
+    def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
+        """Take rows in, and emit those that fire before the watermark."""
+        waiting, _, over = self._with(new, reached[1])
+        rows = waiting.filter(pa.array(over))
+        try:
+            found = self._settled(rows, over, -(2**61) if reached[1] is None else reached[1])
+        except StepFailed as error:
+            raise self._failure(error) from error
+        self._measured.note(new)
+        made = self._rows(rows, found)
+        self._waiting = waiting.filter(pa.array(~over))
+        at = self._progress
+        at.stream_time, at.watermark = reached
+        at.emitted += made.num_rows
+        return as_given(made, self._kind), found.failed
+
+    def _settled(self, rows: pa.Table, over: Array, watermark: int) -> Fired:
+        """The rows that fire, of those that the watermark has passed now; `over` says which these
+        are among all that wait."""
+        return self._driven.step(rows, watermark)
+
+    def _rows(self, rows: pa.Table, found: Fired) -> pa.Table:
+        """The rows that fire with what they add to their events."""
+        assert self._plan is not None
+        assert isinstance(self._query.window, Driven)
+        made = rows.take(pa.array(found.rows)).replace_schema_metadata(None)
+        own = times_of(one_array(made.column(self._query.time)))[0]
+        start, end = self._query.window.spans(own)
+        kind = self._plan.time_type
+        if start is None:
+            starts = with_nulls(as_time(found.oldest, kind), found.held)
+        else:
+            starts = as_time(start, kind)
+        added = {"window_start": starts, "window_end": as_time(end, kind)}
+        for name, column in (added | {n: found.values[n] for n in self._query.select}).items():
+            made = made.append_column(name, column)
+        return made
+
+
+class TickStream(_Kept):
+    """A stream of what is kept at ticks of the clock; see `sash.Stream`.
+
+    >>> import sash
+    >>> by_clock = sash.window(keep=sash.rows(2), every=10)
+    >>> q = sash.Query(time="t", window=by_clock, select={"sum": sash.sum("x")})
+    >>> s = q.stream(lateness=2)
+    >>> s.push([{"t": 3, "x": 1}, {"t": 8, "x": 2}, {"t": 12, "x": 4}]).to_pylist()
+    [{'window_start': 3, 'window_end': 10, 'sum': 3}]
+    >>> s.close()["sum"].to_pylist()
+    [6]
+    """
+
+    def _set_up(self, schema: pa.Schema) -> None:
+        plan = self._tied(schema)
+        self._kept = self._ticks = TickState(plan, stored=self._store is not None)
+        self._measured = Measured(plan.query.window)
+        self._waiting = self._schema.empty_table()
+        self._plan = plan
+
+    def _ends(self, times: Array) -> tuple[Array, Array]:
+        """An event misses the tick behind it."""
+        assert isinstance(self._query.window, Ticked)
+        tick = self._query.window.tick
+        return times, (times // tick + 1) * tick
+
+    def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
+        """Take rows in, and emit the ticks that the watermark has passed."""
+        waiting, _, over = self._with(new, reached[1])
+        made, failed = self._settled(
+            waiting.filter(pa.array(over)), -(2**61) if reached[1] is None else reached[1]
+        )
+        self._measured.note(new)
+        self._waiting = waiting.filter(pa.array(~over))
+        at = self._progress
+        at.stream_time, at.watermark = reached
+        at.emitted += made.num_rows
+        return as_given(made, self._kind), failed
+
+    def _settled(self, rows: pa.Table, watermark: int) -> tuple[pa.Table, dict[int, str]]:
+        """The ticks up to the watermark, with the rows that it has passed now."""
+        assert self._plan is not None
+        try:
+            found = self._ticks.step(rows, watermark)
+        except StepFailed as error:
+            raise self._failure(error) from error
+        columns = dict(zip(self._query.by, found.keys, strict=True))
+        columns["window_start"] = as_time(found.starts, self._plan.time_type)
+        columns["window_end"] = as_time(found.ends, self._plan.time_type)
+        columns |= {name: found.values[name] for name in self._query.select}
+        return pa.table(columns), found.failed

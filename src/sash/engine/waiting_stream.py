@@ -1,0 +1,148 @@
+"""What streams have in common whose events wait for the watermark: each is put in order, and takes
+part, when the watermark has passed its time, so that no more events can come before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan, make_plan
+from ..query.types import value_type
+from ..state.contract import StepFailed
+from ..state.keyed import Keyed
+from ..state.part_index import NEVER
+from ..tables.arrow import filtered, one_array, times_of
+from ..tables.intake import conform, given_table, with_names
+from ..windows import Driven
+from .event_stream import EventStream
+from .failures import CombineFailed, key_text
+from .supported import Asked, check
+
+__all__ = ["KeepingStream", "WaitingStream"]
+
+
+class WaitingStream(EventStream):
+    """A stream whose events wait until the watermark has passed them."""
+
+    _waiting: pa.Table  # in order of arrival
+
+    def _with(self, new: pa.Table, watermark: int | None) -> tuple[pa.Table, Array, Array]:
+        """The rows that wait and new ones, in order of arrival; their times; and which of them the
+        watermark has passed."""
+        waiting = pa.concat_tables([self._waiting, new]).combine_chunks()
+        when = times_of(one_array(waiting.column(self._query.time)))[0]
+        over = np.zeros(len(when), bool) if watermark is None else when < watermark
+        return waiting, when, over
+
+    def _held_waiting(self, more: dict[str, pa.Array], *, due: bool) -> Keyed:
+        """The rows that wait, with further columns; something must be done with each when the
+        watermark has passed it, if they are `due`."""
+        waiting = self._waiting
+        # columns of events may have any name
+        made = {str(i): column for i, column in enumerate(waiting.columns)}
+        when = times_of(one_array(waiting.column(self._query.time)))[0]
+        keys = [one_array(waiting.column(name)) for name in self._query.by]
+        ones = np.ones(len(when), dtype=np.int64)
+        at = when + 1 if due else np.full(len(when), NEVER)
+        return Keyed(pa.table(made | more), keys, at, when + 1, ones)
+
+    def _hold_waiting(self, table: pa.Table) -> dict[str, pa.Array]:
+        """Have these rows wait instead; returns the further columns."""
+        many = len(self._schema)
+        self._waiting = pa.table(table.columns[:many], schema=self._schema)
+        return {name: one_array(table.column(name)) for name in table.column_names[many:]}
+
+    def _failure(self, error: StepFailed) -> CombineFailed:
+        """The error to raise for a step in which `combine` raised."""
+        assert self._plan is not None
+        whose = key_text(self._plan, error.keys, error.code)
+        then = "the batch was not inserted"
+        if self._store is None:
+            then = (
+                "part of the batch is in, so the stream cannot be used any more: make a new one, "
+                "or restore one from its bytes"
+            )
+        at = self._where(error.window)
+        return CombineFailed(f"{error}, {at}{whose and ' of ' + whose}; {then}")
+
+    def _where(self, number: int) -> str:
+        """The entry of the state in whose combination an error was raised."""
+        return f"at a key's event {number}"
+
+
+class KeepingStream(WaitingStream):
+    """A stream whose events wait with all their columns, which their rows keep.  A column that the
+    query does not read is null where it does not have its type."""
+
+    def _make_states(self, plan: Plan) -> None:
+        """Make what holds the state."""
+        raise NotImplementedError
+
+    def _set_up(self, schema: pa.Schema) -> None:
+        """Tie the query to the types of its columns; all of them are kept."""
+        query = self._query
+        plan = make_plan(query, schema)
+        read = {f.name for f in schema if f.name in plan.schema.names or self._asks(schema, f.name)}
+        fields = []
+        for field in schema:
+            kind = value_type(field.type)
+            if pa.types.is_null(kind) and field.name in read:
+                raise TypeError(
+                    f"column {field.name!r} has nothing but nulls, so its type is not known; give "
+                    "the stream a schema, or push a batch with types first"
+                )
+            # one that is only kept is text until more is known of it
+            fields.append(field.with_type(pa.string() if pa.types.is_null(kind) else kind))
+        check(self._place, Asked(query, plan, self._mode, self._early))
+        self._only_time = None
+        self._schema = with_names(pa.schema(fields), schema.names)
+        self._read = with_names(pa.schema([f for f in fields if f.name in read]), schema.names)
+        self._make_states(plan)
+        self._waiting = self._schema.empty_table()
+        self._plan = plan
+
+    def _asks(self, schema: pa.Schema, name: str) -> bool:
+        """True if `where` reads a column."""
+        if self._query.where is None:
+            return False
+        try:
+            filtered(schema.remove(schema.get_field_index(name)).empty_table(), self._query.where)
+        except Exception:
+            return True
+        return False
+
+    def _ends(self, times: Array) -> tuple[Array, Array]:
+        assert isinstance(self._query.window, Driven)
+        start, end = self._query.window.spans(times)
+        return end if start is None else start, end
+
+    def _tabled(self, batch: Any) -> tuple[pa.Table, dict[int, str]]:
+        """A batch as a table, and the rows that cannot be used: what the query does not read is
+        null where it does not fit."""
+        if isinstance(batch, Iterator) and not hasattr(batch, "__arrow_c_stream__"):
+            batch = list(batch)
+        table, reasons = super()._tabled(batch)
+        if reasons and self._plan:
+            _, reasons = given_table(batch, self._query, self._read, self._optional)
+        return table, reasons
+
+    def _conformed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
+        """All columns in their types, and the rows of which one that is read does not fit; others
+        are null where they do not fit, or are not there."""
+        given, misfits = conform(table, self._read, None)
+        columns = []
+        for field in self._schema:
+            column = pa.nulls(table.num_rows, field.type)
+            if field.name in self._read.names:
+                column = given.column(field.name)
+            elif field.name in table.column_names:
+                # values of another kind are nulls, all of them
+                with suppress(TypeError):
+                    column = conform(table, pa.schema([field]), None)[0].column(0)
+            columns.append(column)
+        return pa.table(columns, names=self._schema.names), misfits

@@ -1,0 +1,407 @@
+"""The state of a stream of windows that events drive: what each key keeps, as a partial an event.
+
+The events of a key are numbered as they settle behind the watermark, in order of time.  What a
+window holds is a range of these numbers, so the partials are in a forest by number (`state.grove`),
+as others are by time.  Beside them are the times of the events that are kept, and what is measured
+of them (`state.lanes`), which say where the ranges begin (`state.keeping`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..tables.arrow import flat, from_ipc, one_array, to_ipc
+from ..tables.rows import Ordered, rows_in_order, without_others
+from ..windows import Driven, Ticked, tumbling
+from ..windows.contract import Change, Mark, Rule, Span
+from .by_key import ByKey, Listed
+from .contract import StepFailed
+from .due import NEVER, Due
+from .folds import FoldFailed, Folds
+from .forest import Found, Ranges
+from .grove import Grove
+from .keeping import KeepRule, Settled, firing, keeping, mixed
+from .keyed import Keyed
+from .lanes import Lanes
+from .measures import held_in_time
+from .ragged import ragged
+
+__all__ = ["DrivenState", "Fired", "Kept"]
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+@dataclass
+class Fired:
+    """The windows of events that fired: the places of the events in the table, in order; the time
+    of the oldest event that each holds, and whether it holds any; values by name, and the windows
+    that lack some, and why."""
+
+    rows: Array
+    oldest: Array
+    held: Array
+    values: dict[str, pa.Array]
+    failed: dict[int, str]
+
+
+@dataclass
+class Step:
+    """A step: the numbers of the keys to visit, the new rows of the first of them in order, how
+    many events each key has had, all rows, their columns, and what is kept at each."""
+
+    visits: Array
+    ordered: Ordered
+    seen: Array
+    rows: Settled
+    columns: list[Array]
+    first: Array
+    last: Array
+    more: Array
+    partials: list[Array]  # of all rows, for a store
+
+    @property
+    def shifts(self) -> Array:
+        """What the number of an event is more than its place among the rows, for each key."""
+        found: Array = self.seen - self.rows.fresh
+        return found
+
+
+class Kept:
+    """What is kept of the events of all keys, in memory."""
+
+    def __init__(self, plan: Plan, *, merges: bool = False, stored: bool = False) -> None:
+        """For a store, the partials of what is kept are beside the forest, too, which then lasts
+        for one step."""
+        self._plan = plan
+        self._folds = [Folds(group.operator) for group in plan.groups] if stored else []
+        window = plan.query.window
+        assert isinstance(window, Driven | Ticked)
+        keeps = window.keeps
+        self._reads: tuple[str, ...] = ()
+        if isinstance(keeps, Rule):
+            self._reads = window.columns
+        elif isinstance(keeps, Mark | Change):
+            self._reads = (keeps.column,)
+        self._empty = plan.schema.empty_table()
+        self._keeping = keeping(keeps, self._columns(self._empty))
+        measured = self._keeping.read(self._columns(self._empty))
+        self._merges = merges
+        flat = [folds.array(folds.join([])) for folds in self._folds]
+        self._columns_kept = [np.zeros(0, np.int64), *measured, *flat]
+        self._measures = 1 + len(measured)
+        self._clear()
+        #: What is known of keys by their numbers; the first column is how many events each had.
+        self._fresh: Sequence[Array] = [np.zeros(1, np.int64)]
+        self._known: list[Array] = [np.zeros(0, np.int64)]
+        self.visited = 0  # keys, over all steps
+
+    def _clear(self) -> None:
+        """Keep nothing."""
+        self._grove = Grove(self._plan, tumbling(1))  # a forest is made for some window
+        self._lanes = Lanes(self._columns_kept)
+        self._due = Due()
+
+    def _columns(self, table: pa.Table) -> list[pa.Array]:
+        """The columns that are measured to see what is kept."""
+        return [flat(table.column(name)) for name in self._reads]
+
+    def check_rows(self, table: pa.Table) -> None:
+        """Raise if one of the rows cannot be used; changes nothing."""
+        read = table.select([f.name for f in self._plan.schema])
+        self._cut(rows_in_order(self._plan, read), np.arange(table.num_rows))
+        if isinstance(self._keeping, KeepRule) and table.num_rows:
+            self._keeping.check(self._columns(read))
+
+    def _cut(self, given: Ordered, numbers: Array) -> list[Any]:
+        """The partials of rows in order, one for each."""
+        forests = self._grove.forests
+        rows, bounds = given.rows, given.bounds
+        return [f.cut(given.table, rows, numbers, bounds, whole=False)[1] for f in forests]
+
+    def _settle(self, table: pa.Table, watermark: int) -> Step:
+        """Put the rows that settle behind those that are kept."""
+        self._compact()
+        given = without_others(rows_in_order(self._plan, table))
+        many = len(given.bounds) - 1 if len(given) else 0
+        numbers = self._grove.keys.add(given.keys, many) if many else _NONE
+        self._grove.make_room()
+        self._make_room()
+        due = self._due.take(watermark)
+        due = due[self._grove.keys.there(due) & ~np.isin(due, numbers)]
+        visits = np.concatenate([numbers, due])
+        self.visited += len(visits)
+        counts, kept = self._lanes.get(visits)
+        more = np.zeros(len(visits), np.int64)
+        more[:many] = np.diff(given.bounds)[:many]
+        at, at_new = mixed(counts, more)
+        new = [given.times, *self._keeping.read([given.column(c) for c in self._reads])]
+        partials = self._cut(given, np.arange(len(given))) if self._folds and many else []
+        new += [f.array(p) for f, p in zip(self._folds, partials, strict=False)]
+        new += [column[:0] for column in kept[len(new) :]]
+        size = len(at) + len(at_new)
+        both = [np.empty((size, *column.shape[1:]), column.dtype) for column in kept]
+        for whole, old, fresh in zip(both, kept, new, strict=True):
+            whole[at], whole[at_new] = old, fresh
+        bounds = np.append(0, np.cumsum(counts + more))
+        rows = Settled(bounds, bounds[:-1] + counts, at_new, both[0])
+        columns = both[1 : self._measures]
+        first, last = self._keeping.frames(rows, columns)
+        seen = self._known[0][visits]
+        flat = both[self._measures :]
+        return Step(visits, given, seen, rows, columns, first, last, more, flat)
+
+    def _answer(self, step: Step, asked: Ranges, watermark: int) -> Found:
+        """Insert the new events, answer ranges, and keep what later windows may hold.  The first
+        keys of the visits have new events."""
+        rows = step.rows
+        edges = self._keeping.edges(rows, step.first, step.columns, watermark)
+        inserted = self._all_rows(step) if self._folds else self._new_rows(step)
+        found = self._grove.ranges(step.visits, inserted, asked, edges + step.shifts)
+        left = rows.bounds[1:] - edges
+        at = ragged(edges, left)
+        columns = [column[at] for column in (rows.times, *step.columns, *step.partials)]
+        if self._folds and self._merges:
+            left, columns = self._merged(step)
+        self._lanes.put(step.visits, left, columns)
+        self._known[0][step.visits] = step.seen + step.more
+        return found
+
+    def _new_rows(self, step: Step) -> tuple[Array, Array, list[Any]]:
+        """The new events, to be inserted: the bounds of each key's, their numbers and partials."""
+        numbers = step.rows.new + np.repeat(step.shifts, step.more)
+        some = len(step.ordered) > 0
+        partials = self._cut(step.ordered, numbers) if some else self._grove.no_partials()
+        return np.append(0, np.cumsum(step.more)), numbers, partials
+
+    def _all_rows(self, step: Step) -> tuple[Array, Array, list[Any]]:
+        """The same of all rows, where the forest holds nothing yet."""
+        bounds = step.rows.bounds
+        numbers = np.arange(len(step.rows.times)) + np.repeat(step.shifts, np.diff(bounds))
+        given = [p if folds.width else p.tolist() for folds, p in zip(self._folds, step.partials)]
+        return bounds, numbers, given
+
+    def _merged(self, step: Step) -> tuple[Array, list[Array]]:
+        """One row for all rows of a key, with its oldest time: how many each key has, and the
+        columns; there is nothing to measure."""
+        bounds = step.rows.bounds
+        left = np.minimum(np.diff(bounds), 1)
+        first = bounds[:-1][left > 0]
+        order, ends = np.arange(len(step.rows.times)), np.append(first, len(step.rows.times))
+        columns = [step.rows.times[first]]
+        for folds, group, partials in zip(
+            self._folds, self._plan.groups, step.partials, strict=True
+        ):
+            if not len(first):
+                columns.append(partials)
+                continue
+            try:
+                columns.append(folds.array(folds.fold(partials, order, ends)))
+            except FoldFailed as at:
+                keys, code = self._grove.keys.columns, int(step.visits[left > 0][at.run])
+                raise StepFailed(at.error, group.names, keys, code, 0) from at.error
+        return left, columns
+
+    def _make_room(self) -> None:
+        """Have columns for all keys."""
+        most = self._grove.keys.most
+        have = len(self._known[0])
+        if most > have:
+            more = max(most, 2 * have, 16) - have
+            self._known = [
+                np.append(column, np.repeat(fresh, more))
+                for column, fresh in zip(self._known, self._fresh, strict=True)
+            ]
+
+    def _compact(self) -> None:
+        """Number the keys anew if many left."""
+        kept = self._grove.compact()
+        if kept is not None:
+            self._due.renumber(kept)
+            self._lanes.renumber(kept)
+            self._known = [column[kept] for column in self._known]
+
+    def _notes(self, numbers: Array) -> Array:
+        """When each key has something to do, though nothing comes for it."""
+        return np.full(len(numbers), NEVER)
+
+    def size(self) -> dict[str, int]:
+        """How many keys and events are kept, and how many bytes they take."""
+        size = self._grove.size()
+        known = sum(column.nbytes for column in self._known)
+        return size | {"bytes": size["bytes"] + self._lanes.nbytes() + known}
+
+    def dump(self) -> list[bytes]:
+        """The whole state as bytes."""
+        self._compact()
+        self._make_room()
+        many = self._grove.keys.most
+        counts, (times, *columns) = self._lanes.all(many)
+        types = [self._empty.schema.field(name).type for name in self._reads]
+        measured = [pa.array(times), *self._keeping.arrow(columns, types)]
+        known = [pa.array(counts), *(pa.array(column[:many]) for column in self._known)]
+        tables = [
+            pa.table(given, names=[str(i) for i in range(len(given))])
+            for given in (known, measured)
+        ]
+        head = json.dumps(self._grove.describe()).encode()
+        return [head, *map(to_ipc, tables), *self._grove.dump()]
+
+    def load(self, blobs: list[bytes]) -> None:
+        """Take back what `dump` gave, into a state that is empty."""
+        head, known, measured, *grove = blobs
+        self._grove.check_same(json.loads(head))
+        self._grove.load(grove)
+        counts, *columns = (np.asarray(column).copy() for column in from_ipc(known).columns)
+        self._known = columns
+        times, *rest = (one_array(column) for column in from_ipc(measured).columns)
+        kept = [np.array(times), *self._keeping.restored(rest)]
+        self._lanes.put(np.arange(len(counts)), counts, kept)
+        numbers = self._grove.keys.numbers()
+        self._due.note(numbers, self._notes(numbers))
+
+    @property
+    def shapes(self) -> list[str]:
+        """What the words of a partial are, for each group of aggregates, in a store."""
+        return [folds.kinds or "objects" for folds in self._folds]
+
+    def held(self) -> Keyed:
+        """All that is kept, as rows that belong to keys, for a store."""
+        self._make_room()
+        numbers = self._grove.keys.numbers()
+        counts, columns = self._lanes.get(numbers)
+        types = [self._empty.schema.field(name).type for name in self._reads]
+        measured = self._keeping.arrow(columns[1 : self._measures], types)
+        both = zip(self._folds, columns[self._measures :], strict=True)
+        partials = [folds.as_column(some) for folds, some in both]
+        at = pa.array(numbers)
+        keys = [column.take(at) for column in self._grove.keys.columns]
+        known = [pa.array(column[numbers]) for column in self._known]
+        rows = Listed(counts, [pa.array(columns[0]), *measured, *partials])
+        never, none = np.full(len(numbers), NEVER), np.zeros(len(numbers), np.int64)
+        due = np.minimum(self._notes(numbers) + 1, NEVER)
+        return Keyed(ByKey(keys, known, [rows]).table(), keys, due, never, none)
+
+    def hold(self, table: pa.Table) -> None:
+        """Keep these rows instead."""
+        many = self._measures + len(self._folds)
+        held = ByKey.of(table, len(self._plan.keys), len(self._known), [many])
+        self._clear()
+        numbers = self._grove.keys.add(list(held.keys), table.num_rows)
+        self._known = [np.array(column.to_numpy(zero_copy_only=False)) for column in held.known]
+        times, *rest = held.lists[0].columns
+        both = zip(self._folds, rest[self._measures - 1 :], strict=True)
+        partials = [folds.array(folds.from_column(column)) for folds, column in both]
+        measured = self._keeping.restored(rest[: self._measures - 1])
+        columns = [times.to_numpy(), *measured, *partials]
+        self._lanes.put(numbers, held.lists[0].counts, columns)
+        self._due.note(numbers, self._notes(numbers))
+
+    def _check(self) -> None:
+        """Raise AssertionError if the state is not sound."""
+        self._grove._check(all_hold=False)
+        numbers = self._grove.keys.numbers()
+        counts = self._lanes.counts(numbers)
+        assert len(self._lanes) == counts.sum(), "a key keeps events, and left"
+        if not self._merges:
+            held = dict(self._grove.forests[0].held())
+            wanted = {n: c for n, c in zip(numbers.tolist(), counts.tolist(), strict=True) if c}
+            assert held == wanted, "partials are not those of the events that are kept"
+        assert (self._due.noted(numbers) <= self._notes(numbers)).all(), "a key has no note in time"
+
+
+class DrivenState(Kept):
+    """What windows keep that fire at events."""
+
+    def __init__(self, plan: Plan, *, stored: bool = False) -> None:
+        window = plan.query.window
+        assert isinstance(window, Driven)
+        self._window, keeps = window, window.keeps
+        self._older = keeps.older if isinstance(keeps, Span) else None
+        self._lifetime = isinstance(keeps, Span) and keeps.older is None
+        super().__init__(plan, merges=self._lifetime, stored=stored)
+        self._firing = firing(window.fires, self._empty)
+        # how many events, the time of the oldest one that is kept, and what else it takes to fire
+        self._fresh = [np.zeros(1, np.int64), np.full(1, NEVER), *self._firing.fresh]
+        self._known = [column[:0] for column in self._fresh]
+
+    def step(self, table: pa.Table, watermark: int) -> Fired:
+        """Take in the events of a table, all that are before the watermark and were not before an
+        earlier one, and answer those that fire."""
+        step = self._settle(table.select([f.name for f in self._plan.schema]), watermark)
+        visits, given, rows = step.visits, step.ordered, step.rows
+        many = len(given.bounds) - 1 if len(given) else 0
+        fires = np.zeros(0, dtype=bool)
+        if many:
+            known = [column[visits[:many]] for column in self._known[2:]]
+            fires, known = self._firing.fired(given, step.seen[:many], known)
+            for column, new in zip(self._known[2:], known, strict=True):
+                column[visits[:many]] = new
+            if self._lifetime:
+                begun = self._known[1]
+                begun[visits[:many]] = np.minimum(
+                    begun[visits[:many]], given.times[given.bounds[:-1]]
+                )
+        at = rows.new[fires]
+        owner = np.repeat(np.arange(len(visits)), step.more)[fires]
+        asked, oldest, held = self._asked(step, at, owner)
+        found = self._answer(step, asked, watermark)
+        left = self._lanes.counts(visits)
+        if not self._lifetime:
+            ends = rows.bounds[1:]
+            some = left > 0
+            kept = np.full(len(visits), NEVER)
+            kept[some] = rows.times[(ends - left)[some]]
+            self._known[1][visits] = kept
+        self._due.note(visits, self._notes(visits))
+        if not self._lifetime:
+            idle = (left == 0) & self._firing.neutral(self._known[0][visits])
+            self._grove.keys.remove(visits[idle])
+        # in the order of the table
+        where = np.flatnonzero(fires) if given.rows is None else given.rows[fires]
+        order = np.argsort(where)
+        takes = pa.array(order)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        return Fired(
+            where[order],
+            oldest[order],
+            held[order],
+            {name: values.take(takes) for name, values in found.values.items()},
+            {int(place[i]): why for i, why in found.failed.items()},
+        )
+
+    def _asked(self, step: Step, at: Array, owner: Array) -> tuple[Ranges, Array, Array]:
+        """The ranges of the events that fire, which are in these rows, of these visits; the time of
+        the oldest event in each, and whether there is one."""
+        rows, shift = step.rows, step.shifts[owner]
+        bounds = np.append(0, np.cumsum(np.bincount(owner, minlength=len(step.visits))))
+        first, last, own = step.first[at], step.last[at], rows.times[at]
+        held = last > first
+        oldest = np.where(held, rows.times[np.minimum(first, len(rows.times) - 1)], own)
+        lows = np.zeros(len(at), np.int64) if self._lifetime else first + shift
+        if self._window.excluded not in ("row", "ties"):
+            return Ranges(bounds, lows, last + shift - 1), oldest, held
+        ties = self._window.excluded == "ties"
+        if self._lifetime:
+            held = last + shift > 0
+            oldest = np.where(held, self._known[1][step.visits[owner]], own)
+        ends = held_in_time(Span(None, -1), rows.times, rows.bounds)[1][at]
+        held |= ties | (ends - last > 1)
+        highs = (at if ties else ends - 1) + shift
+        holes = (last if ties else at) + shift, (at - 1 if ties else at) + shift
+        return Ranges(bounds, lows, highs, holes, merges=self._lifetime), oldest, held
+
+    def _notes(self, numbers: Array) -> Array:
+        """A span of time lets events go though nothing comes."""
+        if self._older is None:
+            return super()._notes(numbers)
+        times: Array = np.minimum(self._known[1][numbers] + self._older, NEVER)
+        return times

@@ -1,0 +1,143 @@
+"""A forest's answers for ranges of numbered entries: times, or the events of a key as they settle.
+
+It comes back when memory runs short, and can be called again to go on, as `forest_kernel` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..aggregators.forest import (
+    RECORD,
+    UNBOUNDED,
+    drop_oldest,
+    enter,
+    next_time,
+    oldest,
+    put_away,
+    reach,
+    take_out,
+)
+from ..aggregators.nodes import new_slot, room
+from ..kernels.slots import (
+    Memory,
+    Outputs,
+    Partials,
+    combine,
+    copy,
+    item,
+    load,
+    lower,
+    set_item,
+)
+from .forest_fields import AT, BEGUN, EXPIRES, GONE, NEXT, NOW, SLICE, SLOT, VISIT, WINDOW
+
+__all__ = ["ranges"]
+
+
+def ranges(
+    m: Memory,
+    c: Any,
+    records: Any,
+    visits: Any,
+    count: int,
+    bounds: Any,
+    numbers: Any,
+    partials: Partials,
+    ask_bounds: Any,
+    lows: Any,
+    highs: Any,
+    holes: int,
+    hole_lows: Any,
+    hole_highs: Any,
+    edges: Any,
+    merges: int,
+    outputs: Outputs,
+    gone: Any,
+) -> int:
+    """Insert entries and answer ranges of them.  Key v has the numbers from bounds[v] to
+    bounds[v + 1] to insert, and the ranges from ask_bounds[v] to ask_bounds[v + 1] to answer: from
+    a low number to a high one, both in.  With `holes`, a range is without the numbers from
+    hole_lows up to hole_highs, both in.  Then what is before the key's edge is evicted; or, if it
+    `merges`, becomes one entry, and the key's record has its lowest number ever instead of a next
+    window.  Returns whether it is done; if not, memory ran short.
+
+    An entry is inserted when the first range that holds it is answered, and evicted as soon as no
+    range holds it, so that ranges end near the fingers.
+    """
+    while item(c, VISIT) < count:
+        v = item(c, VISIT)
+        key = item(visits, v)
+        n = item(bounds, v + 1)
+        asked = item(ask_bounds, v + 1)
+        edge = item(edges, v)
+        if item(c, BEGUN) == 0:
+            set_item(c, SLICE, item(bounds, v))
+            set_item(c, WINDOW, item(ask_bounds, v))
+            idle = item(c, SLICE) == n and item(c, WINDOW) == asked
+            if idle and item(records, RECORD * key + EXPIRES) >= edge:
+                set_item(c, VISIT, v + 1)
+                continue
+            if not room(m):
+                return 0
+            take_out(m, records, key)
+            set_item(c, BEGUN, 1)
+        i = item(c, SLICE)
+        j = item(c, WINDOW)
+        high = UNBOUNDED
+        low = edge
+        if j < asked:
+            high = item(highs, j)
+            low = min(edge, item(lows, j))
+        if i < n and item(numbers, i) <= high:
+            if not room(m):
+                return 0
+            number = item(numbers, i)
+            set_item(c, NOW, number)
+            load(m, new_slot(m), partials, i)
+            enter(m, number)
+            at = RECORD * key + NEXT
+            set_item(records, at, min(item(records, at), number))
+            set_item(c, SLICE, i + 1)
+            continue
+        while merges == 0 and oldest(m) < low:
+            drop_oldest(m)
+        if j == asked:
+            found = oldest(m)
+            expires = found
+            if merges and found < edge:
+                expires = next_time(m, found + 1)
+                if expires < edge:
+                    if not room(m):
+                        return 0
+                    set_item(c, NOW, found)
+                    copy(m, new_slot(m), reach(m, found, edge - 1))
+                    while oldest(m) < edge:
+                        drop_oldest(m)
+                    enter(m, edge - 1)
+                    expires = next_time(m, edge)
+            if found == UNBOUNDED:
+                set_item(gone, item(c, GONE), key)
+                set_item(c, GONE, item(c, GONE) + 1)
+            set_item(records, RECORD * key + EXPIRES, expires)
+            put_away(m, records, key)
+            set_item(c, BEGUN, 0)
+            set_item(c, VISIT, v + 1)
+            continue
+        set_item(c, WINDOW, j + 1)
+        set_item(c, AT, -1)
+        set_item(c, NOW, item(highs, j))
+        low = item(lows, j)
+        high = item(highs, j)
+        slot = 0
+        if holes:
+            copy(m, new_slot(m), reach(m, low, item(hole_lows, j) - 1))
+            slot = reach(m, item(hole_highs, j) + 1, high)
+            combine(m, slot, new_slot(m), slot)
+        else:
+            slot = reach(m, low, high)
+        set_item(c, AT, j)
+        set_item(c, SLOT, slot)
+        lower(m, slot, outputs, j)
+        set_item(c, AT, -1)
+    return 1
