@@ -70,3 +70,43 @@ def test_what_is_kept_is_a_partial_a_session_and_what_is_within_the_lateness() -
         s.push({"t": range(50 * i, 50 * i + 50), "k": [str(j % 3) for j in range(50)]})
         assert s.state_size()["slices"] <= 3 + 11
     assert s.close()["rows"].to_pylist() == [680, 680, 640]
+
+
+@pytest.mark.plain
+def test_a_session_may_end_between_events_of_one_time() -> None:
+    """Two sessions have the same start, and may have the same end."""
+    q = query(by=[], window=sash.session("gap", max_size=3), select={"all": sash.collect("n")})
+    given = {"t": [1, 1, 1, 2], "gap": [1, 9, 9, 1], "n": [0, 1, 2, 3]}
+    right = q.run(given).to_pylist()
+    assert [row["all"] for row in right] == [[0], [1], [2], [3]]
+    s = q.stream()
+    s.push({name: column[:2] for name, column in given.items()})
+    s.push({name: column[2:] for name, column in given.items()})
+    assert s.close().to_pylist() == right
+
+
+@pytest.mark.plain
+def test_a_live_session_grows_and_is_withdrawn() -> None:
+    q = query(window=sash.session(5), select={"all": sash.collect("x")})
+
+    def push(*events: tuple[int, str]) -> list[Any]:
+        found = s.push([{"t": t, "k": "a", "x": x} for t, x in events]).to_pylist()
+        names = ("window_start", "window_end", "all", "revision", "deleted")
+        return [tuple(row[name] for name in names) for row in found]
+
+    s = q.stream(lateness=20, mode="live")
+    assert push((10, "a"), (30, "b")) == [(10, 15, ["a"], 0, False), (30, 35, ["b"], 0, False)]
+    assert push((14, "c")) == [(10, 19, ["a", "c"], 1, False)]
+    # an event before it: its start is another
+    assert push((27, "d")) == [(27, 35, ["d", "b"], 0, False), (30, 35, None, 1, True)]
+    assert push((22, "e")) == [(22, 35, ["e", "d", "b"], 0, False), (27, 35, None, 1, True)]
+    # the gap between two is closed
+    assert push((18, "f")) == [
+        (10, 35, ["a", "c", "f", "e", "d", "b"], 2, False),
+        (22, 35, None, 1, True),
+    ]
+    assert push() == []
+    assert push((70, "g")) == [(70, 75, ["g"], 0, False)]
+    assert push((34, "h")) == []
+    assert s.take_late()["reason"].to_pylist() == ["its time and gap end before the watermark"]
+    assert s.close().num_rows == 0

@@ -14,7 +14,7 @@ from ..kernels.core import encoder
 from ..query.plan import Plan
 from ..query.query import Query
 from ..tables.arrow import has_tie_number
-from ..windows import Merging, Trailing
+from ..windows import Merging, Session, Trailing
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
@@ -90,6 +90,10 @@ def _session(asked: Asked) -> bool:
     return isinstance(asked.query.window, Merging)
 
 
+def _cuts_peers(asked: Asked) -> bool:
+    return isinstance(asked.query.window, Session) and asked.query.window.cuts_peers
+
+
 def _names_deleted(asked: Asked) -> bool:
     return "deleted" in (*asked.query.by, *asked.query.select)
 
@@ -116,6 +120,16 @@ ABILITIES = (
     Ability("`lifetime(delay=…)`"),
     Ability("`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies"),
     Ability("`session`"),
+    Ability(
+        "`session` with a column of gaps and `max_size`, in live mode",
+        _lacks_live(
+            "with a column of gaps and a max_size, two sessions of a key may start at one time, "
+            "and in live mode a session is known by its start; use mode='final', leave out "
+            "max_size, or give one gap for all"
+        )
+        | _lacks_spark(_SESSION),
+        lambda asked: asked.mode == "live" and _cuts_peers(asked),
+    ),
     Ability(
         "`session` with a key or an aggregate that is named `deleted`, in live mode",
         _lacks_live(

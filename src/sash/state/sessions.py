@@ -87,7 +87,7 @@ class SessionState:
         self._scans = [Scan(group, tumbling(1), plan.types) for group in plan.groups]
         self._folds = [Folds(group.operator) for group in plan.groups]
         reach, longest = self._window.reach, self._window.longest
-        self._by_event = isinstance(reach, str) and longest is not None
+        self._by_event = isinstance(reach, str) and longest is not None  # it cuts peers
         #: How long before the watermark an event may come.
         self.waits = reach if isinstance(reach, int) and longest is None else 0
         self._live = LiveSessions() if live else None

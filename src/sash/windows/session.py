@@ -58,6 +58,11 @@ class Session(Merging):
         """The size that no session of two events or more exceeds; the gap of a single one may."""
         return self.max_size
 
+    @property
+    def cuts_peers(self) -> bool:
+        """True if a session may end between events of one time, and another begin there."""
+        return isinstance(self.gap, str) and self.max_size is not None
+
     def __repr__(self) -> str:
         gap = self.gap if isinstance(self.gap, str) else duration_text(self.gap)
         more = f", max_size={duration_text(self.max_size)!r}" if self.max_size else ""
