@@ -14,7 +14,7 @@ from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
 from ..kernels.layout import leaf_operators
 from ..kernels.program import Kernel, specialise
 from ..kernels.slots import CAPACITY, HEADER
-from ..operators.contract import Operator, same
+from ..operators.contract import Operator, itself, same
 from .guard import alone, sound_after
 from .in_order import check_capacity, room_for
 from .nodes import (
@@ -310,7 +310,7 @@ class TreeWindow(Copyable):
             core.restore(rest)
             return
         decode = decoder(self.operator)
-        lift = _into if self.operator.shape == "vector" else _itself
+        lift = _into if self.operator.shape == "vector" else itself
         ready = dataclasses.replace(
             self.operator, lift=lift, skips=(False,), parts=(), types=(), compile=False
         )
@@ -501,10 +501,6 @@ def _arity_for(operator: Operator) -> int:
         for op, _ in leaf_operators(operator)
     )
     return 8 if words <= 12 else 4 if words <= 64 else 2
-
-
-def _itself(partial: Any) -> Any:
-    return partial
 
 
 def _into(out: Any, partial: Any) -> None:

@@ -18,7 +18,7 @@ True
 
 from . import pickling  # noqa: F401  (which registers itself)
 from .collection import collect, collect_distinct, concat, count_distinct
-from .contract import Operator, operator
+from .contract import Operator
 from .numeric import (
     count,
     geometric_mean,
@@ -33,6 +33,7 @@ from .numeric import (
     variance,
 )
 from .order import arg_max, arg_min, max, max_count, min, min_count, span
+from .own import operator
 from .position import first, first_n, last, last_n, m4, nth_youngest
 from .runs import longest_run
 from .sketches import bloom, count_min, estimate, hll, might_contain, quantiles, top_k

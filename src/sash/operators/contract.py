@@ -21,7 +21,6 @@ The first three can be compiled; the fourth always runs in plain Python.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Operator", "Part", "operator", "ready", "same", "type_name"]
+__all__ = ["Operator", "Part", "itself", "ready", "same", "type_name"]
 
 #: The types a column of values can have for compiled code, and `object` for all others.
 TYPES = ("int64", "float64", "bool", "timestamp", "object")
@@ -245,7 +244,7 @@ class Operator:
         """`lower` as a plain function; without one, the answer is the partial itself."""
         if self.lower is not None:
             return self.lower
-        return _copy if self.shape == "vector" else _itself
+        return _copy if self.shape == "vector" else itself
 
     def _returning(self, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         if self.shape != "vector":
@@ -265,97 +264,6 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"<operator {self.name}{'(' + ', '.join(self.types) + ')' if self.types else ''}>"
-
-
-def operator(
-    *,
-    identity: Any,
-    combine: Callable[..., Any],
-    lift: Callable[..., Any] | None = None,
-    lower: Callable[[Any], Any] | None = None,
-    inverse: Callable[..., Any] | None = None,
-    commutative: bool = False,
-    encode: Callable[[Any], bytes] | None = None,
-    decode: Callable[[bytes], Any] | None = None,
-    equal: Callable[[Any, Any], bool] | None = None,
-    name: str | None = None,
-    fields: Sequence[str] = (),
-    compile: bool = True,
-    unchecked: bool = False,
-) -> Operator:
-    """Make an operator from Python functions, or anything else that can be called.
-
-    `lift(x)`, or `lift(x, y, …)` for several columns, makes the partial of one event, and without
-    `lift` that is the value itself.  A parameter with a default is no column.
-    `combine(a, b)` joins two neighbouring partials, older first, and must be associative with
-    `identity` neutral; `lower(a)` gives the answer, None for null.  `inverse(total, old)`
-    gives what is left of `total` when its oldest part `old` leaves.  If `identity` is a numpy
-    array, `lift(out, x)`, `combine(out, a, b)` and `inverse(out, total, old)` write their result
-    into `out`, which is never one of the others (a numpy ufunc as `combine` does so as well).
-    `combine` must not raise.
-
-    The functions are compiled where numba can compile them; a warning names one that it refuses,
-    and the operator runs in plain Python, as it does with `compile=False`.  Compiled, integers have
-    64 bits and wrap around.  `int(x)` of a NaN, an infinity or a float beyond 64 bits raises in
-    plain Python but not compiled, where it is some integer, on most machines the lowest one: test
-    `x == x` first.  An index beyond an array raises IndexError, which `unchecked=True` leaves out
-    of compiled functions: a wrong index then reads or overwrites other memory.
-
-    >>> import sash
-    >>> clamped = sash.operator(
-    ...     identity=0,
-    ...     lift=lambda x: min(max(x, 0), 100),
-    ...     combine=lambda a, b: min(a + b, 100),
-    ...     commutative=True,
-    ...     name="clamped",
-    ... )
-    >>> clamped.fold([30, 50, 40])
-    100
-    >>> sash.operator(identity=0, combine=max).fold([3, 9, 4])
-    9
-    """
-    vector = isinstance(identity, np.ndarray)
-    if lift is None and vector:
-        raise TypeError(
-            "lift may be left out where the value itself is the partial, but identity is an array: "
-            "give a lift(out, x) that writes the partial of a value into out"
-        )
-    functions: dict[str, Any] = {"lift": lift, "combine": combine, "lower": lower}
-    functions |= {"inverse": inverse, "encode": encode, "decode": decode, "equal": equal}
-    for role, function in functions.items():
-        if not callable(function) and (function is not None or role == "combine"):
-            raise TypeError(f"{role} must be a function, not {function!r}")
-    if identity is None:
-        raise TypeError(
-            "identity must be a partial that combine accepts (emptiness is a value of its "
-            "own, such as 0, (0, 0.0) or an empty tuple), not None"
-        )
-    if (encode is None) != (decode is None):
-        raise TypeError("encode and decode go together: give both or neither")
-    if vector and identity.ndim != 1:
-        raise TypeError(
-            f"a vector partial has one dimension, but identity has shape {identity.shape}; "
-            "flatten it and index it inside combine"
-        )
-    made = Operator(
-        name=name or "operator",
-        identity=identity,
-        lift=_itself if lift is None else lift,
-        combine=_into_out(combine) if vector else combine,
-        lower=lower,
-        inverse=_into_out(inverse) if vector else inverse,
-        commutative=bool(commutative),
-        encode=encode,
-        decode=decode,
-        equal=equal,
-        fields=tuple(fields),
-        compile=compile,
-        unchecked=bool(unchecked),
-    )
-    columns = _positional(made.lift) - vector
-    if columns < 1:
-        raise TypeError("lift must take the value of at least one column")
-    return dataclasses.replace(made, skips=(True,) * columns)
 
 
 def ready(made: Operator, name: str | None = None, parameters: tuple[Any, ...] = ()) -> Operator:
@@ -492,37 +400,13 @@ def _names(ops: Sequence[Operator]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _positional(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function must have (one, where it does not tell)."""
-    if isinstance(function, np.ufunc):
-        return function.nin
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 1
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    named = [p for p in parameters if p.kind in kinds]
-    needed = sum(p.default is p.empty for p in named)
-    return needed or int(bool(named) or any(p.kind == p.VAR_POSITIONAL for p in parameters))
-
-
-def _into_out(function: Any) -> Any:
-    """A function of two vectors that writes into its first argument, also where it is a ufunc."""
-    if not isinstance(function, np.ufunc):
-        return function
-
-    def write(out: Any, a: Any, b: Any) -> None:
-        out[:] = function(a, b)
-
-    return write
-
-
 def _is_scalar(value: Any) -> bool:
     return isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating)
 
 
-def _itself(partial: Any) -> Any:
-    return partial
+def itself(value: Any) -> Any:
+    """The value itself."""
+    return value
 
 
 def _copy(partial: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .contract import Operator, ready
+from .contract import Operator, itself, ready
 
 __all__ = [
     "count",
@@ -291,7 +291,7 @@ def _for_numbers(made: Operator) -> Operator:
 @cache  # operators share a partial only if they have the same lift
 def _from_bools(lift: Callable[..., Any], types: tuple[str, ...]) -> Callable[..., Any]:
     """A lift whose bools are integers first: numba makes no float of a bool."""
-    first, *rest = (_int if t == "bool" else _itself for t in types)
+    first, *rest = (_int if t == "bool" else itself for t in types)
     if not rest:
         return lambda x: lift(first(x))
     second = rest[0]
@@ -300,10 +300,6 @@ def _from_bools(lift: Callable[..., Any], types: tuple[str, ...]) -> Callable[..
 
 def _int(x: Any) -> int:
     return int(x)
-
-
-def _itself(x: Any) -> Any:
-    return x
 
 
 #: The product, a float.

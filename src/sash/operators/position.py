@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from .codec import decode_value, encode_value
-from .contract import Operator, ready
+from .contract import Operator, itself, ready
 from .ranks import rank, zero_of
 
 __all__ = ["first", "first_n", "last", "last_n", "m4", "nth_youngest"]
@@ -120,7 +120,7 @@ def first_n(n: int) -> Operator:
     def combine(a: Any, b: Any) -> Any:
         return a if len(a) == n else (a + b)[:n]
 
-    return _tuples("first_n", n, combine, _itself)
+    return _tuples("first_n", n, combine, itself)
 
 
 def last_n(n: int) -> Operator:
@@ -130,7 +130,7 @@ def last_n(n: int) -> Operator:
     >>> op.lower(op.fold([5, None, 7]))
     (None, 7)
     """
-    return _tuples("last_n", n, _keep_last("n of last_n", n), _itself)
+    return _tuples("last_n", n, _keep_last("n of last_n", n), itself)
 
 
 def nth_youngest(i: int) -> Operator:
@@ -155,10 +155,6 @@ def _keep_last(what: str, n: int) -> Any:
         return b if len(b) == n else (a + b)[-n:]
 
     return combine
-
-
-def _itself(partial: Any) -> Any:
-    return partial
 
 
 # m4: (there is a value, first time and value, last time and value, time and key of the least,

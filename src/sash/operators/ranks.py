@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from .contract import itself
+
 __all__ = ["ABOVE", "BELOW", "Rank", "rank", "zero_of"]
 
 #: Below and above the key of every float.
@@ -43,9 +45,9 @@ def rank(type_: str) -> Rank:
     if type_ == "bool":
         return Rank(_int, _bool, 0)
     if type_ == "int64":
-        return Rank(_int, _itself, 0)
+        return Rank(_int, itself, 0)
     if type_ == "timestamp":
-        return Rank(_int, _itself, 0, "timestamp")
+        return Rank(_int, itself, 0, "timestamp")
     return Rank(_object_key, _object_value, None)
 
 
@@ -112,10 +114,6 @@ def _int(value: Any) -> int:
 
 def _bool(key: int) -> bool:
     return key != 0
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 def _object_key(value: Any) -> Any:

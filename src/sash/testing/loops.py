@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from ..operators.contract import Operator, operator
+from ..operators.contract import Operator
+from ..operators.own import operator
 from .counting import counting
 
 __all__ = ["BUILDS", "Act", "Cost", "Loop", "Subject", "measure"]
