@@ -126,8 +126,7 @@ ABILITIES = (
             "with a column of gaps and a max_size, two sessions of a key may start at one time, "
             "and in live mode a session is known by its start; use mode='final', leave out "
             "max_size, or give one gap for all"
-        )
-        | _lacks_spark(_SESSION),
+        ),
         lambda asked: asked.mode == "live" and _cuts_peers(asked),
     ),
     Ability(

@@ -168,9 +168,8 @@ class _EventWindows(Windows):
             made[f"kept_{i}"] = one_array(rows.column(name))
         for i, name in enumerate(query.select):
             made[f"value_{i}"] = one_array(rows.column(name))
-        if "revision" in rows.column_names:
-            made["revision"] = one_array(rows.column("revision"))
-        return made
+        more = [name for name in ("revision", "deleted") if name in rows.column_names]
+        return made | {name: one_array(rows.column(name)) for name in more}
 
     def _moments(self, admitted: Admitted) -> Array:
         """The time of the event whose row it is; else the last moment of a window."""

@@ -19,7 +19,7 @@ from ..query.query import RESERVED, Query
 from ..query.signatures import Mode
 from ..state.scan import Scan
 from ..tables.arrow import filtered
-from ..windows import Aligned, Driven, tumbling
+from ..windows import Aligned, Driven, Merging, tumbling
 from .batch import Slices, Way, aggregate_batch, is_usable, way_for
 from .buckets import check_buckets, for_batch
 from .by_events import aggregate_by_events
@@ -96,6 +96,8 @@ def aggregate(
     streaming = df.isStreaming
     sensitive = is_case_sensitive(df)
     own = (*RESERVED, *(STREAM_RESERVED if streaming else ()))
+    if streaming and mode == "live" and isinstance(query.window, Merging):
+        own += ("deleted",)
     check_result_names([*query.by, *query.select], own, sensitive=sensitive)
     df = with_names(df, query.columns, sensitive=sensitive)
     if isinstance(query.window, Driven):  # which keeps all columns

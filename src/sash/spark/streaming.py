@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    BooleanType,
     IntegerType,
     LongType,
     StringType,
@@ -25,7 +26,7 @@ from pyspark.sql.types import (
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
 from ..query.signatures import Mode
-from ..windows import Aligned, Driven
+from ..windows import Aligned, Driven, Merging
 from .batch import Slices, is_usable
 from .buckets import BUCKET, PAYLOAD, bucket_names, key_columns
 from .combining import combinable
@@ -153,6 +154,11 @@ class _Shape:
         return kept_columns(self.plan.query, list(self.travels))
 
     @property
+    def withdraws(self) -> bool:
+        """True if windows that were emitted may be withdrawn, by rows marked deleted."""
+        return self.mode == "live" and isinstance(self.plan.query.window, Merging)
+
+    @property
     def _result(self) -> StructType:
         return result_fields(self.plan, StructType([self.schema[name] for name in self.travels]))
 
@@ -170,6 +176,8 @@ class _Shape:
             fields.append(StructField(f"value_{i}", carried(result[name].dataType).travels))
         if self.mode == "live":
             fields.append(StructField("revision", _LONG))
+        if self.withdraws:
+            fields.append(StructField("deleted", BooleanType()))
         if self.late:
             fields.append(StructField("reason", StringType()))
             fields.append(StructField("missed_start", _LONG))
@@ -196,6 +204,8 @@ class _Shape:
         ]
         if self.mode == "live":
             columns.append(F.col("revision"))
+        if self.withdraws:
+            columns.append(F.col("deleted"))
         columns.append(F.col("event_time"))
         if self.late:
             row = [
