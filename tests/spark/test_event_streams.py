@@ -3,6 +3,7 @@ query in batch, over restarts from the checkpoint, and nothing lost."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +41,34 @@ def files(spark: Any, tmp_path: Path) -> Stream:
     return Stream(spark, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "q",
-    [
-        query(sash.trailing("5 seconds"), tie="n"),
+NUMBERS = {name: SELECT[name] for name in ("rows", "top")}
+FINAL = [
+    query(sash.trailing("5 seconds"), tie="n"),
+    query(sash.session("1 second"), select=NUMBERS),
+    query(sash.window(keep=sash.rows(3), every="2 seconds"), tie="n"),
+]
+if os.environ.get("SASH_FAULTS"):  # more of them in `make test-faults`: each takes a while
+    FINAL += [
         query(sash.lifetime(closed="left"), tie="n"),
-        query(sash.session("1 second"), select={n: SELECT[n] for n in ("rows", "top")}),
-    ],
-    ids=lambda q: repr(q.window),
-)
+        query(sash.rows(4, every=2), tie="n"),
+        query(sash.delta("x", 3.0, every=2.0), tie="n"),
+        query(sash.punctuated("b"), tie="n"),
+        query(sash.policies.at_most(3), tie="n"),
+    ]
+
+
+def end_of(table: pa.Table) -> pa.Table:
+    """One row of a key of its own, long after all others, which closes their windows."""
+    return last_one(table).set_column(table.column_names.index("k"), "k", pa.array(["end"]))
+
+
+@pytest.mark.parametrize("q", FINAL, ids=lambda q: repr(q.window))
 def test_final_over_a_restart(files: Stream, q: sash.Query) -> None:
     """Late rows among them: each row once; the rest on the late output."""
     table = events("disorder", 120)
     # the first rows once more at the end, when most are too late
     again = table.set_column(1, "n", pa.compute.add(table["n"], 1000)).slice(0, 100)
-    cut = [*batches(table, seed=3, least=30, most=50), again, last_one(table)]
+    cut = [*batches(table, seed=3, least=30, most=50), again, end_of(table)]
     half = len(cut) // 2
     given, seen = None, []
     for part in (cut[:half], cut[half:]):
@@ -89,11 +103,13 @@ def test_final_over_a_restart(files: Stream, q: sash.Query) -> None:
     assert out.schema["window"].metadata == batch.schema["window"].metadata
 
 
-def test_live_and_its_sink(files: Stream, tmp_path: Path) -> None:
-    """Each row at once, and again when a late one changes it; each batch is handed over twice."""
+@pytest.mark.parametrize("window", [sash.trailing("5 seconds"), sash.session("1 second")], ids=repr)
+def test_live_and_its_sink(files: Stream, tmp_path: Path, window: Any) -> None:
+    """Each row at once, and again when a late one changes it; sessions that merge are withdrawn.
+    Each batch is handed over twice."""
     table = events("bursts", 120)
-    cut = [*batches(table, seed=3, least=30, most=50), last_one(table)]
-    q = query(sash.trailing("5 seconds"), select={n: SELECT[n] for n in ("rows", "top")})
+    cut = [*batches(table, seed=3, least=30, most=50), end_of(table)]
+    q = query(window, select=NUMBERS)
     write = sash.spark.upsert(str(tmp_path / "kept"))
 
     def twice(batch: Any, number: int) -> None:
@@ -109,16 +125,20 @@ def test_live_and_its_sink(files: Stream, tmp_path: Path) -> None:
     right, missed = replay(q, cut, "30 seconds", behind=1)
     assert not missed
     assert corrections > 0
-    both = right, rows_of(got.toArrow())
-    assert not differences(
-        q, *(sorted(rows, key=lambda row: (row["n"], row["t"])) for rows in both)
-    )
+    rows = rows_of(got.toArrow())
+    driven = isinstance(window, Driven)
+    if driven:
+        right, rows = (sorted(some, key=lambda row: (row["n"], row["t"])) for some in (right, rows))
+    else:
+        every = files.spark.read.parquet(str(tmp_path / "kept"))
+        assert every.where("deleted").count() > 0
+    assert not differences(q, right, rows, ordered=driven)
 
 
 def test_columns_of_any_type_are_kept(files: Stream) -> None:
     """The same rows as in batch, with columns that only travel."""
     table = events("disorder", 60)
-    files.write(table.slice(0, 40), table.slice(40), last_one(table))
+    files.write(table.slice(0, 40), table.slice(40), end_of(table))
     q = query(sash.trailing("5 seconds"), by=["k", "f"], tie="n", select={"rows": sash.count()})
 
     def odd(df: Any) -> Any:
@@ -158,6 +178,8 @@ def test_what_is_refused(files: Stream) -> None:
         (query(sash.trailing("5 seconds"), tie="n"), {"mode": "live"}, "`tie` cannot put them"),
         (query(sash.session("1 second"), tie="n"), {}, "`tie` cannot put them"),
         (query(sash.lifetime()), {"mode": "live"}, "use mode='final', or sash.trailing"),
+        (query(sash.rows(3)), {"mode": "live"}, "a late one would change all later rows"),
+        (query(sash.session("1 second"), by=["Deleted"]), {"mode": "live"}, "has 'deleted' of"),
     ):
         with pytest.raises(ValueError, match=why):
             sash.spark.aggregate(df, q, **asked)
