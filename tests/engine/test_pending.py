@@ -194,5 +194,5 @@ def test_a_batch_that_fails_leaves_what_is_noted(monkeypatch: pytest.MonkeyPatch
                 call()
     assert noted(s) == 9
     assert s.counts["rows"] == 10
-    assert sum(row["n"] for row in s.push(last).to_pylist()) == 5 * 10
+    assert sum(row["many"] for row in s.push(last).to_pylist()) == 5 * 10
     assert (noted(s), s.counts["counted"]) == (0, 11)

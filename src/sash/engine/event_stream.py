@@ -85,13 +85,13 @@ class EventStream(Stream, ABC):
         """Rows that cannot be used, and why."""
         return {}
 
+    @abstractmethod
     def _held(self) -> list[Keyed]:
         """All that the stream holds, as tables of rows that belong to keys."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _hold(self, tables: list[pa.Table]) -> None:
         """Hold these rows instead, of tables as `_held` has them."""
-        raise NotImplementedError
 
     def _note(self) -> bytes:
         """What the stream must know besides, which is little."""
@@ -100,9 +100,9 @@ class EventStream(Stream, ABC):
     def _take_note(self, note: bytes) -> None:
         """Know this instead; nothing, if it is empty."""
 
+    @abstractmethod
     def _shapes(self) -> list[str]:
         """What the words of a partial are, for each group of aggregates."""
-        raise NotImplementedError
 
     def _push(self, batch: Any) -> Any:
         taken = self._taken(batch)
