@@ -15,7 +15,6 @@ import pytest
 import sash
 from sash.engine.event_stream import stored_stream
 from sash.engine.lifecycle import Progress
-from sash.kernels.program import jit_enabled
 from sash.state import keyed, layout
 from sash.testing.queries import differences, replay, rows_of
 from sash.testing.stored import CountingStore, open_stream
@@ -116,6 +115,7 @@ def judge(q: sash.Query, mode: str, cut: list[pa.Table], lateness: int) -> Micro
     return micro
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(("window", "mode"), WINDOWS, ids=repr)
 def test_the_rows_of_brute_force(window: Any, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over small pages, so that parts are divided, and over pages that hold all."""
@@ -129,6 +129,7 @@ def test_the_rows_of_brute_force(window: Any, mode: str, monkeypatch: pytest.Mon
             assert not len(micro.store), "all is emitted, and nothing is kept"
 
 
+@pytest.mark.plain
 def test_keys_conditions_and_ties() -> None:
     events = stream("ties", 60)
     backwards = events.take(list(range(59, -1, -1)))
@@ -140,6 +141,7 @@ def test_keys_conditions_and_ties() -> None:
     judge(odd, "live", [events.slice(0, 30), events.slice(30)], 86_400 * SECOND)
 
 
+@pytest.mark.plain
 def test_rows_that_cannot_be_used_are_late() -> None:
     table = pa.table({"t": [5, None, 2**61, 7], "k": ["a", "a", "b", None], "n": [0, 1, 2, 3]})
     for window in (sash.trailing(10), sash.session(10)):
@@ -173,7 +175,7 @@ def touched(window: Any, keys: int) -> list[tuple[int, int]]:
     return found
 
 
-@pytest.mark.skipif(not jit_enabled(), reason="100,000 keys take minutes with SASH_JIT=0")
+@pytest.mark.once
 @pytest.mark.parametrize(
     "window", [sash.trailing("1 day"), sash.lifetime(), sash.session("1 day")], ids=repr
 )
@@ -190,6 +192,7 @@ def test_ten_rows_cost_no_more_with_a_hundred_thousand_keys_in_state(window: Any
     assert (most[100_000] <= 1.5 * most[10_000]).all(), cost
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("window", [sash.trailing("1 minute"), sash.session("4 seconds")], ids=repr)
 def test_state_levels_off_and_keys_that_are_gone_leave_no_trace(window: Any) -> None:
     s = open_stream("tiles", query(window, select=NUMBERS), lateness="8 seconds")

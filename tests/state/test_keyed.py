@@ -15,6 +15,8 @@ from sash.state.part_index import NEVER
 from sash.stores.sealed import Damaged
 from sash.testing.stored import CountingStore
 
+pytestmark = pytest.mark.plain
+
 Row = tuple[Any, int, int, int]  # key, number, due, until
 NAMES = ("key", "n", "due", "until")
 SCHEMA = pa.schema([("key", pa.string()), *((name, pa.int64()) for name in NAMES[1:])])
