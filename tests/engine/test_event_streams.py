@@ -372,3 +372,35 @@ def test_a_tie_in_live_mode_is_refused() -> None:
 def test_there_is_no_range_to_ask_for(window: Any) -> None:
     with pytest.raises(ValueError, match="answers for its events"):
         query(window=window).stream().query("a")
+
+
+def visited(s: Any) -> int:
+    """How many keys the steps of a stream have looked at."""
+    kinds = ("_trails", "_kept", "_sessions")
+    return int(next(getattr(s, kind) for kind in kinds if hasattr(s, kind)).visited)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("window", [*LEVEL, SESSIONS[-1]], ids=repr)
+def test_a_step_goes_by_the_keys_that_it_touches(window: Any) -> None:
+    """A thousand keys are there, or come and go, and ten are touched."""
+    s = query(window=window, select={"most": sash.max("n")}).stream()
+
+    def push(at: int, keys: range) -> None:
+        numbers = range(at, at + len(keys))
+        marks, gaps = [False] * len(keys), [10**9] * len(keys)
+        given = {"t": [at] * len(keys), "n": numbers, "k": [str(k) for k in keys]}
+        s.push({**given, "x": numbers, "b": marks, "gap": gaps})
+
+    push(0, range(1000))
+    push(1, range(10))
+    before = visited(s)
+    for i in range(5):
+        push(2 + i, range(100 * i, 100 * i + 10))
+    assert visited(s) - before <= 60
+    push(1000, range(10))  # whatever is due of the others is done once
+    push(1001, range(10))
+    assert visited(s) - before <= 3000
+    before = visited(s)
+    push(1002, range(10))
+    assert visited(s) - before <= 20

@@ -21,11 +21,12 @@ from ..state.contract import StepFailed
 from ..state.driven import DrivenState, Fired, Kept
 from ..state.keyed import Keyed
 from ..state.ticks import TickState
-from ..tables.arrow import as_given, as_time, from_ipc, one_array, times_of, to_ipc
+from ..tables.arrow import as_given, as_time, one_array, times_of
 from ..windows import Driven, Ticked
 from .driven import with_nulls
 from .event_stream import Reached
 from .measured import Measured
+from .waiting import Waiting
 from .waiting_stream import KeepingStream, WaitingStream
 
 __all__ = ["DrivenStream", "TickStream"]
@@ -44,11 +45,12 @@ class _Kept(WaitingStream):
         return self._measured.unusable(given, self._query.time, self._progress.watermark)
 
     def _held(self) -> list[Keyed]:
-        return [self._held_waiting({}, due=True), self._kept.held()]
+        waiting = self._keyed_events(self._waiting.rows(), {}, due=True)
+        return [waiting, self._kept.held()]
 
     def _hold(self, tables: list[pa.Table]) -> None:
         waiting, kept = tables
-        self._hold_waiting(waiting)
+        self._waiting.restore(self._events_of(waiting))
         self._kept.hold(kept)
 
     def _note(self) -> bytes:
@@ -65,11 +67,11 @@ class _Kept(WaitingStream):
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
     def _dump(self) -> list[bytes]:
-        return [to_ipc(self._waiting), self._measured.dump(), *self._kept.dump()]
+        return [*self._waiting.dump(), self._measured.dump(), *self._kept.dump()]
 
     def _load(self, blobs: list[bytes]) -> None:
-        waiting, measured, *kept = blobs
-        self._waiting = from_ipc(waiting).cast(self._schema)
+        rows, numbers, measured, *kept = blobs
+        self._waiting.load([rows, numbers])
         self._measured.load(measured)
         self._kept.load(kept)
 
@@ -98,23 +100,21 @@ class DrivenStream(_Kept, KeepingStream):
 
     def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Take rows in, and emit those that fire before the watermark."""
-        waiting, _, over = self._with(new, reached[1])
-        rows = waiting.filter(pa.array(over))
+        rows, numbers = self._waiting.pass_by(new, times, reached[1])
         try:
-            found = self._settled(rows, over, -(2**61) if reached[1] is None else reached[1])
+            found = self._settled(rows, numbers, -(2**61) if reached[1] is None else reached[1])
         except StepFailed as error:
             raise self._failure(error) from error
         self._measured.note(new)
         made = self._rows(rows, found)
-        self._waiting = waiting.filter(pa.array(~over))
         at = self._progress
         at.stream_time, at.watermark = reached
         at.emitted += made.num_rows
         return as_given(made, self._kind), found.failed
 
-    def _settled(self, rows: pa.Table, over: Array, watermark: int) -> Fired:
-        """The rows that fire, of those that the watermark has passed now; `over` says which these
-        are among all that wait."""
+    def _settled(self, rows: pa.Table, numbers: Array, watermark: int) -> Fired:
+        """The rows that fire, of those that the watermark has passed now, and of which each has a
+        number in order of arrival."""
         return self._driven.step(rows, watermark)
 
     def _rows(self, rows: pa.Table, found: Fired) -> pa.Table:
@@ -152,7 +152,7 @@ class TickStream(_Kept):
         plan = self._tied(schema)
         self._kept = self._ticks = TickState(plan, stored=self._store is not None)
         self._measured = Measured(plan.query.window)
-        self._waiting = self._schema.empty_table()
+        self._waiting = Waiting(self._schema, self._query.time)
         self._plan = plan
 
     def _ends(self, times: Array) -> tuple[Array, Array]:
@@ -163,12 +163,9 @@ class TickStream(_Kept):
 
     def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Take rows in, and emit the ticks that the watermark has passed."""
-        waiting, _, over = self._with(new, reached[1])
-        made, failed = self._settled(
-            waiting.filter(pa.array(over)), -(2**61) if reached[1] is None else reached[1]
-        )
+        rows, _ = self._waiting.pass_by(new, times, reached[1])
+        made, failed = self._settled(rows, -(2**61) if reached[1] is None else reached[1])
         self._measured.note(new)
-        self._waiting = waiting.filter(pa.array(~over))
         at = self._progress
         at.stream_time, at.watermark = reached
         at.emitted += made.num_rows

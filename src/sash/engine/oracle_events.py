@@ -52,16 +52,13 @@ class OracleTrailing(ByBruteForce, TrailingStream):
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
         self._accepted = self._schema.empty_table()
-        self._numbers = np.zeros(0, dtype=np.int64)  # of the rows that wait, among all accepted
 
     def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
-        first = self._accepted.num_rows
-        self._numbers = np.append(self._numbers, np.arange(first, first + new.num_rows))
         self._accepted = pa.concat_tables([self._accepted, new])
         return super()._step(new, times, reached)
 
     def _answer(
-        self, waiting: pa.Table, due: Any, new: pa.Table | None, watermark: int | None
+        self, rows: pa.Table, numbers: Any, new: pa.Table | None, watermark: int | None
     ) -> tuple[pa.Table, dict[int, str]]:
         from ..testing.queries import answers_by_event, rows_of
 
@@ -69,15 +66,11 @@ class OracleTrailing(ByBruteForce, TrailingStream):
         lacking = _Lacking(self)
         made_by = answers_by_event(self._query, rows_of(self._accepted), lacking)
         found = {n: (row, why) for (n, row), why in zip(made_by, lacking.reasons, strict=True)}
-        due_rows = [found[n] for n in self._numbers[due].tolist()]
-        rows = [row for row, _ in due_rows]
-        made = waiting.filter(pa.array(due)).replace_schema_metadata(None)
-        failed = {i: why for i, (_, why) in enumerate(due_rows) if why}
-        for name, values in columns_of_rows(self._plan, rows, failed).items():
+        due = [found[n] for n in numbers.tolist()]
+        made = rows.replace_schema_metadata(None)
+        failed = {i: why for i, (_, why) in enumerate(due) if why}
+        for name, values in columns_of_rows(self._plan, [row for row, _ in due], failed).items():
             made = made.append_column(name, values)
-        when = times_of(one_array(waiting.column(self._query.time)))[0]
-        if watermark is not None:
-            self._numbers = self._numbers[when >= watermark]
         return made, failed
 
 
@@ -87,31 +80,26 @@ class OracleDriven(ByBruteForce, DrivenStream):
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
         self._accepted = self._schema.empty_table()
-        self._numbers = np.zeros(0, dtype=np.int64)  # of the rows that wait, among all accepted
 
     def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
-        first = self._accepted.num_rows
-        self._numbers = np.append(self._numbers, np.arange(first, first + new.num_rows))
         self._accepted = pa.concat_tables([self._accepted, new])
         return super()._step(new, times, reached)
 
-    def _settled(self, rows: pa.Table, over: Any, watermark: int) -> Fired:
+    def _settled(self, rows: pa.Table, numbers: Any, watermark: int) -> Fired:
         from ..testing.queries import answers_by_event, rows_of
 
         assert self._plan is not None
-        due = {n: place for place, n in enumerate(self._numbers[over].tolist())}
-        self._numbers = self._numbers[~over]
+        due = {n: place for place, n in enumerate(numbers.tolist())}
         when = times_of(one_array(self._accepted.column(self._query.time)))[0]
         # those that wait come behind all others, and change no window of theirs
         settled = np.flatnonzero(when < watermark)
         events = self._accepted.take(pa.array(settled))
         lacking = _Lacking(self)
         found = answers_by_event(self._query, rows_of(events), lacking)
-        numbers = settled.tolist()
         fired = [
-            (due[numbers[n]], row, why)
+            (due[settled[n]], row, why)
             for (n, row), why in zip(found, lacking.reasons, strict=True)
-            if numbers[n] in due
+            if settled[n] in due
         ]
         failed = {i: why for i, (_, _, why) in enumerate(fired) if why}
         columns = columns_of_rows(self._plan, [row for _, row, _ in fired], failed)

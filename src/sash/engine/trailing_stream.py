@@ -53,29 +53,43 @@ class TrailingStream(KeepingStream):
         assert isinstance(self._query.window.keeps, Span)
         self._span = self._query.window.keeps
         self._trails = TrailState(plan) if self._store is None else TrailEntries(plan)
-        self._revisions = np.zeros(0, dtype=np.int64)  # of the rows that wait, in live mode
+        # in live mode the rows that may be emitted again, in order of arrival, how many came before
+        # each, and their revisions
+        self._opened = self._schema.empty_table()
+        self._numbers = self._revisions = np.zeros(0, dtype=np.int64)
+        self._arrived = 0
 
     def _cut(self, table: pa.Table) -> Any:
         return self._trails.cut(table)
 
     def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Insert rows, and emit those that are due."""
-        watermark = reached[1]
-        waiting, when, over = self._with(new, watermark)
         if self._mode == "live":
-            revisions = np.append(self._revisions, np.full(new.num_rows, -1))
-            due = self._changed(waiting, when, new.num_rows) if new.num_rows else over & False
-            revisions[due] += 1
-            made, failed = self._answer(waiting, due, new, watermark)
-            made = made.append_column("revision", pa.array(revisions[due]))
-            self._revisions = revisions[~over]
+            made, failed = self._revised(new, reached[1])
         else:
-            made, failed = self._answer(waiting, over, None, watermark)
-        self._waiting = waiting.filter(pa.array(~over))
+            rows, numbers = self._waiting.pass_by(new, times, reached[1])
+            made, failed = self._answer(rows, numbers, None, reached[1])
         at = self._progress
         at.stream_time, at.watermark = reached
         at.emitted += made.num_rows
         return as_given(made, self._kind), failed
+
+    def _revised(self, new: pa.Table, watermark: int | None) -> tuple[pa.Table, dict[int, str]]:
+        """New rows, and those that they change, with their answers and revisions."""
+        opened = pa.concat_tables([self._opened, new]).combine_chunks()
+        when = times_of(one_array(opened.column(self._query.time)))[0]
+        over = np.zeros(len(when), bool) if watermark is None else when < watermark
+        numbers = np.append(self._numbers, self._arrived + np.arange(new.num_rows))
+        self._arrived += new.num_rows
+        revisions = np.append(self._revisions, np.full(new.num_rows, -1))
+        due = self._changed(opened, when, new.num_rows) if new.num_rows else over & False
+        revisions[due] += 1
+        rows = opened.filter(pa.array(due))
+        made, failed = self._answer(rows, numbers[due], new, watermark)
+        made = made.append_column("revision", pa.array(revisions[due]))
+        self._opened = opened.filter(pa.array(~over))
+        self._numbers, self._revisions = numbers[~over], revisions[~over]
+        return made, failed
 
     def _changed(self, waiting: pa.Table, when: Array, new: int) -> Array:
         """The rows that wait whose windows hold one of the last `new`, and these themselves."""
@@ -90,12 +104,11 @@ class TrailingStream(KeepingStream):
         return fresh | (high > low)
 
     def _answer(
-        self, waiting: pa.Table, due: Array, new: pa.Table | None, watermark: int | None
+        self, rows: pa.Table, numbers: Array, new: pa.Table | None, watermark: int | None
     ) -> tuple[pa.Table, dict[int, str]]:
-        """The rows that are due, with their answers.  `new` are the rows to insert, None for those
-        that are due; what is behind the watermark is then forgotten."""
+        """Rows, each of which has a number in order of arrival, with their answers.  `new` are the
+        rows to insert, None for these; what is behind the watermark is then forgotten."""
         assert self._plan is not None
-        rows = waiting.filter(pa.array(due))
         asked = self._trails.cut(rows) if rows.num_rows else None
         batch = asked
         if new is not None:
@@ -132,21 +145,28 @@ class TrailingStream(KeepingStream):
         made = rows.replace_schema_metadata(None)
         for name, column in added.items():
             made = made.append_column(name, column)
-        failed = {i: found.failed[s] for i, s in enumerate(slices.tolist()) if s in found.failed}
-        return made, failed
+        lacking = np.flatnonzero(np.isin(slices, list(found.failed)))
+        return made, {i: found.failed[int(slices[i])] for i in lacking.tolist()}
 
     def _held(self) -> list[Keyed]:
         assert isinstance(self._trails, TrailEntries)
-        live = self._mode == "live"
-        more = {"revision": pa.array(self._revisions)} if live else {}
-        return [self._held_waiting(more, due=not live), self._trails.held()]
+        if self._mode == "live":
+            revisions = {"revision": pa.array(self._revisions)}
+            events = self._keyed_events(self._opened, revisions, due=False)
+        else:
+            events = self._keyed_events(self._waiting.rows(), {}, due=True)
+        return [events, self._trails.held()]
 
     def _hold(self, tables: list[pa.Table]) -> None:
         assert isinstance(self._trails, TrailEntries)
-        waiting, entries = tables
-        more = self._hold_waiting(waiting)
+        events, entries = tables
         if self._mode == "live":
-            self._revisions = more["revision"].to_numpy()
+            self._opened = self._events_of(events)
+            self._revisions = events.column("revision").to_numpy()
+            self._arrived = events.num_rows
+            self._numbers = np.arange(self._arrived)
+        else:
+            self._waiting.restore(self._events_of(events))
         self._trails.hold(entries)
 
     def _shapes(self) -> list[str]:
@@ -156,18 +176,22 @@ class TrailingStream(KeepingStream):
     def _size(self) -> dict[str, int]:
         assert isinstance(self._trails, TrailState)
         size = self._trails.size()
-        return size | {"bytes": size["bytes"] + self._waiting.nbytes}
+        return size | {"bytes": size["bytes"] + self._waiting.nbytes + self._opened.nbytes}
 
     def _dump(self) -> list[bytes]:
         assert isinstance(self._trails, TrailState)
-        revisions = self._revisions.astype("<i8").tobytes()
-        return [to_ipc(self._waiting), revisions, *self._trails.dump()]
+        opened = np.concatenate([[self._arrived], self._numbers, self._revisions])
+        live = [to_ipc(self._opened), opened.astype("<i8").tobytes()]
+        return [*self._waiting.dump(), *live, *self._trails.dump()]
 
     def _load(self, blobs: list[bytes]) -> None:
-        waiting, revisions, *trails = blobs
-        self._waiting = from_ipc(waiting).cast(self._schema)
-        self._revisions = np.frombuffer(revisions, "<i8").astype(np.int64)
         assert isinstance(self._trails, TrailState)
+        rows, places, opened, known, *trails = blobs
+        self._waiting.load([rows, places])
+        self._opened = from_ipc(opened).cast(self._schema)
+        arrived, *_ = given = np.frombuffer(known, "<i8").astype(np.int64)
+        self._arrived = int(arrived)
+        self._numbers, self._revisions = given[1:].reshape(2, -1)
         self._trails.load(trails)
 
     def _check(self) -> None:

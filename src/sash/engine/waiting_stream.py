@@ -22,6 +22,7 @@ from ..windows import Driven
 from .event_stream import EventStream
 from .failures import CombineFailed, key_text
 from .supported import Asked, check
+from .waiting import Waiting
 
 __all__ = ["KeepingStream", "WaitingStream"]
 
@@ -29,33 +30,22 @@ __all__ = ["KeepingStream", "WaitingStream"]
 class WaitingStream(EventStream):
     """A stream whose events wait until the watermark has passed them."""
 
-    _waiting: pa.Table  # in order of arrival
+    _waiting: Waiting
 
-    def _with(self, new: pa.Table, watermark: int | None) -> tuple[pa.Table, Array, Array]:
-        """The rows that wait and new ones, in order of arrival; their times; and which of them the
-        watermark has passed."""
-        waiting = pa.concat_tables([self._waiting, new]).combine_chunks()
-        when = times_of(one_array(waiting.column(self._query.time)))[0]
-        over = np.zeros(len(when), bool) if watermark is None else when < watermark
-        return waiting, when, over
-
-    def _held_waiting(self, more: dict[str, pa.Array], *, due: bool) -> Keyed:
-        """The rows that wait, with further columns; something must be done with each when the
-        watermark has passed it, if they are `due`."""
-        waiting = self._waiting
+    def _keyed_events(self, events: pa.Table, more: dict[str, pa.Array], *, due: bool) -> Keyed:
+        """Events with further columns; something must be done with each when the watermark has
+        passed it, if they are `due`."""
         # columns of events may have any name
-        made = {str(i): column for i, column in enumerate(waiting.columns)}
-        when = times_of(one_array(waiting.column(self._query.time)))[0]
-        keys = [one_array(waiting.column(name)) for name in self._query.by]
+        made = {str(i): column for i, column in enumerate(events.columns)}
+        when = times_of(one_array(events.column(self._query.time)))[0]
+        keys = [one_array(events.column(name)) for name in self._query.by]
         ones = np.ones(len(when), dtype=np.int64)
         at = when + 1 if due else np.full(len(when), NEVER)
         return Keyed(pa.table(made | more), keys, at, when + 1, ones)
 
-    def _hold_waiting(self, table: pa.Table) -> dict[str, pa.Array]:
-        """Have these rows wait instead; returns the further columns."""
-        many = len(self._schema)
-        self._waiting = pa.table(table.columns[:many], schema=self._schema)
-        return {name: one_array(table.column(name)) for name in table.column_names[many:]}
+    def _events_of(self, table: pa.Table) -> pa.Table:
+        """The events of a table with further columns."""
+        return pa.table(table.columns[: len(self._schema)], schema=self._schema)
 
     def _failure(self, error: StepFailed) -> CombineFailed:
         """The error to raise for a step in which `combine` raised."""
@@ -103,7 +93,7 @@ class KeepingStream(WaitingStream):
         self._schema = with_names(pa.schema(fields), schema.names)
         self._read = with_names(pa.schema([f for f in fields if f.name in read]), schema.names)
         self._make_states(plan)
-        self._waiting = self._schema.empty_table()
+        self._waiting = Waiting(self._schema, query.time)
         self._plan = plan
 
     def _asks(self, schema: pa.Schema, name: str) -> bool:

@@ -26,13 +26,13 @@ from .by_key import ByKey, Listed
 from .contract import StepFailed
 from .due import NEVER, Due
 from .folds import FoldFailed, Folds
-from .forest import Found, Ranges
 from .grove import Grove
 from .keeping import KeepRule, Settled, firing, keeping, mixed
 from .keyed import Keyed
 from .lanes import Lanes
 from .measures import held_in_time
 from .ragged import ragged
+from .range_answers import Found, Ranges
 
 __all__ = ["DrivenState", "Fired", "Kept"]
 
@@ -94,8 +94,8 @@ class Kept:
         self._keeping = keeping(keeps, self._columns(self._empty))
         measured = self._keeping.read(self._columns(self._empty))
         self._merges = merges
-        flat = [folds.array(folds.join([])) for folds in self._folds]
-        self._columns_kept = [np.zeros(0, np.int64), *measured, *flat]
+        partials = [folds.array(folds.join([])) for folds in self._folds]
+        self._columns_kept = [np.zeros(0, np.int64), *measured, *partials]
         self._measures = 1 + len(measured)
         self._clear()
         #: What is known of keys by their numbers; the first column is how many events each had.
@@ -155,8 +155,8 @@ class Kept:
         columns = both[1 : self._measures]
         first, last = self._keeping.frames(rows, columns)
         seen = self._known[0][visits]
-        flat = both[self._measures :]
-        return Step(visits, given, seen, rows, columns, first, last, more, flat)
+        beside = both[self._measures :]
+        return Step(visits, given, seen, rows, columns, first, last, more, beside)
 
     def _answer(self, step: Step, asked: Ranges, watermark: int) -> Found:
         """Insert the new events, answer ranges, and keep what later windows may hold.  The first

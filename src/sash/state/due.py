@@ -1,14 +1,13 @@
 """When each key has something to do next, though nothing comes for it.
 
-A heap has one note for each key, at the time that the key said first, or earlier.  A key that is
-touched again is due later as a rule, and its note stays where it is: when the note comes up, the
-key is looked at, and noted anew.  So a key costs one note each time that it comes up, however often
-it is touched between.
+A key has a note at the time that it said first, or earlier.  If it is touched again it is due later
+as a rule, and its note stays where it is: when the note comes up, the key is looked at, and noted
+anew.  So a key costs one note each time that it comes up, however often it is touched between.
+Notes lie in runs in order of time, each longer than the next, so there are few runs, and a note
+moves to another one seldom.
 """
 
 from __future__ import annotations
-
-import heapq
 
 import numpy as np
 
@@ -30,17 +29,16 @@ class Due:
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int]] = []
+        self._runs: list[tuple[Array, Array]] = []  # times, which rise, and numbers
         self._noted: Array = np.zeros(0, dtype=np.int64)  # by number: when, NEVER for no note
 
     def __len__(self) -> int:
-        return len(self._heap)
+        """How many notes there are, with those that earlier ones have replaced."""
+        return sum(len(times) for times, _ in self._runs)
 
     def note(self, numbers: Array, times: Array) -> None:
         """Note when keys are due, unless they have an earlier note."""
-        if not len(numbers):
-            return
-        most = int(numbers.max()) + 1
+        most = int(numbers.max(initial=-1)) + 1
         if most > len(self._noted):
             more = np.full(max(most, 2 * len(self._noted)) - len(self._noted), NEVER)
             self._noted = np.append(self._noted, more)
@@ -49,26 +47,33 @@ class Due:
             return
         numbers, times = numbers[new], times[new]
         self._noted[numbers] = times
-        notes = zip(times.tolist(), numbers.tolist(), strict=True)
-        if 8 * len(numbers) < len(self._heap):
-            for note in notes:
-                heapq.heappush(self._heap, note)
-        else:
-            self._heap.extend(notes)
-            heapq.heapify(self._heap)
-        if len(self._heap) > 2 * len(self._noted):  # notes that earlier ones have replaced
+        self._runs.append((times, numbers))
+        if len(self) > 2 * len(self._noted):
             there = np.flatnonzero(self._noted < NEVER)
-            self._heap = sorted(zip(self._noted[there].tolist(), there.tolist(), strict=True))
+            self._runs = [(self._noted[there], there)]
+        many = 1
+        while many < len(self._runs) and len(self._runs[-many - 1][0]) <= 2 * sum(
+            len(run[0]) for run in self._runs[-many:]
+        ):
+            many += 1
+        whole = [np.concatenate(part) for part in zip(*self._runs[-many:], strict=True)]
+        order = np.argsort(whole[0])
+        self._runs[-many:] = [(whole[0][order], whole[1][order])]
 
     def take(self, before: int) -> Array:
         """The keys whose notes are before a time; these notes are gone."""
-        found = []
-        while self._heap and self._heap[0][0] < before:
-            time, number = heapq.heappop(self._heap)
-            if self._noted[number] == time:  # else it had an earlier note, which came up
-                self._noted[number] = NEVER
-                found.append(number)
-        return np.array(found, dtype=np.int64)
+        found = [np.zeros(0, dtype=np.int64)]
+        left = []
+        for times, numbers in self._runs:
+            end = int(np.searchsorted(times, before))
+            # those that have another note had an earlier one, which came up
+            found.append(numbers[:end][self._noted[numbers[:end]] == times[:end]])
+            if end < len(times):
+                left.append((times[end:], numbers[end:]))
+        self._runs = left
+        made = np.unique(np.concatenate(found))
+        self._noted[made] = NEVER
+        return made
 
     def noted(self, numbers: Array) -> Array:
         """When each of these keys is noted."""
@@ -80,5 +85,5 @@ class Due:
     def renumber(self, kept: Array) -> None:
         """The keys have new numbers: the old ones by the new ones."""
         times = self.noted(kept)
-        self._heap, self._noted = [], np.zeros(0, dtype=np.int64)
+        self._runs, self._noted = [], np.zeros(0, dtype=np.int64)
         self.note(np.arange(len(kept)), times)

@@ -45,8 +45,9 @@ from .forest_fields import (
 )
 from .forest_kernel import forest_kernel
 from .forest_out import Out
+from .range_answers import Found, Inserted, Ranges
 
-__all__ = ["Answered", "CombineRaised", "Forest", "Found", "Inserted", "Ranges"]
+__all__ = ["Answered", "CombineRaised", "Forest"]
 
 #: Windows hold times of less than 2^60, and are not longer: they lie between these times.
 _FAR = 2**61
@@ -70,39 +71,6 @@ class Answered:
     windows: Array
     reasons: Array
     covered: Array
-    values: dict[str, pa.Array]
-    failed: dict[int, str]
-    gone: Array
-
-
-@dataclass
-class Inserted:
-    """Entries to insert: the bounds of each visited key's, their numbers, which rise, and their
-    partials."""
-
-    bounds: Array
-    numbers: Array
-    partials: Any
-
-
-@dataclass
-class Ranges:
-    """Ranges of entries to answer, both ends in: the bounds of each visited key's, the low and the
-    high numbers, neither of which falls, and what is left out of them.  What is before a key's edge
-    then merges into one entry, or is evicted."""
-
-    bounds: Array
-    lows: Array
-    highs: Array
-    holes: tuple[Array, Array] | None = None
-    merges: bool = False
-
-
-@dataclass
-class Found:
-    """Answers of ranges by name; those that lack some, and why; the numbers of keys that hold
-    nothing any more."""
-
     values: dict[str, pa.Array]
     failed: dict[int, str]
     gone: Array

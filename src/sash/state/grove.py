@@ -16,8 +16,9 @@ from ..tables.arrow import from_ipc, to_ipc
 from ..windows import Aligned
 from .answers import joined_reasons
 from .contract import StepFailed
-from .forest import CombineRaised, Forest, Found, Inserted, Ranges
+from .forest import CombineRaised, Forest
 from .key_numbers import KeyNumbers
+from .range_answers import Found, Inserted, Ranges
 
 __all__ = ["Grove"]
 

@@ -30,7 +30,7 @@ class KeyNumbers:
         # one entry for each number, in parts that are put together when they are wanted
         self._parts: list[list[pa.Array]] = [[pa.array([], type=t)] for t in types]
         self._numbers: dict[Any, int] = {}
-        self._plain = [_PLAIN.get(t) for t in types]
+        self._plain = [_PLAIN.get(t) for t in types]  # as Python has them
         self._names: list[Any] = []  # the key of each number, as the dict has it
         self._there = np.zeros(0, dtype=bool)
         self._order: Array | None = None
@@ -90,6 +90,20 @@ class KeyNumbers:
             self._there = np.append(self._there, np.ones(len(new), dtype=bool))
             self._order = None
         return np.array([numbers[name] for name in names], dtype=np.int64)
+
+    def take(self, numbers: Array) -> list[pa.Array]:
+        """The keys with these numbers, as columns."""
+        made = []
+        for parts in self._parts:
+            ends = np.cumsum([len(part) for part in parts])
+            which = np.searchsorted(ends, numbers, side="right")
+            order = np.argsort(which, kind="stable")
+            found = [
+                part.take(pa.array(numbers[which == i] - (ends[i] - len(part))))
+                for i, part in enumerate(parts)
+            ]
+            made.append(pa.concat_arrays(found).take(pa.array(np.argsort(order))))
+        return made
 
     def find(self, columns: list[pa.Array], count: int) -> Array:
         """The number of each of these keys, -1 for one that is not there."""

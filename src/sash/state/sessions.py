@@ -29,7 +29,8 @@ from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.answers import concat_answers
 from ..tables.arrow import from_ipc, one_array, to_ipc
-from ..tables.keys import key_codes
+from ..tables.keys import by_group, key_codes
+from ..tables.order import in_time
 from ..tables.rows import rows_in_order, without_others
 from ..windows import Merging, tumbling
 from .answers import joined_reasons
@@ -148,10 +149,9 @@ class SessionState:
             kept = [np.concatenate(both) for both in zip(kept, more, strict=True)]
             owners = np.append(owners, np.repeat(np.arange(len(touched)), np.diff(new.bounds)))
         fresh = np.arange(len(owners)) >= int(counts.sum())
-        order = np.lexsort((kept[0], owners))
+        order, bounds = by_group(owners, len(visits), in_time(kept[0]))
         times, reaches, *partials = (column[order] for column in kept)
         fresh, owners = fresh[order], owners[order]
-        bounds = np.searchsorted(owners, np.arange(len(visits) + 1))
         found = sessions_of(times, reaches, bounds, self._window.longest)
         closed = found.ends < mark
         first, last = found.frames.first, found.frames.last
@@ -221,8 +221,7 @@ class SessionState:
             if many:
                 nulls = {name: pa.nulls(many, column.type) for name, column in values.items()}
                 values = {n: concat_answers(column, nulls[n]) for n, column in values.items()}
-        whose = pa.array(visits[groups])
-        keys = [column.take(whose) for column in self._keys.columns]
+        keys = self._keys.take(visits[groups])
         order = np.lexsort((starts, key_codes(keys, len(starts))[0]))
         at = pa.array(order)
         place = np.empty_like(order)
@@ -242,7 +241,8 @@ class SessionState:
         given = [one_array(table.column(field.name)) for field in self._plan.keys]
         codes, keys = key_codes(given, len(times))
         numbers = self._keys.find(keys, len(keys[0]) if keys else 1)
-        ended = np.append(self._ended, -NEVER)[numbers]  # the last is for keys that are not there
+        ended = np.full(len(numbers), -NEVER)
+        ended[numbers >= 0] = self._ended[numbers[numbers >= 0]]
         found: Array = times <= ended[codes]
         return found
 

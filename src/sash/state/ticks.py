@@ -19,8 +19,8 @@ from ..windows import Ticked
 from ..windows.contract import Mark
 from .driven import Kept
 from .due import NEVER
-from .forest import Ranges
 from .ragged import Places, ragged
+from .range_answers import Ranges
 
 __all__ = ["TickState", "Ticks"]
 
@@ -80,8 +80,7 @@ class TickState(Kept):
         ranges = Ranges(asked, step.first[at] + shift, at + shift)
         found = self._answer(step, ranges, watermark)
         self._due.note(visits, self._notes(visits))
-        whose = pa.array(visits[owner])
-        keys = [column.take(whose) for column in self._grove.keys.columns]
+        keys = self._grove.keys.take(visits[owner])
         self._grove.keys.remove(visits[self._lanes.counts(visits) == 0])
         order = np.lexsort((at_ticks, key_codes(keys, len(at_ticks))[0]))
         takes = pa.array(order)

@@ -20,9 +20,9 @@ from ..tables.rows import rows_in_order, without_others
 from ..windows import Driven, tumbling
 from ..windows.contract import Span
 from .due import Due
-from .forest import Ranges
 from .grove import Grove
 from .ragged import places_among, run_starts
+from .range_answers import Ranges
 
 __all__ = ["Answers", "Batch", "TrailState"]
 

@@ -1,0 +1,154 @@
+"""Rows that wait for the watermark, with all their columns.
+
+    older        younger
+    [........]                 parts, each in order of time
+       [....]                  what the watermark has passed is at the front of each
+          [..]
+
+A part is longer than the next, so there are few, and a row moves to another part seldom.  So a push
+costs by its own rows and by those that the watermark passes, however many wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..tables.arrow import from_ipc, one_array, times_of, to_ipc
+
+__all__ = ["Waiting"]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows in order of time, from `begin` on: their times, and how many came before each."""
+
+    table: pa.Table
+    times: Array
+    numbers: Array
+    begin: int = 0
+
+    def __len__(self) -> int:
+        return len(self.times) - self.begin
+
+    def rest(self) -> _Part:
+        """The rows themselves, without those that are gone."""
+        return _Part(
+            self.table.slice(self.begin), self.times[self.begin :], self.numbers[self.begin :]
+        )
+
+
+class Waiting:
+    """The rows of a stream that wait."""
+
+    def __init__(self, schema: pa.Schema, time: str) -> None:
+        self._schema, self._time = schema, time
+        self._parts: list[_Part] = []
+        self._arrived = 0
+
+    def __deepcopy__(self, memo: Any) -> Waiting:
+        """The same; parts never change."""
+        made = Waiting(self._schema, self._time)
+        made._parts, made._arrived = list(self._parts), self._arrived
+        return made
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def pass_by(
+        self, table: pa.Table, times: Array, watermark: int | None
+    ) -> tuple[pa.Table, Array]:
+        """Rows come.  Returns all that the watermark has passed, in order of arrival, and how many
+        came before each; they wait no more."""
+        before = self._take(watermark)
+        numbers = np.arange(self._arrived, self._arrived + len(times))
+        self._arrived += len(times)
+        over = np.zeros(len(times), bool) if watermark is None else times < watermark
+        if not over.all():
+            table, rest = table.filter(pa.array(over)), table.filter(pa.array(~over))
+            self._add(_in_time([_Part(rest, times[~over], numbers[~over])]))
+            numbers = numbers[over]
+        if before is None:
+            return table.combine_chunks(), numbers
+        rows = pa.concat_tables([before.table, table])
+        return rows.combine_chunks(), np.append(before.numbers, numbers)
+
+    def _add(self, part: _Part) -> None:
+        self._parts.append(part)
+        while len(self._parts) > 1 and len(self._parts[-2]) <= 2 * len(self._parts[-1]):
+            self._parts[-2:] = [_in_time(self._parts[-2:])]
+
+    def _take(self, watermark: int | None) -> _Part | None:
+        """The rows that the watermark has passed, in order of arrival."""
+        taken: list[_Part] = []
+        left: list[_Part] = []
+        for part in self._parts:
+            end = part.begin
+            if watermark is not None:
+                end = int(np.searchsorted(part.times, watermark))
+            if end > part.begin:
+                span = slice(part.begin, end)
+                table = part.table.slice(part.begin, end - part.begin)
+                taken.append(_Part(table, part.times[span], part.numbers[span]))
+                part = _Part(part.table, part.times, part.numbers, end)
+                if 2 * end > len(part.times) and len(part):  # free what is gone
+                    part = _in_time([part])
+            if len(part):
+                left.append(part)
+        self._parts = left
+        if not taken:
+            return None
+        numbers = np.concatenate([part.numbers for part in taken])
+        order = np.argsort(numbers)
+        rows = pa.concat_tables([part.table for part in taken]).take(pa.array(order))
+        return _Part(rows, numbers[:0], numbers[order])
+
+    def rows(self) -> pa.Table:
+        """All rows, in order of arrival."""
+        if not self._parts:
+            return self._schema.empty_table()
+        every = _in_time(self._parts)
+        return every.table.take(pa.array(np.argsort(every.numbers)))
+
+    def restore(self, rows: pa.Table) -> None:
+        """Have these rows instead, which are in order of arrival."""
+        times = times_of(one_array(rows.column(self._time)))[0]
+        self._arrived = len(times)
+        part = _Part(rows, times, np.arange(self._arrived))
+        self._parts = [_in_time([part])] if self._arrived else []
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the rows take."""
+        return sum(part.table.nbytes + 16 * len(part.times) for part in self._parts)
+
+    def dump(self) -> list[bytes]:
+        """All rows as bytes."""
+        parts = [part.rest() for part in self._parts]
+        numbers = [part.numbers for part in parts] or [np.zeros(0, np.int64)]
+        tables = [self._schema.empty_table(), *(part.table for part in parts)]
+        count = np.array([self._arrived])
+        kept = np.concatenate([count, *numbers]).astype("<i8")
+        return [to_ipc(pa.concat_tables(tables)), kept.tobytes()]
+
+    def load(self, blobs: list[bytes]) -> None:
+        """Take back what `dump` gave."""
+        rows = from_ipc(blobs[0]).cast(self._schema)
+        arrived, *_ = numbers = np.frombuffer(blobs[1], "<i8").astype(np.int64)
+        self._arrived = int(arrived)
+        times = times_of(one_array(rows.column(self._time)))[0]
+        self._parts = [_in_time([_Part(rows, times, numbers[1:])])] if rows.num_rows else []
+
+
+def _in_time(parts: list[_Part]) -> _Part:
+    """The rows of some parts as one, in order of time."""
+    parts = [part.rest() for part in parts]
+    times = np.concatenate([part.times for part in parts])
+    numbers = np.concatenate([part.numbers for part in parts])
+    order = np.argsort(times, kind="stable")
+    table = pa.concat_tables([part.table for part in parts]).take(pa.array(order))
+    return _Part(table.combine_chunks(), times[order], numbers[order])
