@@ -38,7 +38,7 @@ def test_a_driver_that_is_killed_once(tmp_path: Path, stream: str) -> None:
 @pytest.mark.parametrize("stream", ["trailing", "session"])
 def test_workers_that_are_killed(tmp_path: Path, stream: str) -> None:
     """Some in each micro-batch; then another driver goes on from the checkpoint."""
-    given = Input(tmp_path, tables(3))
+    given = Input(tmp_path, tables(4))
     assert kills.kill_workers(tmp_path, given, stream, random.Random(1))
     verdict = judge(tmp_path, given.batches, stream)
     assert verdict.good, verdict
