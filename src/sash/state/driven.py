@@ -23,9 +23,8 @@ from ..tables.rows import Ordered, rows_in_order, without_others
 from ..windows import Driven, Ticked, tumbling
 from ..windows.contract import Change, Mark, Rule, Span
 from .by_key import ByKey, Listed
-from .contract import StepFailed
 from .due import NEVER, Due
-from .folds import FoldFailed, Folds
+from .folds import Folds, KeyRuns
 from .grove import Grove
 from .keeping import KeepRule, Settled, firing, keeping, mixed
 from .keyed import Keyed
@@ -78,8 +77,7 @@ class Kept:
     """What is kept of the events of all keys, in memory."""
 
     def __init__(self, plan: Plan, *, merges: bool = False, stored: bool = False) -> None:
-        """For a store, the partials of what is kept are beside the forest, too, which then lasts
-        for one step."""
+        """For a store, the partials of what is kept are beside a forest that lasts for a step."""
         self._plan = plan
         self._folds = [Folds(group.operator) for group in plan.groups] if stored else []
         window = plan.query.window
@@ -193,21 +191,15 @@ class Kept:
         columns; there is nothing to measure."""
         bounds = step.rows.bounds
         left = np.minimum(np.diff(bounds), 1)
-        first = bounds[:-1][left > 0]
-        order, ends = np.arange(len(step.rows.times)), np.append(first, len(step.rows.times))
-        columns = [step.rows.times[first]]
-        for folds, group, partials in zip(
-            self._folds, self._plan.groups, step.partials, strict=True
-        ):
-            if not len(first):
-                columns.append(partials)
-                continue
-            try:
-                columns.append(folds.array(folds.fold(partials, order, ends)))
-            except FoldFailed as at:
-                keys, code = self._grove.keys.columns, int(step.visits[left > 0][at.run])
-                raise StepFailed(at.error, group.names, keys, code, 0) from at.error
-        return left, columns
+        some = left > 0
+        first, times = bounds[:-1][some], step.rows.times
+        if not some.any():
+            return left, [times, *step.partials]
+        ends, keys = np.append(first, len(times)), self._grove.keys.columns
+        runs = KeyRuns(np.arange(len(times)), ends, keys, step.visits[some], times[first])
+        folded = runs.fold(self._plan.groups, self._folds, step.partials)
+        both = zip(self._folds, folded, strict=True)
+        return left, [times[first], *(folds.array(one) for folds, one in both)]
 
     def _make_room(self) -> None:
         """Have columns for all keys."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,11 @@ from ..kernels.partials import decoder, encoder
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, Partials, combine, item, load, store
 from ..operators.contract import Operator
+from ..query.plan import Group
+from .contract import StepFailed
 from .lanes import objects
 
-__all__ = ["FoldFailed", "Folds"]
+__all__ = ["FoldFailed", "Folds", "KeyRuns"]
 
 SUM, NEW = 0, 1  # slots
 
@@ -123,3 +127,29 @@ class Folds:
             return words.reshape(-1, self.width)[column.offset :].astype(np.int64)
         decode = decoder(self._core.operator)
         return [decode(p) for p in column.to_pylist()]
+
+
+@dataclass(frozen=True)
+class KeyRuns:
+    """KeyRuns of partials, none of which is empty: the order of the partials, where each run begins
+    in it, with the end of the last, and whose each run is: the columns of keys, and for each run
+    the number of its key, and of the entry."""
+
+    order: Array
+    bounds: Array
+    keys: list[pa.Array]
+    codes: Array
+    entries: Array
+
+    def fold(
+        self, groups: Sequence[Group], folds: Sequence[Folds], partials: Sequence[Any]
+    ) -> list[Any]:
+        """One partial for each run, of each group of aggregates; an error names the run."""
+        made = []
+        for group, each, some in zip(groups, folds, partials, strict=True):
+            try:
+                made.append(each.fold(some, self.order, self.bounds))
+            except FoldFailed as at:
+                code, entry = int(self.codes[at.run]), int(self.entries[at.run])
+                raise StepFailed(at.error, group.names, self.keys, code, entry) from at.error
+        return made

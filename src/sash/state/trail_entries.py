@@ -20,8 +20,7 @@ from ..tables.arrow import one_array
 from ..tables.keys import key_codes
 from ..windows import Driven
 from ..windows.contract import Span
-from .contract import StepFailed
-from .folds import FoldFailed, Folds
+from .folds import Folds, KeyRuns
 from .keyed import Keyed
 from .part_index import NEVER
 from .ragged import ragged, run_starts
@@ -113,29 +112,11 @@ class TrailEntries:
             partials = [folds.take(some, order) for folds, some in both]
         else:
             ends = np.append(heads, len(order))
-            partials = self._folded(partials, order, ends, found, codes[heads], times[heads])
+            runs = KeyRuns(order, ends, found, codes[heads], times[heads])
+            partials = runs.fold(self._plan.groups, self._folds, partials)
         codes, times = codes[heads], times[heads]
         bounds = np.searchsorted(codes, np.arange((len(found[0]) if found else 1) + 1))
         return Batch(found, bounds, times, partials, _NONE)
-
-    def _folded(
-        self,
-        partials: list[Any],
-        order: Array,
-        bounds: Array,
-        keys: list[pa.Array],
-        codes: Array,
-        times: Array,
-    ) -> list[Any]:
-        """One partial for each run, which belongs to a key and a time."""
-        made = []
-        for folds, group, some in zip(self._folds, self._plan.groups, partials, strict=True):
-            try:
-                made.append(folds.fold(some, order, bounds))
-            except FoldFailed as at:
-                code, time = int(codes[at.run]), int(times[at.run])
-                raise StepFailed(at.error, group.names, keys, code, time) from at.error
-        return made
 
     def _keep(self, held: Batch, watermark: int | None) -> None:
         """Keep what later windows hold."""
@@ -150,7 +131,8 @@ class TrailEntries:
             ends, order = np.append(heads, len(codes)), np.arange(len(codes))
             codes, times = codes[heads], times[heads]
             if len(codes) < len(order):
-                partials = self._folded(partials, order, ends, held.keys, codes, times)
+                runs = KeyRuns(order, ends, held.keys, codes, times)
+                partials = runs.fold(self._plan.groups, self._folds, partials)
         else:
             at = np.flatnonzero(times >= watermark - self._span.older)
             codes, times = codes[at], times[at]
