@@ -177,7 +177,9 @@ def touched(window: Any, keys: int) -> list[tuple[int, int]]:
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    "window", [sash.trailing("1 day"), sash.lifetime(), sash.session("1 day")], ids=repr
+    "window",
+    [sash.trailing("1 day"), sash.lifetime(), sash.rows(4), sash.session("1 day")],
+    ids=repr,
 )
 def test_ten_rows_cost_no_more_with_a_hundred_thousand_keys_in_state(window: Any) -> None:
     """Each row costs at most its part, read and written, and a node of the index on the way to it;

@@ -16,7 +16,7 @@ from typing import Any
 import sash
 
 ORDERED = {"rows": sash.count(), "top": sash.max("i"), "all": sash.collect("n")}
-NUMBERS = {"rows": sash.count(), "top": sash.max("i")}
+NUMBERS = {"rows": sash.count(), "top": sash.max("i"), "last": sash.max("n")}
 
 
 def query(window: Any, select: Any, tie: str | None = None) -> sash.Query:
@@ -30,6 +30,7 @@ STREAMS: dict[str, tuple[sash.Query, Any]] = {
     "trailing": (query(sash.trailing("20 seconds"), ORDERED, "n"), "final"),
     "trailing live": (query(sash.trailing("20 seconds"), NUMBERS), "live"),
     "session": (query(sash.session("900 milliseconds"), NUMBERS), "final"),
+    "session live": (query(sash.session("900 milliseconds"), NUMBERS), "live"),
 }
 LATENESS = "4 seconds"
 
