@@ -14,31 +14,36 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "as_int",
     "column_byte",
     "column_f",
     "column_i",
+    "header_word",
     "inline",
     "inner",
     "linked",
     "load_f",
-    "load_h",
     "load_i",
     "load_table",
     "load_u",
+    "max_of",
+    "min_of",
     "move_bytes",
     "output_byte",
     "output_f",
     "output_i",
     "register",
+    "set_header_word",
+    "set_word",
     "short",
     "some",
     "store_f",
-    "store_h",
     "store_i",
     "store_u",
     "view_f",
     "view_i",
     "view_u",
+    "word",
 ]
 
 _arrays: dict[int, weakref.ref[np.ndarray[Any, Any]]] = {}
@@ -51,6 +56,7 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 inline = linked = inner
+as_int, min_of, max_of = int, min, max
 
 
 def short(i: int) -> int:
@@ -98,11 +104,23 @@ def _access(dtype: Any, plain: Callable[[Any], Any]) -> tuple[Any, Any]:
 load_i, store_i = _access(np.int64, int)
 load_u, store_u = _access(np.uint64, np.uint64)
 load_f, store_f = _access(np.float64, float)
-load_h, store_h = load_i, store_i
 load_table = load_i
 column_i, output_i = load_i, store_i
 column_f, output_f = load_f, store_f
 column_byte, output_byte = _access(np.uint8, int)
+
+
+def word(start: int, i: int) -> Any:
+    """A word of several."""
+    return load_i(start + 8 * i)
+
+
+def set_word(start: int, i: int, value: int) -> None:
+    """Set a word of several."""
+    store_i(start + 8 * i, value)
+
+
+header_word, set_header_word = word, set_word
 
 
 def move_bytes(to: int, start: int, count: int) -> None:

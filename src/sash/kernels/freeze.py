@@ -12,7 +12,9 @@ import builtins
 import hashlib
 import marshal
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum, EnumMeta, IntEnum
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -161,7 +163,48 @@ def thaw(
     defaults: Any,
     keywords: dict[str, Any],
 ) -> FunctionType:
-    """A function again, from what `Frozen.add` wrote of it."""
+    """A function again, from what `Frozen.add` wrote of it; the same one for the same text, so that
+    kernels of one operator share what numba has compiled."""
+    key: Any = None
+    with suppress(TypeError):
+        key = (code, *map(_name, (used, cells, defaults, keywords)))
+        if key in _thawed:
+            _thawed.move_to_end(key)
+            return _thawed[key]
+    function = _thaw(code, used, cells, defaults, keywords)
+    if key is not None:
+        _thawed[key] = function
+        if len(_thawed) > _MOST:
+            _thawed.popitem(last=False)
+    return function
+
+
+_thawed: OrderedDict[Any, FunctionType] = OrderedDict()
+_MOST = 512
+
+
+def _name(value: Any) -> Any:
+    """What is equal for equal values only; a TypeError for those that may change."""
+    if value is None or type(value) in (bool, int, str, bytes):
+        return type(value), value
+    if type(value) is float:
+        return float, value.hex()
+    if type(value) in (tuple, list):
+        return type(value), *map(_name, value)
+    if type(value) is dict:
+        return dict, *((name, _name(x)) for name, x in sorted(value.items()))
+    if isinstance(value, ModuleType) or hasattr(value, "py_func"):
+        return type(value), id(value), value
+    raise TypeError(f"{value!r} has no name")
+
+
+def _thaw(
+    code: bytes,
+    used: dict[str, Any],
+    cells: list[Any],
+    defaults: Any,
+    keywords: dict[str, Any],
+) -> FunctionType:
     made: CodeType = marshal.loads(code)
     function = FunctionType(
         made,

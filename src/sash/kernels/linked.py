@@ -4,7 +4,8 @@ numba compiles each function with all that it calls, optimises the lot and makes
 it, and does so again for each caller: in a kernel of fifty functions, four in a row, most of the
 time goes into code that never runs.  A function under `linked` is only brought into the
 compiler's own form, and is optimised as a part of the functions that Python calls.  A Fiba of a
-user's sum compiles in 4.7 s instead of 7 s, and rounds take as long as before.
+user's sum compiles in 4.7 s instead of 7 s, and rounds take as long as before.  It also goes
+through those passes alone that plain loops over integers need.
 
 This overrides inner methods of numba, which a release may change without notice.  So it is done
 under the releases in `TRIED` only; under any other, and with SASH_LINKED=0 in the environment,
@@ -38,6 +39,22 @@ def _pipeline():
     """numba's pipeline with a library that is neither optimised nor made into machine code."""
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
+    from numba.core.compiler_machinery import PassManager
+    from numba.core.typed_passes import (
+        AnnotateTypes,
+        IRLegalization,
+        NativeLowering,
+        NoPythonBackend,
+        NopythonTypeInference,
+        PreLowerStripPhis,
+    )
+    from numba.core.untyped_passes import (
+        FixupArgs,
+        GenericRewrites,
+        IRProcessing,
+        ReconstructSSA,
+        TranslateByteCode,
+    )
 
     class NoEnvironment:
         """In place of the code generator, which is asked only to tell machine code where its
@@ -68,7 +85,21 @@ def _pipeline():
             state = self.state
             if state.library is None:
                 state.library = Linked(state.targetctx.codegen(), state.func_id.func_qualname)
-            return super().define_pipelines()
+            # no closures, contexts, overloads, generators or arrays are in a kernel's functions
+            made = PassManager("linked")
+            made.add_pass(TranslateByteCode, "analyzing bytecode")
+            made.add_pass(FixupArgs, "fix up args")
+            made.add_pass(IRProcessing, "processing IR")
+            made.add_pass(GenericRewrites, "nopython rewrites")
+            made.add_pass(ReconstructSSA, "ssa")
+            made.add_pass(NopythonTypeInference, "nopython frontend")
+            made.add_pass(PreLowerStripPhis, "remove phis nodes")
+            made.add_pass(IRLegalization, "ensure IR is legal prior to lowering")
+            made.add_pass(AnnotateTypes, "annotate types")
+            made.add_pass(NativeLowering, "native lowering")
+            made.add_pass(NoPythonBackend, "nopython mode backend")
+            made.finalize()
+            return [made]
 
     return LinkedCompiler
 

@@ -17,39 +17,59 @@ from numba.extending import intrinsic
 from .linked import inline, linked
 
 __all__ = [
+    "as_int",
     "bounded",
     "column_byte",
     "column_f",
     "column_i",
+    "header_word",
     "inline",
     "inner",
     "linked",
     "load_f",
-    "load_h",
     "load_i",
     "load_table",
     "load_u",
+    "max_of",
+    "min_of",
     "move_bytes",
     "output_byte",
     "output_f",
     "output_i",
+    "set_header_word",
+    "set_word",
     "short",
     "some",
     "store_f",
-    "store_h",
     "store_i",
     "store_u",
     "view_f",
     "view_i",
     "view_u",
+    "word",
 ]
+
 
 # Only other compiled functions call an operator's: they need no wrappers for Python and C.  But
 # they may raise errors with values in them, for which numba has to know them: no `linked` ones.
-inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _once(**options):
+    """A compiler of functions that compiles each one once, whoever asks."""
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    mark = f"sash {options}"
+
+    def compiled(function):
+        kept = function.__dict__
+        if mark not in kept:
+            kept[mark] = njit(**options)(function)
+        return kept[mark]
+
+    return compiled
+
+
+inner = _once()
 #: The same with indices checked, for functions that users write: an index beyond an array, a
 #: partial that is a vector for instance, raises instead of touching what lies there.
-bounded = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, boundscheck=True)
+bounded = _once(boundscheck=True)
 
 _I64, _I8, _F64 = ir.IntType(64), ir.IntType(8), ir.DoubleType()
 
@@ -88,7 +108,35 @@ def _access(kind, llvm, align, place):
     return load, store
 
 
-load_h, store_h = _access(types.int64, _I64, 8, "header")
+def _words(place):
+    """A load and a store of one word of several, in one part of memory.  The address is computed
+    here, as each sum that numba finds in a function takes it milliseconds."""
+
+    def pointer(builder, args):
+        at = builder.add(args[0], builder.mul(args[1], ir.Constant(_I64, 8)))
+        return builder.inttoptr(at, _I64.as_pointer())
+
+    @intrinsic
+    def load(typing, start, i):
+        def emit(context, builder, signature, args):
+            return _tagged(builder, builder.load(pointer(builder, args), align=8), place)
+
+        return types.int64(types.int64, types.int64), emit
+
+    @intrinsic
+    def store(typing, start, i, value):
+        def emit(context, builder, signature, args):
+            at = pointer(builder, args)
+            _tagged(builder, builder.store(args[2], at, align=8), place)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), emit
+
+    return load, store
+
+
+header_word, set_header_word = _words("header")
+word, set_word = _words("slots")
 load_i, store_i = _access(types.int64, _I64, 8, "slots")
 load_u, store_u = _access(types.uint64, _I64, 8, "slots")
 load_f, store_f = _access(types.float64, _F64, 8, "slots")
@@ -121,6 +169,28 @@ def short(typing, i):
         return builder.asm(same, "", "=r,0", args, side_effect=False)
 
     return types.int64(types.int64), emit
+
+
+@intrinsic
+def as_int(typing, i):
+    """An integer, as it is; numba would take a constant for a type of its own."""
+    return types.int64(types.int64), lambda context, builder, signature, args: args[0]
+
+
+def _one_of_two(sign):
+    """The integer of two that compares so; numba's own `min` and `max` are functions of tuples."""
+
+    @intrinsic
+    def chosen(typing, a, b):
+        def emit(context, builder, signature, args):
+            return builder.select(builder.icmp_signed(sign, *args), *args)
+
+        return types.int64(types.int64, types.int64), emit
+
+    return chosen
+
+
+min_of, max_of = _one_of_two("<="), _one_of_two(">=")
 
 
 @intrinsic

@@ -216,12 +216,12 @@ def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str
     name = f"operator_{key}"
     facts = None if frozen.held else kept.read_facts(name)
     if facts is None:
-        from numba import njit
+        from .native import bounded, inner
 
         module = kept.in_memory(
             name,
             "from importlib import import_module\nimport numpy as np\n" + "\n".join(frozen.lines),
-            {"inner": njit, "bounded": njit, "thaw": thaw, **frozen.held},
+            {"inner": inner, "bounded": bounded, "thaw": thaw, **frozen.held},
         )
         layout = layout_by_numba(operator, {k: getattr(module, n) for k, n in names.items()})
         if not frozen.held:

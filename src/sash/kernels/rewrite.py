@@ -104,8 +104,8 @@ class Expressions(ast.NodeTransformer):
 
 
 class Plain(ast.NodeTransformer):
-    """Wraps constant arguments of a kernel's functions in `int(…)`: numba would compile a function
-    anew for every constant that it is called with."""
+    """Wraps constant arguments of a kernel's functions in `as_int(…)`: numba would compile a
+    function anew for every constant that it is called with."""
 
     def __init__(self, functions: set[str]) -> None:
         self._functions = functions
@@ -119,7 +119,7 @@ class Plain(ast.NodeTransformer):
     def _plain(self, argument: ast.expr) -> ast.expr:
         if not all(name.isupper() for name in _names_in(argument)):
             return argument
-        return ast.Call(ast.Name("int", ast.Load()), [argument], [])
+        return ast.Call(ast.Name("as_int", ast.Load()), [argument], [])
 
 
 class Primitives(ast.NodeTransformer):

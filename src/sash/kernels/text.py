@@ -27,10 +27,12 @@ __all__ = ["constants", "kernel_text", "primitives_text"]
 #: Primitives that are written out in a kernel's functions: each call that numba need not compile
 #: shortens the wait.
 _WRITTEN_OUT = {
-    "get": "load_h({0} + 8 * ({1}))",
-    "put": "store_h({0} + 8 * ({1}), {2})",
-    "word": "load_i({0} + 8 * ({1}))",
-    "set_word": "store_i({0} + 8 * ({1}), {2})",
+    "get": "header_word({0}, {1})",
+    "put": "set_header_word({0}, {1}, {2})",
+    "item": "word({0}, {1})",
+    "set_item": "set_word({0}, {1}, {2})",
+    "min": "min_of({0}, {1})",
+    "max": "max_of({0}, {1})",
     "move_words": "move_bytes({0} + 8 * ({1}), {0} + 8 * ({2}), 8 * ({3}))",
 }
 
@@ -54,14 +56,12 @@ def primitives_text(
     out = [
         place,
         f"def spare(m): return slot(m, {spare})",
-        "def word(m, at): return load_i(m + 8 * at)",
-        "def set_word(m, at, value): store_i(m + 8 * at, value)",
-        "def get(m, field): return load_h(m + 8 * field)",
-        "def put(m, field, value): store_h(m + 8 * field, value)",
+        "def get(m, i): return header_word(m, i)",
+        "def put(m, i, value): set_header_word(m, i, value)",
         "def link(m, i): return load_i(slot(m, i) - 8)",
         "def set_link(m, i, value): store_i(slot(m, i) - 8, value)",
-        "def item(array, i): return load_i(array + 8 * i)",
-        "def set_item(array, i, value): store_i(array + 8 * i, value)",
+        "def item(array, i): return word(array, i)",
+        "def set_item(array, i, value): set_word(array, i, value)",
         "def drop(m, dst): pass",
         "def copy(m, dst, src):\n    copy_words(slot(m, dst), slot(m, src))",
         f"def load(m, dst, p, i):\n    copy_words(slot(m, dst), p + {8 * layout.words} * i)",
