@@ -14,6 +14,7 @@ from tests.engine.test_driven import PLAIN, POLICIES
 from tests.engine.test_run import OWN
 
 import sash
+from sash.engine.failures import CombineFailed
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, replay, rows_of
 from sash.testing.streams import STREAMS, batches, stream
@@ -404,3 +405,26 @@ def test_a_step_goes_by_the_keys_that_it_touches(window: Any) -> None:
     before = visited(s)
     push(1002, range(10))
     assert visited(s) - before <= 20
+
+
+def _joined(a: str, b: str) -> str:
+    if "7" in a + b and a and b:
+        raise ValueError("no sevens")
+    return a + b
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(("window", "mode"), [*MODES, (TICKS[0], "final")], ids=repr)
+def test_errors_of_an_operator(window: Any, mode: Any) -> None:
+    """A row that `lift` refuses is late; a `combine` that raises stops the stream."""
+    odd = sash.operator(identity="", lift=lambda x: f"{10 // x}{x}", combine=_joined, name="odd")
+    q = query(by=[], window=window, select={"text": sash.aggregate(odd, "v")})
+    s = q.stream(lateness=5, mode=mode)
+    marks = {"b": [False, False], "i": [1, 1]}
+    s.push({"t": [1, 2], "v": [0, 2], **marks})
+    assert "zero" in s.take_late()["reason"][0].as_py()
+    batches = [{"t": [at, at + 1], "v": [7, 2], **marks} for at in (3, 9_000_000)]
+    with pytest.raises(CombineFailed, match=r"no sevens.*make a new one, or restore one from"):
+        [s.push(batch) for batch in batches]
+    with pytest.raises(RuntimeError, match="CombineFailed stopped this stream"):
+        s.push({"t": [1], "v": [1], "b": [True], "i": [1]})

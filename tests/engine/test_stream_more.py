@@ -144,7 +144,7 @@ def test_a_snapshot_of_something_else_is_refused() -> None:
     data = s.to_bytes()
     with pytest.raises(ValueError, match="window was sliding"):
         Stream.from_bytes(data, query("numbers", WINDOWS[1]))
-    with pytest.raises(ValueError, match="select was n, "):
+    with pytest.raises(ValueError, match="select was many, "):
         Stream.from_bytes(data, query("in order", WINDOWS[2]))
     with pytest.raises(ValueError, match="damaged"):
         Stream.from_bytes(data[:-1] + b"?", q)

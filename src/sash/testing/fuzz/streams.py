@@ -270,7 +270,8 @@ def _window_of_events(source: Random, span: int) -> tuple[str, bool]:
     column = source.choice(("'x', 2.5", "'i', 2"))
     measures = (f"{size}", f"sash.rows({many})", f"sash.delta({column})", "sash.punctuated('b')")
     if source.random() < 0.15:
-        rules = (f"at_most({many})", "since_maximum('x')", f"at_most_span({size}, 't')")
+        # each has a kernel of its own
+        rules = ("at_most(3)", "since_maximum('x')", "at_most_span(1000, 't')")
         return f"sash.policies.{source.choice(rules)}", False
     keep = source.choice(measures)
     # ticks are not many more than the rows
