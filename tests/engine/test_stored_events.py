@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 import sash
-from sash.engine.event_stream import stored_stream
 from sash.engine.lifecycle import Progress
+from sash.engine.stored_events import StoredEvents
 from sash.state import keyed, layout
 from sash.testing.queries import differences, replay, rows_of
 from sash.testing.stored import CountingStore, open_stream
@@ -63,7 +63,7 @@ def with_gaps(events: pa.Table) -> pa.Table:
 class Micro:
     """Micro-batches as on Spark: rows are judged by the watermark of the one before."""
 
-    def __init__(self, q: sash.Query, mode: str, lateness: int, schema: pa.Schema) -> None:
+    def __init__(self, q: sash.Query, mode: Any, lateness: int, schema: pa.Schema) -> None:
         self.query, self.mode, self.lateness, self.schema = q, mode, lateness, schema
         self.store, self.progress = CountingStore(), Progress()
         self.newest: int | None = None
@@ -71,13 +71,13 @@ class Micro:
         self.late = 0
 
     def push(self, batch: pa.Table) -> None:
-        made: Any = stored_stream(self.query, self.store, mode=self.mode, schema=self.schema)
-        made._progress = Progress(**json.loads(json.dumps(asdict(self.progress))))
+        # nothing is carried over but bytes
+        self.progress = Progress(**json.loads(json.dumps(asdict(self.progress))))
+        events = StoredEvents(self.query, self.schema, self.mode, self.store, b"x")
         watermark = None if self.newest is None else self.newest - self.lateness
         given = batch if self.query.where is None else batch.filter(self.query.where)
         names = self.schema.names if isinstance(self.query.window, Driven) else self.query.columns
-        found = made._admit(given.select(names), {}, watermark=watermark)
-        self.progress = made._progress
+        found = events.process(self.progress, given.select(names), watermark)
         self.rows += rows_of(found.made)
         self.late += len(found.late.rows)
         merging = isinstance(self.query.window, sash.windows.Merging)

@@ -6,9 +6,9 @@
 
 An event is late if what it would change is emitted.
 
-With a store (`stored_stream`), nothing is kept in memory between two batches: each reads the rows
-of the keys that it touches, and of those for which something is due, and writes what is left of
-them (`state.keyed`).
+With a store (`engine.stored_events`), nothing is kept in memory between two batches: each reads
+the rows of the keys that it touches, and of those for which something is due, and writes what is
+left of them (`state.keyed`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..query.query import Query
 from ..state.keyed import Keyed, KeyedTables
 from ..stores.contract import Store
 from ..tables.answers import warn_of
@@ -32,7 +31,7 @@ from .lifecycle import latest
 from .stream import Stream
 from .turns import in_turn
 
-__all__ = ["Admitted", "EventStream", "Reached", "stored_stream"]
+__all__ = ["Admitted", "EventStream", "Reached"]
 
 #: Stream time and watermark.
 Reached: TypeAlias = tuple[int | None, int | None]
@@ -246,17 +245,3 @@ class _Spans:
 
     def end(self, times: Array) -> Array:
         return self._stream._ends(times)[1]
-
-
-def stored_stream(
-    query: Query, store: Store, prefix: bytes = b"", *, lateness: Any = None, **more: Any
-) -> EventStream:
-    """A stream whose windows events make, with its state in the records of a store that begin with
-    a prefix.  Without a `lateness` the caller moves the watermark."""
-    kind = Stream._for(query)
-    made = kind.__new__(kind)
-    assert isinstance(made, EventStream)
-    made._place, made._store, made._prefix = "Spark stream", store, prefix
-    made._follows = lateness is not None
-    made.__init__(query, lateness=lateness or 0, **more)  # type: ignore[misc]
-    return made

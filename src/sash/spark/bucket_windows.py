@@ -12,9 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..engine.event_stream import Admitted, stored_stream
+from ..engine.event_stream import Admitted
 from ..engine.late import Late, Spanned
 from ..engine.lifecycle import Lifecycle, Outcome, Progress, Sliced
+from ..engine.stored_events import StoredEvents
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..state.tiles import TileState
@@ -138,10 +139,8 @@ class _EventWindows(Windows):
         self._schema = work.schema
         self.plan = make_plan(work.query, work.schema)
         self._kept = work.output.kept
-        self._stream = stored_stream(
-            work.query, store, _RECORDS, mode=work.mode, schema=work.schema
-        )
-        self.shapes = self._stream._shapes()
+        self._events = StoredEvents(work.query, work.schema, work.mode, store, _RECORDS)
+        self.shapes = self._events.shapes
 
     def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
         return unpacked_rows(self._schema, payloads)
@@ -150,16 +149,20 @@ class _EventWindows(Windows):
         self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
     ) -> Part:
         assert not isinstance(batch, Sliced)
-        stream = self._stream
-        stream._progress = progress
-        given = stream._schema.empty_table() if batch is None else batch
-        made = stream._admit(given, {}, watermark=watermark)
+        made = self._events.process(progress, batch, watermark)
         results = self._results(made)
-        late = made.rows - made.counted
         again = int((results["revision"].to_numpy() > 0).sum()) if "revision" in results else 0
-        moments = self._moments(made)
-        failed = len(made.failed)
-        return Part(results, moments, made.late, stream._missed, made.rows, late, 0, again, failed)
+        return Part(
+            results,
+            self._moments(made),
+            made.late,
+            self._events.missed,
+            made.rows,
+            lost=made.rows - made.counted,
+            partly_late=0,
+            corrections=again,
+            lacking=len(made.failed),
+        )
 
     def _results(self, admitted: Admitted) -> dict[str, Any]:
         rows, query = admitted.made, self.plan.query
@@ -180,7 +183,7 @@ class _EventWindows(Windows):
         return ends
 
     def next_visit(self) -> int | None:
-        return self._stream._parts.next_visit()
+        return self._events.next_visit()
 
     def open_windows(self, progress: Progress) -> int:
-        return self._stream._parts.size()["windows"]
+        return self._events.open_windows()

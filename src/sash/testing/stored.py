@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..engine.event_stream import stored_stream
 from ..engine.lifecycle import Progress
+from ..engine.stored_events import stored_stream
 from ..engine.stream import Stream
 from ..engine.supported import Place
 from ..query import Query
