@@ -34,6 +34,7 @@ RULES = {
     "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.testing")),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
+    "windows/zones.py": Rule(("numpy",)),
     "policies/": Rule(("sash.operators", "numpy")),
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
     "kernels/linked.py": Rule(("numba",)),

@@ -71,6 +71,7 @@ from .query.aggregates import (
     variance,
 )
 from .windows import (
+    Calendar,
     Cumulate,
     Delta,
     Kept,
@@ -104,6 +105,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate",
+    "Calendar",
     "Cumulate",
     "Delta",
     "InUse",

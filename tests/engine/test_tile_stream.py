@@ -433,3 +433,10 @@ def test_a_record_that_is_missing_is_reported() -> None:
             continue
         with pytest.raises(ValueError, match="the state is damaged"):
             s.close()
+
+
+def test_a_stream_without_keys_and_events_closes() -> None:
+    s = TileStream(asked(sash.sliding(12, 4), by=[]))
+    empty = pa.table({"t": pa.array([], pa.int64()), "k": [], "i": pa.array([], pa.int64())})
+    assert s.push(empty.append_column("x", pa.array([], pa.float64()))).num_rows == 0
+    assert s.close().num_rows == 0

@@ -27,6 +27,7 @@ from sash.slicing.slices import (
 )
 from sash.windows import Aligned, Cumulate, Sliding
 from sash.windows.contract import Cycle
+from sash.windows.months import Months
 
 
 def say(m: Memory, numbers: Any, count: int, out: Any) -> None:
@@ -86,6 +87,37 @@ def test_kernel_words_say_what_windows_do(
         assert found.tolist() == method(numbers).tolist()
     assert said[4].tolist() == start.tolist()
     assert said[5].tolist() == end.tolist()
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=list(OPERATORS))
+@given(
+    st.sampled_from([1, 2, 3, 12]),
+    st.integers(1, 28),
+    st.integers(0, 9),
+    st.integers(-700_000, 2_900_000),
+)
+def test_kernel_words_for_windows_of_months(
+    operator: Any, months: int, days: int, offset: int, day: int
+) -> None:
+    monthly = Months.of(months, day=7, days=days, offset=offset)
+
+    class Monthly(Aligned):
+        cycle = monthly  # type: ignore[assignment]
+
+    core = make_core(say_kernel(4), operator, 1)
+    specify(core.header, Monthly())
+    numbers = np.concatenate([7 * day + np.arange(-220, 220), day // days + np.arange(-40, 40)])
+    kept, at = core.integers(numbers)
+    out, at_out = core.integers(np.zeros(6 * len(numbers), dtype=np.int64))
+    core.run.say(core.m, at, len(numbers), at_out)
+    said = np.asarray(out, dtype=np.int64).reshape(-1, 6).T
+    del kept
+    right = (monthly.start, monthly.end, monthly.first, monthly.last)
+    for found, method in zip(said[:4], right, strict=True):
+        assert found.tolist() == method(numbers).tolist()
+    assert said[4].tolist() == (numbers // 7 * 7).tolist()
+    held, some = slices_held(Monthly()), numbers[-80:]
+    assert ((monthly.end(some + 1) - monthly.start(some)) // 7 <= held).all()
 
 
 @given(windows)

@@ -123,6 +123,9 @@ def test_rows_that_wait(seed: int) -> None:
         assert list(zip(rows["t"].to_pylist(), rows["n"].to_pylist(), strict=True)) == right
         assert order.tolist() == [n for _, n in right]
         assert len(waiting) == len(model)
+        low, high = now + source.randrange(-5, 15), now + source.randrange(-5, 25)
+        held = [(t, n) for t, n in model if low <= t <= high]
+        assert waiting.between(low, high)[1].tolist() == [n for _, n in held]
         assert len(waiting._parts) <= 8
         if source.random() < 0.3:
             again = Waiting(pa.schema({"t": pa.int64(), "n": pa.int64()}), "t")

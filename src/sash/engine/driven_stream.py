@@ -45,7 +45,7 @@ class _Kept(WaitingStream):
         return self._measured.unusable(given, self._query.time, self._progress.watermark)
 
     def _held(self) -> list[Keyed]:
-        waiting = self._keyed_events(self._waiting.rows(), {}, due=True)
+        waiting = self._keyed_events(self._waiting.all()[0], {}, due=True)
         return [waiting, self._kept.held()]
 
     def _hold(self, tables: list[pa.Table]) -> None:

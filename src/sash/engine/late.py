@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..tables.arrow import as_time, times_of
 from ..windows import Aligned
+from ..windows.contract import UTC, Clock
 
 __all__ = [
     "ADDED",
@@ -82,12 +83,14 @@ class Late:
         )
 
 
-def refused_times(column: pa.Array, refused: dict[int, str]) -> tuple[Array, dict[int, str]]:
+def refused_times(
+    column: pa.Array, refused: dict[int, str], clock: Clock = UTC
+) -> tuple[Array, dict[int, str]]:
     """The times of a column, and which rows cannot be used and why: those that are refused
     already, and those whose times cannot be used."""
-    times, unusable = times_of(column)
+    times, unusable = times_of(column, clock)
     why = {
-        row: f"its time is {'out of range' if column[row].is_valid else 'null'}"
+        row: f"its time is {clock.beyond if column[row].is_valid else 'null'}"
         for row in np.flatnonzero(unusable).tolist()
     }
     return times, why | refused

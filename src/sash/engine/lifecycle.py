@@ -22,6 +22,7 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.signatures import Mode
 from ..state.contract import AGAIN, Emitted, Slices, State, Step, StepFailed, some_slices
+from ..state.filling import NONE, filled_values, gaps_filled, remembered_until
 from ..tables.answers import changed, concat_answers
 from ..tables.arrow import one_array
 from ..tables.intake import bad_rows, some_rows
@@ -156,6 +157,8 @@ class Lifecycle:
         emitted = state.step(taken.slices, self._step(progress, moved))
         if self._changes:
             emitted = self._only_changes(state, emitted)
+        elif self._window.empty:
+            emitted = self._with_empty(state, emitted)
         revisions = self._revisions(state, emitted) if self._live else None
         corrections = 0 if revisions is None else int((revisions > 0).sum())
         outcome = Outcome(
@@ -195,7 +198,7 @@ class Lifecycle:
     ) -> _Taken:
         """Judge the rows of a batch, and cut those that can be used into slices."""
         column = one_array(batch.column(self._plan.query.time))
-        times, refused = refused_times(column, refused)
+        times, refused = refused_times(column, refused, self._window.clock)
         usable, late = late_rows(self._window, progress.watermark, times, refused)
         rows = np.flatnonzero(usable)
         lost = int(late.lost.sum())
@@ -298,6 +301,32 @@ class Lifecycle:
             emitted, keys, covered[lasts], {n: v.take(taken) for n, v in emitted.values.items()}
         )
         return _where(emitted, keep[order >= many])
+
+    def _with_empty(self, state: State, emitted: Emitted) -> Emitted:
+        """The windows, and those that hold nothing between a key's and the one before.  Windows
+        close in their order, so when one is emitted none before it can be filled any more."""
+        codes, windows = emitted.codes, emitted.windows
+        if not len(codes):
+            return emitted
+        firsts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+        lasts = np.append(firsts[1:], len(codes)) - 1
+        # what is remembered of a key is the number of its last window
+        noted = replace(emitted, values={"last": pa.array(windows)})
+        old = state.recall(noted, codes[firsts])
+        before = np.append(NONE, windows[:-1])
+        before[firsts] = NONE
+        before[firsts[old.there]] = old.values["last"].to_numpy()
+        until = remembered_until(self._window, windows[lasts])
+        state.remember(noted, codes[firsts], until - 1, {"last": pa.array(windows[lasts])})
+        filled = gaps_filled(self._window, windows, before)
+        return replace(
+            emitted,
+            codes=codes[filled.rows],
+            windows=filled.numbers,
+            reasons=emitted.reasons[filled.rows],
+            values=filled_values(self._plan, filled, emitted.values),
+            failed=filled.moved(emitted.failed),
+        )
 
     def _revisions(self, state: State, emitted: Emitted) -> Array:
         """Number the revision that each row is.  A window that was empty when it was due starts at

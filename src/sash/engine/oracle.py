@@ -57,7 +57,8 @@ def run(query: Query, table: Any) -> Any:
     given = as_arrow(table)
     plan = make_plan(query, given.schema)
     column = one_array(given.column(query.time))
-    check_times(query.time, column, times_of(column)[1])
+    clock = query.window.clock
+    check_times(query.time, column, times_of(column, clock)[1], clock)
     if isinstance(query.window, Driven):
         events = given if query.where is None else filtered(given, query.where)
         found = answers_by_event(query, rows_of(events))
@@ -182,7 +183,7 @@ class OracleStream(ByBruteForce):
 
     def _insert(self, table: pa.Table, given: pa.Table, refused: dict[int, str]) -> list[Row]:
         """Put each event into each of its open windows; which ones."""
-        from ..testing.queries import key_of, rows_of, windows_of
+        from ..testing.queries import key_of, rows_of, usable, windows_of
 
         assert self._plan is not None
         query, at, touched, late = self._query, self._progress, [], []
@@ -195,8 +196,8 @@ class OracleStream(ByBruteForce):
             spans: list[Any] = []
             if why is None and time is None:
                 why = "its time is null"
-            elif time is not None and why is None and not -(2**60) < time < 2**60:
-                why = "its time is out of range"
+            elif why is None and not usable(query.window, time):
+                why = f"its time is {query.window.clock.beyond}"
             if why is None:
                 assert time is not None
                 for span in windows_of(query.window, time):
@@ -254,7 +255,7 @@ class OracleStream(ByBruteForce):
 
     def _emit(self, changed: set[Any]) -> Any:
         """The windows that are due, by brute force over all that is held."""
-        from ..testing.queries import same_values, window_before
+        from ..testing.queries import empty_between, row_of, same_values, window_before
 
         assert self._plan is not None
         query, at, live = self._query, self._progress, self._mode == "live"
@@ -279,7 +280,10 @@ class OracleStream(ByBruteForce):
                     follows = before[0] == window_before(query.window, span)
                     if follows and same_values(values, before[1]):
                         continue
-                row = {**self._keys[key], "window_start": span[0], "window_end": span[1], **values}
+                for empty in empty_between(query.window, before[0] if before else None, span):
+                    nothing, _ = self._answers([])
+                    rows.append(row_of(self._keys[key], empty, nothing))
+                row = row_of(self._keys[key], span, values)
                 if live:
                     row["revision"] = self._revisions[name] = self._revisions.get(name, -1) + 1
                 if why:

@@ -53,7 +53,8 @@ class Noted:
 class Pending:
     """The events of a stream that are noted."""
 
-    def __init__(self, schema: pa.Schema, time: str) -> None:
+    def __init__(self, schema: pa.Schema, time: str, limits: tuple[int, int]) -> None:
+        self._limits = limits  # times beyond them cannot be used
         self._schema, self._time = schema, schema.names.index(time)
         self._at = _reader(schema.field(time).type)
         self._types = tuple(
@@ -82,7 +83,7 @@ class Pending:
             return None
         if not all(_refuses_none(group.operator) for group in plan.groups):
             return None
-        return cls(schema, query.time)
+        return cls(schema, query.time, query.window.clock.limits)
 
     def clear(self) -> None:
         """Nothing is noted any more."""
@@ -92,6 +93,10 @@ class Pending:
 
     def read(self, batch: Any) -> Noted | None:
         """The events of a batch, None if they cannot be noted."""
+        noted, (low, high) = self._read(batch), self._limits
+        return noted if noted is not None and low < noted.oldest <= noted.newest < high else None
+
+    def _read(self, batch: Any) -> Noted | None:
         kind = type(batch)
         try:
             if kind is dict:

@@ -20,6 +20,7 @@ from ..query.plan import NO_NAME, Plan, make_plan
 from ..query.query import Query
 from ..state.answers import Sources
 from ..state.contract import Slices
+from ..state.filling import filled_windows
 from ..state.joining import join_slices
 from ..state.places import slices_by_place
 from ..state.ranges import answers_of_ranges, window_ranges
@@ -117,7 +118,7 @@ def _windows_of_slices(
         else:
             made.join(found)
     assert made is not None
-    return _only_changes(made) if changes else made
+    return _emitted(plan, made)
 
 
 def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
@@ -150,11 +151,16 @@ def _windows(plan: Plan, ordered: Ordered, first: Array | None, last: Array | No
         ranges = window_ranges(ordered.times, ordered.bounds, made.groups, *spans)
         for chosen in plan.ranged:
             made.values[chosen.name] = answers_of_ranges(chosen, ordered, *ranges)
-    return _only_changes(made) if changes else made
+    return _emitted(plan, made)
 
 
-def _only_changes(windows: Windows) -> Windows:
-    """The windows whose values differ from those of the one before."""
+def _emitted(plan: Plan, windows: Windows) -> Windows:
+    """Of windows that hold something, those whose values differ from those of the one before, if
+    only changes are wanted; or with them those that hold nothing, if these are wanted."""
+    if plan.query.aligned.empty:
+        return filled_windows(plan, windows)
+    if plan.query.emit == "all":
+        return windows
     kept = changed(windows.groups, windows.numbers, windows.covered, windows.values)
     return windows.where(kept)
 

@@ -14,7 +14,7 @@ from ..kernels.core import encoder
 from ..query.plan import Plan
 from ..query.query import Query
 from ..tables.arrow import has_tie_number
-from ..windows import Merging, Session, Trailing
+from ..windows import Aligned, Merging, Session, Trailing
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
@@ -86,6 +86,11 @@ def _lifetime(asked: Asked) -> bool:
     return isinstance(window, Trailing) and window.size is None
 
 
+def _empty(asked: Asked) -> bool:
+    window = asked.query.window
+    return isinstance(window, Aligned) and window.empty is not None
+
+
 def _session(asked: Asked) -> bool:
     return isinstance(asked.query.window, Merging)
 
@@ -115,6 +120,35 @@ def _lacks_live(why: str) -> dict[Place, str]:
 
 ABILITIES = (
     Ability("windows aligned to the clock: `sliding`, `tumbling`, `cumulate`"),
+    Ability("windows of a calendar: `sliding` and `tumbling` with a `timezone`"),
+    Ability("windows that hold nothing: `empty='zero'` with `idle`"),
+    Ability(
+        "`empty='zero'` without `idle`",
+        dict.fromkeys(
+            ("Query.stream", "Spark stream"),
+            "a stream with empty='zero' remembers the last window of each key; give idle='30 "
+            "days', say, after which it forgets a key, and a later event starts anew",
+        ),
+        lambda asked: _empty(asked) and asked.query.aligned.idle is None,
+    ),
+    Ability(
+        "`empty='zero'` in live mode",
+        dict.fromkeys(
+            PLACES,
+            "empty='zero' needs mode='final': in live mode a late event may fill a window that was "
+            "emitted as empty, or end a gap elsewhere",
+        ),
+        lambda asked: asked.mode == "live" and _empty(asked),
+    ),
+    Ability(
+        "`empty='zero'` with `emit='changes'`",
+        dict.fromkeys(
+            PLACES,
+            "empty='zero' emits windows without events, and emit='changes' leaves out windows; "
+            "give one of them",
+        ),
+        lambda asked: asked.query.emit == "changes" and _empty(asked),
+    ),
     Ability("a window for each event: `trailing`, `lifetime`"),
     Ability("`trailing` and `lifetime` with `exclude='row'` or `'ties'`"),
     Ability("`lifetime(delay=…)`"),

@@ -23,7 +23,7 @@ from ..state.keyed import Keyed
 from ..state.ragged import Places
 from ..state.trail_entries import TrailEntries
 from ..state.trailing import Answers, Batch, TrailState
-from ..tables.arrow import as_given, as_time, from_ipc, one_array, times_of, to_ipc
+from ..tables.arrow import as_given, as_time, one_array, times_of
 from ..tables.keys import key_codes
 from ..windows import Driven
 from ..windows.contract import Span
@@ -53,11 +53,7 @@ class TrailingStream(KeepingStream):
         assert isinstance(self._query.window.keeps, Span)
         self._span = self._query.window.keeps
         self._trails = TrailState(plan) if self._store is None else TrailEntries(plan)
-        # in live mode the rows that may be emitted again, in order of arrival, how many came before
-        # each, and their revisions
-        self._opened = self._schema.empty_table()
-        self._numbers = self._revisions = np.zeros(0, dtype=np.int64)
-        self._arrived = 0
+        self._revisions: dict[int, int] = {}  # in live mode, of rows that were emitted again
 
     def _cut(self, table: pa.Table) -> Any:
         return self._trails.cut(table)
@@ -65,7 +61,7 @@ class TrailingStream(KeepingStream):
     def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Insert rows, and emit those that are due."""
         if self._mode == "live":
-            made, failed = self._revised(new, reached[1])
+            made, failed = self._revised(new, times, reached[1])
         else:
             rows, numbers = self._waiting.pass_by(new, times, reached[1])
             made, failed = self._answer(rows, numbers, None, reached[1])
@@ -74,21 +70,30 @@ class TrailingStream(KeepingStream):
         at.emitted += made.num_rows
         return as_given(made, self._kind), failed
 
-    def _revised(self, new: pa.Table, watermark: int | None) -> tuple[pa.Table, dict[int, str]]:
+    def _revised(
+        self, new: pa.Table, times: Array, watermark: int | None
+    ) -> tuple[pa.Table, dict[int, str]]:
         """New rows, and those that they change, with their answers and revisions."""
-        opened = pa.concat_tables([self._opened, new]).combine_chunks()
-        when = times_of(one_array(opened.column(self._query.time)))[0]
-        over = np.zeros(len(when), bool) if watermark is None else when < watermark
-        numbers = np.append(self._numbers, self._arrived + np.arange(new.num_rows))
-        self._arrived += new.num_rows
-        revisions = np.append(self._revisions, np.full(new.num_rows, -1))
-        due = self._changed(opened, when, new.num_rows) if new.num_rows else over & False
-        revisions[due] += 1
-        rows = opened.filter(pa.array(due))
-        made, failed = self._answer(rows, numbers[due], new, watermark)
-        made = made.append_column("revision", pa.array(revisions[due]))
-        self._opened = opened.filter(pa.array(~over))
-        self._numbers, self._revisions = numbers[~over], revisions[~over]
+        span, many = self._span, new.num_rows
+        assert span.older is not None
+        numbers = self._waiting.arrived + np.arange(many)
+        opened, due = new, np.ones(many, dtype=bool)
+        if many:
+            low, high = int(times.min()) + span.younger + 1, int(times.max()) + span.older
+            held, before = self._waiting.between(low, high)
+            opened = pa.concat_tables([held, new]).combine_chunks()
+            numbers = np.append(before, numbers)
+            when = times_of(one_array(opened.column(self._query.time)))[0]
+            due = self._changed(opened, when, many)
+        rows, numbers = opened.filter(pa.array(due)), numbers[due]
+        first = self._waiting.arrived
+        revisions = [self._revisions.get(n, 0) + 1 if n < first else 0 for n in numbers.tolist()]
+        made, failed = self._answer(rows, numbers, new, watermark)
+        made = made.append_column("revision", pa.array(revisions, pa.int64()))
+        pairs = zip(numbers.tolist(), revisions, strict=True)
+        self._revisions |= {n: revision for n, revision in pairs if revision}
+        for gone in self._waiting.pass_by(new, times, watermark)[1].tolist():
+            self._revisions.pop(gone, None)
         return made, failed
 
     def _changed(self, waiting: pa.Table, when: Array, new: int) -> Array:
@@ -150,23 +155,21 @@ class TrailingStream(KeepingStream):
 
     def _held(self) -> list[Keyed]:
         assert isinstance(self._trails, TrailEntries)
+        rows, numbers = self._waiting.all()
+        more = {}
         if self._mode == "live":
-            revisions = {"revision": pa.array(self._revisions)}
-            events = self._keyed_events(self._opened, revisions, due=False)
-        else:
-            events = self._keyed_events(self._waiting.rows(), {}, due=True)
+            known = [self._revisions.get(number, 0) for number in numbers.tolist()]
+            more["revision"] = pa.array(known, pa.int64())
+        events = self._keyed_events(rows, more, due=self._mode == "final")
         return [events, self._trails.held()]
 
     def _hold(self, tables: list[pa.Table]) -> None:
         assert isinstance(self._trails, TrailEntries)
         events, entries = tables
+        self._waiting.restore(self._events_of(events))
         if self._mode == "live":
-            self._opened = self._events_of(events)
-            self._revisions = events.column("revision").to_numpy()
-            self._arrived = events.num_rows
-            self._numbers = np.arange(self._arrived)
-        else:
-            self._waiting.restore(self._events_of(events))
+            known = enumerate(events.column("revision").to_pylist())
+            self._revisions = {number: revision for number, revision in known if revision}
         self._trails.hold(entries)
 
     def _shapes(self) -> list[str]:
@@ -176,22 +179,18 @@ class TrailingStream(KeepingStream):
     def _size(self) -> dict[str, int]:
         assert isinstance(self._trails, TrailState)
         size = self._trails.size()
-        return size | {"bytes": size["bytes"] + self._waiting.nbytes + self._opened.nbytes}
+        return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
     def _dump(self) -> list[bytes]:
         assert isinstance(self._trails, TrailState)
-        opened = np.concatenate([[self._arrived], self._numbers, self._revisions])
-        live = [to_ipc(self._opened), opened.astype("<i8").tobytes()]
-        return [*self._waiting.dump(), *live, *self._trails.dump()]
+        revised = np.array(list(self._revisions.items()), "<i8").tobytes()
+        return [*self._waiting.dump(), revised, *self._trails.dump()]
 
     def _load(self, blobs: list[bytes]) -> None:
         assert isinstance(self._trails, TrailState)
-        rows, places, opened, known, *trails = blobs
-        self._waiting.load([rows, places])
-        self._opened = from_ipc(opened).cast(self._schema)
-        arrived, *_ = given = np.frombuffer(known, "<i8").astype(np.int64)
-        self._arrived = int(arrived)
-        self._numbers, self._revisions = given[1:].reshape(2, -1)
+        rows, numbers, revised, *trails = blobs
+        self._waiting.load([rows, numbers])
+        self._revisions = dict(np.frombuffer(revised, "<i8").reshape(-1, 2).tolist())
         self._trails.load(trails)
 
     def _check(self) -> None:

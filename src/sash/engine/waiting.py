@@ -48,12 +48,12 @@ class Waiting:
     def __init__(self, schema: pa.Schema, time: str) -> None:
         self._schema, self._time = schema, time
         self._parts: list[_Part] = []
-        self._arrived = 0
+        self.arrived = 0  # how many rows have come
 
     def __deepcopy__(self, memo: Any) -> Waiting:
         """The same; parts never change."""
         made = Waiting(self._schema, self._time)
-        made._parts, made._arrived = list(self._parts), self._arrived
+        made._parts, made.arrived = list(self._parts), self.arrived
         return made
 
     def __len__(self) -> int:
@@ -65,8 +65,8 @@ class Waiting:
         """Rows come.  Returns all that the watermark has passed, in order of arrival, and how many
         came before each; they wait no more."""
         before = self._take(watermark)
-        numbers = np.arange(self._arrived, self._arrived + len(times))
-        self._arrived += len(times)
+        numbers = np.arange(self.arrived, self.arrived + len(times))
+        self.arrived += len(times)
         over = np.zeros(len(times), bool) if watermark is None else times < watermark
         if not over.all():
             table, rest = table.filter(pa.array(over)), table.filter(pa.array(~over))
@@ -107,19 +107,30 @@ class Waiting:
         rows = pa.concat_tables([part.table for part in taken]).take(pa.array(order))
         return _Part(rows, numbers[:0], numbers[order])
 
-    def rows(self) -> pa.Table:
-        """All rows, in order of arrival."""
-        if not self._parts:
-            return self._schema.empty_table()
-        every = _in_time(self._parts)
-        return every.table.take(pa.array(np.argsort(every.numbers)))
+    def all(self) -> tuple[pa.Table, Array]:
+        """All rows that wait, in order of arrival, and how many came before each."""
+        return self.between(-(2**62), 2**62)
+
+    def between(self, low: int, high: int) -> tuple[pa.Table, Array]:
+        """The rows that wait whose times are from one to another, both in, in order of arrival, and
+        how many came before each."""
+        found = []
+        for part in self._parts:
+            begin = max(int(np.searchsorted(part.times, low)), part.begin)
+            end = int(np.searchsorted(part.times, high, side="right"))
+            if end > begin:
+                found.append((part.table.slice(begin, end - begin), part.numbers[begin:end]))
+        numbers = np.concatenate([np.zeros(0, np.int64), *(part for _, part in found)])
+        order = np.argsort(numbers)
+        rows = pa.concat_tables([self._schema.empty_table(), *(table for table, _ in found)])
+        return rows.take(pa.array(order)), numbers[order]
 
     def restore(self, rows: pa.Table) -> None:
-        """Have these rows instead, which are in order of arrival."""
+        """Have these rows instead, which are in order of arrival, and all that have come."""
         times = times_of(one_array(rows.column(self._time)))[0]
-        self._arrived = len(times)
-        part = _Part(rows, times, np.arange(self._arrived))
-        self._parts = [_in_time([part])] if self._arrived else []
+        self.arrived = len(times)
+        part = _Part(rows, times, np.arange(self.arrived))
+        self._parts = [_in_time([part])] if self.arrived else []
 
     @property
     def nbytes(self) -> int:
@@ -131,7 +142,7 @@ class Waiting:
         parts = [part.rest() for part in self._parts]
         numbers = [part.numbers for part in parts] or [np.zeros(0, np.int64)]
         tables = [self._schema.empty_table(), *(part.table for part in parts)]
-        count = np.array([self._arrived])
+        count = np.array([self.arrived])
         kept = np.concatenate([count, *numbers]).astype("<i8")
         return [to_ipc(pa.concat_tables(tables)), kept.tobytes()]
 
@@ -139,7 +150,7 @@ class Waiting:
         """Take back what `dump` gave."""
         rows = from_ipc(blobs[0]).cast(self._schema)
         arrived, *_ = numbers = np.frombuffer(blobs[1], "<i8").astype(np.int64)
-        self._arrived = int(arrived)
+        self.arrived = int(arrived)
         times = times_of(one_array(rows.column(self._time)))[0]
         self._parts = [_in_time([_Part(rows, times, numbers[1:])])] if rows.num_rows else []
 

@@ -13,6 +13,9 @@ Franklin, SIGMOD 2006):
                        [-------------------)
                                [-------------------)
                        |   |   |   |   |   |   |   |     ends at odd times, starts at even ones
+
+The edges of a calendar's windows repeat by what its clock shows (`windows.contract.Clock`), and
+`OnClock` is between them and times.
 """
 
 from __future__ import annotations
@@ -25,9 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from ..windows.contract import PLAIN, Aligned, Arithmetic
+from ..windows.contract import PLAIN, UTC, Aligned, Arithmetic, Clock
+from ..windows.months import Months
 
-__all__ = ["Edges", "Periodic", "Union", "edges_of", "union"]
+__all__ = ["Edges", "OnClock", "Periodic", "Union", "cuts_of", "edges_of", "union"]
 
 #: A union with more edges in its cycle than this is not written out.
 _MOST = 4096
@@ -79,6 +83,28 @@ class Periodic(Edges):
 
 
 @dataclass(frozen=True)
+class OnClock(Edges):
+    """Edges that repeat by what a clock shows.  That a clock shows a time has no expression for
+    Spark's columns.
+
+    >>> from sash.windows import tumbling
+    >>> months = edges_of(tumbling("1 month", timezone="Europe/Berlin"))
+    >>> months.number(0), months.time(0) // 3_600_000_000
+    (0, -1)
+    """
+
+    clock: Clock
+    edges: Periodic
+
+    def number(self, time: Any, on: Arithmetic = PLAIN) -> Any:
+        assert on is PLAIN, "a calendar's edges are numbered in Python"
+        return self.edges.number(self.clock.reading(time))
+
+    def time(self, number: Any) -> Any:
+        return self.clock.time(self.edges.time(number))
+
+
+@dataclass(frozen=True)
 class Union(Edges):
     """The edges of several, of which too many fall into a common cycle to write them out.  A
     slice has the sum of the numbers that its parts have at its start."""
@@ -107,7 +133,16 @@ def edges_of(window: Aligned) -> Edges:
     >>> edges_of(sliding(5, 2)), edges_of(cumulate(6, 2))
     (Periodic(cycle=2, cuts=(0, 1), offset=0), Periodic(cycle=2, cuts=(0,), offset=0))
     """
+    cuts = cuts_of(window)
+    return cuts if window.clock is UTC else OnClock(window.clock, cuts)
+
+
+@cache
+def cuts_of(window: Aligned) -> Periodic:
+    """The edges of a window, in what its clock shows."""
     c = window.cycle
+    if isinstance(c, Months):  # which may end on any day
+        return Periodic(c.day)
     if c.windows > 1 and c.length % c.step == 0 and c.shortest % c.step == 0:
         return Periodic(c.step, (0,), c.offset % c.step)
     ends = {(c.shortest + k * c.step) % c.length for k in range(c.windows)}

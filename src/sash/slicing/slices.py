@@ -1,8 +1,11 @@
 """The kernel words for windows and slices, by number.
 
-They are the formulas of `windows.contract.Cycle` and `slicing.edges.Periodic` over fields of a
-kernel's header.  Where a cycle has one window (sliding, tumbling), a window's start and end are a
-product and a sum, without a division.
+They are the formulas of `windows.contract.Cycle`, `windows.months` and `slicing.edges.Periodic`
+over fields of a kernel's header.  Where a cycle has one window (sliding, tumbling), a window's
+start and end are a product and a sum, without a division.
+
+What kernels call times is what the window's clock shows (`windows.contract.Clock`).  Those who call
+them turn times into that, and back.
 """
 
 from __future__ import annotations
@@ -11,13 +14,15 @@ from typing import Any
 
 from ..kernels.slots import Columns, Memory, fold_rows, get, item
 from ..windows.contract import Aligned
-from .edges import Periodic, edges_of
+from ..windows.months import Months
+from .edges import cuts_of
 
 __all__ = ["SLICES", "fields_from", "slices_held", "specify"]
 
 #: Header fields.  Edges repeat each CYCLE from OFFSET on; REST is how far a second one lies behind
 #: the first, 0 if there is none.  Cycles of windows repeat each LENGTH from ORIGIN on; each has
-#: so many WINDOWS, and the last, the LONGEST, ends a STEP after the one before.
+#: so many WINDOWS, and the last, the LONGEST, ends a STEP after the one before.  Less than 0,
+#: WINDOWS are the months, with a minus, that a window lasts, and an edge is a day.
 CYCLE, OFFSET, REST = 4, 5, 6
 LENGTH, ORIGIN, WINDOWS, LONGEST, STEP = 7, 8, 9, 10, 11
 
@@ -32,26 +37,43 @@ def fields_from(first: int) -> tuple[tuple[str, int], ...]:
 
 def specify(header: Any, window: Aligned, first: int = CYCLE) -> None:
     """Write a window and its edges into a kernel's header, from the field `first` on."""
-    edges, cycle = edges_of(window), window.cycle
-    if not isinstance(edges, Periodic) or len(edges.cuts) > 2:
+    edges, cycle = cuts_of(window), window.cycle
+    if len(edges.cuts) > 2:
         raise ValueError(f"kernels cut at one or two edges a cycle, and {window!r} has others")
     slices = (edges.cycle, edges.offset, edges.cuts[-1])
-    windows = (cycle.length, cycle.offset, cycle.windows, cycle.longest, cycle.step)
+    many = -cycle.months if isinstance(cycle, Months) else cycle.windows
+    windows = (cycle.length, cycle.offset, many, cycle.longest, cycle.step)
     for i, value in enumerate(slices + windows):
         header[first + i] = value
 
 
 def slices_held(window: Aligned) -> int:
     """The most slices that there are between the start of a window and the end of the next."""
-    longest = window.cycle.windows - 1
-    until = window.end(longest) + window.cycle.length
-    edges = edges_of(window)
-    return int(edges.number(until) - edges.number(window.start(longest)))
+    cycle, edges = window.cycle, cuts_of(window)
+    start = cycle.start(cycle.windows - 1)
+    return int(edges.number(start + cycle.longest + cycle.length) - edges.number(start))
+
+
+def month_begin(n: int) -> int:
+    """The first day of a month."""
+    n += 23638  # the months since March of year 0
+    y = n // 12
+    return 365 * y + y // 4 - y // 100 + y // 400 + (153 * (n - 12 * y) + 2) // 5 - 719468
+
+
+def month_at(d: int) -> int:
+    """The month that a day is in."""
+    n = d * 4800 // 146097
+    if d < month_begin(n):
+        n -= 1
+    elif d >= month_begin(n + 1):
+        n += 1
+    return n
 
 
 def window_start(m: Memory, n: int) -> int:
     """When a window starts."""
-    if get(m, WINDOWS) != 1:
+    if get(m, WINDOWS) > 1:
         n = n // get(m, WINDOWS)
     return n * get(m, LENGTH) + get(m, ORIGIN)
 
@@ -62,6 +84,12 @@ def window_end(m: Memory, n: int) -> int:
     end = get(m, ORIGIN) + get(m, LONGEST)
     if many == 1:
         return n * get(m, LENGTH) + end
+    if many < 0:
+        d = (n * get(m, LENGTH) + get(m, ORIGIN)) // get(m, CYCLE)
+        month = month_at(d)
+        then = month_begin(month - many)
+        last = month_begin(month - many + 1) - 1
+        return min(then + d - month_begin(month), last) * get(m, CYCLE)
     cycle = n // many
     return cycle * get(m, LENGTH) + end - (many - 1 - (n - cycle * many)) * get(m, STEP)
 
@@ -69,6 +97,14 @@ def window_end(m: Memory, n: int) -> int:
 def first_window(m: Memory, t: int) -> int:
     """The first window that ends after a time."""
     many = get(m, WINDOWS)
+    if many < 0:
+        d = t // get(m, CYCLE)
+        month = month_at(d)
+        after = month_begin(month + many + 1)
+        then = month_begin(month + many) + d - month_begin(month) + 1
+        if then > after or d + 1 == month_begin(month + 1):
+            then = after
+        return -((get(m, ORIGIN) - then * get(m, CYCLE)) // get(m, LENGTH))
     into = t - get(m, ORIGIN) - get(m, LONGEST)
     cycle = into // get(m, LENGTH) + 1
     if many == 1:
@@ -79,7 +115,7 @@ def first_window(m: Memory, t: int) -> int:
 
 def last_window(m: Memory, t: int) -> int:
     """The last window that starts by a time."""
-    many = get(m, WINDOWS)
+    many = max(get(m, WINDOWS), 1)
     return (t - get(m, ORIGIN)) // get(m, LENGTH) * many + many - 1
 
 
@@ -105,4 +141,13 @@ def gather(
     return j
 
 
-SLICES = (window_start, window_end, first_window, last_window, slice_of, gather)
+SLICES = (
+    month_begin,
+    month_at,
+    window_start,
+    window_end,
+    first_window,
+    last_window,
+    slice_of,
+    gather,
+)

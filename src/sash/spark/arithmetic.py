@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from ..windows.contract import LATEST, Arithmetic
+from ..windows.contract import UTC, Arithmetic, Clock
 
 __all__ = ["SPARK", "in_range"]
 
@@ -25,6 +25,7 @@ SPARK = Arithmetic(
 )
 
 
-def in_range(time: Column) -> Column:
-    """True for a time that can be used; null if there is none."""
-    return (time > F.lit(-LATEST)) & (time < F.lit(LATEST))
+def in_range(time: Column, clock: Clock = UTC) -> Column:
+    """True for a time that the clock of the windows can show; null if there is none."""
+    low, high = clock.limits
+    return (time > F.lit(low)) & (time < F.lit(high))

@@ -11,7 +11,8 @@ Rows, or slices, are grouped by a bucket of keys, not by key: what a group costs
 many.  A long stream of one key would be one group's work all the same, so windows are cut, by their
 numbers, into stretches of many windows, and a key's stretches go to buckets of their own.  What is
 in windows of two stretches goes to both, so that each answers its windows by itself; a stretch has
-at least 16 times as many windows as hold one event, so that few do.
+at least 16 times as many windows as hold one event, so that few do.  Where empty windows are
+wanted, a key's windows depend on all its events, so that each key has one stretch.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from ..engine.run import compute
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..state.scan import unlimited
 from ..windows import Aligned
+from ..windows.contract import UTC, Clock
 from .arithmetic import SPARK, in_range
 from .buckets import bucket_of, key_columns
 from .combining import combinable, combined
@@ -42,6 +45,7 @@ from .types import micros, normal, quoted
 __all__ = ["Slices", "Way", "aggregate_batch", "is_usable", "way_for"]
 
 _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
+_ALL = 0  # the length of a stretch that has all windows
 _FEW = 3.0  # rows of a slice, below which it is not worth its making
 
 #: Who makes slices before the shuffle.
@@ -63,12 +67,12 @@ def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
     """The way that a query takes over a table; a sample says whether slices pay, where that is not
     plain."""
     query = plan.query
-    native = query.where is None and native_groups(plan, _types(df)) is not None
+    native = _by_spark(plan, _types(df))
     if plan.ordered:
         found = Way("rows", "the order of events matters to an aggregate")
     elif not combinable(plan):
         found = Way("rows", "an aggregate has partials that are Python objects, or large")
-    elif native and is_window(query.aligned) and query.emit == "all":
+    elif native and is_window(query.aligned) and query.emit == "all" and not query.aligned.empty:
         found = Way("tumbled", "Spark has all of the operators, and a slice is a window")
     else:
         name: Literal["spark", "python"] = "spark" if native else "python"
@@ -80,6 +84,8 @@ def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
         return Way("python", "slices by Python were asked for")
     if slices != "auto" and {"tumbled": "spark"}.get(found.name, found.name) != slices:
         why = "it has a condition" if query.where is not None else found.why
+        if query.aligned.clock is not UTC:
+            why = "the slices of a calendar are made by Python"
         raise ValueError(f"slices={slices!r} cannot be had for this query: {why}")
     if slices == "auto" and found.name in ("spark", "python"):
         rows = rows_in_slices(df, query)
@@ -89,12 +95,20 @@ def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
     return found
 
 
+def _by_spark(plan: Plan, types: dict[str, DataType]) -> bool:
+    """True if Spark can make the slices: it has the operators, and an expression for the slice of a
+    time, which for calendars it has not, as its time zones may be of another year than Python's."""
+    query = plan.query
+    plain = query.where is None and query.aligned.clock is UTC
+    return plain and native_groups(plan, types) is not None
+
+
 def aggregate_batch(df: DataFrame, plan: Plan, buckets: int, slices: Slices) -> DataFrame:
     """The results over all rows of a DataFrame."""
     query = plan.query
     way = way_for(df, plan, slices).name
     result = result_fields(plan, df.schema)
-    groups = native_groups(plan, _types(df)) or []
+    groups = (native_groups(plan, _types(df)) or []) if way in ("tumbled", "spark") else []
     if way == "tumbled":
         return tumbled(df, plan, groups, result)
     stretches = _Stretches.of(query)
@@ -147,15 +161,22 @@ class _Stretches:
     @classmethod
     def of(cls, query: Query) -> _Stretches:
         window = query.aligned
+        if window.empty:
+            return cls(window, _ALL, False, 0)
         held = window.last(window.start(0)) - window.first(window.start(0)) + 1  # by one time
         before = 1 if query.emit == "changes" else 0
-        return cls(window, max(1024, 16 * (held + 1)), held > 1 or before > 0, before)
+        several = held > 1 or before > 0 or window.clock is not UTC
+        return cls(window, max(1024, 16 * (held + 1)), several, before)
 
     def at(self, time: Column) -> Column:
-        """The stretches that have windows which hold a time, or that look at one."""
-        cycle = self.window.cycle
-        usable = F.when(in_range(time), time)
-        first, last = cycle.first(usable, SPARK), cycle.last(usable, SPARK) + F.lit(self.before)
+        """The stretches that have windows which hold a time, or that look at one; perhaps one more
+        where the clock is that of a calendar."""
+        if self.length == _ALL:
+            return F.lit(0).cast("long")
+        cycle, clock = self.window.cycle, self.window.clock
+        low, high = clock.around(F.when(in_range(time, clock), time), SPARK)
+        first, last = cycle.among(low, high, SPARK)
+        last = last + F.lit(self.before)
         # a time that is null or out of range is for the first task to report
         none = F.lit(0).cast("long")
         end = F.coalesce(SPARK.div(last, self.length), none)
@@ -165,6 +186,8 @@ class _Stretches:
 
     def wanted(self, keys: list[pa.Array]) -> tuple[Array, Array]:
         """The first and last window that each key's stretch, its last column, looks at."""
+        if self.length == _ALL:
+            return unlimited(len(keys[-1]))
         begins = self.begins(keys)
         return begins - self.before, begins + self.length - 1
 
@@ -174,9 +197,9 @@ class _Stretches:
         return begins
 
 
-def is_usable(time: Column, given: DataType) -> Column:
+def is_usable(time: Column, given: DataType, clock: Clock = UTC) -> Column:
     """Whether a row's time is there and in range, for Spark to filter by."""
-    return F.coalesce(in_range(micros(time, given)), F.lit(False))
+    return F.coalesce(in_range(micros(time, given), clock), F.lit(False))
 
 
 class _Work:

@@ -143,8 +143,9 @@ class _Combine:
                 table = filtered(table, query.where)
             cutter = cutter or Cutter(make_plan(query, table.schema))
             column = one_array(table.column(query.time))
-            times, bad = times_of(column)
-            check_times(query.time, column, bad)
+            clock = query.window.clock
+            times, bad = times_of(column, clock)
+            check_times(query.time, column, bad, clock)
             made = pa.table(cutter.cut(table, times).columns())
             yield from made.cast(arrow_schema(self._result)).to_batches()
 

@@ -128,7 +128,8 @@ def aggregate(
     else:
         check("Spark batch", Asked(query, plan, mode, late=late))
         if bad == "drop":
-            df = df.where(is_usable(quoted(query.time), df.schema[query.time].dataType))
+            given, clock = df.schema[query.time].dataType, query.window.clock
+            df = df.where(is_usable(quoted(query.time), given, clock))
         if isinstance(query.window, Aligned):
             out = aggregate_batch(df, plan, for_batch(df, buckets), slices)
         else:

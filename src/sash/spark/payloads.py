@@ -136,7 +136,8 @@ def unpacked(plan: Plan, payloads: Iterable[bytes]) -> pa.Table | Sliced:
 def _cut_usable(plan: Plan, table: pa.Table) -> tuple[Cut | None, int]:
     """The slices of the rows that can be used, and how many rows cannot: they have no time, or a
     value that `lift` refuses."""
-    times, unusable = times_of(one_array(table.column(plan.query.time)))
+    query = plan.query
+    times, unusable = times_of(one_array(table.column(query.time)), query.window.clock)
     rows = np.flatnonzero(~unusable)
     cutter = Cutter(plan)
     while len(rows):

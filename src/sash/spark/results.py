@@ -46,6 +46,8 @@ def result_fields(plan: Plan, schema: StructType) -> StructType:
 def _value_fields(plan: Plan) -> list[StructField]:
     """The columns of the values."""
     fields = []
+    window = plan.query.window
+    empty = isinstance(window, Aligned) and window.empty is not None
     for name, chosen in plan.query.select.items():
         made = plan.types[name]
         if made is None:
@@ -53,7 +55,9 @@ def _value_fields(plan: Plan) -> list[StructField]:
                 f"{name} = {chosen}: Spark needs the type of its answers beforehand; say it with "
                 "sash.aggregate(…, returns=pyarrow.float64()), or another Arrow type"
             )
-        fields.append(StructField(name, spark_type(made), is_nullable(chosen.operator)))
+        # over nothing an operator of one's own may have no answer
+        nullable = is_nullable(chosen.operator) or (empty and not chosen.operator.ready)
+        fields.append(StructField(name, spark_type(made), nullable))
     return fields
 
 

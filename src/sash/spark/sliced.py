@@ -17,9 +17,10 @@ from pyspark.sql.types import StructType
 from ..engine.run import compute_from_slices
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..slicing.edges import edges_of
+from ..slicing.edges import cuts_of
 from ..tables.arrow import one_array
 from ..windows import Aligned
+from ..windows.contract import UTC
 from .arithmetic import SPARK, in_range
 from .combining import partials_from
 from .native import Native, Words, answers_of, partials_of
@@ -40,9 +41,9 @@ _SAMPLE = 100_000  # rows
 
 
 def is_window(window: Aligned) -> bool:
-    """True if each slice of a window is one window."""
-    cycle = window.cycle
-    return cycle.windows == 1 and cycle.longest == cycle.length
+    """True if each slice of a window is one window, which Spark can make."""
+    cycle, utc = window.cycle, window.clock is UTC
+    return utc and cycle.windows == 1 and cycle.longest == cycle.length
 
 
 def sliced(df: DataFrame, plan: Plan, groups: list[list[Native]]) -> DataFrame:
@@ -78,8 +79,10 @@ def _number(query: Query, time: Column) -> Column:
 
 def _usable_number(query: Query, time: Column) -> Column:
     """The same, null for a time that cannot be used: nothing is computed of that, as it may
-    overflow."""
-    return cast(Column, edges_of(query.aligned).number(F.when(in_range(time), time), SPARK))
+    overflow.  Of a calendar it is the number of a slice near by."""
+    clock = query.aligned.clock
+    shown, _ = clock.around(F.when(in_range(time, clock), time), SPARK)
+    return cast(Column, cuts_of(query.aligned).number(shown, SPARK))
 
 
 def rows_in_slices(df: DataFrame, query: Query) -> float:

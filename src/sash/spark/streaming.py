@@ -27,6 +27,7 @@ from ..engine.supported import Asked, check
 from ..query.plan import Plan
 from ..query.signatures import Mode
 from ..windows import Aligned, Driven, Merging
+from ..windows.contract import UTC
 from .batch import Slices, is_usable
 from .buckets import BUCKET, PAYLOAD, bucket_names, key_columns
 from .combining import combinable
@@ -94,7 +95,9 @@ def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -
     query, schema = plan.query, df.schema
     groups = native_groups(plan, {field.name: field.dataType for field in schema})
     why = None
-    if not is_window(query.aligned) or query.emit != "all":
+    if query.aligned.clock is not UTC:
+        why = "the slices of a calendar are made by Python"
+    elif not is_window(query.aligned) or query.emit != "all" or query.aligned.empty:
         why = "the slices of a stream are Spark's only where each is a window that is emitted"
     elif mode == "live" or late:
         why = "Spark has no revisions, and drops late rows"

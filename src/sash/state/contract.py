@@ -160,8 +160,8 @@ class State(ABC):
     def remember(
         self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
     ) -> None:
-        """Remember the last emitted values of some keys, instead of what was remembered, until
-        window `covered` + 1 is closed."""
+        """Remember values of some keys, the last emitted ones, say, instead of what was remembered,
+        until window `covered` + 1 is closed."""
 
     #: Whether a batch was abandoned of which a part cannot be undone: all calls are then refused.
     broken = False

@@ -56,7 +56,9 @@ def _choose(visit: Visit) -> _Chosen:
     at, first, last = visit.again()
     codes = visit.codes_of(at) if len(at) else at
     if step.fresh < step.due:
-        every = np.arange(visit.key_count)
+        every = np.flatnonzero(
+            visit.part_of >= 0
+        )  # the one key of a query without any may have none
         codes = np.concatenate([codes, every])
         first = np.concatenate([first, np.full(len(every), step.fresh)])
         last = np.concatenate([last, np.full(len(every), step.due - 1)])

@@ -288,6 +288,11 @@ class Forest:
         found: Array = self._records[RECORD * numbers + field]
         return found
 
+    def holds(self, numbers: Array) -> Array:
+        """True for keys that hold slices."""
+        counts: Array = np.asarray(self._records, dtype=np.int64)[3::RECORD]
+        return counts[numbers] > 0
+
     def held(self) -> list[tuple[int, int]]:
         """The number of each key that holds slices, and how many."""
         counts = np.asarray(self._records, dtype=np.int64)[3::RECORD]

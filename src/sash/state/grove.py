@@ -87,6 +87,10 @@ class Grove:
             assert isinstance(error, Exception)
             raise StepFailed(error, names, self.keys.columns, at.key, at.window) from error
 
+    def holds(self, numbers: Array) -> Array:
+        """True for keys that hold slices."""
+        return self.forests[0].holds(numbers)
+
     def size(self) -> dict[str, int]:
         """How many keys and slices there are, and how many bytes they take."""
         return {

@@ -1,7 +1,8 @@
 """A state in memory: a forest for each group of aggregates, over the same numbered keys.
 
 What is remembered of emitted windows (revisions, last values) goes by the numbers of keys too.  An
-`Emitted` names keys by these numbers, so it can be used until the next step.
+`Emitted` names keys by these numbers, so it can be used until the next step.  Forests keep slices
+by what the window's clock shows (`windows.contract.Clock`).
 """
 
 from __future__ import annotations
@@ -64,9 +65,11 @@ class ForestState(State):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._clock = plan.query.aligned.clock
         self._grove = Grove(plan, plan.query.aligned)
         self._revisions: dict[int, dict[int, int]] = {}  # by window, then by key
-        self._last = _Values(_NONE, _NONE, self._grove.no_values)
+        self._last = _Values(_NONE, _NONE, self._no_last())
+        self._idle = _NONE  # keys that hold nothing, and may be remembered
         self._keep: int | None = None  # windows before it are closed
         self._changed = False  # since the last commit
         self.broken = False
@@ -77,10 +80,10 @@ class ForestState(State):
         codes, keys = key_codes([one_array(table.column(name)) for name in names], len(times))
         finer = nanoseconds(one_array(table.column(self._plan.query.time)), times)
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times, finer))
-        in_order, whole = times[rows], not self._plan.ordered
-        cuts = [f.cut(table, rows, in_order, bounds, whole=whole) for f in self._grove.forests]
+        shown, whole = self._clock.reading(times[rows]), not self._plan.ordered
+        cuts = [f.cut(table, rows, shown, bounds, whole=whole) for f in self._grove.forests]
         starts, _, ends = cuts[0]
-        return Slices(keys, ends, starts, [partials for _, partials, _ in cuts])
+        return Slices(keys, ends, self._clock.time(starts), [partials for _, partials, _ in cuts])
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         """Insert slices, emit windows, forget what no open window holds.
@@ -94,7 +97,8 @@ class ForestState(State):
         visits, bounds, starts = _NONE, np.zeros(1, dtype=np.int64), _NONE
         partials: list[Any] = [_NONE] * len(self._grove.forests)
         if slices is not None and len(slices.starts):
-            bounds, starts, partials = slices.bounds, slices.starts, slices.partials
+            bounds, partials = slices.bounds, slices.partials
+            starts = self._clock.reading(slices.starts)
             visits = self._grove.keys.add(slices.keys, len(bounds) - 1)
         self._grove.make_room()
         if step.early or step.keep > step.opened or step.due > step.fresh:
@@ -106,7 +110,10 @@ class ForestState(State):
             with self._grove.naming(forest):
                 answered.append(forest.step(step, visits, bounds, starts, part))
         self._keep = step.keep
-        self._grove.keys.remove(answered[0].gone)
+        if self._plan.query.aligned.empty:
+            self._idle = np.union1d(self._idle, answered[0].gone)
+        else:
+            self._grove.keys.remove(answered[0].gone)
         first = answered[0]
         return Emitted(
             keys=self._grove.keys.columns,
@@ -118,9 +125,28 @@ class ForestState(State):
             covered=first.covered if step.changes else None,
         )
 
+    def _no_last(self) -> dict[str, pa.Array]:
+        """What is remembered of no keys: their last values, or where empty windows are wanted the
+        numbers of their last windows."""
+        if self._plan.query.aligned.empty:
+            return {"last": pa.array([], pa.int64())}
+        return self._grove.no_values
+
+    def _release(self) -> None:
+        """Let keys leave that hold nothing and are not remembered."""
+        last, keep = self._last, self._keep
+        if not len(self._idle) or keep is None:
+            return
+        remembered = last.keys[last.covered + 1 >= keep]
+        waiting = self._idle[~self._grove.holds(self._idle)]
+        gone = np.setdiff1d(waiting, remembered)
+        self._idle = np.setdiff1d(waiting, gone)
+        self._grove.keys.remove(gone)
+
     def _settle(self) -> None:
         """Forget what is remembered of closed windows and of keys that left, and number the others
         anew if many left."""
+        self._release()
         keys, last = self._grove.keys, self._last
         if self._keep is not None:
             for window in [w for w in self._revisions if w < self._keep]:
@@ -133,6 +159,7 @@ class ForestState(State):
         if kept is None:
             return
         last.keys = np.searchsorted(kept, last.keys)
+        self._idle = np.searchsorted(kept, self._idle)
         new = {old: i for i, old in enumerate(kept.tolist())}
         self._revisions = {
             window: {new[k]: revision for k, revision in of.items() if k in new}
@@ -176,6 +203,7 @@ class ForestState(State):
 
     def commit(self) -> None:
         """Make the changes since the last commit final."""
+        self._release()
         self._changed = False
 
     def abandon(self) -> None:
@@ -187,6 +215,7 @@ class ForestState(State):
         self._check_sound()
         number = self._grove.keys.number(key)
         made: dict[str, Any] = {}
+        lo, hi = self._clock.reading(lo), self._clock.reading(hi)
         for forest in self._grove.forests:
             made |= forest.ask(number, lo, hi - 1)
         return {name: made[name] for name in self._plan.query.select}
@@ -232,8 +261,12 @@ class ForestState(State):
             dict(zip(names, map(one_array, values), strict=True)),
         )
         self._grove.load([keys, *forests])
+        if self._plan.query.aligned.empty:
+            there = self._grove.keys.in_order()
+            self._idle = np.sort(there[~self._grove.holds(there)])
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
-        self._grove._check(all_hold=self._plan.query.emit != "changes")
+        all_hold = self._plan.query.emit != "changes" and not self._plan.query.aligned.empty
+        self._grove._check(all_hold=all_hold)
         assert (np.diff(self._last.keys) > 0).all(), "a key has two last values"

@@ -134,7 +134,11 @@ class Scan:
         """Cut groups of a table's events into slices, or into distinct times unless they are to be
         `whole`; see `slicing.cut.cut_events`."""
         columns, _ = columns_of(self.group, table)
-        return cut_events(self._core, columns, rows, times, bounds, whole=whole, slots=(RING, NEW))
+        clock, slots = self.window.clock, (RING, NEW)
+        starts, partials, ends = cut_events(
+            self._core, columns, rows, clock.reading(times), bounds, whole=whole, slots=slots
+        )
+        return clock.time(starts), partials, ends
 
     def windows_of_events(
         self,
@@ -156,7 +160,8 @@ class Scan:
         self._reserve(min(most, slices_held(self.window) + 2))
         core = self._core
         columns, sources = columns_of(self.group, table)
-        kept = [core.integers(a) for a in (times, bounds, first, last)]
+        shown = self.window.clock.reading(times)
+        kept = [core.integers(a) for a in (shown, bounds, first, last)]
         taken, handle = core.take(columns if rows is None else columns.take(rows))
         out = self._out(kept, first, last)
         try:
@@ -189,7 +194,8 @@ class Scan:
         """
         self._reserve(int(np.diff(bounds).max(initial=0)) + 1)
         core = self._core
-        kept = [core.integers(a) for a in (starts, bounds, first, last)]
+        shown = self.window.clock.reading(starts)
+        kept = [core.integers(a) for a in (shown, bounds, first, last)]
         held, at = _partials_handle(core, partials)
         out = self._out(kept, first, last)
         header = core.header

@@ -24,7 +24,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..kernels.core import decoder, encoder
 from ..query.plan import Plan
-from ..slicing.edges import edges_of
+from ..slicing.edges import cuts_of, edges_of
 from .folds import Folds
 
 __all__ = ["BITS", "Form", "Packer", "Tile"]
@@ -59,9 +59,9 @@ class Form:
         self.widths = [folds.width for folds in self.folds]
         self.encoders = [encoder(o) if not f.width else None for o, f in self._pairs()]
         self._decoders = [decoder(o) if not f.width else None for o, f in self._pairs()]
-        longest = self.window.cycle.windows - 1  # the last window of a cycle
-        span = self.window.start(longest), self.window.end(longest)
-        self.slices_held = self.edges.number(span[1]) - self.edges.number(span[0])
+        cycle, cuts = self.window.cycle, cuts_of(self.window)
+        start = cycle.start(cycle.windows - 1)  # of the last window of a cycle
+        self.slices_held = cuts.number(start + cycle.longest) - cuts.number(start)
         self.ordered = plan.ordered
         self.marks = (1 + (plan.query.tie is not None)) if plan.ordered else 0
         self.key_schema = pa.schema(

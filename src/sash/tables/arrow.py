@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
-from ..windows.contract import LATEST
+from ..windows.contract import LATEST, UTC, Clock
 
 __all__ = [
     "as_arrow",
@@ -142,9 +142,9 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
     return made.dictionary_decode() if pa.types.is_dictionary(made.type) else made
 
 
-def times_of(column: pa.Array) -> tuple[Array, Array]:
+def times_of(column: pa.Array, clock: Clock = UTC) -> tuple[Array, Array]:
     """A time column in int64 microseconds, and which rows cannot be used: a null, or a time beyond
-    what windows can be counted to."""
+    what the clock of the windows can show."""
     given, scale = column.type, 1
     if pa.types.is_timestamp(given):
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": -1_000}[given.unit]
@@ -161,6 +161,9 @@ def times_of(column: pa.Array) -> tuple[Array, Array]:
     bad = (plain >= limit) | (plain <= -limit)
     if scale > 1:
         plain = np.where(bad, 0, plain) * scale
+    if clock is not UTC:
+        low, high = clock.limits
+        bad |= (plain <= low) | (plain >= high)
     return np.ascontiguousarray(plain, dtype=np.int64), bad
 
 
@@ -195,13 +198,13 @@ def time_text(time: pa.Scalar) -> str:
         return f"{time.value} {time.type.unit} from 1970"
 
 
-def check_times(name: str, column: pa.Array, bad: Array) -> None:
+def check_times(name: str, column: pa.Array, bad: Array, clock: Clock = UTC) -> None:
     """Refuse a table with times that cannot be used, before any work."""
     if not bad.any():
         return
     row = int(np.flatnonzero(bad)[0])
     found = column[row]
-    what = f"is {time_text(found)}, out of range" if found.is_valid else "is null"
+    what = f"is {time_text(found)}, {clock.beyond}" if found.is_valid else "is null"
     raise ValueError(
         f"row {row}: its time, in column {name!r}, {what} ({int(bad.sum())} such row(s)); leave "
         f"out such rows first"

@@ -76,8 +76,9 @@ class Ordered:
 def read_rows(plan: Plan, table: pa.Table) -> Rows:
     """The keys and times of a table's rows."""
     column = one_array(table.column(plan.query.time))
-    times, bad = times_of(column)
-    check_times(plan.query.time, column, bad)
+    clock = plan.query.window.clock
+    times, bad = times_of(column, clock)
+    check_times(plan.query.time, column, bad, clock)
     codes, keys = key_codes([one_array(table.column(f.name)) for f in plan.keys], table.num_rows)
     return Rows(keys, codes, times, nanoseconds(column, times))
 

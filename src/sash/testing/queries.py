@@ -18,7 +18,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..query import Query
-from ..windows import Cumulate, Driven, Merging, Session, Sliding, Ticked, Window, duration
+from ..windows import (
+    Aligned,
+    Calendar,
+    Cumulate,
+    Driven,
+    Merging,
+    Session,
+    Sliding,
+    Ticked,
+    Window,
+    duration,
+)
+from .calendars import calendar_window_before, calendar_windows, in_calendar
 from .driven import fired, sessions, ticked
 
 if TYPE_CHECKING:
@@ -97,7 +109,7 @@ def _replay_by_event(
             time = row[query.time]
             gaps = [row[c] for c in query.window.columns] if merging else []
             outside = any(g is None or g <= 0 for g in gaps)
-            if not _usable(time) or outside:
+            if not usable(query.window, time) or outside:
                 late.append((row, []))
                 continue
             at, key = math.floor(time), key_of(query, row)[0]
@@ -163,7 +175,7 @@ def replay(
         watermark = reached[-1 - behind]
         for row in _events(query, batch):
             time = row[query.time]
-            if not _usable(time):
+            if not usable(query.window, time):
                 late.append((row, []))
                 continue
             missed, at = [], math.floor(time)
@@ -185,6 +197,8 @@ def windows_of(window: Window, time: int) -> list[Span]:
     >>> windows_of(sliding(4, 2), 3), windows_of(cumulate(6, 2), 3)
     ([(0, 4), (2, 6)], [(0, 4), (0, 6)])
     """
+    if isinstance(window, Calendar):
+        return calendar_windows(window, time)
     if isinstance(window, Cumulate):
         start = time - (time - window.offset) % window.size
         ends = range(start + window.step, start + window.size + 1, window.step)
@@ -206,6 +220,8 @@ def window_before(window: Window, span: Span) -> Span:
     ((0, 2), (-6, 0))
     """
     start, end = span
+    if isinstance(window, Calendar):
+        return calendar_window_before(window, span)
     if isinstance(window, Cumulate):
         if end == start + window.step:
             return start - window.size, start
@@ -214,8 +230,11 @@ def window_before(window: Window, span: Span) -> Span:
     return start - window.every, end - window.every
 
 
-def _usable(time: int | None) -> bool:
-    return time is not None and -_FARTHEST < time < _FARTHEST
+def usable(window: Window, time: int | None) -> bool:
+    """True if a time is there, and within what windows are counted to."""
+    if time is None or not -_FARTHEST < time < _FARTHEST:
+        return False
+    return not isinstance(window, Calendar) or in_calendar(window, math.floor(time))
 
 
 class _Held:
@@ -248,10 +267,37 @@ class _Held:
             follows = last is not None and last[0] == window_before(query.window, span)
             if query.emit == "changes" and last and follows and _equal(values, last[1]):
                 continue
-            keys = self._keys[key]
-            edges = {"window_start": span[0], "window_end": span[1]}
-            made.append({**keys, **edges, **values})
+            spans = empty_between(query.window, last[0] if last else None, span)
+            made += [row_of(self._keys[key], s, _values(query, [])) for s in spans]
+            made.append(row_of(self._keys[key], span, values))
         return made
+
+
+def row_of(keys: Row, span: Span, values: Row) -> Row:
+    """The row of a window."""
+    return {**keys, "window_start": span[0], "window_end": span[1], **values}
+
+
+def empty_between(window: Window, before: Span | None, span: Span) -> list[Span]:
+    """The windows to emit between two of a key that hold something, one by one.
+
+    >>> from sash.windows import tumbling
+    >>> empty_between(tumbling(2, empty="zero", idle=4), (0, 2), (6, 8))
+    [(2, 4), (4, 6)]
+    >>> empty_between(tumbling(2, empty="zero", idle=3), (0, 2), (6, 8))
+    []
+    """
+    if before is None or not isinstance(window, Aligned) or window.empty is None:
+        return []
+    if window.idle is not None and span[0] - before[1] > window.idle:
+        return []
+    made: list[Span] = []
+    at = window_before(window, span)
+    while at != before:
+        if at[0] < at[1]:
+            made.append(at)
+        at = window_before(window, at)
+    return made[::-1]
 
 
 def same_values(a: Row, b: Row) -> bool:

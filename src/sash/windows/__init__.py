@@ -3,7 +3,11 @@
 contract    the kinds of window and their questions
 durations   lengths of time, as users write them
 sliding     windows of one size at regular distances
+calendars   windows of days, weeks, months and years of a time zone
+months      days and months by number
+zones       when the days of a time zone begin
 tumbling    windows of one size, one after the other
+empty       windows that hold nothing, between those of a key that do
 cumulate    windows that start together and end one step after the other
 trailing    a window for each event, over the time up to it
 rows        the last so many events of a key
@@ -14,6 +18,7 @@ ruled       what a policy lets stay
 session     events that are close to each other
 """
 
+from .calendars import Calendar
 from .contract import Aligned, Driven, Merging, Ticked, Window
 from .cumulate import Cumulate, cumulate
 from .delta import Delta, delta
@@ -29,6 +34,7 @@ from .tumbling import tumbling
 
 __all__ = [
     "Aligned",
+    "Calendar",
     "Cumulate",
     "Delta",
     "Driven",

@@ -1,7 +1,8 @@
 """The kinds of window, and the questions that the rest of the code may ask of each.
 
     kind      windows                          what they depend on
-    aligned   sliding, tumbling, cumulate      the clock alone: the same spans for every key
+    aligned   sliding, tumbling, cumulate,     the clock alone: the same spans for every key
+              and those of calendars
     driven    trailing, lifetime, rows,        a key's events: each one may evict, and may fire
               delta, punctuated, policies,
               window(keep, every)
@@ -9,7 +10,8 @@
 
 Aligned windows are numbered in order of time, so that both their starts and their ends rise with
 the number (or stay the same).  So the windows that hold a time are neighbours, from `first(time)`
-to `last(time)`, and all windows before `first(watermark)` are closed.
+to `last(time)`, and all windows before `first(watermark)` are closed.  They repeat by a `Cycle`, on
+a `Clock` by which they are regular: UTC, or the calendar of a time zone.
 
 Driven windows make two choices: what is kept when an event comes, and which events fire.  Each is
 a measure: a span of time, a number of rows, the change of a column, a mark in the stream; what is
@@ -31,9 +33,11 @@ from typing import Any, ClassVar, Literal, TypeAlias, overload
 __all__ = [
     "LATEST",
     "PLAIN",
+    "UTC",
     "Aligned",
     "Arithmetic",
     "Change",
+    "Clock",
     "Count",
     "Cycle",
     "Driven",
@@ -56,6 +60,34 @@ LATEST = 2**60
 Kind = Literal["aligned", "driven", "merging"]
 
 
+class Clock:
+    """What windows are regular by.  A clock turns times into readings, which rise with the time:
+    windows are of one length in readings, also where they are not in time.  This one, UTC, shows
+    times as they are; that of a calendar (`calendars`) counts as much for each day, or month.
+
+    >>> UTC.reading(5), UTC.time(5)
+    (5, 5)
+    """
+
+    #: Times up to the first and from the second on cannot be used.
+    limits: tuple[int, int] = (-LATEST, LATEST)
+    #: What to say of them.
+    beyond = "out of range"
+
+    def reading(self, time: Any) -> Any:
+        """What the clock shows at a time, or at each in an array."""
+        return time
+
+    def time(self, reading: Any) -> Any:
+        """When the clock shows this."""
+        return reading
+
+    def around(self, time: Any, on: Arithmetic) -> tuple[Any, Any]:
+        """Readings that what the clock shows at a time lies between, both ends in; close to it, and
+        simple enough for Spark's columns."""
+        return time, time
+
+
 class Window(ABC):
     """A window: a small frozen dataclass that validates itself.
 
@@ -71,6 +103,11 @@ class Window(ABC):
         """The columns that the window reads, besides the time."""
         return ()
 
+    @property
+    def clock(self) -> Clock:
+        """What the window is regular by."""
+        return UTC
+
 
 @dataclass(frozen=True)
 class Arithmetic:
@@ -82,6 +119,9 @@ class Arithmetic:
     at_least: Callable[[Any, int], Any]  # 1 where a >= b, else 0
 
 
+#: The clock of all windows but those of calendars.
+UTC = Clock()
+
 #: For integers and numpy arrays.
 PLAIN = Arithmetic(
     div=lambda a, b: a // b,
@@ -92,8 +132,9 @@ PLAIN = Arithmetic(
 
 @dataclass(frozen=True)
 class Cycle:
-    """Windows that repeat with the clock.  The windows of a cycle start together when it begins;
-    the first lasts `shortest`, each further one a `step` more, the last `longest`.
+    """Windows that repeat with the clock; times here are what it shows.  The windows of a cycle
+    start together when it begins; the first lasts `shortest`, each further one a `step` more, the
+    last `longest`.
 
         length 4, shortest 2, step 2, longest 6
         0    2    4    6    8    10
@@ -150,6 +191,11 @@ class Cycle:
         """The last window that starts by a time."""
         return on.div(time - self.offset, self.length) * self.windows + (self.windows - 1)
 
+    def among(self, low: Any, high: Any, on: Arithmetic) -> tuple[Any, Any]:
+        """The first and the last of windows among which are all that hold a time from `low` to
+        `high`; few more, if they are not all as long."""
+        return Cycle.first(self, low, on), Cycle.last(self, high, on)
+
 
 class Aligned(Window):
     """Windows that the clock alone decides.  Times are int64 microseconds; each question takes
@@ -163,10 +209,15 @@ class Aligned(Window):
 
     kind: ClassVar[Kind] = "aligned"
 
+    #: Whether windows that hold nothing are emitted, between two of a key that hold something;
+    #: and how far, in microseconds, the end of the one and the start of the other may be apart.
+    empty: Literal["zero"] | None = None
+    idle: int | None = None
+
     @property
     @abstractmethod
     def cycle(self) -> Cycle:
-        """How the windows repeat."""
+        """How the windows repeat, in what their clock shows."""
 
     @overload
     def start(self, number: int) -> int: ...
@@ -175,7 +226,7 @@ class Aligned(Window):
 
     def start(self, number: Any) -> Any:
         """When a window starts."""
-        return self.cycle.start(number)
+        return self.clock.time(self.cycle.start(number))
 
     @overload
     def end(self, number: int) -> int: ...
@@ -184,7 +235,7 @@ class Aligned(Window):
 
     def end(self, number: Any) -> Any:
         """When a window ends, and so the watermark that closes it."""
-        return self.cycle.end(number)
+        return self.clock.time(self.cycle.end(number))
 
     @overload
     def first(self, time: int) -> int: ...
@@ -194,7 +245,7 @@ class Aligned(Window):
     def first(self, time: Any) -> Any:
         """The number of the first window that holds a time, which is the first that is still open
         when the watermark is there."""
-        return self.cycle.first(time)
+        return self.cycle.first(self.clock.reading(time))
 
     @overload
     def last(self, time: int) -> int: ...
@@ -203,7 +254,7 @@ class Aligned(Window):
 
     def last(self, time: Any) -> Any:
         """The number of the last window that holds a time."""
-        return self.cycle.last(time)
+        return self.cycle.last(self.clock.reading(time))
 
 
 @dataclass(frozen=True)

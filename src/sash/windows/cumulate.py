@@ -19,6 +19,7 @@ from typing import Any
 
 from .contract import Aligned, Cycle
 from .durations import check_length, duration, duration_text
+from .empty import Empty, check_empty, empty_text, idle_of
 
 __all__ = ["Cumulate", "cumulate"]
 
@@ -35,8 +36,11 @@ class Cumulate(Aligned):
     size: int
     step: int
     offset: int = 0
+    empty: Empty | None = None
+    idle: int | None = None
 
     def __post_init__(self) -> None:
+        check_empty(self)
         check_length(self.size, "size")
         check_length(self.step, "step")
         if self.size % self.step:
@@ -60,11 +64,15 @@ class Cumulate(Aligned):
     def __repr__(self) -> str:
         size, step = duration_text(self.size), duration_text(self.step)
         more = f", offset={duration_text(self.offset)!r}" if self.offset else ""
+        more += empty_text(self)
         return f"cumulate({size!r}, {step!r}{more})"
 
 
-def cumulate(size: Any, step: Any, offset: Any = 0) -> Cumulate:
-    """Windows that start together and end one step after the other.
+def cumulate(
+    size: Any, step: Any, offset: Any = 0, empty: Empty | None = None, idle: Any = None
+) -> Cumulate:
+    """Windows that start together and end one step after the other.  `empty` and `idle` are as for
+    `sliding`.
 
     >>> cumulate("1 day", "1 hour")
     cumulate('1 day', '1 hour')
@@ -73,4 +81,6 @@ def cumulate(size: Any, step: Any, offset: Any = 0) -> Cumulate:
         duration(size, "a window's size"),
         duration(step, "a window's step"),
         duration(offset, "a window's offset"),
+        empty,
+        idle_of(idle),
     )

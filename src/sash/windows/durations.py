@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from fractions import Fraction
 from numbers import Integral
@@ -11,7 +12,7 @@ from typing import Any
 
 from .contract import LATEST
 
-__all__ = ["check_length", "duration", "duration_text"]
+__all__ = ["check_length", "duration", "duration_text", "terms"]
 
 _UNITS = {
     "microsecond": 1,
@@ -28,9 +29,9 @@ _UNEVEN = {"month", "quarter", "year", "mon", "y", "decade", "century"}
 _TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)\s*(?:,|and\b)?", re.IGNORECASE)
 
 
-def duration(given: Any, what: str = "a duration") -> int:
+def duration(given: Any, what: str = "a duration", instead: str = "say it in days or weeks") -> int:
     """A length of time in microseconds, from text, a timedelta (of Python, numpy or pandas), an
-    offset of pandas that has one length, or microseconds.
+    offset of pandas that has one length, or microseconds.  `instead` says what to do about months.
 
     >>> duration("1 hour 30 minutes") == duration("1.5h") == 5_400_000_000
     True
@@ -54,10 +55,25 @@ def duration(given: Any, what: str = "a duration") -> int:
             f"{what} is text such as '90 seconds' or '1 hour 30 minutes', a timedelta, or a whole "
             f"number of microseconds, not {given!r}"
         )
-    total, at = Fraction(0), 0
-    text = given.strip()
+    total = Fraction(0)
+    for number, unit in terms(given, what):
+        total += number * _unit(unit, given, what, instead)
+    if total.denominator != 1:
+        raise ValueError(f"{what} of {given!r} is no whole number of microseconds")
+    return int(total)
+
+
+def terms(given: str, what: str) -> Iterator[tuple[Fraction, str]]:
+    """The numbers and units of a text, the units as they are written.
+
+    >>> [(int(number), unit) for number, unit in terms("1 hour, 30 Minutes", "a duration")]
+    [(1, 'hour'), (30, 'minutes')]
+    """
+    text, at = given.strip(), 0
     if text.lower().startswith("interval "):
         text = text[len("interval ") :]
+    if not text:
+        raise ValueError(f"{what} is empty; write it as '90 seconds'")
     while at < len(text):
         term = _TERM.match(text, at)
         if term is None:
@@ -67,13 +83,8 @@ def duration(given: Any, what: str = "a duration") -> int:
                 f"{what} of {given!r}: 'M' is a minute to some and a month to others; write "
                 f"'{term[1]} min' or '{term[1]} month'"
             )
-        total += Fraction(term[1]) * _unit(term[2].lower(), given, what)
+        yield Fraction(term[1]), term[2].lower()
         at = term.end()
-    if not text:
-        raise ValueError(f"{what} is empty; write it as '90 seconds'")
-    if total.denominator != 1:
-        raise ValueError(f"{what} of {given!r} is no whole number of microseconds")
-    return int(total)
 
 
 def _from_numpy(given: Any, what: str) -> int:
@@ -103,13 +114,11 @@ def _from_offset(given: Any, what: str) -> int:
     return int(micros)
 
 
-def _unit(name: str, given: str, what: str) -> int:
+def _unit(name: str, given: str, what: str, instead: str) -> int:
     long = _SHORT.get(name, name)
     singular = long[:-1] if long.endswith("s") and long not in _UNITS else long
     if singular in _UNEVEN:
-        raise ValueError(
-            f"{what} of {given!r}: {singular}s are not all of one length; say it in days or weeks"
-        )
+        raise ValueError(f"{what} of {given!r}: {singular}s are not all of one length; {instead}")
     if singular not in _UNITS:
         raise ValueError(f"{what} of {given!r}: {name!r} is none of {', '.join(_UNITS)}")
     return _UNITS[singular]

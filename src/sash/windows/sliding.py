@@ -6,16 +6,20 @@
                                              [--------------)
 
 A window is `[start, end)`, where start - offset is a multiple of `every`, counted from 1970 in UTC.
+With a time zone, windows are those of its calendar (`calendars`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
+from .calendars import INSTEAD, Calendar, calendar
 from .contract import Aligned, Cycle
 from .durations import check_length, duration, duration_text
+from .empty import Empty, check_empty, empty_text, idle_of
 
 __all__ = ["Sliding", "sliding"]
 
@@ -31,8 +35,11 @@ class Sliding(Aligned):
     size: int
     every: int
     offset: int = 0
+    empty: Empty | None = None
+    idle: int | None = None
 
     def __post_init__(self) -> None:
+        check_empty(self)
         check_length(self.size, "size")
         check_length(self.every, "slide")
         if self.every > self.size:
@@ -50,19 +57,69 @@ class Sliding(Aligned):
     def __repr__(self) -> str:
         size, every = duration_text(self.size), duration_text(self.every)
         more = f", offset={duration_text(self.offset)!r}" if self.offset else ""
+        more += empty_text(self)
         if self.every == self.size:
             return f"tumbling({size!r}{more})"
         return f"sliding({size!r}, {every!r}{more})"
 
 
-def sliding(size: Any, every: Any, offset: Any = 0) -> Sliding:
+@overload
+def sliding(
+    size: Any,
+    every: Any,
+    offset: Any = 0,
+    timezone: None = None,
+    empty: Empty | None = None,
+    idle: Any = None,
+) -> Sliding: ...
+@overload
+def sliding(
+    size: Any,
+    every: Any,
+    offset: Any = 0,
+    *,
+    timezone: str | tzinfo,
+    empty: Empty | None = None,
+    idle: Any = None,
+) -> Calendar: ...
+
+
+def sliding(
+    size: Any,
+    every: Any,
+    offset: Any = 0,
+    timezone: str | tzinfo | None = None,
+    empty: Empty | None = None,
+    idle: Any = None,
+) -> Sliding | Calendar:
     """Windows of a size, one starting every so often.
+
+    With a `timezone`, both are days, weeks, months, quarters or years of its calendar: a day has 23
+    or 25 hours where the clock changes, while `"24 hours"` always are 24 hours.
+
+    With `empty="zero"`, windows that hold nothing are emitted too, between two of the same key that
+    do, with what aggregates answer for no events: counts are 0, most others null.  A gap is left
+    out if more than `idle` lies between the end of the window before it and the start of the one
+    behind.  A stream needs `idle`: it emits a gap when a window behind it closes, and forgets a key
+    that long after the end of its last window.
 
     >>> sliding("1 hour", "1 second").size
     3600000000
+    >>> sliding("1 month", "1 day", timezone="Europe/Berlin")
+    sliding('1 month', '1 day', timezone='Europe/Berlin')
+    >>> import sash
+    >>> q = sash.Query(
+    ...     time="t", window=sliding(2, 2, empty="zero"), select={"n": sash.count()}
+    ... )
+    >>> q.run({"t": [1, 1, 6]})["n"].to_pylist()
+    [2, 0, 0, 1]
     """
+    if timezone is not None:
+        return calendar(size, every, offset, timezone, empty, idle)
     return Sliding(
-        duration(size, "a window's size"),
-        duration(every, "a window's slide"),
+        duration(size, "a window's size", INSTEAD),
+        duration(every, "a window's slide", INSTEAD),
         duration(offset, "a window's offset"),
+        empty,
+        idle_of(idle),
     )

@@ -6,17 +6,50 @@ tumbling("4 min")      0         4         8         12   min
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import tzinfo
+from typing import Any, overload
 
+from .calendars import Calendar
+from .empty import Empty
 from .sliding import Sliding, sliding
 
 __all__ = ["tumbling"]
 
 
-def tumbling(size: Any, offset: Any = 0) -> Sliding:
-    """Windows of a size, one after the other.
+@overload
+def tumbling(
+    size: Any,
+    offset: Any = 0,
+    timezone: None = None,
+    empty: Empty | None = None,
+    idle: Any = None,
+) -> Sliding: ...
+@overload
+def tumbling(
+    size: Any,
+    offset: Any = 0,
+    *,
+    timezone: str | tzinfo,
+    empty: Empty | None = None,
+    idle: Any = None,
+) -> Calendar: ...
+
+
+def tumbling(
+    size: Any,
+    offset: Any = 0,
+    timezone: str | tzinfo | None = None,
+    empty: Empty | None = None,
+    idle: Any = None,
+) -> Sliding | Calendar:
+    """Windows of a size, one after the other; with a `timezone`, the days, weeks, months, quarters
+    or years of its calendar.  `empty` and `idle` are as for `sliding`.
 
     >>> tumbling("1 day", offset="6 hours")
     tumbling('1 day', offset='6 hours')
+    >>> tumbling("1 day", timezone="America/New_York")
+    tumbling('1 day', timezone='America/New_York')
     """
-    return sliding(size, size, offset)
+    if timezone is None:
+        return sliding(size, size, offset, empty=empty, idle=idle)
+    return sliding(size, size, offset, timezone=timezone, empty=empty, idle=idle)

@@ -64,6 +64,12 @@ _SCHEMA = pa.schema(
         "b": pa.bool_(),
     }
 )
+_HOUR = 3_600_000_000
+#: Sizes and slides of windows of calendars, for short streams and for long ones; and time zones
+#: with clock changes of every kind since 2023, when many streams begin.
+_DAYS = ("'1 day', '1 day'", "'7 days', '2 days'", "'1 week', '1 week'", "'1 month', '1 day'")
+_MONTHS = ("'1 month', '1 month'", "'1 quarter', '1 month'", "'2 months', '2 weeks'")
+_ZONES = ("America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "America/Havana")
 _FLOATS = (0.0, -0.0, 1.0, 1.0, 2.5, -0.25, 24.0, math.nan, math.inf, -math.inf, None)
 _INTEGERS = (0, 1, 1, 2, -1, -7, 40, 2**40, None)
 _TEXT = ("", "x", "x", "yy", "é", None)
@@ -89,7 +95,7 @@ class StreamCase(Case):
     @classmethod
     def draw(cls, source: Random) -> StreamCase:
         count = round(2 ** source.uniform(0, 6.5))
-        unit = source.choice((1, 1000, 1_000_000))
+        unit = source.choice((1, 1000, 1_000_000, _HOUR))
         span = unit * source.choice((1, 4, count, 10 * count, 1000 * count))
         rows = []
         now = source.choice((0, -span, 1_700_000_000_000_000))
@@ -117,13 +123,15 @@ class StreamCase(Case):
             restored=tuple(restored),
         )
         if source.random() < 0.5:
-            return replace(
-                case,
-                state=source.choice(STATES),
-                emit=source.choice(("all", "all", "changes")) if case.mode == "final" else "all",
-            )
-        window, lives = _window_of_events(source, span)
-        return replace(case, window=window, mode=case.mode if lives else "final")
+            window, lives = _window_of_events(source, span)
+            return replace(case, window=window, mode=case.mode if lives else "final")
+        case = replace(case, state=source.choice(STATES))
+        if case.mode == "live":
+            return case
+        if source.random() < 0.3:
+            idle = source.choice((1, span // 20 + 1, span))
+            return replace(case, window=f"{case.window[:-1]}, empty='zero', idle={idle})")
+        return replace(case, emit=source.choice(("all", "all", "changes")))
 
     @property
     def operations(self) -> int:
@@ -283,6 +291,10 @@ def _window_of_events(source: Random, span: int) -> tuple[str, bool]:
 
 def _window(source: Random, span: int, unit: int) -> str:
     """An aligned window, such that no row is in more than some hundred."""
+    if unit == _HOUR and source.random() < 0.7:
+        zone = source.choice(_ZONES)
+        sizes = _DAYS if span < 100 * 24 * unit else _MONTHS
+        return f"sash.sliding({source.choice(sizes)}, timezone={zone!r})"
     every = max(span // source.choice((1, 3, 20, 60)), 1)
     size = every * source.choice((1, 1, 2, 3, 10, 60))
     if source.random() < 0.4:
