@@ -191,7 +191,8 @@ def test_ten_rows_cost_no_more_with_a_hundred_thousand_keys_in_state(window: Any
             assert records <= 3 * ROWS + 2
             assert moved <= (ROWS + 1) * 2 * layout.PAGE
     most = {keys: np.max(found, axis=0) for keys, found in cost.items()}
-    assert (most[100_000] <= 1.5 * most[10_000]).all(), cost
+    # a level of the index comes in between: a record more for each row
+    assert (most[100_000] <= most[10_000] + [ROWS + 1, ROWS * layout.PAGE]).all(), cost
 
 
 @pytest.mark.plain
