@@ -1,9 +1,9 @@
 """A program that streams files through a query, to be killed and started again.
 
-python driver.py FOLDER MASTER MODE TRIGGER: reads FOLDER/in, one file a micro-batch, and keeps
+python driver.py FOLDER MASTER STREAM TRIGGER: reads FOLDER/in, one file a micro-batch, and keeps
 results in FOLDER/results, late rows in FOLDER/late, and in FOLDER/calls the number of each
-micro-batch that it hands to the sink.  With the trigger "now" it ends when all files are read that
-are there; with "arriving" it waits for more.
+micro-batch that it hands to the sink.  STREAM is one of STREAMS.  With the trigger "now" it ends
+when all files are read that are there; with "arriving" it waits for more.
 """
 
 from __future__ import annotations
@@ -15,13 +15,23 @@ from typing import Any
 
 import sash
 
-QUERY = sash.Query(
-    time="t",
-    by=["k"],
-    window=sash.sliding("20 seconds", "2 seconds"),
-    select={"n": sash.count(), "top": sash.max("i"), "all": sash.collect("n")},
-    tie="n",
-)
+ORDERED = {"rows": sash.count(), "top": sash.max("i"), "all": sash.collect("n")}
+NUMBERS = {"rows": sash.count(), "top": sash.max("i"), "last": sash.max("n")}
+
+
+def query(window: Any, select: Any, tie: str | None = None) -> sash.Query:
+    return sash.Query(time="t", by=["k"], window=window, select=select, tie=tie)
+
+
+#: A query and a mode for each stream.  On Spark, events of one time have an order only by `tie`.
+STREAMS: dict[str, tuple[sash.Query, Any]] = {
+    "final": (query(sash.sliding("20 seconds", "2 seconds"), ORDERED, "n"), "final"),
+    "live": (query(sash.sliding("20 seconds", "2 seconds"), ORDERED, "n"), "live"),
+    "trailing": (query(sash.trailing("20 seconds"), ORDERED, "n"), "final"),
+    "trailing live": (query(sash.trailing("20 seconds"), NUMBERS), "live"),
+    "session": (query(sash.session("900 milliseconds"), NUMBERS), "final"),
+    "session live": (query(sash.session("900 milliseconds"), NUMBERS), "live"),
+}
 LATENESS = "4 seconds"
 
 
@@ -42,8 +52,10 @@ def session(master: str) -> Any:
     return sash.spark.session(master, partitions=2, config=config)
 
 
-def main(folder: str, master: str, mode: Any = "final", trigger: str = "now") -> None:
+def main(folder: str, master: str, stream: str = "final", trigger: str = "now") -> None:
     import sash.spark
+
+    query, mode = STREAMS[stream]
 
     spark = session(master)
     spark.sparkContext.setLogLevel("OFF")
@@ -53,7 +65,7 @@ def main(folder: str, master: str, mode: Any = "final", trigger: str = "now") ->
         .parquet(f"{folder}/in")
         .withWatermark("t", LATENESS)
     )
-    out = sash.spark.aggregate(source, QUERY, mode=mode, late=True, buckets=3)
+    out = sash.spark.aggregate(source, query, mode=mode, late=True, buckets=3)
     keep = sash.spark.upsert(f"{folder}/results", late=f"{folder}/late")
 
     def noted(batch: Any, number: int) -> None:

@@ -1,11 +1,11 @@
 """A thousand kills: `python tests/faults/kills.py RESULTS [--minutes N] [--only KIND]`.
 
 Streams run one after the other, or some side by side, each in a folder of its own; their drivers,
-executors or Python workers are killed at random moments while files arrive, in final mode and in
-live mode, and what they keep is compared with brute force.  Each stream adds a line to the file
-RESULTS, and a run goes on where the last one ended, until there are as many kills of each kind as
-are wanted; SIGTERM lets the streams that run come to their end and starts no more.  The folder of a
-stream that kept something else is left where it is.
+executors or Python workers are killed at random moments while files arrive, for each of the queries
+in `driver.STREAMS`, and what they keep is compared with brute force.  Each stream adds a line to
+the file RESULTS, and a run goes on where the last one ended, until there are as many kills of each
+kind as are wanted; SIGTERM lets the streams that run come to their end and starts no more.  The
+folder of a stream that kept something else is left where it is.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from driver import STREAMS
+
 import sash
 from streams import (
     Input,
@@ -49,27 +51,27 @@ WANTED = {"driver": 100, "executor": 100, "worker": 800}
 COUNTS = ("kills", "batches", "replayed", "rows", "lost", "doubled", "wrong")
 
 
-def kill_drivers(folder: Path, given: Input, mode: str, source: random.Random) -> int:
+def kill_drivers(folder: Path, given: Input, stream: str, source: random.Random) -> int:
     """Kill the driver, with all that it started, ten times, each time some micro-batches on."""
     deaths = 10
     for death in range(deaths):
         target = commits(folder) + 1
-        with running(folder, "local[2]", mode, "arriving") as driver:
+        with running(folder, "local[2]", stream, "arriving") as driver:
             given.arrive(len(given.batches) * (death + 1) // (deaths + 1))
             wait(driver, folder, lambda at=target: commits(folder) >= at)  # type: ignore[misc]
             time.sleep(source.uniform(0, 1.5))
             assert driver.poll() is None, (folder / "log").read_text()[-5000:]
     given.arrive()
-    with running(folder, "local[2]", mode) as driver:
+    with running(folder, "local[2]", stream) as driver:
         to_the_end(driver, folder)
     return deaths
 
 
-def kill_executors(folder: Path, given: Input, mode: str, source: random.Random) -> int:
+def kill_executors(folder: Path, given: Input, stream: str, source: random.Random) -> int:
     """Kill the executor of one or the other of two workers, whenever a micro-batch is done."""
     kills = 0
     with cluster(folder) as (url, workers):
-        with running(folder, url, mode, "arriving") as driver:
+        with running(folder, url, stream, "arriving") as driver:
             for arrived in range(2, len(given.batches)):
                 given.arrive(arrived)
                 done = commits(folder)
@@ -78,16 +80,16 @@ def kill_executors(folder: Path, given: Input, mode: str, source: random.Random)
                 for executor in children(source.choice(workers).pid):
                     kills += _kill(executor)
         given.arrive()
-        with running(folder, url, mode) as driver:
+        with running(folder, url, stream) as driver:
             to_the_end(driver, folder)
     return kills
 
 
-def kill_workers(folder: Path, given: Input, mode: str, source: random.Random) -> int:
+def kill_workers(folder: Path, given: Input, stream: str, source: random.Random) -> int:
     """Kill Python workers, one or all that are alive, twice in each micro-batch: a task whose
     worker dies is tried again, and where more die than can start, nothing comes on."""
     kills = 0
-    with running(folder, "local[2,1000]", mode, "arriving") as driver:
+    with running(folder, "local[2,1000]", stream, "arriving") as driver:
         for arrived in range(1, len(given.batches)):
             given.arrive(arrived)
             done = commits(folder)
@@ -98,7 +100,7 @@ def kill_workers(folder: Path, given: Input, mode: str, source: random.Random) -
                 kills += sum(map(_kill, alive if source.random() < 0.5 else alive[:1]))
             wait(driver, folder, lambda at=done: commits(folder) > at)  # type: ignore[misc]
     given.arrive()
-    with running(folder, "local[2]", mode) as driver:
+    with running(folder, "local[2]", stream) as driver:
         to_the_end(driver, folder)
     return kills
 
@@ -122,14 +124,14 @@ KINDS: dict[str, tuple[Callable[[Path, Input, str, random.Random], int], int]] =
 def run(kind: str, seed: int) -> dict[str, Any]:
     """One stream and its kills: a line of the results."""
     kill, files = KINDS[kind]
-    mode = ("final", "live")[seed % 2]
+    stream = list(STREAMS)[seed % len(STREAMS)]
     folder = Path(tempfile.mkdtemp(prefix=f"sash-{kind}-{seed}-"))
-    line: dict[str, Any] = {"kind": kind, "seed": seed, "mode": mode, "source": source_digest()}
+    line: dict[str, Any] = {"kind": kind, "seed": seed, "mode": stream, "source": source_digest()}
     started = time.monotonic()
     try:
         given = Input(folder, tables(files, seed))
-        line["kills"] = kill(folder, given, mode, random.Random(seed))
-        verdict = judge(folder, given.batches)
+        line["kills"] = kill(folder, given, stream, random.Random(seed))
+        verdict = judge(folder, given.batches, stream)
         line |= asdict(verdict) | {"good": verdict.good}
     except Exception as error:
         line |= {"good": False, "error": f"{type(error).__name__}: {error}"[:2000]}
@@ -163,13 +165,13 @@ def table(lines: list[dict[str, Any]]) -> str:
     """All runs as one table."""
     heads = ["killed", "mode", "streams", *COUNTS, "failed", "minutes"]
     made = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    groups = [(kind, mode) for kind in WANTED for mode in ("final", "live")]
-    for kind, mode in [*groups, ("all", "")]:
-        some = [x for x in lines if kind == "all" or (x["kind"], x["mode"]) == (kind, mode)]
+    groups = [(kind, stream) for kind in WANTED for stream in STREAMS]
+    for kind, stream in [*groups, ("all", "")]:
+        some = [x for x in lines if kind == "all" or (x["kind"], x["mode"]) == (kind, stream)]
         sums = [sum(x.get(name, 0) for x in some) for name in COUNTS]
         failed = sum(not x["good"] for x in some)
         minutes = round(sum(x["seconds"] for x in some) / 60)
-        cells = [kind, mode, len(some), *sums, failed, minutes]
+        cells = [kind, stream, len(some), *sums, failed, minutes]
         made.append("| " + " | ".join(f"{c:,}" if isinstance(c, int) else c for c in cells) + " |")
     versions = len({x["source"] for x in lines})
     made.append(f"\n{versions} version(s) of the source")

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
-from driver import LATENESS, QUERY
+from driver import LATENESS, STREAMS
 
 from sash.testing.queries import replay, rows_of
 
@@ -77,10 +77,10 @@ def commits(folder: Path) -> int:
 
 
 def start(
-    folder: Path, master: str, mode: str = "final", trigger: str = "now"
+    folder: Path, master: str, stream: str = "final", trigger: str = "now"
 ) -> subprocess.Popen[bytes]:
     """The driver, in a process group of its own, so that all of it can be killed."""
-    command = [sys.executable, str(HERE / "driver.py"), str(folder), master, mode, trigger]
+    command = [sys.executable, str(HERE / "driver.py"), str(folder), master, stream, trigger]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
@@ -205,15 +205,16 @@ class Verdict:
         return self.rows > 0 and not (self.lost or self.doubled or self.wrong)
 
 
-def judge(folder: Path, batches: list[pa.Table]) -> Verdict:
+def judge(folder: Path, batches: list[pa.Table], stream: str = "final") -> Verdict:
     """Compare what was kept with brute force over the same micro-batches."""
-    right, missed = replay(QUERY, micro_batches(folder, batches), LATENESS, behind=1)
+    query, _ = STREAMS[stream]
+    right, missed = replay(query, micro_batches(folder, batches), LATENESS, behind=1)
     assert missed, "the stream has late rows"
     closed = START + 9 * 10**5 * SECOND
     wanted = {_place(row): row for row in right if row["window_end"] < closed}
     rows = rows_of(pa.parquet.read_table(folder / "results"))
     rows = [row for row in rows if row["window_end"] < closed]
-    got = _latest(rows)
+    got = {at: row for at, row in _latest(rows).items() if not row.get("deleted")}
     emitted = Counter((_place(row), row.get("revision")) for row in rows)
     again = sum(emitted.values()) - len(emitted)
     late = Counter(row["n"] for row in rows_of(pa.parquet.read_table(folder / "late")))
@@ -226,7 +227,7 @@ def judge(folder: Path, batches: list[pa.Table]) -> Verdict:
         lost=len(wanted.keys() - got.keys()) + (should - late).total(),
         doubled=again + len(got.keys() - wanted.keys()) + (late - should).total(),
         wrong=sum(
-            any(got[at][name] != row[name] for name in QUERY.select)
+            any(got[at][name] != row[name] for name in query.select)
             for at, row in wanted.items()
             if at in got
         ),
@@ -247,8 +248,9 @@ def micro_batches(folder: Path, batches: list[pa.Table]) -> list[pa.Table]:
     return made
 
 
-def _place(row: dict[str, Any]) -> tuple[Any, int]:
-    return row["k"], row["window_start"]
+def _place(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells a row from others: the event, or the window, that it is about."""
+    return row["k"], row["window_start"], row.get("n")
 
 
 def _latest(rows: list[dict[str, Any]]) -> dict[Any, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Processes that die in the middle: what comes out is the batch answer, nothing lost or doubled.
 
-`make test` has one death of a driver in a short stream; `make test-faults` has a thousand of
-drivers, executors and Python workers: see `kills.py`.
+`make test` has one death of a driver, and some of Python workers, in short streams;
+`make test-faults` has a thousand of drivers, executors and Python workers: see `kills.py`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,28 @@ from kills import WANTED, killed, table
 from streams import Input, commits, judge, running, tables, to_the_end, wait
 
 
-@pytest.mark.parametrize("mode", ["live"])
-def test_a_driver_that_is_killed_once(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize("stream", ["live"])
+def test_a_driver_that_is_killed_once(tmp_path: Path, stream: str) -> None:
     given = Input(tmp_path, tables(6))
     given.arrive(4)
-    with running(tmp_path, "local[2]", mode, "arriving") as driver:
+    with running(tmp_path, "local[2]", stream, "arriving") as driver:
         assert wait(driver, tmp_path, lambda: commits(tmp_path) >= 2)
         time.sleep(random.Random(1).uniform(0, 1.5))
         assert driver.poll() is None
     given.arrive()
-    with running(tmp_path, "local[2]", mode) as driver:
+    with running(tmp_path, "local[2]", stream) as driver:
         to_the_end(driver, tmp_path)
-    verdict = judge(tmp_path, given.batches)
+    verdict = judge(tmp_path, given.batches, stream)
     assert verdict.batches >= 5  # a death may put two files into one batch
+    assert verdict.good, verdict
+
+
+@pytest.mark.parametrize("stream", ["trailing", "session"])
+def test_workers_that_are_killed(tmp_path: Path, stream: str) -> None:
+    """Some in each micro-batch; then another driver goes on from the checkpoint."""
+    given = Input(tmp_path, tables(4))
+    assert kills.kill_workers(tmp_path, given, stream, random.Random(1))
+    verdict = judge(tmp_path, given.batches, stream)
     assert verdict.good, verdict
 
 
@@ -41,14 +50,14 @@ def test_the_judge_sees_what_is_lost_and_doubled(
     """On rows kept without Spark, from which some are taken, and to which some are added."""
     import pyarrow as pa
     import pyarrow.parquet
-    from driver import LATENESS, QUERY
+    from driver import LATENESS, STREAMS
 
     import streams
     from sash.testing.queries import replay
 
     batches = tables(6)
     monkeypatch.setattr(streams, "micro_batches", lambda *_: batches)
-    right, missed = replay(QUERY, batches, LATENESS, behind=1)
+    right, missed = replay(STREAMS["final"][0], batches, LATENESS, behind=1)
     (tmp_path / "calls").write_text("0\n1\n1\n")
 
     def kept(results: list[dict[str, object]], late: list[int]) -> tuple[int, int, int]:
@@ -66,7 +75,7 @@ def test_the_judge_sees_what_is_lost_and_doubled(
     assert kept(right, late) == (0, 0, 0)
     assert kept(right[1:], late) == (1, 0, 0)
     assert kept([*right, right[0]], late) == (0, 1, 0)
-    assert kept([{**right[0], "n": 99}, *right[1:]], late) == (0, 0, 1)
+    assert kept([{**right[0], "rows": 99}, *right[1:]], late) == (0, 0, 1)
     assert kept(right, late[1:]) == (1, 0, 0)
     assert kept(right, [*late, late[0]]) == (0, 1, 0)
 
@@ -76,8 +85,8 @@ def test_runs_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def run(kind: str, seed: int) -> dict[str, object]:
         counts = dict.fromkeys(kills.COUNTS, 0) | {"kills": WANTED[kind] // 2}
-        mode = ("final", "live")[seed % 2]
-        return {"kind": kind, "mode": mode, "seed": seed, "good": True, "seconds": 60,
+        stream = ("final", "live")[seed % 2]
+        return {"kind": kind, "mode": stream, "seed": seed, "good": True, "seconds": 60,
                 "source": "x", **counts}  # fmt: skip
 
     monkeypatch.setattr(kills, "run", run)

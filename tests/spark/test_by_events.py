@@ -112,8 +112,3 @@ def test_what_is_refused(frame: Frame) -> None:
         sash.spark.aggregate(df.withColumn("top", F.lit(1)), q)
     with pytest.raises(ValueError, match="so the result would have 'window' twice"):
         sash.spark.aggregate(df.withColumn("window", F.lit(1)), q)
-    rate = df.sparkSession.readStream.format("rate").load()
-    live = rate.withColumnRenamed("timestamp", "t").withWatermark("t", "1 second")
-    counts = sash.Query(time="t", window=sash.trailing(5), select={"rows": sash.count()})
-    with pytest.raises(ValueError, match="Spark's streams take windows that are aligned"):
-        sash.spark.aggregate(live, counts)

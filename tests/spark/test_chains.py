@@ -21,6 +21,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import functions as F
 
 import sash.spark
+from sash.spark.types import quoted
 
 from .test_streaming import SECOND, START, Stream
 
@@ -69,16 +70,39 @@ def session(df: Any, size: str, time: str, count: str | None) -> Any:
     return out.withColumn("event_time", F.window_time(F.col("window")))
 
 
+def trailing(df: Any, size: str, time: str, count: str | None) -> Any:
+    """The same over what each row's key had before it."""
+    chosen = sash.count() if count is None else sash.sum(count)
+    given = df.select("k", quoted(time).alias("at"), *([] if count is None else [count]))
+    query = sash.Query(time="at", by=["k"], window=sash.trailing(size), select={"held": chosen})
+    out = sash.spark.aggregate(given, query, buckets=2, name=f"trailing {size}")
+    passed = "event_time" if df.isStreaming else "at"
+    return out.select("k", quoted(passed).alias("event_time"), F.col("held").alias("n"))
+
+
+def sessions(df: Any, size: str, time: str, count: str | None) -> Any:
+    """The same in short sessions, by sash."""
+    chosen = sash.count() if count is None else sash.sum(count)
+    window = sash.session("20 seconds")
+    query = sash.Query(time=time, by=["k"], window=window, select={"n": chosen})
+    out = sash.spark.aggregate(df, query, buckets=2, name=f"sessions before {size}")
+    return out if df.isStreaming else out.withColumn("event_time", F.window_time("window"))
+
+
 Step = Callable[..., Any]
 CHAINS: dict[str, tuple[Step, ...]] = {
     "sash, sash": (ours, ours),
     "native, sash, native": (native, ours, native),
+    "trailing, sash": (trailing, ours),
 }
 if os.environ.get("SASH_FAULTS"):  # more of them in `make test-faults`: each takes a while
     CHAINS |= {
         "native, sash": (native, ours),
         "sash, native": (ours, native),
         "sash, sash, sash": (ours, ours, ours),
+        "sessions, native": (sessions, native),
+        "sash, trailing, sash": (ours, trailing, ours),
+        "native, sessions": (native, sessions),
     }
 SIZES = ("1 minute", "10 minutes", "20 minutes")
 

@@ -31,15 +31,23 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 import sash.spark.micro_batch
+import sash.state.keyed
 from sash.spark.buckets import BUCKET, PAYLOAD
 from sash.spark.micro_batch import check_same
 from sash.spark.packer import Packer
 from sash.spark.processor import Output, Processor, Work
-from sash.spark.results import result_fields
-from sash.spark.streaming import _travelling
+from sash.spark.streaming import _Shape
 from sash.spark.types import arrow_schema
+from sash.windows import Driven, Ticked
 
-SCHEMA = pa.schema([("t", pa.timestamp("us", "UTC")), ("k", pa.string()), ("n", pa.int64())])
+SCHEMA = pa.schema(
+    [
+        ("t", pa.timestamp("us", "UTC")),
+        ("k", pa.string()),
+        ("n", pa.int64()),
+        ("id", pa.int64()),
+    ]
+)
 
 
 class Handle:
@@ -64,22 +72,103 @@ class Handle:
         self.timers.discard(at)
 
 
+def travels(query: sash.Query) -> tuple[str, ...]:
+    """The columns of rows on their way to the operator."""
+    return tuple(SCHEMA.names) if isinstance(query.window, Driven) else tuple(query.columns)
+
+
 def processor(
-    query: sash.Query, mode: str, handle: Handle, trust: tuple[str, ...] = ()
+    query: sash.Query, mode: Any, handle: Handle, trust: tuple[str, ...] = ()
 ) -> Processor:
-    plan = make_plan(query, SCHEMA)
-    schema = from_arrow_schema(SCHEMA)
-    result = result_fields(plan, schema)
-    made = arrow_schema(StructType(_travelling(plan, schema, result, mode=mode, late=True)))
-    output = Output(tuple(made.names), tuple(made.types), True)
-    started = Processor(Work(query, plan.schema, mode, 1, output, trust))  # type: ignore[arg-type]
+    rows = pa.schema([SCHEMA.field(name) for name in travels(query)])
+    shape = _Shape(make_plan(query, SCHEMA), from_arrow_schema(SCHEMA), travels(query), mode, True)
+    made = arrow_schema(StructType(shape.travelling()))
+    output = Output(tuple(made.names), tuple(made.types), tuple(shape.kept), True)
+    started = Processor(Work(query, rows, mode, 1, output, trust))
     started.init(handle)
     return started
 
 
 def packed(query: sash.Query, table: pa.Table) -> Iterator[Any]:
-    for batch in Packer(query, tuple(table.column_names), (0,), 1)(iter(table.to_batches())):
+    packer = Packer(query, tuple(table.column_names), travels(query), (0,), 1)
+    for batch in packer(iter(table.to_batches())):
         yield batch.to_pandas()[[PAYLOAD]]
+
+
+@dataclasses.dataclass
+class Ran:
+    """What a bucket did in micro-batches: the last row of each window, in which micro-batches it
+    came, how many rows were late, and the watermark of the last micro-batch."""
+
+    batches: list[pa.Table]
+    rows: dict[Any, Any] = dataclasses.field(default_factory=dict)
+    again: bool = False  # some window came more than once
+    late: int = 0
+    watermark: int = 0
+
+    def take(self, query: sash.Query, frame: Any) -> None:
+        names = travels(query) if isinstance(query.window, Driven) else query.by
+        self.late += int(frame["reason"].notna().sum())
+        for row in frame[frame["end"].notna()].to_dict("records"):
+            made = {name: row[f"kept_{i}"] for i, name in enumerate(names)}
+            start = None if row["start"] != row["start"] else row["start"]
+            made |= {"window_start": start, "window_end": row["end"]}
+            made |= {name: row[f"value_{i}"] for i, name in enumerate(query.select)}
+            place = made["k"], made.get("id", start if self.by_start(query) else row["end"])
+            self.again |= place in self.rows
+            assert row.get("revision", 0) >= self.rows.get(place, row).get("revision", 0)
+            self.rows[place] = made | {n: row[n] for n in ("revision", "deleted") if n in row}
+
+    @staticmethod
+    def by_start(query: sash.Query) -> bool:
+        """True if a window is known by its start; a window at a tick by its end."""
+        return not isinstance(query.window, Ticked)
+
+
+def run_bucket(
+    query: sash.Query, mode: str, source: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Ran, int]:
+    """Micro-batches of one bucket as Spark has them, and the lateness, in milliseconds."""
+    handle, now, lateness = Handle(), 1_000_000, source.randint(0, 6)
+    ran = Ran([])
+    before, mark = 0, 0
+    for number in range(60):
+        # some micro-batches have no rows, and then no task that packs
+        rows = source.random() < 0.7
+        count = source.choice((0, 0, 1, 3)) if rows else 0
+        now += source.choice((0, 1, 1, 2, 30)) if rows else 0
+        at = [(now - source.randint(0, 9)) * 1000 for _ in range(count)]
+        table = pa.table(
+            {
+                "t": pa.array(at, pa.int64()),
+                "k": [source.choice("ab") for _ in at],
+                "n": pa.array([source.randrange(100) for _ in at], pa.int64()),
+                "id": pa.array([10 * number + i for i, _ in enumerate(at)], pa.int64()),
+            }
+        ).cast(SCHEMA)
+        # all the stream's rows move the watermark, some of them are of this bucket
+        other = pa.array([now * 1000] if rows else [], pa.int64()).cast(SCHEMA.field("t").type)
+        others = {"t": other, "k": ["other"] * rows, "n": [0] * rows, "id": [0] * rows}
+        ran.batches.append(pa.concat_tables([table, pa.table(others).cast(SCHEMA)]))
+        timers = SimpleNamespace(getCurrentWatermarkInMs=lambda at=mark: at)
+        monkeypatch.setattr(sash.spark.micro_batch, "_batch_id", lambda at=number: at)
+        step = processor(query, mode, handle)  # nothing is carried over but state
+        frames = []
+        if rows:
+            frames += list(step.handleInputRows((0,), packed(query, table), timers))
+        for timer in sorted(t for t in handle.timers if t <= mark):
+            info = SimpleNamespace(getExpiryTimeInMs=lambda at=timer: at)
+            frames += list(step.handleExpiredTimer((0,), timers, info))
+            handle.timers.discard(timer)
+        for frame in frames:
+            stamps = frame["event_time"].astype("int64")
+            if frame["event_time"].dtype.unit == "ns":
+                stamps //= 1000
+            assert (stamps > before * 1000).all(), "Spark would refuse it"
+            ran.take(query, frame)
+        before, mark = mark, max(mark, now - lateness) if rows else mark
+    ran.watermark = before * 1000
+    return ran, lateness
 
 
 @pytest.mark.parametrize("mode", ["final", "live"])
@@ -95,56 +184,57 @@ def test_timers_close_windows_and_no_row_is_before_the_watermark(
             size * unit, source.randint(1, size) * unit, source.choice((0, 1, 1, 500))
         )
         query = sash.Query(time="t", by=["k"], window=window, select={"n": sash.collect("n")})
-        handle, now, lateness = Handle(), 1_000_000, source.randint(0, 6)
-        got: dict[Any, Any] = {}
-        batches: list[pa.Table] = []
-        before, mark, late = 0, 0, 0
-        for number in range(60):
-            # some micro-batches have no rows, and then no task that packs
-            rows = source.random() < 0.7
-            count = source.choice((0, 0, 1, 3)) if rows else 0
-            now += source.choice((0, 1, 1, 2, 30)) if rows else 0
-            at = [(now - source.randint(0, 9)) * 1000 for _ in range(count)]
-            table = pa.table(
-                {
-                    "t": pa.array(at, pa.int64()),
-                    "k": [source.choice("ab") for _ in at],
-                    "n": pa.array([source.randrange(100) for _ in at], pa.int64()),
-                }
-            ).cast(SCHEMA)
-            # all the stream's rows move the watermark, some of them are of this bucket
-            other = pa.array([now * 1000] if rows else [], pa.int64()).cast(SCHEMA.field("t").type)
-            others = pa.table({"t": other, "k": ["other"] * rows, "n": [0] * rows}).cast(SCHEMA)
-            batches.append(pa.concat_tables([table, others]))
-            timers = SimpleNamespace(getCurrentWatermarkInMs=lambda at=mark: at)
-            monkeypatch.setattr(sash.spark.micro_batch, "_batch_id", lambda at=number: at)
-            step = processor(query, mode, handle)  # nothing is carried over but state
-            frames = []
-            if rows:
-                frames += list(step.handleInputRows((0,), packed(query, table), timers))
-            for timer in sorted(t for t in handle.timers if t <= mark):
-                info = SimpleNamespace(getExpiryTimeInMs=lambda at=timer: at)
-                frames += list(step.handleExpiredTimer((0,), timers, info))
-                handle.timers.discard(timer)
-            for frame in frames:
-                stamps = frame["event_time"].astype("int64")
-                if frame["event_time"].dtype.unit == "ns":
-                    stamps //= 1000
-                assert (stamps > before * 1000).all(), "Spark would refuse it"
-                late += int(frame["reason"].notna().sum())
-                for row in frame[frame["start"].notna()].to_dict("records"):
-                    assert mode == "live" or (row["key_0"], row["start"]) not in got
-                    got[row["key_0"], row["start"]] = row["value_0"]
-            before, mark = mark, max(mark, now - lateness) if rows else mark
-        right, missed = replay(query, batches, lateness * 1000, behind=1)
-        right = [r for r in right if r["k"] != "other" and r["window_end"] <= before * 1000]
-        made = [
-            {"k": k, "window_start": s, "window_end": s + window.size, "n": v}
-            for (k, s), v in got.items()
-            if s + window.size <= before * 1000
-        ]
+        ran, lateness = run_bucket(query, mode, source, monkeypatch)
+        assert mode == "live" or not ran.again
+        right, missed = replay(query, ran.batches, lateness * 1000, behind=1)
+        right = [r for r in right if r["k"] != "other" and r["window_end"] <= ran.watermark]
+        made = [row for row in ran.rows.values() if row["window_end"] <= ran.watermark]
         assert not differences(query, right, made, ordered=False), seed
-        assert late == len(missed)
+        assert ran.late == len(missed)
+
+
+BY_EVENTS = [
+    (lambda size: sash.trailing(size), "final"),
+    (lambda size: sash.trailing(size, closed="left"), "live"),
+    (lambda size: sash.lifetime(closed="left"), "final"),
+    (lambda size: sash.session(size), "final"),
+    (lambda size: sash.session(size), "live"),
+    (lambda size: sash.rows(3, every=2), "final"),
+    (lambda size: sash.window(keep=sash.delta("n", 40), every=5 * size), "final"),
+]
+
+
+def settled(row: Any, ran: Ran, lost: set[int]) -> bool:
+    """True if a tick is emitted by now: an event of its key is behind it, or it is the first behind
+    the last of them."""
+    events = [r for batch in ran.batches for r in rows_of(batch) if r["k"] == row["k"]]
+    times = [r["t"] for r in events if r["t"] < ran.watermark and r["id"] not in lost]
+    return any(t >= row["window_end"] for t in times) or (row["k"], row["window_end"]) in ran.rows
+
+
+@pytest.mark.parametrize(("window", "mode"), BY_EVENTS)
+def test_the_same_for_windows_that_events_make(
+    window: Any, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sash.state.keyed, "PAGE", 1)  # a part for each key
+    for seed in range(2):
+        source = random.Random(seed)
+        size = source.randint(1, 12) * source.choice((250, 1000)) + source.choice((0, 1))
+        select = {"all": sash.collect("n"), "rows": sash.count()}
+        query = sash.Query(time="t", by=["k"], window=window(size), select=select)
+        ran, lateness = run_bucket(query, mode, source, monkeypatch)
+        assert mode == "live" or not ran.again
+        right, missed = replay(query, ran.batches, lateness * 1000, behind=1)
+        at = "t" if isinstance(query.window, Driven) else "window_end"
+        right = [r for r in right if r["k"] != "other" and r[at] < ran.watermark]
+        if isinstance(query.window, Ticked):
+            lost = {row["id"] for row, _ in missed}
+            right = [row for row in right if settled(row, ran, lost)]
+        kept = (row for row in ran.rows.values() if not row.get("deleted"))
+        made = [row for row in kept if row[at] < ran.watermark]
+        ids = [sorted(rows, key=lambda row: row.get("id", 0)) for rows in (right, made)]
+        assert not differences(query, *ids, ordered="id" in made[0]), seed
+        assert ran.late == len(missed)
 
 
 def test_rows_are_packed_as_they_are_and_every_bucket_is_called() -> None:
@@ -152,7 +242,8 @@ def test_rows_are_packed_as_they_are_and_every_bucket_is_called() -> None:
     table = pa.table({"t": [3, 1, 2], "k": ["d", "b", "d"], "n": [None, 5, 6]})
 
     def packed_by(query: sash.Query, batches: list[Any]) -> list[pa.RecordBatch]:
-        return list(Packer(query, ("t", "k", "n"), (70, 80, 90), 3)(iter(batches)))
+        names = ("t", "k", "n")
+        return list(Packer(query, names, query.columns, (70, 80, 90), 3)(iter(batches)))
 
     called, batch = packed_by(query, table.to_batches())
     assert called.to_pylist() == [{BUCKET: b, PAYLOAD: b""} for b in (70, 80, 90)]
@@ -191,7 +282,7 @@ def test_windows_before_1970_close_with_the_first_watermark() -> None:
     handle, millis = Handle(), [0]
     timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: millis[0])
     made = processor(query, "final", handle)
-    table = pa.table({"t": [-100_000_000], "k": ["a"], "n": [1]}).cast(SCHEMA)
+    table = pa.table({"t": [-100_000_000], "k": ["a"], "n": [1], "id": [0]}).cast(SCHEMA)
     list(made.handleInputRows((0,), packed(query, table), timers))
     assert handle.timers == {1}
     millis[0] = 5_000
@@ -255,7 +346,7 @@ CHANGED = [
 
 def feed(query: sash.Query, handle: Handle, trust: tuple[str, ...] = ()) -> None:
     timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: 0)
-    table = pa.table({"t": [5], "k": ["a"], "n": [1]}).cast(SCHEMA)
+    table = pa.table({"t": [5], "k": ["a"], "n": [1], "id": [0]}).cast(SCHEMA)
     started = processor(query, "final", handle, trust)
     list(started.handleInputRows((0,), packed(query, table), timers))
 
@@ -270,7 +361,7 @@ def test_state_of_a_query_that_looks_the_same_is_refused(
     with pytest.raises(ValueError, match=rf"another query, .*\({said}"):
         feed(second, handle)
     stream = first.stream()
-    stream.push(pa.table({"t": [5], "k": ["a"], "n": [1]}).cast(SCHEMA))
+    stream.push(pa.table({"t": [5], "k": ["a"], "n": [1], "id": [0]}).cast(SCHEMA))
     with pytest.raises(ValueError, match=rf"another query \({said}"):
         type(stream).from_bytes(stream.to_bytes(), second)
 
@@ -302,7 +393,7 @@ def test_damaged_progress_is_refused() -> None:
     query = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("n")})
     handle = Handle()
     timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: 0)
-    table = pa.table({"t": [5], "k": ["a"], "n": [1]}).cast(SCHEMA)
+    table = pa.table({"t": [5], "k": ["a"], "n": [1], "id": [0]}).cast(SCHEMA)
     list(processor(query, "final", handle).handleInputRows((0,), packed(query, table), timers))
     ((at, (data,)),) = [(k, v) for k, v in handle.state.items() if k == (b"progress",)]
     handle.state[at] = (data.replace(b'rows":1', b'rows":2'),)

@@ -19,6 +19,7 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..state.contract import StepFailed
 from ..state.driven import DrivenState, Fired, Kept
+from ..state.keyed import Keyed
 from ..state.ticks import TickState
 from ..tables.arrow import as_given, as_time, one_array, times_of
 from ..windows import Driven, Ticked
@@ -43,6 +44,24 @@ class _Kept(WaitingStream):
     def _unusable(self, given: pa.Table) -> dict[int, str]:
         return self._measured.unusable(given, self._query.time, self._progress.watermark)
 
+    def _held(self) -> list[Keyed]:
+        waiting = self._keyed_events(self._waiting.all()[0], {}, due=True)
+        return [waiting, self._kept.held()]
+
+    def _hold(self, tables: list[pa.Table]) -> None:
+        waiting, kept = tables
+        self._waiting.restore(self._events_of(waiting))
+        self._kept.hold(kept)
+
+    def _note(self) -> bytes:
+        return self._measured.dump() if self._measured else b""
+
+    def _take_note(self, note: bytes) -> None:
+        self._measured.load(note or b"{}")
+
+    def _shapes(self) -> list[str]:
+        return self._kept.shapes
+
     def _size(self) -> dict[str, int]:
         size = self._kept.size()
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
@@ -58,7 +77,7 @@ class _Kept(WaitingStream):
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
-        if self._plan is not None:
+        if self._plan is not None and self._store is None:
             self._kept._check()
 
 
@@ -76,7 +95,7 @@ class DrivenStream(_Kept, KeepingStream):
     """
 
     def _make_states(self, plan: Plan) -> None:
-        self._kept = self._driven = DrivenState(plan)
+        self._kept = self._driven = DrivenState(plan, stored=self._store is not None)
         self._measured = Measured(plan.query.window)
 
     def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
@@ -131,7 +150,7 @@ class TickStream(_Kept):
 
     def _set_up(self, schema: pa.Schema) -> None:
         plan = self._tied(schema)
-        self._kept = self._ticks = TickState(plan)
+        self._kept = self._ticks = TickState(plan, stored=self._store is not None)
         self._measured = Measured(plan.query.window)
         self._waiting = Waiting(self._schema, self._query.time)
         self._plan = plan

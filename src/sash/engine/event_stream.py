@@ -5,26 +5,33 @@
                └─ late rows
 
 An event is late if what it would change is emitted.
+
+With a store (`engine.stored_events`), nothing is kept in memory between two batches: each reads
+the rows of the keys that it touches, and of those for which something is due, and writes what is
+left of them (`state.keyed`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from ..state.keyed import Keyed, KeyedTables
+from ..stores.contract import Store
 from ..tables.answers import warn_of
-from ..tables.arrow import as_given, one_array
+from ..tables.arrow import as_given, one_array, times_of
 from ..tables.intake import bad_rows, conform
 from .late import Late, refused_times
 from .lifecycle import latest
 from .stream import Stream
 from .turns import in_turn
 
-__all__ = ["EventStream", "Reached"]
+__all__ = ["Admitted", "EventStream", "Reached"]
 
 #: Stream time and watermark.
 Reached: TypeAlias = tuple[int | None, int | None]
@@ -32,8 +39,25 @@ Reached: TypeAlias = tuple[int | None, int | None]
 CLOSED = "its time is before the watermark, so the windows that it is in are emitted"
 
 
+@dataclass(frozen=True)
+class Admitted:
+    """What a batch emits: rows, as the kind of table that was pushed; those of them that lack
+    answers, and why; the late rows; how many rows the batch has, and how many count."""
+
+    made: Any
+    failed: dict[int, str]
+    late: Late
+    rows: int
+    counted: int
+
+
 class EventStream(Stream, ABC):
     """A stream whose windows events make."""
+
+    _store: Store | None = None  # where the state is, if it is not in memory
+    _prefix = b""  # of its records
+    _keyed: KeyedTables | None = None
+    _follows = True  # the watermark follows stream time; else the caller moves it
 
     @abstractmethod
     def _cut(self, table: pa.Table) -> Any:
@@ -60,6 +84,25 @@ class EventStream(Stream, ABC):
         """Rows that cannot be used, and why."""
         return {}
 
+    @abstractmethod
+    def _held(self) -> list[Keyed]:
+        """All that the stream holds, as tables of rows that belong to keys."""
+
+    @abstractmethod
+    def _hold(self, tables: list[pa.Table]) -> None:
+        """Hold these rows instead, of tables as `_held` has them."""
+
+    def _note(self) -> bytes:
+        """What the stream must know besides, which is little."""
+        return b""
+
+    def _take_note(self, note: bytes) -> None:
+        """Know this instead; nothing, if it is empty."""
+
+    @abstractmethod
+    def _shapes(self) -> list[str]:
+        """What the words of a partial are, for each group of aggregates."""
+
     def _push(self, batch: Any) -> Any:
         taken = self._taken(batch)
         if taken is None:
@@ -67,20 +110,63 @@ class EventStream(Stream, ABC):
         table, reasons = taken
         assert self._plan is not None
         given, misfits = self._conformed(table)
-        times, rows, late = self._judge(given, self._unusable(given) | reasons | misfits)
+        found = self._admit(given, reasons | misfits)
+        self._late.add(table, found.late, self._missed, self._plan.time_type)
+        self._turns.changing = False  # all is done; a warning may be an error
+        warn_of(found.failed, stacklevel=4)
+        return found.made
+
+    def _admit(
+        self,
+        given: pa.Table,
+        refused: dict[int, str],
+        time: int | None = None,
+        watermark: int | None = None,
+    ) -> Admitted:
+        """Insert the rows that can be used and are not late, move on to where they or the caller
+        say, and emit what is due.  Rows are judged by the watermark that earlier batches have
+        reached."""
+        self._load_parts(given, time, watermark)
+        times, rows, late = self._judge(given, self._unusable(given) | refused)
         new = given.take(pa.array(rows)) if len(rows) < given.num_rows else given
         newest = int(times[rows].max()) if len(rows) else None
-        watermark = None if newest is None else newest - self._lateness
         self._turns.changing = True
-        made, failed = self._step(new, times[rows], self._moved(newest, watermark))
+        made, failed = self._step(new, times[rows], self._reached(newest, time, watermark))
         at = self._progress
         at.rows += given.num_rows
         at.counted += len(rows)
         at.late += given.num_rows - len(rows)
-        self._late.add(table, late, _Spans(self), self._plan.time_type)
-        self._turns.changing = False  # all is done; a warning may be an error
-        warn_of(failed, stacklevel=4)
-        return made
+        if self._store is not None:
+            self._parts.replace(self._held(), self._note())
+            self._parts.commit()
+        return Admitted(made, failed, late, given.num_rows, len(rows))
+
+    def _load_parts(self, given: pa.Table, time: int | None, watermark: int | None) -> None:
+        """Read from the store what a batch may touch."""
+        if self._store is None:
+            return
+        assert self._plan is not None
+        times, unusable = times_of(one_array(given.column(self._query.time)))
+        usable = times[~unusable]
+        newest = int(usable.max()) if len(usable) else None
+        reached = self._reached(newest, time, watermark)[1]
+        keys = [one_array(given.column(field.name)) for field in self._plan.keys]
+        self._hold(self._parts.visit(keys, given.num_rows, reached))
+        if self._note():
+            self._take_note(self._parts.note())
+
+    @property
+    def _parts(self) -> KeyedTables:
+        if self._keyed is None:
+            assert self._store is not None
+            schemas = [held.table.schema for held in self._held()]
+            self._keyed = KeyedTables(schemas, self._store, self._prefix)
+        return self._keyed
+
+    @property
+    def _missed(self) -> _Spans:
+        """The windows that late rows have missed."""
+        return _Spans(self)
 
     def _judge(self, given: pa.Table, refused: dict[int, str]) -> tuple[Array, Array, Late]:
         """The times of rows, those that can be used, and those that are late."""
@@ -114,26 +200,26 @@ class EventStream(Stream, ABC):
         """Which rows the watermark has closed the stream for, and why."""
         return [(times < self._progress.watermark, CLOSED)]
 
-    def _moved(self, time: int | None, watermark: int | None) -> Reached:
-        """Stream time and watermark after a batch."""
+    def _reached(self, newest: int | None, time: int | None, watermark: int | None) -> Reached:
+        """Stream time and watermark after a batch whose newest row that counts has this time."""
         at = self._progress
-        return latest(at.stream_time, time), latest(at.watermark, watermark)
+        if self._follows and newest is not None:
+            watermark = latest(watermark, newest - self._lateness)
+        return latest(at.stream_time, time, newest), latest(at.watermark, watermark)
 
     def _move(self, time: int) -> Any:
-        self._reached = self._moved(time, time)
+        if self._plan is not None:
+            return self._admit(self._schema.empty_table(), {}, time, time)
+        at = self._progress
+        at.stream_time, at.watermark = self._reached(None, time, time)
         return None
 
     def _as_pushed(self, outcome: Any) -> Any:
-        reached = self._reached
-        if self._plan is None:
-            at = self._progress
-            at.stream_time, at.watermark = reached
+        if outcome is None:
             return as_given(pa.table({}), self._kind)
-        self._turns.changing = True
-        made, failed = self._step(self._schema.empty_table(), np.zeros(0, np.int64), reached)
         self._turns.changing = False  # all is done; a warning may be an error
-        warn_of(failed, stacklevel=5)
-        return made
+        warn_of(outcome.failed, stacklevel=5)
+        return outcome.made
 
     def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
         """Refused: events make the windows."""

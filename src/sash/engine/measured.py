@@ -28,6 +28,10 @@ class Measured:
         self._changes = {change.column: change for change in changes}
         self._ranges: dict[str, tuple[int, int]] = {}  # of the values that are accepted
 
+    def __bool__(self) -> bool:
+        """True if there is something to measure."""
+        return bool(self._changes)
+
     def unusable(self, table: pa.Table, time: str, watermark: int | None) -> dict[int, str]:
         """Rows whose values cannot be used, and why."""
         reasons: dict[int, str] = {}

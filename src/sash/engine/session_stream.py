@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..state.folds import FoldFailed
+from ..state.keyed import Keyed
 from ..state.measures import gaps_of
 from ..state.sessions import Sessions, SessionState
 from ..tables.arrow import as_given, as_time
@@ -114,6 +115,15 @@ class SessionStream(EventStream):
         if found.revisions is not None:
             columns |= {"revision": pa.array(found.revisions), "deleted": pa.array(found.deleted)}
         return pa.table(columns)
+
+    def _held(self) -> list[Keyed]:
+        return [self._sessions.held()]
+
+    def _hold(self, tables: list[pa.Table]) -> None:
+        self._sessions.hold(*tables)
+
+    def _shapes(self) -> list[str]:
+        return self._sessions.shapes
 
     def _size(self) -> dict[str, int]:
         return self._sessions.size()

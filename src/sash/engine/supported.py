@@ -49,6 +49,10 @@ def _ordered(asked: Asked) -> bool:
     return asked.query.tie is not None and asked.plan is not None and asked.plan.ordered
 
 
+def _ordered_by_events(asked: Asked) -> bool:
+    return _ordered(asked) and asked.query.window.kind != "aligned"
+
+
 def _text_tie(asked: Asked) -> bool:
     if not _ordered(asked):
         return False
@@ -82,11 +86,6 @@ def _lifetime(asked: Asked) -> bool:
     return isinstance(window, Trailing) and window.size is None
 
 
-def _delayed_lifetime(asked: Asked) -> bool:
-    window = asked.query.window
-    return isinstance(window, Trailing) and window.size is None and window.delay > 0
-
-
 def _empty(asked: Asked) -> bool:
     window = asked.query.window
     return isinstance(window, Aligned) and window.empty is not None
@@ -105,23 +104,18 @@ def _names_deleted(asked: Asked) -> bool:
 
 
 _ONCE = "it has all its rows, and emits each window once"
-_TRAILING = "sash.trailing and sash.lifetime run over tables, and over streams in this process;"
-_DRIVEN = (
-    "rows, delta, punctuated, policies and window(keep, every) run over tables, and over streams "
-    "in this process;"
+_ARRIVAL = (
+    "on a stream in this process, events of one time are in the order of their arrival, and `tie` "
+    "cannot put them into another, unless events drive the window in final mode; leave it out, or "
+    "select only what has no order"
 )
-_SESSION = "sessions run over tables, and over streams in this process;"
-
-
-def _lacks_spark(what: str) -> dict[Place, str]:
-    """What streams on Spark lack."""
-    return {"Spark stream": f"{what} Spark's streams take windows that are aligned to the clock"}
 
 
 def _lacks_live(why: str) -> dict[Place, str]:
     """What streams lack in live mode; tables have no modes."""
     table = f"mode='live' is for streams; a table is not one: {_ONCE}"
-    return {"Query.stream": why, **dict.fromkeys(("Query.run", "Spark batch"), table)}
+    lacks = dict.fromkeys(PLACES, why)
+    return lacks | dict.fromkeys(("Query.run", "Spark batch"), table)
 
 
 ABILITIES = (
@@ -155,35 +149,25 @@ ABILITIES = (
         ),
         lambda asked: asked.query.emit == "changes" and _empty(asked),
     ),
-    Ability("a window for each event: `trailing`, `lifetime`", _lacks_spark(_TRAILING), _by_time),
-    Ability(
-        "`trailing` and `lifetime` with `exclude='row'` or `'ties'`",
-        _lacks_spark(_TRAILING),
-        _excludes,
-    ),
-    Ability("`lifetime(delay=…)`", _lacks_spark(_TRAILING), _delayed_lifetime),
-    Ability(
-        "`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies",
-        _lacks_spark(_DRIVEN),
-        lambda asked: _driven(asked) and not _by_time(asked),
-    ),
-    Ability("`session`", _lacks_spark(_SESSION), _session),
+    Ability("a window for each event: `trailing`, `lifetime`"),
+    Ability("`trailing` and `lifetime` with `exclude='row'` or `'ties'`"),
+    Ability("`lifetime(delay=…)`"),
+    Ability("`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies"),
+    Ability("`session`"),
     Ability(
         "`session` with a column of gaps and `max_size`, in live mode",
         _lacks_live(
             "with a column of gaps and a max_size, two sessions of a key may start at one time, "
             "and in live mode a session is known by its start; use mode='final', leave out "
             "max_size, or give one gap for all"
-        )
-        | _lacks_spark(_SESSION),
+        ),
         lambda asked: asked.mode == "live" and _cuts_peers(asked),
     ),
     Ability(
         "`session` with a key or an aggregate that is named `deleted`, in live mode",
         _lacks_live(
             "in live mode, sessions have a column `deleted` of their own; choose another name"
-        )
-        | _lacks_spark(_SESSION),
+        ),
         lambda asked: asked.mode == "live" and _session(asked) and _names_deleted(asked),
     ),
     Ability("`mode='final'`: each window once, when it closes"),
@@ -196,15 +180,10 @@ ABILITIES = (
     ),
     Ability(
         "`mode='live'` of `lifetime`",
-        {
-            "Query.stream": "mode='live' would change all later rows of a key with each late "
-            "event, and a lifetime keeps one partial a key; use mode='final', or sash.trailing",
-            **dict.fromkeys(
-                ("Query.run", "Spark batch"),
-                f"mode='live' is for streams; a table is not one: {_ONCE}",
-            ),
-            **_lacks_spark(_TRAILING),
-        },
+        _lacks_live(
+            "mode='live' would change all later rows of a key with each late event, and a lifetime "
+            "keeps one partial a key; use mode='final', or sash.trailing"
+        ),
         lambda asked: asked.mode == "live" and _lifetime(asked),
     ),
     Ability(
@@ -212,8 +191,7 @@ ABILITIES = (
         _lacks_live(
             "in live mode, the events of one time are kept as one partial, and exclude='row' or "
             "'ties' would take it apart; use mode='final', exclude='group', or closed='left'"
-        )
-        | _lacks_spark(_TRAILING),
+        ),
         lambda asked: asked.mode == "live" and _excludes(asked),
     ),
     Ability(
@@ -221,8 +199,7 @@ ABILITIES = (
         _lacks_live(
             "what these windows hold goes by all of a key's earlier events, so a late one would "
             "change all later rows; use mode='final', which emits them behind the watermark"
-        )
-        | _lacks_spark(_DRIVEN),
+        ),
         lambda asked: asked.mode == "live" and _driven(asked) and not _by_time(asked),
     ),
     Ability(
@@ -272,19 +249,23 @@ ABILITIES = (
     ),
     Ability(
         "`tie`, where the order of events matters: numbers and times",
-        {
-            "Query.stream": "on a stream in this process, events of one time are in the order of "
-            "their arrival, and `tie` cannot put them into another, unless events drive the window "
-            "in final mode; leave it out, or select only what has no order"
-        },
+        {"Query.stream": _ARRIVAL},
         _ordered,
+    ),
+    Ability(
+        "`tie`, where the order of events matters, for `session`, and for `trailing` in live mode",
+        {
+            "Query.stream": _ARRIVAL,
+            "Spark stream": "a session, and a window for each event in live mode, keeps the events "
+            "of one time as one partial, in the order of their arrival, and `tie` cannot put them "
+            "into another; leave it out, or select only what has no order",
+        },
+        _ordered_by_events,
     ),
     Ability(
         "`tie`, where the order of events matters: text",
         {
-            "Query.stream": "on a stream in this process, events of one time are in the order of "
-            "their arrival, and `tie` cannot put them into another, unless events drive the window "
-            "in final mode; leave it out, or select only what has no order",
+            "Query.stream": _ARRIVAL,
             "Spark stream": "a tie column of text cannot be kept in a stream's state: use one of "
             "numbers or times",
         },

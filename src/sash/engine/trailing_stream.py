@@ -19,7 +19,9 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..state.contract import StepFailed
+from ..state.keyed import Keyed
 from ..state.ragged import Places
+from ..state.trail_entries import TrailEntries
 from ..state.trailing import Answers, Batch, TrailState
 from ..tables.arrow import as_given, as_time, one_array, times_of
 from ..tables.keys import key_codes
@@ -44,11 +46,13 @@ class TrailingStream(KeepingStream):
     [3]
     """
 
+    _trails: TrailState | TrailEntries
+
     def _make_states(self, plan: Plan) -> None:
         assert isinstance(self._query.window, Driven)
         assert isinstance(self._query.window.keeps, Span)
         self._span = self._query.window.keeps
-        self._trails = TrailState(plan)
+        self._trails = TrailState(plan) if self._store is None else TrailEntries(plan)
         self._revisions: dict[int, int] = {}  # in live mode, of rows that were emitted again
 
     def _cut(self, table: pa.Table) -> Any:
@@ -149,15 +153,41 @@ class TrailingStream(KeepingStream):
         lacking = np.flatnonzero(np.isin(slices, list(found.failed)))
         return made, {i: found.failed[int(slices[i])] for i in lacking.tolist()}
 
+    def _held(self) -> list[Keyed]:
+        assert isinstance(self._trails, TrailEntries)
+        rows, numbers = self._waiting.all()
+        more = {}
+        if self._mode == "live":
+            known = [self._revisions.get(number, 0) for number in numbers.tolist()]
+            more["revision"] = pa.array(known, pa.int64())
+        events = self._keyed_events(rows, more, due=self._mode == "final")
+        return [events, self._trails.held()]
+
+    def _hold(self, tables: list[pa.Table]) -> None:
+        assert isinstance(self._trails, TrailEntries)
+        events, entries = tables
+        self._waiting.restore(self._events_of(events))
+        if self._mode == "live":
+            known = enumerate(events.column("revision").to_pylist())
+            self._revisions = {number: revision for number, revision in known if revision}
+        self._trails.hold(entries)
+
+    def _shapes(self) -> list[str]:
+        assert isinstance(self._trails, TrailEntries)
+        return self._trails.shapes
+
     def _size(self) -> dict[str, int]:
+        assert isinstance(self._trails, TrailState)
         size = self._trails.size()
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
     def _dump(self) -> list[bytes]:
+        assert isinstance(self._trails, TrailState)
         revised = np.array(list(self._revisions.items()), "<i8").tobytes()
         return [*self._waiting.dump(), revised, *self._trails.dump()]
 
     def _load(self, blobs: list[bytes]) -> None:
+        assert isinstance(self._trails, TrailState)
         rows, numbers, revised, *trails = blobs
         self._waiting.load([rows, numbers])
         self._revisions = dict(np.frombuffer(revised, "<i8").reshape(-1, 2).tolist())
@@ -165,5 +195,5 @@ class TrailingStream(KeepingStream):
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
-        if self._plan is not None:
+        if self._plan is not None and isinstance(self._trails, TrailState):
             self._trails._check()

@@ -107,6 +107,10 @@ class Waiting:
         rows = pa.concat_tables([part.table for part in taken]).take(pa.array(order))
         return _Part(rows, numbers[:0], numbers[order])
 
+    def all(self) -> tuple[pa.Table, Array]:
+        """All rows that wait, in order of arrival, and how many came before each."""
+        return self.between(-(2**62), 2**62)
+
     def between(self, low: int, high: int) -> tuple[pa.Table, Array]:
         """The rows that wait whose times are from one to another, both in, in order of arrival, and
         how many came before each."""
@@ -120,6 +124,13 @@ class Waiting:
         order = np.argsort(numbers)
         rows = pa.concat_tables([self._schema.empty_table(), *(table for table, _ in found)])
         return rows.take(pa.array(order)), numbers[order]
+
+    def restore(self, rows: pa.Table) -> None:
+        """Have these rows instead, which are in order of arrival, and all that have come."""
+        times = times_of(one_array(rows.column(self._time)))[0]
+        self.arrived = len(times)
+        part = _Part(rows, times, np.arange(self.arrived))
+        self._parts = [_in_time([part])] if self.arrived else []
 
     @property
     def nbytes(self) -> int:

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.types import value_type
 from ..state.contract import StepFailed
-from ..tables.arrow import filtered
+from ..state.keyed import Keyed
+from ..state.part_index import NEVER
+from ..tables.arrow import filtered, one_array, times_of
 from ..tables.intake import conform, given_table, with_names
 from ..windows import Driven
 from .event_stream import EventStream
@@ -29,15 +32,33 @@ class WaitingStream(EventStream):
 
     _waiting: Waiting
 
+    def _keyed_events(self, events: pa.Table, more: dict[str, pa.Array], *, due: bool) -> Keyed:
+        """Events with further columns; something must be done with each when the watermark has
+        passed it, if they are `due`."""
+        # columns of events may have any name
+        made = {str(i): column for i, column in enumerate(events.columns)}
+        when = times_of(one_array(events.column(self._query.time)))[0]
+        keys = [one_array(events.column(name)) for name in self._query.by]
+        ones = np.ones(len(when), dtype=np.int64)
+        at = when + 1 if due else np.full(len(when), NEVER)
+        return Keyed(pa.table(made | more), keys, at, when + 1, ones)
+
+    def _events_of(self, table: pa.Table) -> pa.Table:
+        """The events of a table with further columns."""
+        return pa.table(table.columns[: len(self._schema)], schema=self._schema)
+
     def _failure(self, error: StepFailed) -> CombineFailed:
         """The error to raise for a step in which `combine` raised."""
         assert self._plan is not None
         whose = key_text(self._plan, error.keys, error.code)
-        return CombineFailed(
-            f"{error}, {self._where(error.window)}{whose and ' of ' + whose}; part of the batch is "
-            "in, so the stream cannot be used any more: make a new one, or restore one from its "
-            "bytes"
-        )
+        then = "the batch was not inserted"
+        if self._store is None:
+            then = (
+                "part of the batch is in, so the stream cannot be used any more: make a new one, "
+                "or restore one from its bytes"
+            )
+        at = self._where(error.window)
+        return CombineFailed(f"{error}, {at}{whose and ' of ' + whose}; {then}")
 
     def _where(self, number: int) -> str:
         """The entry of the state in whose combination an error was raised."""

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from ..engine.driven import driven_results
 from ..engine.sessions import session_results, tick_results
@@ -32,7 +32,7 @@ from ..windows import Driven, Ticked, Window
 from ..windows.contract import LATEST, Count, Span
 from .arithmetic import SPARK, in_range
 from .buckets import bucket_of, key_columns
-from .results import value_fields, window_metadata
+from .results import result_fields
 from .shipping import shipped
 from .types import arrow_schema, micros, quoted
 
@@ -90,23 +90,9 @@ def aggregate_by_events(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     tagged = df.select(*[quoted(n) for n in names], stretches.at(time).alias(_STRETCH))
     bucket = bucket_of([*key_columns(query, schema), F.col(_STRETCH)], buckets)
     tagged = tagged.select(*plain, _STRETCH, bucket.alias(_BUCKET))
-    result = _fields(plan, schema, names)
+    result = result_fields(plan, schema)
     work = _Work(query, [*names, _STRETCH, _BUCKET], stretches, result)
     return tagged.groupBy(_BUCKET).applyInArrow(shipped(work), result)
-
-
-def _fields(plan: Plan, schema: StructType, names: list[str]) -> StructType:
-    """The columns of the result: keys, or all of an event's; window; values."""
-    query = plan.query
-    time = schema[query.time].dataType
-    edges = StructType([StructField("start", time), StructField("end", time)])
-    driven = isinstance(query.window, Driven)
-    kept = names if driven else query.by
-    # the window of an event holds its end, which those that Spark makes do not
-    beside = {} if driven else window_metadata(time)
-    fields = [schema[name] for name in kept]
-    fields.append(StructField("window", edges, nullable=False, metadata=beside))
-    return StructType([*fields, *value_fields(plan)])
 
 
 class _Work:

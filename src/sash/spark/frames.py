@@ -19,7 +19,7 @@ from ..query.query import RESERVED, Query
 from ..query.signatures import Mode
 from ..state.scan import Scan
 from ..tables.arrow import filtered
-from ..windows import Aligned, Driven, tumbling
+from ..windows import Aligned, Driven, Merging, tumbling
 from .batch import Slices, Way, aggregate_batch, is_usable, way_for
 from .buckets import check_buckets, for_batch
 from .by_events import aggregate_by_events
@@ -51,11 +51,11 @@ def aggregate(
 
     On a stream, which needs `withWatermark`, mode "final" gives each window once, when it is
     closed; "live" gives it as soon as the stream has passed its end, and again with a higher
-    `revision` whenever late rows change it.  `event_time` is the window's last moment, for
-    stateful operators that follow.  With `late=True`, rows that missed windows or could not be
-    used come in the same output, in the column `late`: see `split`.  (A row whose time is far in
-    the future moves Spark's watermark there, before it comes here, and all that follows is late:
-    where that can happen, leave out such rows before `withWatermark`.)
+    `revision` whenever late rows change it.  `event_time` is the window's last moment, or the time
+    of the event whose row it is, for stateful operators that follow.  With `late=True`, rows that
+    missed windows or could not be used come in the same output, in the column `late`: see `split`.
+    (A row whose time is far in the future moves Spark's watermark there, before it comes here, and
+    all that follows is late: where that can happen, leave out such rows before `withWatermark`.)
 
     In a table, a row whose time is null or out of range is an error; with `bad="drop"` it is left
     out, as Spark's `window()` leaves it out.  A stream never stops for such a row.
@@ -96,8 +96,13 @@ def aggregate(
     streaming = df.isStreaming
     sensitive = is_case_sensitive(df)
     own = (*RESERVED, *(STREAM_RESERVED if streaming else ()))
+    if streaming and mode == "live" and isinstance(query.window, Merging):
+        own += ("deleted",)
     check_result_names([*query.by, *query.select], own, sensitive=sensitive)
     df = with_names(df, query.columns, sensitive=sensitive)
+    if isinstance(query.window, Driven):  # which keeps all columns
+        more = STREAM_RESERVED if streaming else ()
+        check_result_names([*df.columns, *query.select], more, sensitive=sensitive)
     maps = _map_keys(df, query)
     for key, kind in maps.items():
         df = df.withColumn(key, normal(quoted(key), kind, key))
@@ -106,6 +111,8 @@ def aggregate(
     check_trust(query, trust)
     if query.where is not None:
         filtered(schema.empty_table(), query.where)  # raises if it cannot be used
+    if not isinstance(query.window, Aligned):
+        check_slices(plan, slices)
     if streaming:
         check_stream(df.sparkSession)
         out = aggregate_stream(
@@ -126,7 +133,6 @@ def aggregate(
         if isinstance(query.window, Aligned):
             out = aggregate_batch(df, plan, for_batch(df, buckets), slices)
         else:
-            check_slices(plan, slices)
             out = aggregate_by_events(df, plan, for_batch(df, buckets))
     return _with_maps(out, maps)
 

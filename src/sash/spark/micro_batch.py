@@ -1,8 +1,8 @@
-"""A bucket's micro-batch: a pass through the lifecycle, over tiles in Spark's state store.
+"""A bucket's micro-batch: what comes in, what comes out, and what stays in Spark's state.
 
-payloads ─→ lifecycle ─→ results, late rows, metrics, as pandas
+payloads ─→ windows (`bucket_windows`) ─→ results, late rows, metrics, as pandas
                 │
-     tiles, progress and a timer in Spark's state
+     records, progress and a timer in Spark's state
 """
 
 from __future__ import annotations
@@ -18,21 +18,18 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from ..engine.identity import differences, fingerprint
-from ..engine.lifecycle import Lifecycle, Outcome, Progress, Sliced
-from ..query.plan import Plan, make_plan
-from ..state.tiles import TileState
+from ..engine.lifecycle import Progress, Sliced
 from ..stores.sealed import seal, unseal
 from ..tables.arrow import flat
 from ..windows.contract import LATEST
+from .bucket_windows import Part, Windows, windows_for
 from .buckets import for_stream
-from .payloads import unpacked
 from .processor import METRICS, Work
 from .state import SparkStore
 
 __all__ = ["Bucket", "about", "check_same", "travelling"]
 
 _PROGRESS = b"progress"
-_TILES = b"t"
 _BATCH_ID = "streaming.sql.batchId"
 _VERSION = "3"  # of the state
 
@@ -60,17 +57,14 @@ class Bucket:
     def __init__(self, work: Work, handle: Any, records: Any) -> None:
         self._handle = handle
         self._store = SparkStore(records)
-        self._query, self._output, self._trust = work.query, work.output, work.trust
-        plan = make_plan(work.query, work.schema)
-        self._plan = plan
-        self._state = TileState(plan, self._store, _TILES)
-        self._lifecycle = Lifecycle(plan, mode=work.mode)
-        self._about = about(plan, self._state.shapes, work.mode, for_stream(work.buckets))
-        self._window = work.query.aligned
+        self._output, self._trust = work.output, work.trust
+        self._windows = windows_for(work, self._store)
+        self._travels = work.schema.names
+        self._about = about(work, self._windows, for_stream(work.buckets))
 
     def rows(self, payloads: list[bytes], timers: Any) -> Iterator[pd.DataFrame]:
         """A micro-batch with rows, or with none in it for this bucket."""
-        batch = unpacked(self._plan, payloads) if payloads else None
+        batch = self._windows.unpacked(payloads) if payloads else None
         yield from self._process(batch, timers, None)
 
     def expired(self, timers: Any, expired: int) -> Iterator[pd.DataFrame]:
@@ -86,25 +80,19 @@ class Bucket:
         millis = timers.getCurrentWatermarkInMs()
         # until there is a watermark, Spark says 0
         watermark = min(millis * 1000, LATEST) if millis > 0 else None
-        outcomes = []
+        parts = []
         if self._missed_batches(place):
-            outcomes.append(self._lifecycle.process(progress, self._state, watermark=watermark))
+            parts.append(self._windows.process(progress, None, watermark))
         before = progress.watermark or 0
-        outcome = self._lifecycle.process(progress, self._state, batch, watermark=watermark)
-        outcomes.append(outcome)
-        visit = self._state.next_visit()
-        wanted = self._next_timer(visit, millis)
+        parts.append(self._windows.process(progress, batch, watermark))
+        wanted = _next_timer(self._windows.next_visit(), millis)
         if place.timer is not None and place.timer not in (wanted, expired):
             self._handle.deleteTimer(place.timer)
         if wanted is not None and (wanted != place.timer or expired == wanted):
             self._handle.registerTimer(wanted)
         place.timer = wanted
         self._write_place(place)
-        open_windows = 0 if visit is None else self._lifecycle.open_windows(progress)
-        # Spark refuses rows that are not after the watermark of the batch before, in milliseconds;
-        # what is not about a window is put after the present one.
-        now = max(millis, 0) * 1000 + 1000
-        yield self._frame(batch, outcomes, before + 1000, now, open_windows)
+        yield self._frame(batch, parts, before, max(millis, 0) * 1000, progress)
 
     def _missed_batches(self, place: Place) -> bool:
         """True if the bucket was not called in the micro-batch before.
@@ -115,15 +103,6 @@ class Bucket:
         """
         before, place.batch = place.batch, _batch_id()
         return place.batch is not None and (before is None or place.batch > before + 1)
-
-    def _next_timer(self, visit: int | None, millis: int) -> int | None:
-        """When the bucket must be called, if no rows come: when the next window closes, and once
-        before if the watermark may come so near to its end that a result's event time, a moment
-        before the end, would be at the watermark."""
-        if visit is None:
-            return None
-        end = max(-(-self._window.end(visit) // 1000), 1)  # without a watermark, Spark says 0
-        return end - 1 if end - 1 > millis else max(end, millis + 1)
 
     # where the bucket stands
 
@@ -145,28 +124,30 @@ class Bucket:
     def _frame(
         self,
         batch: pa.Table | Sliced | None,
-        outcomes: list[Outcome],
-        after: int,
-        now: int,
-        open_windows: int,
+        made: list[Part],
+        before: int,
+        watermark: int,
+        progress: Progress,
     ) -> pd.DataFrame:
         """All rows of the micro-batch, in one frame, because Spark takes its price for each."""
-        parts = [self._results(part, after, now) for part in outcomes if len(part.emitted.windows)]
-        outcome = outcomes[-1]
-        if self._output.late and len(outcome.late.rows) and isinstance(batch, pa.Table):
-            parts.append(self._late(batch, outcome, now))
+        parts = [self._results(part, before, watermark) for part in made if len(part.moments)]
+        part = made[-1]
+        # what is not about a window is put after the present watermark
+        now = watermark + 1000
+        if self._output.late and len(part.late.rows) and isinstance(batch, pa.Table):
+            parts.append(self._late(batch, part, now))
         metrics = {
-            "rows_in": outcome.rows,
-            "rows_late": outcome.lost,
-            "rows_partly_late": outcome.partly_late,
-            "rows_counted": outcome.counted,
-            "corrections": sum(part.corrections for part in outcomes),
-            "rows_out": sum(len(part.emitted.windows) for part in outcomes),
-            "rows_without_answer": sum(len(part.emitted.failed) for part in outcomes),
-            "open_windows": open_windows,
+            "rows_in": part.rows,
+            "rows_late": part.lost,
+            "rows_partly_late": part.partly_late,
+            "rows_counted": part.rows - part.lost,
+            "corrections": sum(part.corrections for part in made),
+            "rows_out": sum(len(part.moments) for part in made),
+            "rows_without_answer": sum(part.lacking for part in made),
+            "open_windows": self._windows.open_windows(progress),
             "state_records": self._store.records,
             "state_bytes": self._store.bytes,
-            "watermark": now - 1000,
+            "watermark": watermark,
         }
         parts.append(
             {
@@ -177,29 +158,19 @@ class Bucket:
         )
         return self._joined(parts)
 
-    def _results(self, outcome: Outcome, after: int, now: int) -> dict[str, Any]:
-        emitted, query = outcome.emitted, self._query
-        start, end = self._window.start(emitted.windows), self._window.end(emitted.windows)
-        codes = pa.array(emitted.codes)
-        # those that are open end after the present watermark, be it by less than a millisecond
-        least = np.where(end > now - 1000, now - 999, after)
-        made: dict[str, Any] = {"event_time": np.maximum(end - 1, least)}
-        made["start"], made["end"] = pa.array(start), pa.array(end)
-        for i, keys in enumerate(emitted.keys):
-            made[f"key_{i}"] = keys.take(codes)
-        for i, name in enumerate(query.select):
-            made[f"value_{i}"] = emitted.values[name]
-        if outcome.revisions is not None:
-            made["revision"] = pa.array(outcome.revisions)
-        return made
+    def _results(self, part: Part, before: int, watermark: int) -> dict[str, Any]:
+        """The columns of results.  Spark refuses rows that are not after the watermark of the
+        micro-batch before; those that are still open are after the present one."""
+        least = np.where(part.moments >= watermark, watermark, before) + 1
+        return {"event_time": np.maximum(part.moments, least), **part.results}
 
-    def _late(self, batch: pa.Table, outcome: Outcome, now: int) -> dict[str, Any]:
-        late = outcome.late
+    def _late(self, batch: pa.Table, part: Part, now: int) -> dict[str, Any]:
+        late = part.late
         rows = batch.take(pa.array(late.rows))
         made: dict[str, Any] = {"event_time": np.full(len(late.rows), now)}
         made["reason"] = pa.array(late.reasons, pa.string())
-        made["missed_start"], made["missed_end"] = late.spans(self._window, pa.int64())
-        for i, name in enumerate(self._query.columns):
+        made["missed_start"], made["missed_end"] = late.spans(part.missed, pa.int64())
+        for i, name in enumerate(self._travels):
             made[f"late_{i}"] = flat(rows.column(name))
         return made
 
@@ -233,17 +204,27 @@ def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     return values.cast(wanted)
 
 
-def about(plan: Plan, shapes: Sequence[str], mode: str, buckets: int) -> dict[str, str]:
+def _next_timer(visit: int | None, millis: int) -> int | None:
+    """When the bucket must be called, if no rows come: when the watermark comes to where something
+    is to be done, and once before if it may come so near to it that a result's event time, a moment
+    before, would be at the watermark."""
+    if visit is None:
+        return None
+    end = max(-(-visit // 1000), 1)  # without a watermark, Spark says 0
+    return end - 1 if end - 1 > millis else max(end, millis + 1)
+
+
+def about(work: Work, windows: Windows, buckets: int) -> dict[str, str]:
     """What state belongs to; state of anything else is refused."""
     partials = [
         f"{', '.join(g.names)}: {shape} of {', '.join(g.operator.types)}"
-        for g, shape in zip(plan.groups, shapes, strict=True)
+        for g, shape in zip(windows.plan.groups, windows.shapes, strict=True)
     ]
-    return fingerprint(plan.query) | {
+    return fingerprint(work.query) | {
         "state version": _VERSION,
         "buckets": str(buckets),
-        "mode": mode,
-        "columns": ", ".join(f"{f.name} {f.type}" for f in plan.schema),
+        "mode": work.mode,
+        "columns": ", ".join(f"{f.name} {f.type}" for f in work.schema),
         "partials": "; ".join(partials),
     }
 

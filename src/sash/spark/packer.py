@@ -43,6 +43,7 @@ class Packer:
 
     query: Query
     names: tuple[str, ...]
+    travels: tuple[str, ...]  # the columns that go on, when the condition has chosen rows
     called: tuple[int, ...]  # what buckets are called; the first of them, if there are fewer
     buckets: int | None
     combines: Combines = "never"  # rows into slices; "auto": where a slice has several rows
@@ -71,7 +72,7 @@ class Packer:
             table = filtered(table, query.where)
         if not table.num_rows:
             return
-        table = table.select(query.columns).combine_chunks()
+        table = table.select(self.travels).combine_chunks()
         if self.combines == "always" or (self.combines == "auto" and worth_combining(query, table)):
             yield packed_slices(query, table, buckets)
         else:

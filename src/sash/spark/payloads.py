@@ -26,6 +26,7 @@ __all__ = [
     "packed_rows",
     "packed_slices",
     "unpacked",
+    "unpacked_rows",
     "worth_combining",
 ]
 
@@ -99,13 +100,17 @@ def _by_bucket(table: pa.Table, buckets: Array, refused: int | None = None) -> p
     )
 
 
+def unpacked_rows(schema: pa.Schema, payloads: Iterable[bytes]) -> pa.Table:
+    """The rows that the values of a bucket have."""
+    return pa.concat_tables(table.cast(schema) for table in map(_read, payloads))
+
+
 def unpacked(plan: Plan, payloads: Iterable[bytes]) -> pa.Table | Sliced:
     """The batch that the values of a bucket have: rows, unless some come as slices."""
     rows, slices = [], []
     refused, sliced = 0, False
     for payload in payloads:
-        with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-            table = reader.read_all()
+        table = _read(payload)
         said = (table.schema.metadata or {}).get(_REFUSED)
         if said is None:
             rows.append(table.cast(plan.schema))
@@ -158,6 +163,11 @@ def _slice_schema(plan: Plan, given: pa.Schema) -> pa.Schema:
     """The schema of slices, with the keys in the query's types."""
     keys = {f"key_{i}": plan.schema.field(k).type for i, k in enumerate(plan.query.by)}
     return pa.schema([(f.name, keys.get(f.name, f.type)) for f in given])
+
+
+def _read(payload: bytes) -> pa.Table:
+    with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
+        return reader.read_all()
 
 
 def _written(table: pa.Table, refused: int | None = None) -> bytes:

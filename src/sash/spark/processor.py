@@ -48,11 +48,13 @@ METRICS = (
 class Output:
     """The columns that come out of the operator, by their names and Arrow types.
 
-    Rows are results, rows that missed windows (`late`), and a row for each of a bucket's metrics.
+    Rows are results, which have these columns of events (`kept`), rows that missed windows
+    (`late`), and a row for each of a bucket's metrics.
     """
 
     names: tuple[str, ...]
     types: tuple[pa.DataType, ...]
+    kept: tuple[str, ...]
     late: bool
 
 
@@ -61,7 +63,7 @@ class Work:
     """What is done with the micro-batches of a stream."""
 
     query: Query
-    schema: pa.Schema
+    schema: pa.Schema  # of the rows that come
     mode: Mode
     buckets: int | None
     output: Output

@@ -9,12 +9,13 @@ from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZTyp
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
+from ..query.query import Query
 from ..query.registry import is_nullable
 from ..state.scan import Windows
-from ..windows import Aligned
+from ..windows import Aligned, Driven
 from .types import arrow_schema, spark_type
 
-__all__ = ["result_fields", "result_table", "value_fields", "window_metadata", "window_struct"]
+__all__ = ["kept_columns", "result_fields", "result_table", "window_metadata", "window_struct"]
 
 
 def window_metadata(time: DataType) -> dict[str, Any]:
@@ -23,17 +24,26 @@ def window_metadata(time: DataType) -> dict[str, Any]:
     return {"spark.timeWindow": True} if isinstance(time, TimestampType | TimestampNTZType) else {}
 
 
+def kept_columns(query: Query, names: list[str]) -> list[str]:
+    """The columns of events that results have: the keys, or all, where events drive the window."""
+    return names if isinstance(query.window, Driven) else list(query.by)
+
+
 def result_fields(plan: Plan, schema: StructType) -> StructType:
-    """The columns of the result: keys, window, values."""
+    """The columns of the result: keys, or all of an event's; window; values."""
     query = plan.query
     time = schema[query.time].dataType
     edges = StructType([StructField("start", time), StructField("end", time)])
-    fields = [StructField(k, schema[k].dataType, schema[k].nullable) for k in query.by]
-    fields.append(StructField("window", edges, nullable=False, metadata=window_metadata(time)))
-    return StructType([*fields, *value_fields(plan)])
+    fields = [schema[name] for name in kept_columns(query, schema.names)]
+    if isinstance(query.window, Aligned):  # as Spark's slices have them
+        fields = [StructField(f.name, f.dataType, f.nullable) for f in fields]
+    # the window of an event holds its end, which those that Spark makes do not
+    beside = {} if isinstance(query.window, Driven) else window_metadata(time)
+    fields.append(StructField("window", edges, nullable=False, metadata=beside))
+    return StructType([*fields, *_value_fields(plan)])
 
 
-def value_fields(plan: Plan) -> list[StructField]:
+def _value_fields(plan: Plan) -> list[StructField]:
     """The columns of the values."""
     fields = []
     window = plan.query.window

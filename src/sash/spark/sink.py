@@ -79,7 +79,8 @@ def latest(
     keys: Sequence[str] = (),
     schema: StructType | None = None,
 ) -> DataFrame:
-    """The last revision of each window that was kept under a path.
+    """The last revision of each window that was kept under a path; sessions that were withdrawn
+    are left out.
 
     Before the first micro-batch is written there is nothing to read, and nothing that says which
     columns there will be: with the `schema` of the stream's results, the table is then empty.
@@ -106,9 +107,18 @@ def latest(
     by = [*keys] if keys else df.columns[: df.columns.index("window")]
     alike = [normal(quoted(key), df.schema[key].dataType, key) for key in by]
     newest = [F.col(BATCH).desc()] if BATCH in df.columns else []  # compacted, there is none
-    order = Window.partitionBy(*alike, "window").orderBy(*newest, F.col("revision").desc())
+    withdraws = _withdraws(df.columns)
+    # a session is known by its start, as its end moves
+    window = "window.start" if withdraws else "window"
+    order = Window.partitionBy(*alike, window).orderBy(*newest, F.col("revision").desc())
     ranked = df.withColumn("__sash_rank", F.row_number().over(order))
-    return ranked.where(F.col("__sash_rank") == 1).drop("__sash_rank", BATCH)
+    last = ranked.where(F.col("__sash_rank") == 1).drop("__sash_rank", BATCH)
+    return last.where(~F.col("deleted")) if withdraws else last
+
+
+def _withdraws(columns: list[str]) -> bool:
+    """True if rows may be marked deleted; a column of the user's stands before the revision."""
+    return "deleted" in columns[columns.index("revision") :]
 
 
 def compact(spark: SparkSession, path: str, target: str) -> None:

@@ -8,10 +8,13 @@ The results are new facts, so the output mode is append, also for revisions of a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    BooleanType,
     IntegerType,
     LongType,
     StringType,
@@ -23,6 +26,7 @@ from pyspark.sql.types import (
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
 from ..query.signatures import Mode
+from ..windows import Aligned, Driven, Merging
 from ..windows.contract import UTC
 from .batch import Slices, is_usable
 from .buckets import BUCKET, PAYLOAD, bucket_names, key_columns
@@ -30,11 +34,11 @@ from .combining import combinable
 from .native import native_groups
 from .packer import Combines, Packer
 from .processor import METRICS, Output, Processor, Work
-from .results import result_fields, window_metadata
+from .results import kept_columns, result_fields
 from .shipping import shipped
 from .sink import BATCH
 from .sliced import is_window, tumbled_stream
-from .types import arrow_schema, carried, quoted, time_from
+from .types import Carried, arrow_schema, carried, quoted, time_from
 
 __all__ = ["STREAM_RESERVED", "aggregate_stream"]
 
@@ -59,17 +63,21 @@ def aggregate_stream(
     _check(df, plan, mode, late)
     if slices == "spark":
         return _by_spark(df, plan, mode=mode, late=late, name=name)
-    columns = df.columns if query.where is not None else list(query.columns)
+    # what rows have on their way; a condition may read more
+    travels = df.columns if isinstance(query.window, Driven) else list(query.columns)
+    columns = df.columns if query.where is not None else travels
     # not every way through Spark takes names with dots
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
     called = bucket_names() if buckets is None else bucket_names(buckets)
-    packer = Packer(query, tuple(columns), called, buckets, _combines(plan, slices, late=late))
+    combines = _combines(plan, slices, late=late)
+    packer = Packer(query, tuple(columns), tuple(travels), called, buckets, combines)
     packed = df.select(*plain).mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
-    result = result_fields(plan, schema)
-    fields = _travelling(plan, schema, result, mode=mode, late=late)
+    shape = _Shape(plan, schema, tuple(travels), mode, late)
+    fields = shape.travelling()
     made = arrow_schema(StructType(fields))
-    output = Output(tuple(made.names), tuple(made.types), late)
-    processor = Processor(Work(query, plan.schema, mode, buckets, output, trust))
+    output = Output(tuple(made.names), tuple(made.types), tuple(shape.kept), late)
+    rows = arrow_schema(StructType([schema[name] for name in travels]))
+    processor = Processor(Work(query, rows, mode, buckets, output, trust))
     out = packed.groupBy(BUCKET).transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=StructType(fields),
@@ -78,7 +86,7 @@ def aggregate_stream(
         eventTimeColumnName="event_time",
     )
     out = _named(out, name, _metrics()).where(F.col("metric").isNull())
-    return out.select(*_columns(plan, schema, result, mode=mode, late=late))
+    return out.select(*shape.columns())
 
 
 def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -> DataFrame:
@@ -105,6 +113,8 @@ def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -
 def _combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
     """Whether rows are combined into slices before the shuffle.  Late rows are wanted as they
     came, so not with `late`."""
+    if not isinstance(plan.query.window, Aligned):
+        return "never"
     possible = combinable(plan) and not late
     if slices == "python" and not possible:
         why = "late rows are wanted" if late else "an aggregate needs order, or Python objects"
@@ -130,66 +140,94 @@ def _check(df: DataFrame, plan: Plan, mode: str, late: bool) -> None:
         )
 
 
-def _travelling(
-    plan: Plan, schema: StructType, result: StructType, *, mode: str, late: bool
-) -> list[StructField]:
-    """The columns as they come out of the operator."""
-    query = plan.query
-    fields = [StructField("event_time", TimestampType())]
-    fields += [StructField("start", _LONG), StructField("end", _LONG)]
-    for i, key in enumerate(query.by):
-        fields.append(StructField(f"key_{i}", carried(schema[key].dataType).travels))
-    for i, name in enumerate(query.select):
-        fields.append(StructField(f"value_{i}", carried(result[name].dataType).travels))
-    if mode == "live":
-        fields.append(StructField("revision", _LONG))
-    if late:
-        fields.append(StructField("reason", StringType()))
-        fields.append(StructField("missed_start", _LONG))
-        fields.append(StructField("missed_end", _LONG))
-        for i, name in enumerate(query.columns):
-            fields.append(StructField(f"late_{i}", carried(schema[name].dataType).travels))
-    fields += [StructField("metric", IntegerType()), StructField("amount", _LONG)]
-    return fields
+@dataclass(frozen=True)
+class _Shape:
+    """The columns of a stream's output, as they come out of the operator and as they become what
+    the user sees.  Rows have the columns `travels` when they come to the operator."""
 
+    plan: Plan
+    schema: StructType
+    travels: tuple[str, ...]
+    mode: Mode
+    late: bool
 
-def _columns(
-    plan: Plan, schema: StructType, result: StructType, *, mode: str, late: bool
-) -> list[Column]:
-    """Cast the columns to the types of the result."""
-    query = plan.query
-    time = schema[query.time].dataType
-    start, end = F.col("start"), F.col("end")
-    window = F.struct(time_from(start, time).alias("start"), time_from(end, time).alias("end"))
-    columns = [
-        carried(schema[key].dataType).back(F.col(f"key_{i}")).alias(key)
-        for i, key in enumerate(query.by)
-    ]
-    made = F.when(start.isNotNull(), window) if late else window  # late rows have none
-    columns.append(made.alias("window", metadata=window_metadata(time)))
-    columns += [
-        carried(result[name].dataType).back(F.col(f"value_{i}")).alias(name)
-        for i, name in enumerate(query.select)
-    ]
-    if mode == "live":
-        columns.append(F.col("revision"))
-    columns.append(F.col("event_time"))
-    if late:
-        row = [
-            carried(schema[name].dataType).back(F.col(f"late_{i}")).alias(name)
-            for i, name in enumerate(query.columns)
+    @property
+    def kept(self) -> list[str]:
+        """The columns of events that results have."""
+        return kept_columns(self.plan.query, list(self.travels))
+
+    @property
+    def withdraws(self) -> bool:
+        """True if windows that were emitted may be withdrawn, by rows marked deleted."""
+        return self.mode == "live" and isinstance(self.plan.query.window, Merging)
+
+    @property
+    def _result(self) -> StructType:
+        return result_fields(self.plan, StructType([self.schema[name] for name in self.travels]))
+
+    def _carried(self, name: str) -> Carried:
+        return carried(self.schema[name].dataType)
+
+    def travelling(self) -> list[StructField]:
+        """The columns as they come out of the operator."""
+        result = self._result
+        fields = [StructField("event_time", TimestampType())]
+        fields += [StructField("start", _LONG), StructField("end", _LONG)]
+        for i, name in enumerate(self.kept):
+            fields.append(StructField(f"kept_{i}", self._carried(name).travels))
+        for i, name in enumerate(self.plan.query.select):
+            fields.append(StructField(f"value_{i}", carried(result[name].dataType).travels))
+        if self.mode == "live":
+            fields.append(StructField("revision", _LONG))
+        if self.withdraws:
+            fields.append(StructField("deleted", BooleanType()))
+        if self.late:
+            fields.append(StructField("reason", StringType()))
+            fields.append(StructField("missed_start", _LONG))
+            fields.append(StructField("missed_end", _LONG))
+            for i, name in enumerate(self.travels):
+                fields.append(StructField(f"late_{i}", self._carried(name).travels))
+        fields += [StructField("metric", IntegerType()), StructField("amount", _LONG)]
+        return fields
+
+    def columns(self) -> list[Column]:
+        """Cast the columns to the types of the result."""
+        query, result = self.plan.query, self._result
+        columns = [
+            self._carried(name).back(F.col(f"kept_{i}")).alias(name)
+            for i, name in enumerate(self.kept)
         ]
-        missed = F.struct(
-            time_from(F.col("missed_start"), time).alias("start"),
-            time_from(F.col("missed_end"), time).alias("end"),
-        )
-        about = F.struct(
-            F.col("reason"),
-            F.when(F.col("missed_start").isNotNull(), missed).alias("missed"),
-            F.struct(*row).alias("row"),
-        )
-        columns.append(F.when(F.col("reason").isNotNull(), about).alias("late"))
-    return columns
+        window = self._span("start", "end")
+        if self.late:  # late rows have none
+            window = F.when(F.col("reason").isNull(), window)
+        columns.append(window.alias("window", metadata=result["window"].metadata))
+        columns += [
+            carried(result[name].dataType).back(F.col(f"value_{i}")).alias(name)
+            for i, name in enumerate(query.select)
+        ]
+        if self.mode == "live":
+            columns.append(F.col("revision"))
+        if self.withdraws:
+            columns.append(F.col("deleted"))
+        columns.append(F.col("event_time"))
+        if self.late:
+            row = [
+                self._carried(name).back(F.col(f"late_{i}")).alias(name)
+                for i, name in enumerate(self.travels)
+            ]
+            missed = self._span("missed_start", "missed_end")
+            about = F.struct(
+                F.col("reason"),
+                F.when(F.col("missed_start").isNotNull(), missed).alias("missed"),
+                F.struct(*row).alias("row"),
+            )
+            columns.append(F.when(F.col("reason").isNotNull(), about).alias("late"))
+        return columns
+
+    def _span(self, start: str, end: str) -> Column:
+        time = self.schema[self.plan.query.time].dataType
+        edges = zip((start, end), ("start", "end"), strict=True)
+        return F.struct(*(time_from(F.col(column), time).alias(name) for column, name in edges))
 
 
 def _named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:

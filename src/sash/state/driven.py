@@ -22,9 +22,12 @@ from ..tables.arrow import flat, from_ipc, one_array, to_ipc
 from ..tables.rows import Ordered, rows_in_order, without_others
 from ..windows import Driven, Ticked, tumbling
 from ..windows.contract import Change, Mark, Rule, Span
+from .by_key import ByKey, Listed
 from .due import NEVER, Due
+from .folds import Folds, KeyRuns
 from .grove import Grove
 from .keeping import KeepRule, Settled, firing, keeping, mixed
+from .keyed import Keyed
 from .lanes import Lanes
 from .measures import held_in_time
 from .ragged import ragged
@@ -61,6 +64,7 @@ class Step:
     first: Array
     last: Array
     more: Array
+    partials: list[Array]  # of all rows, for a store
 
     @property
     def shifts(self) -> Array:
@@ -72,8 +76,10 @@ class Step:
 class Kept:
     """What is kept of the events of all keys, in memory."""
 
-    def __init__(self, plan: Plan, *, merges: bool = False) -> None:
+    def __init__(self, plan: Plan, *, merges: bool = False, stored: bool = False) -> None:
+        """For a store, the partials of what is kept are beside a forest that lasts for a step."""
         self._plan = plan
+        self._folds = [Folds(group.operator) for group in plan.groups] if stored else []
         window = plan.query.window
         assert isinstance(window, Driven | Ticked)
         keeps = window.keeps
@@ -85,14 +91,21 @@ class Kept:
         self._empty = plan.schema.empty_table()
         self._keeping = keeping(keeps, self._columns(self._empty))
         measured = self._keeping.read(self._columns(self._empty))
-        self._grove = Grove(plan, tumbling(1))  # a forest is made for some window
-        self._lanes = Lanes([np.zeros(0, np.int64), *measured])
         self._merges = merges
-        self._due = Due()
+        partials = [folds.array(folds.join([])) for folds in self._folds]
+        self._columns_kept = [np.zeros(0, np.int64), *measured, *partials]
+        self._measures = 1 + len(measured)
+        self._clear()
         #: What is known of keys by their numbers; the first column is how many events each had.
         self._fresh: Sequence[Array] = [np.zeros(1, np.int64)]
         self._known: list[Array] = [np.zeros(0, np.int64)]
         self.visited = 0  # keys, over all steps
+
+    def _clear(self) -> None:
+        """Keep nothing."""
+        self._grove = Grove(self._plan, tumbling(1))  # a forest is made for some window
+        self._lanes = Lanes(self._columns_kept)
+        self._due = Due()
 
     def _columns(self, table: pa.Table) -> list[pa.Array]:
         """The columns that are measured to see what is kept."""
@@ -128,32 +141,65 @@ class Kept:
         more[:many] = np.diff(given.bounds)[:many]
         at, at_new = mixed(counts, more)
         new = [given.times, *self._keeping.read([given.column(c) for c in self._reads])]
-        both = [np.empty(len(at) + len(at_new), column.dtype) for column in kept]
+        partials = self._cut(given, np.arange(len(given))) if self._folds and many else []
+        new += [f.array(p) for f, p in zip(self._folds, partials, strict=False)]
+        new += [column[:0] for column in kept[len(new) :]]
+        size = len(at) + len(at_new)
+        both = [np.empty((size, *column.shape[1:]), column.dtype) for column in kept]
         for whole, old, fresh in zip(both, kept, new, strict=True):
             whole[at], whole[at_new] = old, fresh
         bounds = np.append(0, np.cumsum(counts + more))
         rows = Settled(bounds, bounds[:-1] + counts, at_new, both[0])
-        columns = both[1:]
+        columns = both[1 : self._measures]
         first, last = self._keeping.frames(rows, columns)
         seen = self._known[0][visits]
-        return Step(visits, given, seen, rows, columns, first, last, more)
+        beside = both[self._measures :]
+        return Step(visits, given, seen, rows, columns, first, last, more, beside)
 
     def _answer(self, step: Step, asked: Ranges, watermark: int) -> Found:
         """Insert the new events, answer ranges, and keep what later windows may hold.  The first
         keys of the visits have new events."""
-        rows, many = step.rows, len(step.ordered.bounds) - 1 if len(step.ordered) else 0
-        numbers = rows.new + np.repeat(step.shifts, step.more)
-        partials = self._cut(step.ordered, numbers) if many else self._grove.no_partials()
+        rows = step.rows
         edges = self._keeping.edges(rows, step.first, step.columns, watermark)
-        bounds = np.append(0, np.cumsum(step.more))
-        found = self._grove.ranges(
-            step.visits, (bounds, numbers, partials), asked, edges + step.shifts
-        )
+        inserted = self._all_rows(step) if self._folds else self._new_rows(step)
+        found = self._grove.ranges(step.visits, inserted, asked, edges + step.shifts)
         left = rows.bounds[1:] - edges
         at = ragged(edges, left)
-        self._lanes.put(step.visits, left, [column[at] for column in (rows.times, *step.columns)])
+        columns = [column[at] for column in (rows.times, *step.columns, *step.partials)]
+        if self._folds and self._merges:
+            left, columns = self._merged(step)
+        self._lanes.put(step.visits, left, columns)
         self._known[0][step.visits] = step.seen + step.more
         return found
+
+    def _new_rows(self, step: Step) -> tuple[Array, Array, list[Any]]:
+        """The new events, to be inserted: the bounds of each key's, their numbers and partials."""
+        numbers = step.rows.new + np.repeat(step.shifts, step.more)
+        some = len(step.ordered) > 0
+        partials = self._cut(step.ordered, numbers) if some else self._grove.no_partials()
+        return np.append(0, np.cumsum(step.more)), numbers, partials
+
+    def _all_rows(self, step: Step) -> tuple[Array, Array, list[Any]]:
+        """The same of all rows, where the forest holds nothing yet."""
+        bounds = step.rows.bounds
+        numbers = np.arange(len(step.rows.times)) + np.repeat(step.shifts, np.diff(bounds))
+        given = [p if folds.width else p.tolist() for folds, p in zip(self._folds, step.partials)]
+        return bounds, numbers, given
+
+    def _merged(self, step: Step) -> tuple[Array, list[Array]]:
+        """One row for all rows of a key, with its oldest time: how many each key has, and the
+        columns; there is nothing to measure."""
+        bounds = step.rows.bounds
+        left = np.minimum(np.diff(bounds), 1)
+        some = left > 0
+        first, times = bounds[:-1][some], step.rows.times
+        if not some.any():
+            return left, [times, *step.partials]
+        ends, keys = np.append(first, len(times)), self._grove.keys.columns
+        runs = KeyRuns(np.arange(len(times)), ends, keys, step.visits[some], times[first])
+        folded = runs.fold(self._plan.groups, self._folds, step.partials)
+        both = zip(self._folds, folded, strict=True)
+        return left, [times[first], *(folds.array(one) for folds, one in both)]
 
     def _make_room(self) -> None:
         """Have columns for all keys."""
@@ -213,6 +259,43 @@ class Kept:
         numbers = self._grove.keys.numbers()
         self._due.note(numbers, self._notes(numbers))
 
+    @property
+    def shapes(self) -> list[str]:
+        """What the words of a partial are, for each group of aggregates, in a store."""
+        return [folds.kinds or "objects" for folds in self._folds]
+
+    def held(self) -> Keyed:
+        """All that is kept, as rows that belong to keys, for a store."""
+        self._make_room()
+        numbers = self._grove.keys.numbers()
+        counts, columns = self._lanes.get(numbers)
+        types = [self._empty.schema.field(name).type for name in self._reads]
+        measured = self._keeping.arrow(columns[1 : self._measures], types)
+        both = zip(self._folds, columns[self._measures :], strict=True)
+        partials = [folds.as_column(some) for folds, some in both]
+        at = pa.array(numbers)
+        keys = [column.take(at) for column in self._grove.keys.columns]
+        known = [pa.array(column[numbers]) for column in self._known]
+        rows = Listed(counts, [pa.array(columns[0]), *measured, *partials])
+        never, none = np.full(len(numbers), NEVER), np.zeros(len(numbers), np.int64)
+        due = np.minimum(self._notes(numbers) + 1, NEVER)
+        return Keyed(ByKey(keys, known, [rows]).table(), keys, due, never, none)
+
+    def hold(self, table: pa.Table) -> None:
+        """Keep these rows instead."""
+        many = self._measures + len(self._folds)
+        held = ByKey.of(table, len(self._plan.keys), len(self._known), [many])
+        self._clear()
+        numbers = self._grove.keys.add(list(held.keys), table.num_rows)
+        self._known = [np.array(column.to_numpy(zero_copy_only=False)) for column in held.known]
+        times, *rest = held.lists[0].columns
+        both = zip(self._folds, rest[self._measures - 1 :], strict=True)
+        partials = [folds.array(folds.from_column(column)) for folds, column in both]
+        measured = self._keeping.restored(rest[: self._measures - 1])
+        columns = [times.to_numpy(), *measured, *partials]
+        self._lanes.put(numbers, held.lists[0].counts, columns)
+        self._due.note(numbers, self._notes(numbers))
+
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
         self._grove._check(all_hold=False)
@@ -229,13 +312,13 @@ class Kept:
 class DrivenState(Kept):
     """What windows keep that fire at events."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, stored: bool = False) -> None:
         window = plan.query.window
         assert isinstance(window, Driven)
         self._window, keeps = window, window.keeps
         self._older = keeps.older if isinstance(keeps, Span) else None
         self._lifetime = isinstance(keeps, Span) and keeps.older is None
-        super().__init__(plan, merges=self._lifetime)
+        super().__init__(plan, merges=self._lifetime, stored=stored)
         self._firing = firing(window.fires, self._empty)
         # how many events, the time of the oldest one that is kept, and what else it takes to fire
         self._fresh = [np.zeros(1, np.int64), np.full(1, NEVER), *self._firing.fresh]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, make_core
@@ -13,9 +15,11 @@ from ..kernels.partials import decoder, encoder
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, Partials, combine, item, load, store
 from ..operators.contract import Operator
+from ..query.plan import Group
+from .contract import StepFailed
 from .lanes import objects
 
-__all__ = ["FoldFailed", "Folds"]
+__all__ = ["FoldFailed", "Folds", "KeyRuns"]
 
 SUM, NEW = 0, 1  # slots
 
@@ -106,20 +110,46 @@ class Folds:
         """Partials as an array, one for each row."""
         return partials if self.width else objects(partials)
 
-    def dump(self, partials: Array) -> bytes:
-        """An array of partials as bytes; objects as the operator encodes them."""
+    def as_column(self, partials: Any) -> pa.Array:
+        """Partials as bytes; objects as the operator encodes them."""
         if self.width:
-            return partials.astype("<i8").tobytes()
-        raw = [encoder(self._core.operator)(p) for p in partials]
-        return b"".join(struct.pack("<Q", len(r)) + r for r in raw)
+            data = pa.py_buffer(np.ascontiguousarray(partials, dtype="<i8"))
+            kind = pa.binary(8 * self.width)
+            return pa.Array.from_buffers(kind, len(partials), [None, data])
+        encode = encoder(self._core.operator)
+        return pa.array([encode(p) for p in partials], pa.binary())
 
-    def load(self, data: bytes) -> Any:
+    def from_column(self, column: pa.Array) -> Any:
         """The partials again."""
         if self.width:
-            return np.frombuffer(data, "<i8").reshape(-1, self.width).astype(np.int64)
-        decode, at, found = decoder(self._core.operator), 0, []
-        while at < len(data):
-            (size,) = struct.unpack_from("<Q", data, at)
-            found.append(decode(data[at + 8 : at + 8 + size]))
-            at += 8 + size
-        return found
+            _, data = column.buffers()
+            words = np.frombuffer(data, "<i8", (column.offset + len(column)) * self.width)
+            return words.reshape(-1, self.width)[column.offset :].astype(np.int64)
+        decode = decoder(self._core.operator)
+        return [decode(p) for p in column.to_pylist()]
+
+
+@dataclass(frozen=True)
+class KeyRuns:
+    """KeyRuns of partials, none of which is empty: the order of the partials, where each run begins
+    in it, with the end of the last, and whose each run is: the columns of keys, and for each run
+    the number of its key, and of the entry."""
+
+    order: Array
+    bounds: Array
+    keys: list[pa.Array]
+    codes: Array
+    entries: Array
+
+    def fold(
+        self, groups: Sequence[Group], folds: Sequence[Folds], partials: Sequence[Any]
+    ) -> list[Any]:
+        """One partial for each run, of each group of aggregates; an error names the run."""
+        made = []
+        for group, each, some in zip(groups, folds, partials, strict=True):
+            try:
+                made.append(each.fold(some, self.order, self.bounds))
+            except FoldFailed as at:
+                code, entry = int(self.codes[at.run]), int(self.entries[at.run])
+                raise StepFailed(at.error, group.names, self.keys, code, entry) from at.error
+        return made

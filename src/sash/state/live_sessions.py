@@ -9,20 +9,19 @@ as one with its start may come again (where sessions have a greatest size), so t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ..kernels.columns import Array
 from .lanes import Lanes
 from .measures import Spans
 from .ragged import Places
 
-__all__ = ["LiveSessions", "Withdrawn"]
+__all__ = ["LIVE", "LiveSessions", "Withdrawn"]
 
 _NONE = np.zeros(0, dtype=np.int64)
-_COLUMNS = ("start", "end", "revision", "deleted")
+#: What is known of an emitted session.
+LIVE = ("start", "end", "revision", "deleted")
 
 
 @dataclass
@@ -40,7 +39,7 @@ class LiveSessions:
     """The emitted sessions of all keys that are not closed, and what is known of them."""
 
     def __init__(self) -> None:
-        self.lanes = Lanes([_NONE] * len(_COLUMNS))
+        self.lanes = Lanes([_NONE] * len(LIVE))
 
     def step(
         self, visits: Array, found: Spans, touched: Array, closed: Array, since: int
@@ -74,21 +73,6 @@ class LiveSessions:
         counts = np.bincount(owners, minlength=len(visits))
         self.lanes.put(visits, counts, [column[order] for column in columns])
         return emits, now, withdrawn
-
-    def dump(self, keys: int) -> dict[str, Any]:
-        """All of it as columns, for so many keys."""
-        counts, columns = self.lanes.all(keys)
-        lists = {
-            name: pa.ListArray.from_arrays(np.append(0, np.cumsum(counts)), pa.array(column))
-            for name, column in zip(_COLUMNS, columns, strict=True)
-        }
-        return {"count": counts, **lists}
-
-    def load(self, table: pa.Table) -> None:
-        """Take back what `dump` gave."""
-        counts, *lists = table.columns
-        columns = [np.asarray(column.combine_chunks().flatten()) for column in lists]
-        self.lanes.put(np.arange(len(counts)), np.asarray(counts), columns)
 
     def _check(self, numbers: Array) -> None:
         """Raise AssertionError if it is not sound; the numbers are those of all keys."""

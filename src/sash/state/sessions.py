@@ -34,11 +34,13 @@ from ..tables.order import in_time
 from ..tables.rows import rows_in_order, without_others
 from ..windows import Merging, tumbling
 from .answers import joined_reasons
+from .by_key import ByKey, Listed
 from .due import NEVER, Due
 from .folds import Folds
 from .key_numbers import KeyNumbers
+from .keyed import Keyed
 from .lanes import Lanes
-from .live_sessions import LiveSessions, Withdrawn
+from .live_sessions import LIVE, LiveSessions, Withdrawn
 from .measures import Spans, gaps_of, sessions_of
 from .ragged import ragged, run_starts
 from .scan import Scan
@@ -89,12 +91,18 @@ class SessionState:
         self._by_event = isinstance(reach, str) and longest is not None  # it cuts peers
         #: How long before the watermark an event may come.
         self.waits = reach if isinstance(reach, int) and longest is None else 0
-        self._keys = KeyNumbers([value_type(field.type) for field in plan.keys])
+        self._live = LiveSessions() if live else None
+        self.visited = 0  # keys, over all steps
+        self._clear()
+
+    def _clear(self) -> None:
+        """Hold nothing."""
+        self._keys = KeyNumbers([value_type(field.type) for field in self._plan.keys])
         self._lanes = Lanes([_NONE, _NONE, *(folds.array(folds.join([])) for folds in self._folds)])
         self._ended = np.zeros(0, np.int64)  # of each key's last closed session, by number
         self._due = Due()
-        self._live = LiveSessions() if live else None
-        self.visited = 0  # keys, over all steps
+        if self._live is not None:
+            self._live = LiveSessions()
 
     def __deepcopy__(self, memo: Any) -> SessionState:
         """The same with kernels' memories of its own."""
@@ -179,13 +187,16 @@ class SessionState:
     def _notes(self, numbers: Array) -> Array:
         """When each key has something to do, though nothing comes for it: when its first session
         ends, or no event can touch its last one any more."""
-        counts, (times, reaches, *_) = self._lanes.get(numbers)
-        bounds = np.append(0, np.cumsum(counts))
-        found = sessions_of(times, reaches, bounds, self._window.longest)
+        found, counts = self._open(numbers), self._lanes.counts(numbers)
         notes: Array = np.where(counts == 0, self._ended[numbers] + self.waits, NEVER)
         heads = run_starts(found.groups) if len(found.groups) else _NONE
         notes[found.groups[heads]] = found.ends[heads]
         return notes
+
+    def _open(self, numbers: Array) -> Spans:
+        """The open sessions of some keys."""
+        counts, (times, reaches, *_) = self._lanes.get(numbers)
+        return sessions_of(times, reaches, np.append(0, np.cumsum(counts)), self._window.longest)
 
     def _sessions(
         self,
@@ -281,43 +292,65 @@ class SessionState:
             "bytes": self._lanes.nbytes() + self._ended.nbytes + live,
         }
 
+    @property
+    def shapes(self) -> list[str]:
+        """What the words of a partial are, for each group of aggregates."""
+        return [folds.kinds or "objects" for folds in self._folds]
+
+    def held(self) -> Keyed:
+        """All that is held, as rows that belong to keys."""
+        self._make_room()
+        numbers = self._keys.numbers()
+        counts, (times, reaches, *partials) = self._lanes.get(numbers)
+        columns = [pa.array(times), pa.array(reaches)]
+        both = zip(self._folds, partials, strict=True)
+        lists = [Listed(counts, [*columns, *(folds.as_column(some) for folds, some in both)])]
+        if self._live is not None:
+            given, emitted = self._live.lanes.get(numbers)
+            lists.append(Listed(given, [pa.array(column) for column in emitted]))
+        at = pa.array(numbers)
+        keys = [column.take(at) for column in self._keys.columns]
+        table = ByKey(keys, [pa.array(self._ended[numbers])], lists).table()
+        opens = np.bincount(self._open(numbers).groups, minlength=len(numbers))
+        due = np.minimum(self._notes(numbers) + 1, NEVER)
+        return Keyed(table, keys, due, np.full(len(numbers), NEVER), opens)
+
+    def hold(self, table: pa.Table) -> None:
+        """Have these rows instead of those that are here."""
+        live = [] if self._live is None else [len(LIVE)]
+        many = len(self._plan.keys)
+        held = ByKey.of(table, many, 1, [2 + len(self._folds), *live])
+        self._clear()
+        numbers = self._keys.add(list(held.keys), table.num_rows)
+        self._ended = held.known[0].to_numpy().copy()
+        times, reaches, *partials = held.lists[0].columns
+        arrays = [
+            folds.array(folds.from_column(column))
+            for folds, column in zip(self._folds, partials, strict=True)
+        ]
+        columns = [times.to_numpy(), reaches.to_numpy(), *arrays]
+        self._lanes.put(numbers, held.lists[0].counts, columns)
+        if self._live is not None:
+            emitted = [column.to_numpy() for column in held.lists[1].columns]
+            self._live.lanes.put(numbers, held.lists[1].counts, emitted)
+        self._due.note(numbers, self._notes(numbers))
+
     def dump(self) -> list[bytes]:
         """The whole state as bytes; objects as the operator encodes them."""
-        self._compact()
-        self._make_room()
-        many = self._keys.most
-        counts, (times, reaches, *partials) = self._lanes.all(many)
-        tables = [
-            {"count": counts, "ended": self._ended[:many]},
-            {"time": times, "reach": reaches},
-            {} if self._live is None else self._live.dump(many),
-        ]
-        blobs = [to_ipc(self._keys.table()), *(to_ipc(pa.table(t)) for t in tables)]
-        for folds, group, held in zip(self._folds, self._plan.groups, partials, strict=True):
-            blobs += [json.dumps([group.operator.name, folds.kinds]).encode(), folds.dump(held)]
-        return blobs
+        return [json.dumps(self._partials()).encode(), to_ipc(self.held().table)]
 
     def load(self, blobs: list[bytes]) -> None:
         """Take back what `dump` gave, into a state that is empty."""
-        keys, *tables = (from_ipc(blob) for blob in blobs[:4])
-        self._keys.restore(keys)
-        counts, self._ended = (np.asarray(column).copy() for column in tables[0].columns)
-        columns = [np.asarray(column) for column in tables[1].columns]
-        groups = blobs[4:]
-        for folds, group, head, body in zip(
-            self._folds, self._plan.groups, groups[::2], groups[1::2], strict=True
-        ):
-            mine = [group.operator.name, folds.kinds]
-            if json.loads(head) != mine:
-                raise ValueError(
-                    f"these bytes hold partials of {json.loads(head)}; the query has {mine}"
-                )
-            columns.append(folds.array(folds.load(body)))
-        self._lanes.put(np.arange(len(counts)), counts, columns)
-        if self._live is not None:
-            self._live.load(tables[2])
-        numbers = self._keys.numbers()
-        self._due.note(numbers, self._notes(numbers))
+        head, held = blobs
+        said, mine = json.loads(head), self._partials()
+        if said != mine:
+            raise ValueError(f"these bytes hold partials of {said}; the query has {mine}")
+        self.hold(from_ipc(held))
+
+    def _partials(self) -> list[Any]:
+        """What the partials are, as JSON has it."""
+        both = zip(self._plan.groups, self._folds, strict=True)
+        return [[group.operator.name, folds.kinds] for group, folds in both]
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""

@@ -40,8 +40,8 @@ class Ticks:
 class TickState(Kept):
     """What windows keep that fire at ticks of the clock."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, *, stored: bool = False) -> None:
+        super().__init__(plan, stored=stored)
         assert isinstance(plan.query.window, Ticked)
         self._tick = plan.query.window.tick
         self._by_marks = isinstance(plan.query.window.keeps, Mark)

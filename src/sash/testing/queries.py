@@ -87,7 +87,7 @@ def _values(query: Query, events: Sequence[Row]) -> Row:
 
 
 def _replay_by_event(
-    query: Query, batches: Iterable[Any], allowed: int
+    query: Query, batches: Iterable[Any], allowed: int, behind: int
 ) -> tuple[list[Row], list[tuple[Row, list[Span]]]]:
     """The same where events make the windows.  One before the watermark is late; of sessions with
     one gap and no greatest size, one whose gap ends before the watermark, too, or that touches a
@@ -97,8 +97,10 @@ def _replay_by_event(
     accepted: list[Row] = []
     late: list[tuple[Row, list[Span]]] = []
     newest: int | None = None
+    reached = [-_FARTHEST] * (behind + 1)
     for batch in batches:
-        watermark = -_FARTHEST if newest is None else newest - allowed
+        reached.append(-_FARTHEST if newest is None else newest - allowed)
+        watermark = reached[-1 - behind]
         emitted: list[tuple[Any, int]] = []
         if gap:
             found = sessions(query, accepted, lambda row: key_of(query, row)[0], _tie)
@@ -163,7 +165,7 @@ def replay(
     """
     allowed = duration(lateness, "the lateness")
     if isinstance(query.window, Driven | Merging | Ticked):
-        return _replay_by_event(query, batches, allowed)
+        return _replay_by_event(query, batches, allowed, behind)
     held = _Held(query)
     late: list[tuple[Row, list[Span]]] = []
     newest: int | None = None

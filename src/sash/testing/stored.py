@@ -1,4 +1,4 @@
-"""Streams over tiles in a store, as Spark runs them, for tests without Spark.
+"""Streams whose state is in a store, as Spark runs them, for tests without Spark.
 
 What stands between two batches is bytes in the store and JSON, so that nothing is carried over in
 memory.
@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..engine.lifecycle import Progress
+from ..engine.stored_events import stored_stream
 from ..engine.stream import Stream
 from ..engine.supported import Place
 from ..query import Query
@@ -88,5 +89,10 @@ class TileStream(Stream):
 
 
 def open_stream(state: str, query: Query, **more: Any) -> Any:
-    """A stream of a query over one of the states: "memory" or "tiles"."""
-    return query.stream(**more) if state == "memory" else TileStream(query, **more)
+    """A stream of a query over one of the states: "memory" or "tiles", which are records of a
+    store; where events make the windows, they are rows by key."""
+    if state == "memory":
+        return query.stream(**more)
+    if query.window.kind == "aligned":
+        return TileStream(query, **more)
+    return stored_stream(query, CountingStore(), **{"lateness": 0, **more})

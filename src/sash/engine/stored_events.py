@@ -1,0 +1,66 @@
+"""Streams whose windows events make, with their state in a store: what Spark's processor calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from ..query.query import Query
+from ..query.signatures import Mode
+from ..stores.contract import Store
+from .event_stream import Admitted, EventStream
+from .late import Spanned
+from .lifecycle import Progress
+from .stream import Stream
+
+__all__ = ["StoredEvents", "stored_stream"]
+
+
+def stored_stream(
+    query: Query, store: Store, prefix: bytes = b"", *, lateness: Any = None, **more: Any
+) -> EventStream:
+    """A stream whose windows events make, with its state in the records of a store that begin with
+    a prefix.  Without a `lateness` the caller moves the watermark."""
+    kind = Stream._for(query)
+    made = kind.__new__(kind)
+    assert isinstance(made, EventStream)
+    made._place, made._store, made._prefix = "Spark stream", store, prefix
+    made._follows = lateness is not None
+    made.__init__(query, lateness=lateness or 0, **more)  # type: ignore[misc]
+    return made
+
+
+class StoredEvents:
+    """A query over rows of some types, whose state is in a store, and whose caller keeps the
+    progress and moves the watermark."""
+
+    def __init__(
+        self, query: Query, schema: pa.Schema, mode: Mode, store: Store, prefix: bytes = b""
+    ) -> None:
+        self._stream = stored_stream(query, store, prefix, mode=mode, schema=schema)
+        #: What the words of a partial are, for each group of aggregates.
+        self.shapes = self._stream._shapes()
+
+    @property
+    def missed(self) -> Spanned:
+        """The windows that late rows have missed."""
+        return self._stream._missed
+
+    def process(
+        self, progress: Progress, batch: pa.Table | None, watermark: int | None
+    ) -> Admitted:
+        """Insert the rows of a batch, which are judged by the watermark of `progress`, move on to
+        another, and emit what is due.  If this raises, the store has not changed."""
+        stream = self._stream
+        stream._progress = progress
+        given = stream._schema.empty_table() if batch is None else batch
+        return stream._admit(given, {}, watermark=watermark)
+
+    def next_visit(self) -> int | None:
+        """The first watermark at which something is to be done, if no rows come."""
+        return self._stream._parts.next_visit()
+
+    def open_windows(self) -> int:
+        """About how many windows are open."""
+        return self._stream._parts.size()["windows"]

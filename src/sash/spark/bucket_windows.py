@@ -1,0 +1,189 @@
+"""What a bucket's micro-batch makes of its rows, for each kind of window.
+
+payloads ─→ rows or slices ─→ lifecycle, over tiles in Spark's state           aligned windows
+payloads ─→ rows ─→ a stream of events, over rows by key in Spark's state      all others
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..engine.event_stream import Admitted
+from ..engine.late import Late, Spanned
+from ..engine.lifecycle import Lifecycle, Outcome, Progress, Sliced
+from ..engine.stored_events import StoredEvents
+from ..kernels.columns import Array
+from ..query.plan import Plan, make_plan
+from ..state.tiles import TileState
+from ..stores.contract import Store
+from ..tables.arrow import one_array, times_of
+from ..windows import Aligned, Driven
+from .payloads import unpacked, unpacked_rows
+from .processor import Work
+
+__all__ = ["Part", "Windows", "windows_for"]
+
+_RECORDS = b"t"  # how their keys begin
+
+
+@dataclass
+class Part:
+    """What a batch makes: the columns of results, as they travel, and the last moment of each;
+    late rows, the windows that those missed; and counts."""
+
+    results: dict[str, Any]
+    moments: Array
+    late: Late
+    missed: Spanned
+    rows: int
+    lost: int
+    partly_late: int
+    corrections: int
+    lacking: int  # results without some answer
+
+
+class Windows(ABC):
+    """The windows of a query, over the records of the bucket that Spark is calling."""
+
+    plan: Plan
+    shapes: list[str]  # what the words of a partial are, for each group of aggregates
+
+    @abstractmethod
+    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
+        """The batch that the values of a bucket have."""
+
+    @abstractmethod
+    def process(
+        self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
+    ) -> Part:
+        """Insert rows, which are judged by the watermark of `progress`, move on to another, and
+        emit what is due."""
+
+    @abstractmethod
+    def next_visit(self) -> int | None:
+        """The first watermark at which something is to be done, if no rows come."""
+
+    @abstractmethod
+    def open_windows(self, progress: Progress) -> int:
+        """How many windows are open that may hold something."""
+
+
+def windows_for(work: Work, store: Store) -> Windows:
+    """The windows of a stream's work."""
+    if isinstance(work.query.window, Aligned):
+        return _AlignedWindows(work, store)
+    return _EventWindows(work, store)
+
+
+class _AlignedWindows(Windows):
+    """Windows that the clock decides."""
+
+    def __init__(self, work: Work, store: Store) -> None:
+        self.plan = make_plan(work.query, work.schema)
+        self._state = TileState(self.plan, store, _RECORDS)
+        self._lifecycle = Lifecycle(self.plan, mode=work.mode)
+        self._window = work.query.aligned
+        self.shapes = self._state.shapes
+
+    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
+        return unpacked(self.plan, payloads)
+
+    def process(
+        self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
+    ) -> Part:
+        made = self._lifecycle.process(progress, self._state, batch, watermark=watermark)
+        return Part(
+            self._results(made),
+            self._window.end(made.emitted.windows) - 1,
+            made.late,
+            self._window,
+            made.rows,
+            made.lost,
+            made.partly_late,
+            made.corrections,
+            len(made.emitted.failed),
+        )
+
+    def _results(self, outcome: Outcome) -> dict[str, Any]:
+        emitted, query = outcome.emitted, self.plan.query
+        codes = pa.array(emitted.codes)
+        made: dict[str, Any] = {
+            "start": pa.array(self._window.start(emitted.windows)),
+            "end": pa.array(self._window.end(emitted.windows)),
+        }
+        for i, keys in enumerate(emitted.keys):
+            made[f"kept_{i}"] = keys.take(codes)
+        for i, name in enumerate(query.select):
+            made[f"value_{i}"] = emitted.values[name]
+        if outcome.revisions is not None:
+            made["revision"] = pa.array(outcome.revisions)
+        return made
+
+    def next_visit(self) -> int | None:
+        visit = self._state.next_visit()
+        return None if visit is None else self._window.end(visit)
+
+    def open_windows(self, progress: Progress) -> int:
+        nothing = self._state.next_visit() is None
+        return 0 if nothing else self._lifecycle.open_windows(progress)
+
+
+class _EventWindows(Windows):
+    """Windows that events make."""
+
+    def __init__(self, work: Work, store: Store) -> None:
+        self._schema = work.schema
+        self.plan = make_plan(work.query, work.schema)
+        self._kept = work.output.kept
+        self._events = StoredEvents(work.query, work.schema, work.mode, store, _RECORDS)
+        self.shapes = self._events.shapes
+
+    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
+        return unpacked_rows(self._schema, payloads)
+
+    def process(
+        self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
+    ) -> Part:
+        assert not isinstance(batch, Sliced)
+        made = self._events.process(progress, batch, watermark)
+        results = self._results(made)
+        again = int((results["revision"].to_numpy() > 0).sum()) if "revision" in results else 0
+        return Part(
+            results,
+            self._moments(made),
+            made.late,
+            self._events.missed,
+            made.rows,
+            lost=made.rows - made.counted,
+            partly_late=0,
+            corrections=again,
+            lacking=len(made.failed),
+        )
+
+    def _results(self, admitted: Admitted) -> dict[str, Any]:
+        rows, query = admitted.made, self.plan.query
+        made = {edge: one_array(rows.column(f"window_{edge}")) for edge in ("start", "end")}
+        for i, name in enumerate(self._kept):
+            made[f"kept_{i}"] = one_array(rows.column(name))
+        for i, name in enumerate(query.select):
+            made[f"value_{i}"] = one_array(rows.column(name))
+        more = [name for name in ("revision", "deleted") if name in rows.column_names]
+        return made | {name: one_array(rows.column(name)) for name in more}
+
+    def _moments(self, admitted: Admitted) -> Array:
+        """The time of the event whose row it is; else the last moment of a window."""
+        query, rows = self.plan.query, admitted.made
+        if isinstance(query.window, Driven):
+            return times_of(one_array(rows.column(query.time)))[0]
+        ends: Array = times_of(one_array(rows.column("window_end")))[0] - 1
+        return ends
+
+    def next_visit(self) -> int | None:
+        return self._events.next_visit()
+
+    def open_windows(self, progress: Progress) -> int:
+        return self._events.open_windows()

@@ -1,0 +1,186 @@
+"""Rows that belong to keys, in a store of bytes, at a cost that goes by what is touched.
+
+    index     which parts there are, and when each must be visited          part_index
+    part      the rows of the keys whose hashes begin alike, as one record
+
+A visit reads the parts of some keys, and those with a row that is due or with rows that are all of
+no more use.  The caller works on the rows of all these parts at once, and returns what is left of
+them.  A part that outgrows a page is divided by the next bit of the hash, so that a record stays
+small whatever the number of keys; the rows of one key stay together.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..stores.contract import Store
+from .key_hash import hash_keys
+from .layout import MOST_BITS, PAGE
+from .part_index import NEVER, ROWS, Index, Visited, part_name
+from .records import Records
+
+__all__ = ["Keyed", "KeyedTables"]
+
+_SIZE = struct.Struct("<I")
+_NOTE = b"m"  # the name of a record
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Rows of keys, and what a store must know of each row: the key, the watermark at which
+    something must be done with the row (NEVER, if nothing is to be done), the watermark at which
+    the row is of no more use, and the number of open windows it stands for."""
+
+    table: pa.Table
+    keys: list[pa.Array]
+    due: Array
+    until: Array
+    windows: Array
+
+
+class KeyedTables:
+    """Some tables of rows that belong to keys, in the records of a store that begin with a prefix.
+
+    A batch is a visit, then `replace`, then `commit`: until then the store is as it was.  Nothing
+    is kept between batches, so the store may be exchanged for another.
+    """
+
+    def __init__(self, schemas: Sequence[pa.Schema], store: Store, prefix: bytes = b"") -> None:
+        self._schemas = [schema.remove_metadata() for schema in schemas]
+        self._records = Records(store, prefix)
+        self._index: Index | None = None
+        self._visited: Visited | None = None
+        self._root: Array | None = None
+
+    def visit(self, keys: list[pa.Array], rows: int, watermark: int | None) -> list[pa.Table]:
+        """The rows of the parts that some keys are in, and of those that must be visited at a
+        watermark.  The rows of a key are in the order in which they were put there."""
+        self.abandon()
+        self._index = Index(self._records)
+        reached = -NEVER if watermark is None else min(watermark + 1, NEVER)
+        self._visited = self._index.visit(np.unique(hash_keys(keys, rows)), reached, reached)
+        found = self._visited.rows[self._visited.exists]
+        names = [part_name(p, b) for p, b in zip(found["prefix"].tolist(), found["bits"].tolist())]
+        bodies = [_blobs(body) for body in self._records.need(names)]
+        return [
+            _read(schema, [blobs[i] for blobs in bodies]) for i, schema in enumerate(self._schemas)
+        ]
+
+    def note(self) -> bytes:
+        """What was noted with the rows."""
+        return bytes(self._records.get([_NOTE])[0] or b"")
+
+    def replace(self, tables: Sequence[Keyed], note: bytes = b"") -> None:
+        """Put these rows in place of all that the last visit returned; their keys are in parts
+        that it read.  A note, if there is one, replaces the last one."""
+        assert self._visited is not None
+        assert self._index is not None
+        given = [_Sorted(table) for table in tables]
+        made: list[tuple[int, ...]] = []
+        for row, exists in zip(self._visited.rows, self._visited.exists.tolist(), strict=True):
+            prefix, bits = int(row["prefix"]), int(row["bits"])
+            parts = list(self._put(given, prefix, bits))
+            if exists and not any(part[1] == bits for part in parts):
+                self._records.delete(part_name(prefix, bits))
+            made += parts
+        rows = np.array(made, dtype=ROWS)
+        self._root = self._index.replace(rows)
+        if note:
+            self._records.put(_NOTE, note)
+        self._visited = self._index = None
+
+    def _put(self, given: list[_Sorted], prefix: int, bits: int) -> Iterator[tuple[int, ...]]:
+        """Write a part, divided if it does not fit into a page; yields the index's rows."""
+        ranges = [rows.between(prefix, bits) for rows in given]
+        if all(start == end for start, end in ranges):
+            return
+        pairs = list(zip(given, ranges, strict=True))
+        body = b"".join(rows.packed(*at) for rows, at in pairs)
+        hashes = np.concatenate([rows.hashes[start:end] for rows, (start, end) in pairs])
+        if len(body) > PAGE and bits < MOST_BITS and (hashes != hashes[0]).any():
+            yield from self._put(given, prefix, bits + 1)
+            yield from self._put(given, prefix | 1 << 63 - bits, bits + 1)
+            return
+        self._records.put(part_name(prefix, bits), body)
+        due = min(int(rows.due[start:end].min(initial=NEVER)) for rows, (start, end) in pairs)
+        until = max(int(rows.until[start:end].max(initial=-NEVER)) for rows, (start, end) in pairs)
+        windows = sum(int(rows.windows[start:end].sum()) for rows, (start, end) in pairs)
+        yield prefix, bits, 0, due, min(until, NEVER), len(np.unique(hashes)), windows, len(body)
+
+    def commit(self) -> None:
+        """Write the batch to the store."""
+        assert self._visited is None, "what was visited was not replaced"
+        self._records.flush()
+
+    def abandon(self) -> None:
+        """Forget the batch: the rows are those of the store."""
+        self._index = self._visited = self._root = None
+        self._records.discard()
+
+    def next_visit(self) -> int | None:
+        """The first watermark at which a part must be visited, though no rows come."""
+        rows = self._children()
+        first = min(rows["due"].min(initial=NEVER), rows["drop"].min(initial=NEVER))
+        return None if first == NEVER else int(first)
+
+    def size(self) -> dict[str, int]:
+        """About how many keys and open windows there are, and how many bytes all rows take: the
+        index is written for a count alone only if it has changed by a quarter."""
+        rows = self._children()
+        found = {name: round(float(rows[name].sum())) for name in ("keys", "slices", "bytes")}
+        return {"keys": found["keys"], "windows": found["slices"], "bytes": found["bytes"]}
+
+    def _children(self) -> Array:
+        if self._root is None:
+            self._root = Index(self._records).children()
+        return self._root
+
+
+class _Sorted:
+    """Rows in the order of their keys' hashes, so that each part's are side by side."""
+
+    def __init__(self, given: Keyed) -> None:
+        hashes = hash_keys(given.keys, given.table.num_rows)
+        order = np.argsort(hashes, kind="stable")
+        self.hashes = hashes[order]
+        self.due, self.until = given.due[order], given.until[order]
+        self.windows = given.windows[order]
+        table = given.table.take(pa.array(order)).replace_schema_metadata(None).combine_chunks()
+        self._batch = table.to_batches()[0] if table.num_rows else None
+
+    def between(self, prefix: int, bits: int) -> tuple[int, int]:
+        """Where the rows of a part begin and end."""
+        last = prefix | (1 << 64 - bits) - 1
+        start = np.searchsorted(self.hashes, np.uint64(prefix))
+        end = np.searchsorted(self.hashes, np.uint64(last), side="right")
+        return int(start), int(end)
+
+    def packed(self, start: int, end: int) -> bytes:
+        """Some rows as bytes, after their number."""
+        if self._batch is None or start == end:
+            return _SIZE.pack(0)
+        data: bytes = self._batch.slice(start, end - start).serialize().to_pybytes()
+        return _SIZE.pack(len(data)) + data
+
+
+def _blobs(body: memoryview | bytes) -> list[memoryview]:
+    """The tables of a part, each as bytes."""
+    view, at, made = memoryview(body), 0, []
+    while at < len(view):
+        (size,) = _SIZE.unpack_from(view, at)
+        at += _SIZE.size + size
+        made.append(view[at - size : at])
+    return made
+
+
+def _read(schema: pa.Schema, blobs: list[memoryview]) -> pa.Table:
+    """The rows of some parts, in one piece."""
+    some = [pa.py_buffer(blob) for blob in blobs if len(blob)]
+    batches = [pa.ipc.read_record_batch(data, schema) for data in some]
+    return pa.Table.from_batches(batches, schema).combine_chunks()

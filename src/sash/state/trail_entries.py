@@ -1,0 +1,163 @@
+"""The state of a stream with a window for each event, as rows that a store can keep.
+
+An entry is a partial of a key and a time, as in `state.trailing`; of a lifetime, what all later
+windows hold is one entry, at the key's oldest time.  Entries lie in arrays between batches.  A
+forest that lasts for one batch answers windows over them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..query.types import value_type
+from ..tables.arrow import one_array
+from ..tables.keys import key_codes
+from ..windows import Driven
+from ..windows.contract import Span
+from .folds import Folds, KeyRuns
+from .keyed import Keyed
+from .part_index import NEVER
+from .ragged import ragged, run_starts
+from .trailing import Answers, Batch, TrailState
+
+__all__ = ["TrailEntries"]
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+@dataclass
+class _Entries:
+    """Entries: the columns of their keys, the times, the partials of each group of aggregates."""
+
+    keys: list[pa.Array]
+    times: Array
+    partials: list[Any]
+
+
+class TrailEntries:
+    """What the windows of some keys hold, with the questions of a `TrailState`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._cutter = TrailState(plan)
+        assert isinstance(plan.query.window, Driven)
+        assert isinstance(plan.query.window.keeps, Span)
+        self._span = plan.query.window.keeps
+        self._folds = [Folds(group.operator) for group in plan.groups]
+        none = [pa.array([], value_type(field.type)) for field in plan.keys]
+        self._held = _Entries(none, _NONE, [folds.join([]) for folds in self._folds])
+
+    @property
+    def shapes(self) -> list[str]:
+        """What the words of a partial are, for each group of aggregates."""
+        return [folds.kinds or "objects" for folds in self._folds]
+
+    def cut(self, table: pa.Table) -> Batch:
+        """Cut rows into distinct times; changes nothing."""
+        return self._cutter.cut(table)
+
+    def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
+        """Insert the times of a batch, answer at those of another, or of the same, and forget what
+        no window of an event from the watermark on holds."""
+        held = self._merged(batch)
+        answers = Answers(self._cutter.no_values, {}, _NONE)
+        if asked is not None:
+            answers = TrailState(self._plan).step(self._of(held, asked), asked, None)
+        self._keep(held, watermark)
+        return answers
+
+    def _of(self, held: Batch, asked: Batch) -> Batch | None:
+        """The entries of the keys that are asked for."""
+        some = len(held.bounds) - 1
+        keys = [pa.concat_arrays(pair) for pair in zip(held.keys, asked.keys, strict=True)]
+        codes, _ = key_codes(keys, some + len(asked.bounds) - 1)
+        counts = np.diff(held.bounds)
+        at = np.flatnonzero(np.isin(codes[:some], codes[some:]) & (counts > 0))
+        rows = ragged(held.bounds[:-1][at], counts[at])
+        if not len(rows):
+            return None
+        return Batch(
+            [k.take(pa.array(at)) for k in held.keys],
+            np.append(0, np.cumsum(counts[at])),
+            held.times[rows],
+            [folds.take(p, rows) for folds, p in zip(self._folds, held.partials, strict=True)],
+            _NONE,
+        )
+
+    def _merged(self, batch: Batch | None) -> Batch:
+        """What is held and what is new, in order of key and time; an old entry and a new one of the
+        same time are combined, but for a lifetime, of which an answer may lie between them."""
+        old = self._held
+        keys, times, partials = old.keys, old.times, old.partials
+        if batch is not None:
+            at = pa.array(np.repeat(np.arange(len(batch.bounds) - 1), np.diff(batch.bounds)))
+            new = [k.take(at) for k in batch.keys]
+            keys = [pa.concat_arrays(pair) for pair in zip(keys, new, strict=True)]
+            times = np.concatenate([times, batch.times])
+            three = zip(self._folds, partials, batch.partials, strict=True)
+            partials = [folds.join([a, b]) for folds, a, b in three]
+        codes, found = key_codes(keys, len(times))
+        order = np.lexsort((times, codes))
+        codes, times = codes[order], times[order]
+        heads = run_starts(codes, times)
+        if self._span.older is None or len(heads) == len(order):
+            heads = np.arange(len(order))
+            both = zip(self._folds, partials, strict=True)
+            partials = [folds.take(some, order) for folds, some in both]
+        else:
+            ends = np.append(heads, len(order))
+            runs = KeyRuns(order, ends, found, codes[heads], times[heads])
+            partials = runs.fold(self._plan.groups, self._folds, partials)
+        codes, times = codes[heads], times[heads]
+        bounds = np.searchsorted(codes, np.arange((len(found[0]) if found else 1) + 1))
+        return Batch(found, bounds, times, partials, _NONE)
+
+    def _keep(self, held: Batch, watermark: int | None) -> None:
+        """Keep what later windows hold."""
+        times, partials = held.times, held.partials
+        codes = np.repeat(np.arange(len(held.bounds) - 1), np.diff(held.bounds))
+        if watermark is None:
+            pass
+        elif self._span.older is None:  # what all later windows hold is one entry
+            apart = times >= watermark - self._span.younger
+            apart[run_starts(codes)] = True
+            heads = np.flatnonzero(apart)
+            ends, order = np.append(heads, len(codes)), np.arange(len(codes))
+            codes, times = codes[heads], times[heads]
+            if len(codes) < len(order):
+                runs = KeyRuns(order, ends, held.keys, codes, times)
+                partials = runs.fold(self._plan.groups, self._folds, partials)
+        else:
+            at = np.flatnonzero(times >= watermark - self._span.older)
+            codes, times = codes[at], times[at]
+            both = zip(self._folds, partials, strict=True)
+            partials = [folds.take(some, at) for folds, some in both]
+        whose = pa.array(codes)
+        self._held = _Entries([k.take(whose) for k in held.keys], times, partials)
+
+    def held(self) -> Keyed:
+        """All entries, as rows that belong to keys."""
+        held = self._held
+        made = {f"key {i}": key for i, key in enumerate(held.keys)}
+        made["time"] = pa.array(held.times)
+        for i, (folds, partials) in enumerate(zip(self._folds, held.partials, strict=True)):
+            made[f"partial {i}"] = folds.as_column(partials)
+        never, none = np.full(len(held.times), NEVER), np.zeros(len(held.times), np.int64)
+        until = never if self._span.older is None else held.times + self._span.older + 1
+        return Keyed(pa.table(made), held.keys, never, until, none)
+
+    def hold(self, table: pa.Table) -> None:
+        """Have these entries instead of those that are here."""
+        columns = [one_array(column) for column in table.columns]
+        keys = columns[: len(self._plan.keys)]
+        times, *partials = columns[len(keys) :]
+        both = zip(self._folds, partials, strict=True)
+        self._held = _Entries(
+            keys, times.to_numpy(), [folds.from_column(column) for folds, column in both]
+        )
