@@ -28,11 +28,19 @@ def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Arr
     many = [parts]
     for column in columns[1:]:
         more, values = _codes(column, threads)
-        # pairs that occur, numbered in order
-        pairs, codes = np.unique(codes * len(values) + more, return_inverse=True)
+        codes, pairs = _numbered(codes * len(values) + more, threads)
         old, new = np.divmod(pairs, len(values)) if len(pairs) else (pairs, pairs)
         many = [m.take(pa.array(old)) for m in many] + [values.take(pa.array(new))]
     return codes, many
+
+
+def _numbered(values: Array, threads: int) -> tuple[Array, Array]:
+    """Codes and distinct values of integers, in order."""
+    near = _codes_of_near(values, threads) if len(values) else None
+    if near is not None:
+        return near
+    found, codes = np.unique(values, return_inverse=True)
+    return codes, found
 
 
 def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
