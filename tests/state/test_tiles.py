@@ -19,7 +19,7 @@ from sash.state import checking, emission, layout, part_index, saving, tile, vis
 from sash.state.contract import AGAIN, Emitted, Step
 from sash.state.tiles import TileState
 from sash.stores import MemoryStore
-from sash.testing.queries import _equal, rows_of
+from sash.testing.rows import equal, rows_of
 
 WINDOWS = {
     "tumbling": sash.tumbling(5),
@@ -119,7 +119,7 @@ def spread(emitted: Emitted) -> list[tuple[Any, ...]]:
 def assert_same(got: list[tuple[Any, ...]], right: list[tuple[Any, ...]]) -> None:
     assert [row[:3] for row in got] == [row[:3] for row in right]
     for mine, other in zip(got, right, strict=True):
-        assert _equal(mine[3], other[3], 1e-9), (mine, other)
+        assert equal(mine[3], other[3], 1e-9), (mine, other)
 
 
 MODES = ("final", "changes", "live")

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..query import Query
 from ..windows import (
@@ -32,13 +31,10 @@ from ..windows import (
 )
 from .calendars import calendar_window_before, calendar_windows, in_calendar
 from .driven import fired, sessions, ticked
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from .rows import Row, arrow_of, equal, order_of, plain, rows_of, shown
 
 __all__ = ["answers", "differences", "replay", "rows_of"]
 
-Row = dict[str, Any]
 Span = tuple[int, int]  # a window's start and end
 Answer = Callable[[Sequence[Row]], Row]
 
@@ -265,7 +261,7 @@ class _Held:
             last = before.get(key)
             before[key] = (span, values)
             follows = last is not None and last[0] == window_before(query.window, span)
-            if query.emit == "changes" and last and follows and _equal(values, last[1]):
+            if query.emit == "changes" and last and follows and equal(values, last[1]):
                 continue
             spans = empty_between(query.window, last[0] if last else None, span)
             made += [row_of(self._keys[key], s, _values(query, [])) for s in spans]
@@ -302,7 +298,7 @@ def empty_between(window: Window, before: Span | None, span: Span) -> list[Span]
 
 def same_values(a: Row, b: Row) -> bool:
     """True if two windows have the same values, NaN being NaN."""
-    return _equal(a, b)
+    return equal(a, b)
 
 
 def fold(chosen: Any, events: Sequence[Row]) -> Any:
@@ -332,20 +328,7 @@ def lowered(chosen: Any, partial: Any) -> Any:
     if not chosen.columns:
         return partial
     operator = chosen.operator
-    return _plain(operator.python_lower()(partial), operator.fields)
-
-
-def _plain(value: Any, fields: Sequence[str] = ()) -> Any:
-    """An answer as a table would give it back: structs by name, arrays and tuples as lists."""
-    if fields and isinstance(value, tuple):
-        return {name: _plain(x) for name, x in zip(fields, value, strict=True)}
-    if isinstance(value, timedelta):
-        return value // timedelta(microseconds=1)
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, tuple | list):
-        return [_plain(x) for x in value]
-    return value
+    return plain(operator.python_lower()(partial), operator.fields)
 
 
 # Keys
@@ -353,97 +336,13 @@ def _plain(value: Any, fields: Sequence[str] = ()) -> Any:
 
 def key_of(query: Query, row: Row) -> tuple[Any, Row]:
     """A row's key: what it is equal and ordered by, and its columns as a result shows them."""
-    shown = {name: _shown(row[name]) for name in query.by}
-    return tuple(_ordered(x) for x in shown.values()), shown
-
-
-def _shown(key: Any) -> Any:
-    """A key as a result shows it: one zero, one NaN."""
-    if isinstance(key, float):
-        return math.nan if key != key else key + 0.0
-    if isinstance(key, dict):
-        return {name: _shown(x) for name, x in key.items()}
-    return [_shown(x) for x in key] if isinstance(key, list) else key
-
-
-def _ordered(key: Any) -> Any:
-    """What keys are equal and in order by: null first, NaN last, structs field by field."""
-    if key is None:
-        return (0,)
-    if isinstance(key, dict):
-        return (1, tuple(_ordered(x) for x in key.values()))
-    if isinstance(key, list):
-        return (1, tuple(_ordered(x) for x in key))
-    return (2,) if key != key else (1, key)
+    key = {name: shown(row[name]) for name in query.by}
+    return tuple(order_of(x) for x in key.values()), key
 
 
 def _tie(value: Any) -> Any:
     """Ties in order; nulls and NaN come last."""
     return (2,) if value is None else (1,) if value != value else (0, value)
-
-
-# Tables as rows
-
-
-def rows_of(table: Any) -> list[Row]:
-    """The rows of a table of any kind (Arrow, pandas, Polars, a dict of columns, dicts), times as
-    microseconds, and fractions of them; a struct `window` of start and end becomes two columns.
-
-    >>> import pyarrow as pa
-    >>> rows_of(pa.table({"t": pa.array([1_500, 2_000], pa.timestamp("ns"))}))
-    [{'t': Fraction(3, 2)}, {'t': 2}]
-    """
-    if isinstance(table, list):
-        return [dict(row) for row in table]
-    given = _arrow(table)
-    columns = {}
-    for name, column in zip(given.column_names, given.columns, strict=True):
-        items = [x for chunk in column.chunks for x in _items(chunk)]
-        if name == "window" and all(isinstance(x, dict) for x in items):
-            for edge in ("start", "end"):
-                columns[f"window_{edge}"] = [x[edge] for x in items]
-        else:
-            columns[name] = items
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _arrow(table: Any) -> pa.Table:
-    import pyarrow as pa
-
-    if isinstance(table, pa.Table):
-        return table
-    if isinstance(table, pa.RecordBatch):
-        return pa.Table.from_batches([table])
-    if type(table).__module__.startswith("pandas"):
-        return pa.Table.from_pandas(table, preserve_index=False)
-    return pa.table(table)
-
-
-def _items(array: pa.Array) -> list[Any]:
-    """An array's values as Python has them, times as microseconds."""
-    import pyarrow as pa
-
-    kind = array.type
-    if isinstance(array, pa.ExtensionArray):
-        return _items(array.storage)
-    if pa.types.is_dictionary(kind):
-        return _items(array.dictionary_decode())
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        many, of = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}[kind.unit]
-        ticks = array.cast(pa.int64()).to_pylist()
-        whole = of == 1 or pa.types.is_duration(kind)
-        return [
-            x if x is None else x * many // of if whole or x % of == 0 else Fraction(x, of)
-            for x in ticks
-        ]
-    if pa.types.is_struct(kind):
-        names = [field.name for field in kind]
-        rows = zip(*(_items(part) for part in array.flatten()), strict=True)
-        there = array.is_valid().to_pylist()
-        return [dict(zip(names, row, strict=True)) if ok else None for row, ok in zip(rows, there)]
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return [_items(x.values) if x.is_valid else None for x in array]
-    return array.to_pylist()  # type: ignore[no-any-return]
 
 
 def _events(query: Query, table: Any) -> list[Row]:
@@ -453,7 +352,7 @@ def _events(query: Query, table: Any) -> list[Row]:
         return rows
     import pyarrow as pa
 
-    given = pa.Table.from_pylist(table) if isinstance(table, list) else _arrow(table)
+    given = pa.Table.from_pylist(table) if isinstance(table, list) else arrow_of(table)
     numbered = given.append_column("row number", pa.array(range(len(rows))))
     return [rows[i] for i in numbered.filter(query.where)["row number"].to_pylist()]
 
@@ -482,14 +381,14 @@ def differences(
         # its keys, or all columns of its event, and its window
         names = [name for name in right if name not in query.select]
         where = {name: row.get(name) for name in names}
-        if not all(name in row and _equal(_shown(row[name]), right[name]) for name in names):
+        if not all(name in row and equal(shown(row[name]), right[name]) for name in names):
             wrong.append(
                 f"row {i} is {where} where { {name: right[name] for name in names} } is right"
             )
             break
         for name, chosen in query.select.items():
             slack = 1e-9 if chosen.operator.equal is not None else 0.0
-            if name not in row or not _equal(right[name], _plain(row[name]), slack):
+            if name not in row or not equal(right[name], plain(row[name]), slack):
                 wrong.append(
                     f"row {i} {where}: {name} is {row.get(name)} where {right[name]} is right"
                 )
@@ -500,20 +399,4 @@ def differences(
 
 def _place(query: Query, row: Row) -> Any:
     names = (*query.by, "window_start", "window_end")
-    return tuple(_ordered(_shown(row[name])) for name in names)
-
-
-def _equal(a: Any, b: Any, slack: float = 0.0) -> bool:
-    if isinstance(a, dict) and isinstance(b, dict):
-        return list(a) == list(b) and all(_equal(a[n], b[n], slack) for n in a)
-    if isinstance(a, list) and isinstance(b, dict):
-        b = list(b.values())  # a tuple, as a struct
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(_equal(x, y, slack) for x, y in zip(a, b))
-    if a is None or b is None:
-        return a is b
-    if a != a or b != b:
-        return bool(a != a and b != b)
-    if slack and isinstance(a, int | float) and isinstance(b, int | float):
-        return a == b or math.isclose(a, b, rel_tol=slack, abs_tol=slack)
-    return bool(a == b)
+    return tuple(order_of(shown(row[name])) for name in names)
