@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import random
-from datetime import UTC, datetime, timedelta
+import warnings
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ from sash.testing.streams import STREAMS, WINDOWS, stream
 pytestmark = pytest.mark.plain
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
+SCHEMA = pa.schema(
+    {
+        "t": pa.timestamp("us", "UTC"),
+        "n": pa.int64(),
+        "k": pa.string(),
+        "i": pa.int64(),
+        "x": pa.float64(),
+    }
+)
 SELECT = SELECTS["numbers"] | {"last": sash.last("n")}
 
 
@@ -196,3 +206,70 @@ def test_a_batch_that_fails_leaves_what_is_noted(monkeypatch: pytest.MonkeyPatch
     assert s.counts["rows"] == 10
     assert sum(row["many"] for row in s.push(last).to_pylist()) == 5 * 10
     assert (noted(s), s.counts["counted"]) == (0, 11)
+
+
+def test_what_arrow_refuses_is_late_and_not_noted() -> None:
+    odd = timezone(timedelta(hours=1, seconds=30))
+    for wrong in ({"k": "\ud800"}, {"t": START.replace(tzinfo=odd)}):
+        first, second, third = events(3)
+        s = query().stream(lateness="2 hours", schema=SCHEMA)
+        s.push(first)
+        s.push(second | wrong)
+        s.push(third)
+        assert noted(s) == 1
+        assert s.counts["late"] == 1
+        assert sum(row["many"] for row in s.close().to_pylist()) == 5 * 2
+    text = pa.array([b"ok", b"\xff"]).cast(pa.binary()).view(pa.string())
+    table = pa.Table.from_pylist(events(2), schema=SCHEMA).set_column(2, "k", text)
+    for window in (sash.sliding("10 seconds", "2 seconds"), sash.session(5), sash.rows(2)):
+        s = query(window=window).stream(schema=SCHEMA)
+        s.push(events(1)[0])
+        s.push(table)
+        assert "no text in UTF-8" in s.take_late()["reason"][0].as_py()
+        s.close()
+
+
+def test_nanoseconds_are_in_order_within_a_batch_only() -> None:
+    at = pa.timestamp("ns")
+    q = sash.Query(time="t", window=sash.tumbling("1 second"), select={"last": sash.last("x")})
+    for asks in (True, False):
+        s = q.stream()
+        for nanos, x in ((100, 0), (500, 1), (300, 2)):
+            s.push(pa.table({"t": pa.array([nanos], at), "x": [x]}))
+            if asks:
+                s.to_bytes()
+        assert s.close()["last"].to_pylist() == [2]
+
+
+def test_an_interrupt_while_an_event_is_noted_stops_the_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    s = query().stream()
+    first, second, third = events(3)
+    s.push(first)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(s._pending, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            s.push(second)
+    with pytest.raises(RuntimeError, match="KeyboardInterrupt stopped this stream"):
+        s.push(third)
+
+
+@pytest.mark.parametrize("window", [sash.tumbling(10), sash.rows(2), sash.session(5)])
+def test_a_warning_of_late_rows_may_be_an_error(window: Any) -> None:
+    q = sash.Query(time="t", window=window, select={"many": sash.count()})
+    s = q.stream(keep_late=1)
+    s.push({"t": [1, 100]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="keeps 1 late rows"):
+            s.push({"t": [1, 2]})
+    assert (s.counts["late"], s.late_dropped, s.late.num_rows) == (2, 1, 1)
+    again = sash.Stream.from_bytes(s.to_bytes(), q)
+    assert again.late_dropped == 1
+    with pytest.warns(RuntimeWarning, match="2 older ones"):
+        again.push({"t": [3]})

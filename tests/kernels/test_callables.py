@@ -8,6 +8,7 @@ import functools
 import math
 import operator
 import warnings
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -209,3 +210,16 @@ def test_a_snapshot_knows_what_is_called() -> None:
     for other in ({"lift": functools.partial(scaled, 3.0)}, {**doubled, "combine": np.fmax}):
         with pytest.raises(ValueError, match=r"m: (lift|combine)"):
             sash.Stream.from_bytes(data, query(**other))
+
+
+def test_an_operator_made_anew_has_the_constants_of_today() -> None:
+    """A module of settings may change between two, though the bytecode is the same."""
+    settings = ModuleType("settings")
+    window = []
+    for limit in (10, 100):
+        settings.LIMIT = limit  # type: ignore[attr-defined]
+        own = sash.operator(
+            identity=0, lift=lambda x: min(x, settings.LIMIT), combine=lambda a, b: a + b
+        )
+        window.append(TwoStacksLite(own).slide(np.array([5, 50, 500]), 3).tolist())
+    assert window == [[5, 15, 25], [5, 55, 155]]

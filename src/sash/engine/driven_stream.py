@@ -25,7 +25,7 @@ from ..tables.arrow import as_given, as_time, one_array, times_of
 from ..windows import Driven, Ticked
 from .driven import with_nulls
 from .event_stream import Reached
-from .measured import Measured
+from .measured import unmeasurable
 from .waiting import Waiting
 from .waiting_stream import KeepingStream, WaitingStream
 
@@ -36,13 +36,12 @@ class _Kept(WaitingStream):
     """What streams have in common that keep a partial for each event."""
 
     _kept: Kept
-    _measured: Measured
 
     def _cut(self, table: pa.Table) -> Any:
         return self._kept.check_rows(table)
 
     def _unusable(self, given: pa.Table) -> dict[int, str]:
-        return self._measured.unusable(given, self._query.time, self._progress.watermark)
+        return unmeasurable(self._query.window, given)
 
     def _held(self) -> list[Keyed]:
         waiting = self._keyed_events(self._waiting.all()[0], {}, due=True)
@@ -53,12 +52,6 @@ class _Kept(WaitingStream):
         self._waiting.restore(self._events_of(waiting))
         self._kept.hold(kept)
 
-    def _note(self) -> bytes:
-        return self._measured.dump() if self._measured else b""
-
-    def _take_note(self, note: bytes) -> None:
-        self._measured.load(note or b"{}")
-
     def _shapes(self) -> list[str]:
         return self._kept.shapes
 
@@ -67,12 +60,11 @@ class _Kept(WaitingStream):
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
     def _dump(self) -> list[bytes]:
-        return [*self._waiting.dump(), self._measured.dump(), *self._kept.dump()]
+        return [*self._waiting.dump(), *self._kept.dump()]
 
     def _load(self, blobs: list[bytes]) -> None:
-        rows, numbers, measured, *kept = blobs
+        rows, numbers, *kept = blobs
         self._waiting.load([rows, numbers])
-        self._measured.load(measured)
         self._kept.load(kept)
 
     def _check(self) -> None:
@@ -96,7 +88,6 @@ class DrivenStream(_Kept, KeepingStream):
 
     def _make_states(self, plan: Plan) -> None:
         self._kept = self._driven = DrivenState(plan, stored=self._store is not None)
-        self._measured = Measured(plan.query.window)
 
     def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Take rows in, and emit those that fire before the watermark."""
@@ -105,7 +96,6 @@ class DrivenStream(_Kept, KeepingStream):
             found = self._settled(rows, numbers, -(2**61) if reached[1] is None else reached[1])
         except StepFailed as error:
             raise self._failure(error) from error
-        self._measured.note(new)
         made = self._rows(rows, found)
         at = self._progress
         at.stream_time, at.watermark = reached
@@ -151,7 +141,6 @@ class TickStream(_Kept):
     def _set_up(self, schema: pa.Schema) -> None:
         plan = self._tied(schema)
         self._kept = self._ticks = TickState(plan, stored=self._store is not None)
-        self._measured = Measured(plan.query.window)
         self._waiting = Waiting(self._schema, self._query.time)
         self._plan = plan
 
@@ -165,7 +154,6 @@ class TickStream(_Kept):
         """Take rows in, and emit the ticks that the watermark has passed."""
         rows, _ = self._waiting.pass_by(new, times, reached[1])
         made, failed = self._settled(rows, -(2**61) if reached[1] is None else reached[1])
-        self._measured.note(new)
         at = self._progress
         at.stream_time, at.watermark = reached
         at.emitted += made.num_rows

@@ -92,13 +92,6 @@ class EventStream(Stream, ABC):
     def _hold(self, tables: list[pa.Table]) -> None:
         """Hold these rows instead, of tables as `_held` has them."""
 
-    def _note(self) -> bytes:
-        """What the stream must know besides, which is little."""
-        return b""
-
-    def _take_note(self, note: bytes) -> None:
-        """Know this instead; nothing, if it is empty."""
-
     @abstractmethod
     def _shapes(self) -> list[str]:
         """What the words of a partial are, for each group of aggregates."""
@@ -112,8 +105,9 @@ class EventStream(Stream, ABC):
         given, misfits = self._conformed(table)
         found = self._admit(given, reasons | misfits)
         self._late.add(table, found.late, self._missed, self._plan.time_type)
-        self._turns.changing = False  # all is done; a warning may be an error
-        warn_of(found.failed, stacklevel=4)
+        if found.failed:
+            self._turns.changing = False  # all is done; a warning may be an error
+            warn_of(found.failed, stacklevel=4)
         return found.made
 
     def _admit(
@@ -137,7 +131,7 @@ class EventStream(Stream, ABC):
         at.counted += len(rows)
         at.late += given.num_rows - len(rows)
         if self._store is not None:
-            self._parts.replace(self._held(), self._note())
+            self._parts.replace(self._held())
             self._parts.commit()
         return Admitted(made, failed, late, given.num_rows, len(rows))
 
@@ -152,8 +146,6 @@ class EventStream(Stream, ABC):
         reached = self._reached(newest, time, watermark)[1]
         keys = [one_array(given.column(field.name)) for field in self._plan.keys]
         self._hold(self._parts.visit(keys, given.num_rows, reached))
-        if self._note():
-            self._take_note(self._parts.note())
 
     @property
     def _parts(self) -> KeyedTables:
@@ -217,8 +209,9 @@ class EventStream(Stream, ABC):
     def _as_pushed(self, outcome: Any) -> Any:
         if outcome is None:
             return as_given(pa.table({}), self._kind)
-        self._turns.changing = False  # all is done; a warning may be an error
-        warn_of(outcome.failed, stacklevel=5)
+        if outcome.failed:
+            self._turns.changing = False  # all is done; a warning may be an error
+            warn_of(outcome.failed, stacklevel=5)
         return outcome.made
 
     def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:

@@ -144,11 +144,12 @@ class LateOutput:
         self._parts: list[pa.Table] = []
         self.limit = limit
         self.dropped = 0
+        self._said = 0  # of those, how many were warned of
 
     def __deepcopy__(self, memo: Any) -> LateOutput:
         """The same, with a list of its own; the rows never change."""
         made = LateOutput(self.limit)
-        made._parts, made.dropped = list(self._parts), self.dropped
+        made._parts, made.dropped, made._said = list(self._parts), self.dropped, self._said
         return made
 
     def add(self, batch: pa.Table, late: Late, window: Spanned, time: pa.DataType) -> None:
@@ -178,12 +179,21 @@ class LateOutput:
             else:
                 self._parts[0] = self._parts[0].slice(over)
             over -= first
+
+    @property
+    def unsaid(self) -> bool:
+        """True if rows were dropped that nobody was warned of."""
+        return self.dropped > self._said
+
+    def warn(self, *, stacklevel: int) -> None:
+        """Warn of rows that were dropped; this may raise, and is done at the end of a call."""
+        self._said = self.dropped
         warnings.warn(
             f"a stream keeps {self.limit:,} late rows, and {self.dropped:,} older ones left its "
             "late output unread; take them out in time with stream.take_late(), or keep more with "
             "keep_late=…",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
     def table(self, time: pa.DataType | None) -> pa.Table:
@@ -206,10 +216,10 @@ class LateOutput:
         self._parts = []
         return taken
 
-    def load(self, rows: pa.Table) -> None:
-        """Keep these rows instead of those that are here."""
+    def load(self, rows: pa.Table, dropped: int) -> None:
+        """Keep these rows instead of those that are here; so many were dropped before."""
         self._parts = [rows] if rows.num_rows else []
-        self._drop()
+        self.dropped = self._said = dropped
 
 
 def _as_text(parts: list[pa.Table]) -> list[pa.Table]:

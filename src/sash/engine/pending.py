@@ -12,7 +12,7 @@ be in some window is noted: events of the stream's own types, for operators that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 from ..operators.contract import Operator
 from ..query.plan import Plan
 from ..tables.arrow import times_of
+from ..tables.intake import is_utf8
 from ..windows.contract import LATEST
 from .late import ADDED
 
@@ -29,6 +30,7 @@ __all__ = ["MOST", "Noted", "Pending"]
 #: So many events are a batch of their own.
 MOST = 1 << 15
 _FAR = 2**62
+_MINUTE = timedelta(minutes=1)
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _TYPES = {
     pa.int64(): int,
@@ -62,6 +64,7 @@ class Pending:
             for f in schema
         )
         self._whole = [i for i, kind in enumerate(self._types) if kind is int]
+        self._text = [i for i, kind in enumerate(self._types) if kind is str]
         names = schema.names
         self._pick: Callable[[Any], _Row]
         self._pick = itemgetter(*names) if len(names) > 1 else lambda event: (event[names[0]],)
@@ -74,9 +77,8 @@ class Pending:
         """A place for the events of a plan, None if they are never noted."""
         query = plan.query
         time = schema.field(query.time).type
-        fixed = pa.types.is_int64(time) or (
-            pa.types.is_timestamp(time) and time.unit in ("us", "ns")
-        )
+        # of nanoseconds, those of one batch are in order
+        fixed = pa.types.is_int64(time) or (pa.types.is_timestamp(time) and time.unit == "us")
         if not fixed or query.where is not None:
             return None
         if not all(f.type in _TYPES for f in schema if f.name != query.time):
@@ -110,7 +112,7 @@ class Pending:
         return None
 
     def _rows(self, rows: list[_Row]) -> Noted | None:
-        types, whole, at = self._types, self._whole, self._time
+        types, whole, text, at = self._types, self._whole, self._text, self._time
         times = []
         for row in rows:
             if tuple(map(type, row)) != types and not self._fits(row):
@@ -118,6 +120,10 @@ class Pending:
             for i in whole:
                 value = row[i]
                 if value is not None and not _LEAST <= value <= _GREATEST:
+                    return None
+            for i in text:
+                value = row[i]
+                if value is not None and not value.isascii() and not _is_text(value):
                     return None
             when = self._at(row[at])
             if when is None:
@@ -142,6 +148,8 @@ class Pending:
                 return None
             # a copy, as the memory may be the caller's own
             columns.append(pa.concat_arrays([*column.chunks, none]))
+            if _TYPES.get(field.type) is str and not is_utf8(columns[-1]):
+                return None
         times, beyond = times_of(columns[self._time])
         if beyond.any():
             return None
@@ -182,12 +190,22 @@ def _reader(kind: pa.DataType) -> Callable[[Any], int | None]:
     aware = kind.tz is not None
 
     def micros(time: datetime) -> int | None:
-        if (time.tzinfo is not None) != aware:
+        offset = time.utcoffset()
+        if (offset is not None) != aware or (offset and offset % _MINUTE):
             return None
         since = time - epoch
         return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
     return micros
+
+
+def _is_text(value: str) -> bool:
+    """Whether it is more than code points: halves of characters are no text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _refuses_none(operator: Operator) -> bool:

@@ -37,6 +37,8 @@ def to_bytes(stream: Stream) -> bytes:
         "early": stream._early,
         "closed": stream._closed,
         "kind": stream._kind,
+        "keep_late": stream._late.limit,
+        "late_dropped": stream._late.dropped,
         "progress": asdict(stream._progress),
     }
     blobs = [json.dumps(head).encode()]
@@ -67,8 +69,9 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
             "it was, or name the aggregates whose partials mean the same as before: trust=['…']"
         )
     schema = from_ipc(next(blobs)).schema
-    made = cls._for(query)(query, lateness=head["lateness"], mode=head["mode"], early=head["early"])
-    made._late.load(from_ipc(next(blobs)))
+    settings = {name: head[name] for name in ("lateness", "mode", "early", "keep_late")}
+    made = cls._for(query)(query, **settings)
+    made._late.load(from_ipc(next(blobs)), head["late_dropped"])
     made._progress = Progress(**head["progress"])
     made._closed, made._kind = head["closed"], head["kind"]
     if len(schema):

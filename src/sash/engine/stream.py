@@ -190,13 +190,19 @@ class Stream:
         noted = None if pending is None else pending.read(batch)
         if pending is None or noted is None or noted.oldest < pending.low:
             self._settle()
-            return self._push(batch)
-        self._check_open()
-        self._kind = kind_of(batch)
-        if noted.newest < pending.high and pending.count + noted.count < MOST:
-            pending.add(noted)
-            return self._nothing
-        return self._as_pushed(self._process_noted(noted))
+            made = self._push(batch)
+        else:
+            self._check_open()
+            self._kind = kind_of(batch)
+            if noted.newest < pending.high and pending.count + noted.count < MOST:
+                self._turns.changing = True
+                pending.add(noted)
+                return self._nothing
+            made = self._as_pushed(self._process_noted(noted))
+        if self._late.unsaid:
+            self._turns.changing = False  # all is done; a warning may be an error
+            self._late.warn(stacklevel=4)
+        return made
 
     def _settle(self) -> None:
         """Take in the events that are noted; nothing is due by them."""

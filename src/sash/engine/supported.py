@@ -203,13 +203,13 @@ ABILITIES = (
         lambda asked: asked.mode == "live" and _driven(asked) and not _by_time(asked),
     ),
     Ability(
-        "`early=True` for a window for each event",
+        "`early=True` for windows that events make",
         dict.fromkeys(
             PLACES,
             "early=True is for windows that end by the clock; in live mode the "
-            "row of an event comes at once",
+            "row of an event, or of its session, comes at once",
         ),
-        lambda asked: asked.early and _driven(asked),
+        lambda asked: asked.early and asked.query.window.kind != "aligned",
     ),
     Ability("`emit='changes'` in final mode, for windows aligned to the clock"),
     Ability(

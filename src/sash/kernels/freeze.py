@@ -12,9 +12,7 @@ import builtins
 import hashlib
 import marshal
 import sys
-from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from enum import Enum, EnumMeta, IntEnum
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -165,21 +163,20 @@ def thaw(
 ) -> FunctionType:
     """A function again, from what `Frozen.add` wrote of it; the same one for the same text, so that
     kernels of one operator share what numba has compiled."""
-    key: Any = None
-    with suppress(TypeError):
-        key = (code, *map(_name, (used, cells, defaults, keywords)))
-        if key in _thawed:
-            _thawed.move_to_end(key)
-            return _thawed[key]
-    function = _thaw(code, used, cells, defaults, keywords)
-    if key is not None:
-        _thawed[key] = function
-        if len(_thawed) > _MOST:
-            _thawed.popitem(last=False)
+    try:
+        values = [[(name, _name(x)) for name, x in sorted(d.items())] for d in (used, keywords)]
+        key = (code, *map(tuple, values), tuple(map(_name, cells)), _name(defaults))
+    except TypeError:
+        return _thaw(code, used, cells, defaults, keywords)
+    function = _thawed.get(key)
+    if function is None:
+        function = _thawed[key] = _thaw(code, used, cells, defaults, keywords)
+        for old in list(_thawed)[:-_MOST]:
+            _thawed.pop(old, None)
     return function
 
 
-_thawed: OrderedDict[Any, FunctionType] = OrderedDict()
+_thawed: dict[Any, FunctionType] = {}
 _MOST = 512
 
 
@@ -189,11 +186,10 @@ def _name(value: Any) -> Any:
         return type(value), value
     if type(value) is float:
         return float, value.hex()
-    if type(value) in (tuple, list):
-        return type(value), *map(_name, value)
-    if type(value) is dict:
-        return dict, *((name, _name(x)) for name, x in sorted(value.items()))
-    if isinstance(value, ModuleType) or hasattr(value, "py_func"):
+    if type(value) is tuple:
+        return tuple, *map(_name, value)
+    constant = isinstance(value, ModuleType) and value.__name__.partition(".")[0] in _CONSTANT
+    if constant or hasattr(value, "py_func"):
         return type(value), id(value), value
     raise TypeError(f"{value!r} has no name")
 

@@ -28,7 +28,6 @@ from .records import Records
 __all__ = ["Keyed", "KeyedTables"]
 
 _SIZE = struct.Struct("<I")
-_NOTE = b"m"  # the name of a record
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,9 @@ class KeyedTables:
             _read(schema, [blobs[i] for blobs in bodies]) for i, schema in enumerate(self._schemas)
         ]
 
-    def note(self) -> bytes:
-        """What was noted with the rows."""
-        return bytes(self._records.get([_NOTE])[0] or b"")
-
-    def replace(self, tables: Sequence[Keyed], note: bytes = b"") -> None:
+    def replace(self, tables: Sequence[Keyed]) -> None:
         """Put these rows in place of all that the last visit returned; their keys are in parts
-        that it read.  A note, if there is one, replaces the last one."""
+        that it read."""
         assert self._visited is not None
         assert self._index is not None
         given = [_Sorted(table) for table in tables]
@@ -91,8 +86,6 @@ class KeyedTables:
             made += parts
         rows = np.array(made, dtype=ROWS)
         self._root = self._index.replace(rows)
-        if note:
-            self._records.put(_NOTE, note)
         self._visited = self._index = None
 
     def _put(self, given: list[_Sorted], prefix: int, bits: int) -> Iterator[tuple[int, ...]]:

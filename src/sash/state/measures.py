@@ -156,7 +156,7 @@ def _differs(by: float, kind: str, *, more: bool) -> Operator:
     return guard(count, Policy(rule, youngest, (0,), f"change {sign} {by}")).of(kind)
 
 
-_cached_differs = lru_cache(maxsize=64)(_differs)
+_cached_differs = lru_cache(maxsize=64, typed=True)(_differs)
 
 
 def _changed(change: Change, rows: Ordered, *, more: bool) -> Array:

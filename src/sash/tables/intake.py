@@ -25,6 +25,7 @@ __all__ = [
     "chosen",
     "conform",
     "given_table",
+    "is_utf8",
     "known_names",
     "one_of_type",
     "some_rows",
@@ -262,11 +263,34 @@ def conform(table: pa.Table, schema: pa.Schema, time: str | None) -> tuple[pa.Ta
             )
         column = flat(table.column(at[0]))
         as_it_is = field.name == time and same_kind(column.type, field.type)
+        if _is_text(column.type) and not is_utf8(column):
+            column, bad = _only_text(column, field.name)
+            reasons = bad | reasons
         if column.type != field.type and not as_it_is:
             column, bad = _cast(column, field)
             reasons = bad | reasons
         columns.append(column)
     return pa.table(columns, names=schema.names), reasons
+
+
+def is_utf8(column: pa.Array) -> bool:
+    """Whether a column's text is text; Arrow takes what it is given."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _only_text(column: pa.Array, name: str) -> tuple[pa.Array, Reasons]:
+    """A column with null, and a reason, for what is no text."""
+    reasons: Reasons = {}
+    rows: list[int | None] = list(range(len(column)))
+    for i in range(len(column)):
+        if not is_utf8(column.slice(i, 1)):
+            reasons[i] = f"column {name!r}: its bytes are no text in UTF-8"
+            rows[i] = None
+    return column.take(pa.array(rows, pa.int64())), reasons
 
 
 def _cast(column: pa.Array, field: pa.Field) -> tuple[pa.Array, Reasons]:

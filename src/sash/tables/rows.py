@@ -231,8 +231,10 @@ class Ordered:
 
     def column(self, name: str) -> pa.Array:
         """A column in that order, as plain values."""
-        found = flat(self.table.column(name))
-        return found if self.rows is None else found.take(pa.array(self.rows))
+        column = self.table.column(name)
+        if self.rows is not None:  # a dictionary is decoded afterwards
+            column = pa.chunked_array([one_array(column).take(pa.array(self.rows))])
+        return flat(column)
 
     @property
     def begins(self) -> Array:

@@ -96,9 +96,10 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
     numbers = iter(range(len(items)))  # each number goes to one thread
 
     def serve() -> None:
-        for i in numbers:
-            # numbers rise, so every item before one that failed is done, or being done
-            if failed or stop:
+        while not (failed or stop):
+            # numbers rise, and what is taken is done: so is every item before one that failed
+            i = next(numbers, None)
+            if i is None:
                 return
             try:
                 found[i] = work(items[i])
