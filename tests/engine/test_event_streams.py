@@ -424,7 +424,10 @@ def test_errors_of_an_operator(window: Any, mode: Any) -> None:
     s.push({"t": [1, 2], "v": [0, 2], **marks})
     assert "zero" in s.take_late()["reason"][0].as_py()
     batches = [{"t": [at, at + 1], "v": [7, 2], **marks} for at in (3, 9_000_000)]
-    with pytest.raises(CombineFailed, match=r"no sevens.*make a new one, or restore one from"):
+    with pytest.raises(
+        CombineFailed,
+        match=r"combine of text raised.*no sevens.*make a new one, or restore one from",
+    ):
         [s.push(batch) for batch in batches]
     with pytest.raises(RuntimeError, match="CombineFailed stopped this stream"):
         s.push({"t": [1], "v": [1], "b": [True], "i": [1]})

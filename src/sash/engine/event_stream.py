@@ -21,11 +21,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from ..state.contract import StepFailed
 from ..state.keyed import Keyed, KeyedTables
 from ..stores.contract import Store
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, one_array, times_of
 from ..tables.intake import bad_rows, conform
+from .failures import CombineFailed, key_text
 from .late import Late, refused_times
 from .lifecycle import latest
 from .stream import Stream
@@ -213,6 +215,23 @@ class EventStream(Stream, ABC):
             self._turns.changing = False  # all is done; a warning may be an error
             warn_of(outcome.failed, stacklevel=5)
         return outcome.made
+
+    def _failure(self, error: StepFailed) -> CombineFailed:
+        """The error to raise for a step in which `combine` raised."""
+        assert self._plan is not None
+        whose = key_text(self._plan, error.keys, error.code)
+        then = "the batch was not inserted"
+        if self._store is None:
+            then = (
+                "part of the batch is in, so the stream cannot be used any more: make a new one, "
+                "or restore one from its bytes"
+            )
+        at = self._where(error.window)
+        return CombineFailed(f"{error}, {at}{whose and ' of ' + whose}; {then}")
+
+    def _where(self, number: int) -> str:
+        """The entry of the state in whose combination an error was raised."""
+        return f"at a key's event {number}"
 
     def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
         """Refused: events make the windows."""

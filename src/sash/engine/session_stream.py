@@ -22,14 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..state.folds import FoldFailed
+from ..state.contract import StepFailed
 from ..state.keyed import Keyed
 from ..state.measures import gaps_of
 from ..state.sessions import Sessions, SessionState
-from ..tables.arrow import as_given, as_time
+from ..tables.arrow import as_given, as_time, time_text
 from ..windows import Merging
 from .event_stream import EventStream, Reached
-from .failures import CombineFailed
 
 __all__ = ["SessionStream"]
 
@@ -94,17 +93,18 @@ class SessionStream(EventStream):
         parts = self._sessions.cut(new) if new.num_rows else None
         try:
             found = self._sessions.step(parts, reached[1])
-        except FoldFailed as error:
-            raise CombineFailed(
-                f"combine raised {type(error.error).__name__}: {error.error}; the batch was not "
-                "inserted, and the stream cannot be used any more: make a new one, or restore one "
-                "from its bytes"
-            ) from error
+        except StepFailed as error:
+            raise self._failure(error) from error
         made = self._table(found)
         at = self._progress
         at.stream_time, at.watermark = reached
         at.emitted += made.num_rows
         return as_given(made, self._kind), found.failed
+
+    def _where(self, number: int) -> str:
+        assert self._plan is not None
+        at = as_time(np.array([number]), self._plan.time_type)[0]
+        return f"in the session that has an event at {time_text(at)}"
 
     def _table(self, found: Sessions) -> pa.Table:
         assert self._plan is not None

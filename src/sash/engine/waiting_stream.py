@@ -13,14 +13,12 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.types import value_type
-from ..state.contract import StepFailed
 from ..state.keyed import Keyed
 from ..state.part_index import NEVER
 from ..tables.arrow import filtered, one_array, times_of
 from ..tables.intake import conform, given_table, with_names
 from ..windows import Driven
 from .event_stream import EventStream
-from .failures import CombineFailed, key_text
 from .supported import Asked, check
 from .waiting import Waiting
 
@@ -46,23 +44,6 @@ class WaitingStream(EventStream):
     def _events_of(self, table: pa.Table) -> pa.Table:
         """The events of a table with further columns."""
         return pa.table(table.columns[: len(self._schema)], schema=self._schema)
-
-    def _failure(self, error: StepFailed) -> CombineFailed:
-        """The error to raise for a step in which `combine` raised."""
-        assert self._plan is not None
-        whose = key_text(self._plan, error.keys, error.code)
-        then = "the batch was not inserted"
-        if self._store is None:
-            then = (
-                "part of the batch is in, so the stream cannot be used any more: make a new one, "
-                "or restore one from its bytes"
-            )
-        at = self._where(error.window)
-        return CombineFailed(f"{error}, {at}{whose and ' of ' + whose}; {then}")
-
-    def _where(self, number: int) -> str:
-        """The entry of the state in whose combination an error was raised."""
-        return f"at a key's event {number}"
 
 
 class KeepingStream(WaitingStream):

@@ -131,7 +131,7 @@ class Folds:
 
 @dataclass(frozen=True)
 class KeyRuns:
-    """KeyRuns of partials, none of which is empty: the order of the partials, where each run begins
+    """Runs of partials, none of which is empty: the order of the partials, where each run begins
     in it, with the end of the last, and whose each run is: the columns of keys, and for each run
     the number of its key, and of the entry."""
 

@@ -36,7 +36,7 @@ from ..windows import Merging, tumbling
 from .answers import joined_reasons
 from .by_key import ByKey, Listed
 from .due import NEVER, Due
-from .folds import Folds
+from .folds import Folds, KeyRuns
 from .key_numbers import KeyNumbers
 from .keyed import Keyed
 from .lanes import Lanes
@@ -160,7 +160,9 @@ class SessionState:
             touches = np.add.reduceat(fresh, first) > 0 if len(first) else closed
             since = mark - self.waits
             asked, revisions, withdrawn = self._live.step(visits, found, touches, closed, since)
-        answers = self._answers(self._fold(partials, first[asked], last[asked]), int(asked.sum()))
+        whose = visits[owners], times
+        folded = self._fold(partials, first[asked], last[asked], *whose)
+        answers = self._answers(folded, int(asked.sum()))
         # what is left: one part for what no event can come between, the others as they are
         owner = np.repeat(np.arange(len(first)), last - first)
         apart = mark - (self.waits if self._plan.ordered else 0)
@@ -170,7 +172,7 @@ class SessionState:
         left = ~closed[owner[begins]]
         begins, ends = begins[left], ends[left]
         columns = [times[begins], _most(reaches, begins, ends)]
-        columns += self._fold(partials, begins, ends)
+        columns += self._fold(partials, begins, ends, *whose)
         counts = np.bincount(owners[begins], minlength=len(visits))
         self._lanes.put(visits, counts, columns)
         self._close(visits, found, closed, counts, mark - self.waits)
@@ -246,13 +248,16 @@ class SessionState:
         found: Array = times <= ended[codes]
         return found
 
-    def _fold(self, partials: list[Array], first: Array, last: Array) -> list[Array]:
-        """One partial for each run."""
+    def _fold(
+        self, partials: list[Array], first: Array, last: Array, numbers: Array, times: Array
+    ) -> list[Array]:
+        """One partial for each run, out of parts with these numbers of keys and times."""
         if not len(first):
             return [folds.array(folds.join([])) for folds in self._folds]
         order, bounds = ragged(first, last - first), np.append(0, np.cumsum(last - first))
-        pairs = zip(self._folds, partials, strict=True)
-        return [folds.array(folds.fold(held, order, bounds)) for folds, held in pairs]
+        runs = KeyRuns(order, bounds, self._keys.columns, numbers[first], times[first])
+        made = runs.fold(self._plan.groups, self._folds, partials)
+        return [folds.array(held) for folds, held in zip(self._folds, made, strict=True)]
 
     def _answers(
         self, partials: list[Array], count: int
