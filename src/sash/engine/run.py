@@ -22,6 +22,7 @@ from ..query.query import Query
 from ..state.filling import filled_windows
 from ..state.joining import join_slices
 from ..state.scan import NoAnswer, ScanFailed, Windows, unlimited
+from ..tables import threads as pieces
 from ..tables.answers import changed
 from ..tables.arrow import (
     as_arrow,
@@ -32,7 +33,7 @@ from ..tables.arrow import (
     time_text,
 )
 from ..tables.rows import read_rows
-from ..tables.threads import PIECE, how_many, side_by_side
+from ..tables.threads import how_many, side_by_side
 from ..windows import Driven, Merging, Ticked
 from .driven import driven_results
 from .parts import windows_of_slices, windows_of_table
@@ -131,7 +132,7 @@ def results(plan: Plan, keys: list[pa.Array], windows: Windows, threads: int = 1
     }
     made["window_start"] = lambda: as_time(window.start(numbers), plan.time_type)
     made["window_end"] = lambda: as_time(window.end(numbers), plan.time_type)
-    many = threads if len(numbers) >= PIECE else 1
+    many = threads if len(numbers) >= pieces.PIECE else 1
     found = side_by_side(lambda make: make(), list(made.values()), many)
     columns = dict(zip(made, found, strict=True))
     return pa.table(columns | {name: windows.values[name] for name in query.select})

@@ -3,6 +3,7 @@ part, when the watermark has passed its time, so that no more events can come be
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -50,9 +51,9 @@ class KeepingStream(WaitingStream):
     """A stream whose events wait with all their columns, which their rows keep.  A column that the
     query does not read is null where it does not have its type."""
 
+    @abstractmethod
     def _make_states(self, plan: Plan) -> None:
         """Make what holds the state."""
-        raise NotImplementedError
 
     def _set_up(self, schema: pa.Schema) -> None:
         """Tie the query to the types of its columns; all of them are kept."""

@@ -24,6 +24,12 @@ Array = np.ndarray[Any, Any]
 _DTYPES = {"int64": np.int64, "float64": np.float64, "bool": np.uint8, "timestamp": np.int64}
 
 
+def joined(values: Array, ranges: Sequence[tuple[int, int]]) -> Array:
+    """Ranges of an array, one after the other; a single one stays where it lies."""
+    parts = [values[first:last] for first, last in ranges]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
 @dataclass(slots=True)
 class Column:
     """One input column: typed data with validity bytes, or Python values."""
@@ -57,13 +63,8 @@ class Column:
 
     def runs(self, ranges: Sequence[tuple[int, int]]) -> Column:
         """Ranges of rows of typed data, one after the other; a single one stays where it lies."""
-
-        def joined(values: Any) -> Any:
-            parts = [values[first:last] for first, last in ranges]
-            return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-        valid = None if self.valid is None else joined(self.valid)
-        return Column(self.type, joined(self.data), valid)
+        valid = None if self.valid is None else joined(self.valid, ranges)
+        return Column(self.type, joined(self.data, ranges), valid)
 
     def as_list(self) -> list[Any]:
         """The values as Python objects, None for null."""

@@ -154,23 +154,18 @@ class Frozen:
         return made
 
 
-def thaw(
-    code: bytes,
-    used: dict[str, Any],
-    cells: list[Any],
-    defaults: Any,
-    keywords: dict[str, Any],
-) -> FunctionType:
+def thaw(code: bytes, used: dict[str, Any], cells: list[Any], *more: Any) -> FunctionType:
     """A function again, from what `Frozen.add` wrote of it; the same one for the same text, so that
     kernels of one operator share what numba has compiled."""
+    defaults, keywords = more
     try:
         values = [[(name, _name(x)) for name, x in sorted(d.items())] for d in (used, keywords)]
         key = (code, *map(tuple, values), tuple(map(_name, cells)), _name(defaults))
     except TypeError:
-        return _thaw(code, used, cells, defaults, keywords)
+        return _thaw(code, used, cells, *more)
     function = _thawed.get(key)
     if function is None:
-        function = _thawed[key] = _thaw(code, used, cells, defaults, keywords)
+        function = _thawed[key] = _thaw(code, used, cells, *more)
         for old in list(_thawed)[:-_MOST]:
             _thawed.pop(old, None)
     return function

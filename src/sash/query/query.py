@@ -207,6 +207,12 @@ class Query:
         except MemoryError:
             if not isinstance(self.window, Aligned):
                 raise
+            if self.window.empty:
+                raise MemoryError(
+                    f"the result does not fit into memory; it has a row for each window of "
+                    f"{self.window!r} between two of a key that hold something: give idle='…', so "
+                    "that longer gaps are left out, or let windows start less often"
+                ) from None
             time = self.window.start(0)
             many = self.window.last(time) - self.window.first(time) + 1
             raise MemoryError(

@@ -16,7 +16,8 @@ from ..aggregators.forest import RECORD, UNBOUNDED
 from ..aggregators.guard import raised_by_operator
 from ..aggregators.nodes import COUNT, LEFT, RIGHT, ROOT, SLOTS, TOP
 from ..aggregators.snapshot import describe
-from ..aggregators.tree_window import TreeWindow, _arity_for, _Check
+from ..aggregators.tree_check import TreeCheck
+from ..aggregators.tree_window import TreeWindow, _arity_for
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
 from ..kernels.slots import BUSY, CAPACITY, HEADER
@@ -362,7 +363,7 @@ class Forest:
 
     def _check(self) -> None:
         """Raise AssertionError if a tree is not sound, or a node is lost."""
-        check = _Check(_Tree(self))
+        check = TreeCheck(_Tree(self))
         get = self._core.get
         for _, entries in self._trees():
             check.depths.clear()

@@ -23,13 +23,13 @@ from ..tables.rows import Ordered
 from ..windows.contract import Change, Count, Fires, Keeps, Mark, Rule, Span
 from .lanes import objects
 from .measures import (
-    filled_values,
     held_in_time,
     marks_in,
     policy_columns,
     since_changed,
     since_ruled,
     values_of,
+    without_gaps,
 )
 from .ragged import ragged
 
@@ -151,7 +151,7 @@ class KeepChange(Keeping):
         return list(values_of(self._change, columns[0]))
 
     def frames(self, rows: Settled, columns: list[Array]) -> tuple[Array, Array]:
-        columns[:] = filled_values(columns[0], columns[1], rows.bounds)
+        columns[:] = without_gaps(columns[0], columns[1], rows.bounds)
         last = np.arange(1, len(rows.times) + 1)
         return since_changed(self._change, columns[0], rows.bounds, rows.fresh, more=True), last
 
@@ -282,7 +282,7 @@ class FireChange(Firing):
         for whole, old, new in zip(both, known, given, strict=True):
             whole[at], whole[at_new] = old[seen > 0], new
         bounds = np.append(0, np.cumsum(before + more))
-        values, there = filled_values(both[0], both[1], bounds)
+        values, there = without_gaps(both[0], both[1], bounds)
         since = since_changed(self._change, values, bounds, bounds[:-1], more=False)
         begins = np.repeat(bounds[:-1], np.diff(bounds))
         every = np.arange(len(values))

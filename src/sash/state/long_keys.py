@@ -69,8 +69,5 @@ def _ends(edges: Edges, times: Array, bounds: Array, wanted: list[int]) -> list[
     for row in wanted:
         group = int(np.searchsorted(bounds, row, side="right")) - 1
         number, begin = edges.number(int(times[row])), int(bounds[group])
-        at = begin + int(np.searchsorted(times[begin : row + 1], edges.time(number)))
-        while at > begin and edges.number(int(times[at - 1])) >= number:  # a clock was set back
-            at -= 1
-        made.add(at)
+        made.add(begin + int(np.searchsorted(times[begin : row + 1], edges.time(number))))
     return sorted(made)

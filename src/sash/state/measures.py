@@ -30,7 +30,6 @@ from .ragged import Places, ragged
 __all__ = [
     "Found",
     "Spans",
-    "filled_values",
     "frames_of",
     "gaps_of",
     "held_in_time",
@@ -42,6 +41,7 @@ __all__ = [
     "ticks_of",
     "values_of",
     "values_range",
+    "without_gaps",
 ]
 
 _FOREVER = 2**61  # longer than any two times are apart
@@ -166,7 +166,7 @@ def _changed(change: Change, rows: Ordered, *, more: bool) -> Array:
     least, most = values_range(values, there)
     if most - least >= 2**63:
         raise OverflowError(f"the values of column {change.column!r} are too far apart for int64")
-    values, _ = filled_values(values, there, rows.bounds)
+    values, _ = without_gaps(values, there, rows.bounds)
     return since_changed(change, values, rows.bounds, rows.bounds[:-1], more=more)
 
 
@@ -206,7 +206,7 @@ def values_range(values: Array, there: Array) -> tuple[int, int]:
     return int(known.min()), int(known.max())
 
 
-def filled_values(values: Array, there: Array, bounds: Array) -> tuple[Array, Array]:
+def without_gaps(values: Array, there: Array, bounds: Array) -> tuple[Array, Array]:
     """Values of groups of rows, those that are not there as the value before; at the beginning of a
     group as the first that follows.  And where there is one."""
     if there.all():

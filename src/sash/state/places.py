@@ -38,7 +38,7 @@ from ..operators.contract import Operator
 from ..query.plan import Plan
 from ..slicing.edges import edges_of
 from ..tables.rows import Rows
-from ..tables.threads import cut_rows, side_by_side
+from ..tables.threads import BLOCK, cut_rows, side_by_side
 from .contract import Slices
 
 __all__ = ["slices_by_place"]
@@ -46,7 +46,17 @@ __all__ = ["slices_by_place"]
 SUM, NEW, SPARE = 0, 1, 2  # slots
 _FEW = 2**16  # places that are no burden, however few rows there are
 _SHARE = 8  # rows for each place of a piece: to combine places costs little beside them
-_BLOCK = 2**15  # rows whose places stay in the processor's cache
+
+
+def combine_at(m: Memory, place: int, partials: Partials, taken: Any) -> None:
+    """Combine the new partial into the one at a place, if there is one."""
+    if item(taken, place) == 0:
+        set_item(taken, place, 1)
+        store(m, NEW, partials, place)
+    else:
+        load(m, SUM, partials, place)
+        combine(m, SUM, SUM, NEW)
+        store(m, SUM, partials, place)
 
 
 def combine_by_place(
@@ -68,13 +78,7 @@ def combine_by_place(
         while j < count and item(places, j) == place:
             j += 1
         fold_rows(m, NEW, SPARE, columns, first + i, first + j)
-        if item(taken, place) == 0:
-            set_item(taken, place, 1)
-            store(m, NEW, partials, place)
-        else:
-            load(m, SUM, partials, place)
-            combine(m, SUM, SUM, NEW)
-            store(m, SUM, partials, place)
+        combine_at(m, place, partials, taken)
         i = j
 
 
@@ -86,19 +90,14 @@ def combine_places(
     for place in range(first, last):
         if item(there, place):
             load(m, NEW, more, place)
-            if item(taken, place) == 0:
-                set_item(taken, place, 1)
-                store(m, NEW, partials, place)
-            else:
-                load(m, SUM, partials, place)
-                combine(m, SUM, SUM, NEW)
-                store(m, SUM, partials, place)
+            combine_at(m, place, partials, taken)
 
 
 PLACES = Kernel(
     "places",
-    (combine_by_place, combine_places),
+    (combine_at, combine_by_place, combine_places),
     ("combine_by_place", "combine_places"),
+    inline=("combine_at",),
     scratch=3,
 )
 
@@ -181,11 +180,11 @@ class _Placed:
         with core.call() as call:
             partials, at_partials = call.space(self._size * core.width)
             taken, at_taken = core.integers(np.zeros(self._size, dtype=np.int64))
-            some, at = call.space(_BLOCK)
+            some, at = call.space(BLOCK)
             columns = call.columns(self._table)
             for first, last in ranges:
-                for row in range(first, last, _BLOCK):
-                    count = min(_BLOCK, last - row)
+                for row in range(first, last, BLOCK):
+                    count = min(BLOCK, last - row)
                     self._places(row, row + count, some[:count])
                     given = columns, row, at, count, at_partials, at_taken
                     core.run.combine_by_place(core.m, *given)

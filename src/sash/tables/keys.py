@@ -9,11 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
-from .threads import cut_rows, side_by_side
+from .threads import BLOCK, cut_rows, side_by_side
 
 __all__ = ["by_group", "key_codes", "maps_in_order", "one_zero_in"]
-
-_BLOCK = 2**15  # rows that stay in the processor's cache
 
 
 def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Array, list[pa.Array]]:
@@ -97,7 +95,7 @@ def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
 
 def _heads(values: Array) -> Array | None:
     """Where the runs of equal values begin; None unless runs are long."""
-    start = values[:_BLOCK]
+    start = values[:BLOCK]
     if 2 * np.count_nonzero(start[1:] != start[:-1]) > len(start):
         return None
     heads = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
@@ -115,7 +113,7 @@ def _encoded(column: pa.Array, threads: int) -> tuple[list[_Encoded], pa.Array]:
     Pieces of it are numbered side by side, each by a hash table of its own; then so are the
     distinct values of all.
     """
-    sample = column.slice(0, _BLOCK)
+    sample = column.slice(0, BLOCK)
     repeats = 16 * len(sample.dictionary_encode().dictionary) < len(sample)
     pieces = cut_rows(len(column), most=16 if repeats else 2)
 
@@ -154,8 +152,8 @@ def _codes_of_near(values: Array, threads: int) -> tuple[Array, Array] | None:
 
     def look(piece: tuple[int, int]) -> Array:
         there = np.zeros(span, dtype=bool)
-        for first in range(*piece, _BLOCK):
-            some = slice(first, min(first + _BLOCK, piece[1]))
+        for first in range(*piece, BLOCK):
+            some = slice(first, min(first + BLOCK, piece[1]))
             np.subtract(values[some], wide(least), out=codes[some], dtype=wide, casting="unsafe")
             there[codes[some]] = True
         return there

@@ -13,18 +13,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..kernels.columns import Array, Column, Table
+from ..kernels.columns import Array, Column, Table, joined
 from ..query.plan import Plan
 from .arrow import check_times, flat, one_array, times_of
 from .keys import by_group, key_codes
 from .order import in_time, nanoseconds, tie_ranks
-from .threads import cut_groups, cut_rows, side_by_side
+from .threads import BLOCK, cut_groups, cut_rows, side_by_side
 
 __all__ = [
     "Ordered",
     "Parts",
     "Rows",
-    "joined",
     "put_in_order",
     "read_rows",
     "rows_in_order",
@@ -33,7 +32,6 @@ __all__ = [
 
 Run = tuple[int, int]  # a range of rows
 
-_BLOCK = 2**15  # rows whose intermediate results stay in the processor's cache
 _FINE = 10  # binary digits of the numbers that key ranges are found by
 
 
@@ -95,15 +93,9 @@ class Rows:
         return Rows(self.keys, codes - self.first, times, finer, at, None, self.first)
 
 
-def joined(values: Array, runs: tuple[Run, ...]) -> Array:
-    """Ranges of an array, one after the other."""
-    parts = [values[first:last] for first, last in runs]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
 def _blocks(first: int, last: int) -> Iterator[slice]:
     """Blocks of a range of rows, each with the first of the next."""
-    return (slice(i, min(i + _BLOCK + 1, last)) for i in range(first, last, _BLOCK))
+    return (slice(i, min(i + BLOCK + 1, last)) for i in range(first, last, BLOCK))
 
 
 def rise(values: Array) -> bool:

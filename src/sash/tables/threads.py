@@ -23,12 +23,13 @@ import numpy as np
 
 from ..kernels.columns import Array
 
-__all__ = ["MOST", "PIECE", "cut_groups", "cut_rows", "how_many", "side_by_side"]
+__all__ = ["BLOCK", "MOST", "PIECE", "cut_groups", "cut_rows", "how_many", "side_by_side"]
 
 I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
 
 PIECE = 2**16  # the least rows of a piece: some 0.5 ms of work
+BLOCK = 2**15  # rows whose intermediate results stay in the processor's cache
 MOST = 32  # pieces; more threads than that have nothing to do
 
 
