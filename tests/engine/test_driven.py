@@ -14,7 +14,7 @@ from tests.engine.test_run import OWN
 import sash
 from sash import policies
 from sash.testing.queries import answers, differences
-from sash.testing.streams import STREAMS, stream
+from sash.testing.streams import DRIVEN, STREAMS, stream
 
 SECOND = 1_000_000
 #: Each policy has a kernel of its own, and a few compiled ones will do.
@@ -37,23 +37,7 @@ WINDOWS = (
     sash.lifetime(exclude="row"),
     sash.lifetime(exclude="ties"),
     sash.lifetime(delay="3 seconds"),
-    sash.rows(1),
-    sash.rows(4),
-    sash.rows(5, every=3),
-    sash.rows(1000, every=2),
-    sash.delta("x", 3),
-    sash.delta("i", 3, every=2),
-    sash.delta("x", 2.5, every=0.5),
-    sash.punctuated("b"),
-    sash.window(keep="5 seconds", every=sash.rows(3)),
-    sash.window(keep="5 seconds", every=sash.delta("i", 10)),
-    sash.window(keep="5 seconds", every=sash.punctuated("b")),
-    sash.window(keep=sash.rows(4), every=sash.delta("x", 1)),
-    sash.window(keep=sash.rows(4), every=sash.punctuated("b")),
-    sash.window(keep=sash.delta("x", 3), every=sash.rows(2)),
-    sash.window(keep=sash.delta("i", 3), every=sash.punctuated("b")),
-    sash.window(keep=sash.punctuated("b"), every=sash.rows(1)),
-    sash.window(keep=sash.punctuated("b"), every=sash.delta("x", 2)),
+    *DRIVEN,
 )
 
 POLICIES = (

@@ -17,7 +17,7 @@ import sash
 from sash.engine.failures import CombineFailed
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, replay, rows_of
-from sash.testing.streams import STREAMS, batches, stream
+from sash.testing.streams import DRIVEN, STREAMS, batches, stream
 
 TRAILING = (
     sash.trailing("5 seconds"),
@@ -38,25 +38,6 @@ EXCLUDING = (
     sash.trailing("5 seconds", exclude="ties", closed="right"),
     sash.lifetime(exclude="row"),
     sash.lifetime(exclude="ties"),
-)
-DRIVEN = (
-    sash.rows(4),
-    sash.rows(1),
-    sash.rows(5, every=3),
-    sash.rows(1000, every=2),
-    sash.delta("x", 3),
-    sash.delta("i", 3, every=2),
-    sash.delta("x", 2.5, every=0.5),
-    sash.punctuated("b"),
-    sash.window(keep="5 seconds", every=sash.rows(3)),
-    sash.window(keep="5 seconds", every=sash.delta("i", 10)),
-    sash.window(keep="5 seconds", every=sash.punctuated("b")),
-    sash.window(keep=sash.rows(4), every=sash.delta("x", 1)),
-    sash.window(keep=sash.rows(4), every=sash.punctuated("b")),
-    sash.window(keep=sash.delta("x", 3), every=sash.rows(2)),
-    sash.window(keep=sash.delta("i", 3), every=sash.punctuated("b")),
-    sash.window(keep=sash.punctuated("b"), every=sash.rows(1)),
-    sash.window(keep=sash.punctuated("b"), every=sash.delta("x", 2)),
 )
 TICKS = (
     sash.window(keep=sash.rows(3), every="1.5 seconds"),

@@ -14,6 +14,7 @@ from ..query.query import Query
 from ..state.driven import Fired
 from ..tables.arrow import as_given, one_array, times_of
 from .driven_stream import DrivenStream, TickStream
+from .event_stream import EventStream
 from .oracle import ByBruteForce, Row, columns_of_rows, table_of_rows
 from .session_stream import SessionStream
 from .stream import Stream
@@ -46,8 +47,8 @@ class _Lacking:
         return values
 
 
-class OracleTrailing(ByBruteForce, TrailingStream):
-    """A stream with a window for each event that keeps them all, and folds each anew."""
+class _AllKept(ByBruteForce, EventStream):
+    """A stream that keeps all events it has accepted."""
 
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
@@ -55,7 +56,11 @@ class OracleTrailing(ByBruteForce, TrailingStream):
 
     def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
         self._accepted = pa.concat_tables([self._accepted, new])
-        return super()._step(new, times, reached)
+        return super()._step(new, times, reached)  # type: ignore[safe-super]
+
+
+class OracleTrailing(_AllKept, TrailingStream):
+    """A stream with a window for each event that keeps them all, and folds each anew."""
 
     def _answer(
         self, rows: pa.Table, numbers: Any, new: pa.Table | None, watermark: int | None
@@ -74,16 +79,8 @@ class OracleTrailing(ByBruteForce, TrailingStream):
         return made, failed
 
 
-class OracleDriven(ByBruteForce, DrivenStream):
+class OracleDriven(_AllKept, DrivenStream):
     """A stream whose events drive the windows that keeps them all, and folds each window anew."""
-
-    def _set_up(self, schema: pa.Schema) -> None:
-        super()._set_up(schema)
-        self._accepted = self._schema.empty_table()
-
-    def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
-        self._accepted = pa.concat_tables([self._accepted, new])
-        return super()._step(new, times, reached)
 
     def _settled(self, rows: pa.Table, numbers: Any, watermark: int) -> Fired:
         from ..testing.queries import answers_by_event, rows_of

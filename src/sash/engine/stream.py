@@ -19,13 +19,13 @@ from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..query.types import value_type
-from ..slicing.edges import edges_of
 from ..state.memory import ForestState
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
 from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
+from .asked import asked_range
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, latest
@@ -307,23 +307,7 @@ class Stream:
         """
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
-        window, watermark = self._query.aligned, self._progress.watermark
-        begin = -UNBOUNDED if watermark is None else window.start(window.first(watermark))
-        first = begin if lo is None else to_micros(lo)
-        end = UNBOUNDED if hi is None else to_micros(hi)
-        if first < begin:
-            raise ValueError(f"lo is {first}, and what lies before {begin} is evicted")
-        if first > end:
-            raise ValueError(f"a range goes from an older to a younger time, not {lo!r}, {hi!r}")
-        if not self._plan.ordered:
-            edges = edges_of(window)
-            for name, given, at in (("lo", lo, first), ("hi", hi, end)):
-                edge = at if given is None else edges.time(edges.number(at))
-                if edge != at:
-                    raise ValueError(
-                        f"{name} is {at}, within the slice that starts at {edge}; no window starts "
-                        "or ends there, and its events are not kept apart"
-                    )
+        first, end = asked_range(self._plan, self._progress.watermark, lo, hi)
         return self._state.ask(key if isinstance(key, tuple) else (key,), first, end)
 
     @in_turn

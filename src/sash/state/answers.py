@@ -14,15 +14,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..kernels.columns import Table, answers_from_columns, read
+from ..kernels.columns import Array, Table, answers_from_columns, read
 from ..kernels.core import BufferCore, ObjectCore
 from ..query.plan import Group
 from ..query.types import in_ticks, value_type
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
 from ..tables.arrow import flat
+from ..tables.keys import key_codes
 from ..tables.numbers import places_in_order, row_numbers
 
-__all__ = ["Apart", "Sources", "answers_apart", "answers_of", "columns_of", "joined_reasons"]
+__all__ = [
+    "Apart",
+    "Sources",
+    "answers_apart",
+    "answers_of",
+    "by_key_and_time",
+    "columns_of",
+    "joined_reasons",
+]
 
 #: The values of columns that are read by number.
 Sources = dict[int, pa.Array]
@@ -175,3 +184,18 @@ def joined_reasons(*parts: dict[int, str]) -> dict[int, str]:
 
 def _told(reasons: dict[str, str]) -> str:
     return "; ".join(f"{name}: {why}" for name, why in reasons.items())
+
+
+def by_key_and_time(
+    keys: list[pa.Array], times: Array, values: dict[str, pa.Array], failed: dict[int, str]
+) -> tuple[Array, list[pa.Array], dict[str, pa.Array], dict[int, str]]:
+    """The order of rows by key, then time, and in that order the columns of their keys, their
+    values by name, and those that lack some, and why."""
+    order = np.lexsort((times, key_codes(keys, len(times))[0]))
+    at, place = pa.array(order), np.argsort(order)
+    return (
+        order,
+        [column.take(at) for column in keys],
+        {name: column.take(at) for name, column in values.items()},
+        {int(place[i]): why for i, why in failed.items()},
+    )

@@ -33,7 +33,7 @@ from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
 from ..tables.rows import rows_in_order, without_others
 from ..windows import Merging, tumbling
-from .answers import joined_reasons
+from .answers import by_key_and_time, joined_reasons
 from .by_key import ByKey, Listed
 from .due import NEVER, Due
 from .folds import Folds, KeyRuns
@@ -224,16 +224,13 @@ class SessionState:
                 nulls = {name: pa.nulls(many, column.type) for name, column in values.items()}
                 values = {n: concat_answers(column, nulls[n]) for n, column in values.items()}
         keys = self._keys.take(visits[groups])
-        order = np.lexsort((starts, key_codes(keys, len(starts))[0]))
-        at = pa.array(order)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
+        order, keys, values, failed = by_key_and_time(keys, starts, values, failed)
         return Sessions(
-            [column.take(at) for column in keys],
+            keys,
             starts[order],
             ends[order],
-            {name: column.take(at) for name, column in values.items()},
-            {int(place[i]): why for i, why in failed.items()},
+            values,
+            failed,
             None if revisions is None else revisions[order],
             None if deleted is None else deleted[order],
         )

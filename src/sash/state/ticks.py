@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..tables.keys import key_codes
 from ..windows import Ticked
 from ..windows.contract import Mark
+from .answers import by_key_and_time
 from .driven import Kept
 from .due import NEVER
 from .ragged import Places, ragged
@@ -82,17 +82,8 @@ class TickState(Kept):
         self._due.note(visits, self._notes(visits))
         keys = self._grove.keys.take(visits[owner])
         self._grove.keys.remove(visits[self._lanes.counts(visits) == 0])
-        order = np.lexsort((at_ticks, key_codes(keys, len(at_ticks))[0]))
-        takes = pa.array(order)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        return Ticks(
-            [column.take(takes) for column in keys],
-            starts[order],
-            at_ticks[order],
-            {name: values.take(takes) for name, values in found.values.items()},
-            {int(place[i]): why for i, why in found.failed.items()},
-        )
+        order, keys, values, failed = by_key_and_time(keys, at_ticks, found.values, found.failed)
+        return Ticks(keys, starts[order], at_ticks[order], values, failed)
 
     def _notes(self, numbers: Array) -> Array:
         """A tick behind a key's last event is due when the watermark is there."""

@@ -11,13 +11,23 @@ import random
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..windows import Aligned, cumulate, sliding, tumbling
+from ..windows import (
+    Aligned,
+    Window,
+    cumulate,
+    delta,
+    punctuated,
+    rows,
+    sliding,
+    tumbling,
+    window,
+)
 from .disorder import arrivals
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["STREAMS", "WINDOWS", "batches", "stream"]
+__all__ = ["DRIVEN", "STREAMS", "WINDOWS", "batches", "stream"]
 
 _SECOND = 1_000_000
 
@@ -33,6 +43,27 @@ WINDOWS: tuple[Aligned, ...] = (
     tumbling(1),
     cumulate("6 seconds", "2 seconds", offset="-1.5 seconds"),
     cumulate("1 day", "2 hours"),
+)
+
+#: Windows that events of these streams drive, of every pair of measures but time by time.
+DRIVEN: tuple[Window, ...] = (
+    rows(4),
+    rows(1),
+    rows(5, every=3),
+    rows(1000, every=2),
+    delta("x", 3),
+    delta("i", 3, every=2),
+    delta("x", 2.5, every=0.5),
+    punctuated("b"),
+    window(keep="5 seconds", every=rows(3)),
+    window(keep="5 seconds", every=delta("i", 10)),
+    window(keep="5 seconds", every=punctuated("b")),
+    window(keep=rows(4), every=delta("x", 1)),
+    window(keep=rows(4), every=punctuated("b")),
+    window(keep=delta("x", 3), every=rows(2)),
+    window(keep=delta("i", 3), every=punctuated("b")),
+    window(keep=punctuated("b"), every=rows(1)),
+    window(keep=punctuated("b"), every=delta("x", 2)),
 )
 
 _KEYS = ("a", "b", "b", "é", "", None)

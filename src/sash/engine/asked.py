@@ -1,0 +1,35 @@
+"""The times that a question to a stream may be about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..kernels.columns import to_micros
+from ..query.plan import Plan
+from ..slicing.edges import edges_of
+from .lifecycle import UNBOUNDED
+
+__all__ = ["asked_range"]
+
+
+def asked_range(plan: Plan, watermark: int | None, lo: Any, hi: Any) -> tuple[int, int]:
+    """A range of times in microseconds, without `lo` or `hi` all that is kept; an error if what
+    lies in it is not kept, or not kept apart."""
+    window = plan.query.aligned
+    begin = -UNBOUNDED if watermark is None else window.start(window.first(watermark))
+    first = begin if lo is None else to_micros(lo)
+    end = UNBOUNDED if hi is None else to_micros(hi)
+    if first < begin:
+        raise ValueError(f"lo is {first}, and what lies before {begin} is evicted")
+    if first > end:
+        raise ValueError(f"a range goes from an older to a younger time, not {lo!r}, {hi!r}")
+    if not plan.ordered:
+        edges = edges_of(window)
+        for name, given, at in (("lo", lo, first), ("hi", hi, end)):
+            edge = at if given is None else edges.time(edges.number(at))
+            if edge != at:
+                raise ValueError(
+                    f"{name} is {at}, within the slice that starts at {edge}; no window starts "
+                    "or ends there, and its events are not kept apart"
+                )
+    return first, end
