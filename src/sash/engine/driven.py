@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import NoFrameAnswer, inverse, taken
+from ..state.frames import NoFrameAnswer, answers_of_frames, inverse, taken
 from ..state.measures import frames_of
 from ..tables.arrow import as_time, filtered, one_array, time_text, times_of
 from ..tables.rows import rows_in_order
 from ..tables.threads import cut_groups
-from ..windows import Driven
+from ..windows import Driven, Trailing
 
 __all__ = ["driven_results", "with_nulls"]
 
@@ -48,7 +48,14 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     values: dict[str, pa.Array] = {}
     try:
         for group in plan.groups:
-            values |= frames.answers(group, plan.types, read, rows, order, cuts, threads)
+            asked = [(frames, group)]
+            if group.over is not None:
+                assert isinstance(window, Trailing)
+                asked = [
+                    (frames_of(window.of_size(size), ordered).frames, group.alone(i))
+                    for i, size in enumerate(group.over.sizes)
+                ]
+            values |= answers_of_frames(asked, plan.types, read, rows, order, cuts, threads)
     except NoFrameAnswer as error:
         row = error.frame if places is None else int(places[error.frame])
         raise OverflowError(_explained(plan, table, row, error)) from None

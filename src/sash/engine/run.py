@@ -52,7 +52,7 @@ def run(query: Query, table: Any, threads: int | None = None) -> Any:
     driven = isinstance(query.window, Driven)
     # a condition may read any column, and a driven window keeps them all
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
-    plan = make_plan(query, given.schema, whole=True)
+    plan = make_plan(query, given.schema, whole=True, by_sizes=driven)
     if driven:
         kind = kind_of(table)
         made = driven_results(plan, given, many)

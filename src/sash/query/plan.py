@@ -19,6 +19,7 @@ import pyarrow as pa
 from ..operators.contract import Operator, Part, _join
 from ..windows import Aligned, Driven
 from .aggregates import Aggregate
+from .over import Over, Represented, represented
 from .query import RESERVED, Query, column_kept
 from .registry import (
     REGISTRY,
@@ -51,6 +52,13 @@ class Group:
     hows: tuple[How, ...]  # for each column: how it is read
     exact: tuple[bool, ...]  # for each name: its answers have nanoseconds as whole numbers
     values_of: tuple[int | None, ...]  # for each name: the column whose values it has by number
+    over: Over | None = None  # where windows of a row have several sizes
+
+    def alone(self, size: int) -> Group:
+        """The group over windows of one of its sizes, by its number, where each aggregate has all
+        sizes."""
+        assert self.over is not None
+        return dataclasses.replace(self, names=self.over.at(size), over=None)
 
 
 @dataclass(frozen=True)
@@ -96,12 +104,19 @@ class Plan:
 
 
 def make_plan(
-    query: Query, schema: pa.Schema, extra: tuple[str, ...] = (), *, whole: bool = False
+    query: Query,
+    schema: pa.Schema,
+    extra: tuple[str, ...] = (),
+    *,
+    whole: bool = False,
+    by_sizes: bool = False,
 ) -> Plan:
     """The plan, or an error that says what is wrong with the table's columns.
 
     With `whole` it is for a whole table, where values of any type can be numbers by their row or
     their place, and lists are ranges of rows; without, partials are kept longer than their rows.
+    Where windows have several sizes, a group's aggregates have the same ones if they are to be
+    grouped `by_sizes`; else all groups have all sizes, and hold the same slices.
     """
     fields = {}
     for name in (*query.columns, *extra):
@@ -120,7 +135,8 @@ def make_plan(
     objects: list[tuple[str, Aggregate]] = []
     ranged: list[Ranged] = []
     types: dict[str, pa.DataType | None] = {}
-    for name, chosen in query.select.items():
+    several = represented(query) if query.several else None
+    for name, chosen in (several.aggregates if several else query.select).items():
         read = _reads(chosen, query.time, fields, whole)
         given = [value_type(fields[c].type) for c, _ in read]
         try:
@@ -133,7 +149,8 @@ def make_plan(
             raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
         types[name] = result_type(chosen, given)
         which = which_of_range(chosen.operator)
-        if whole and which and chosen.returns is None and isinstance(query.window, Aligned):
+        one_size = several is None and isinstance(query.window, Aligned)
+        if whole and which and chosen.returns is None and one_size:
             count = chosen.operator.parameters[0] if chosen.operator.parameters else 0
             ranged.append(Ranged(name, read[0][0], which, count, chosen.operator.skips[0]))
             continue
@@ -142,9 +159,15 @@ def make_plan(
     if not typed and not objects:  # something has to tell which windows there are
         typed.append((NO_NAME, Aggregate(REGISTRY["count"].make, ())))  # type: ignore[arg-type]
         types[NO_NAME] = pa.int64()
-    groups = [
-        _group(query, sorted(part, key=_place), fields, whole) for part in (typed, objects) if part
-    ]
+    if several:
+        for name, names in several.names.items():
+            types |= dict.fromkeys(names.values(), types[name])
+    parts = [part for part in (typed, objects) if part]
+    if several and by_sizes:
+        parts = [some for part in parts for some in several.by_sizes(part)]
+    groups = [_group(query, sorted(part, key=_place), fields, whole) for part in parts]
+    if several:
+        groups = [_sized(group, several, every=not by_sizes) for group in groups]
     schema = pa.schema(fields.values())
     return Plan(query, schema, tuple(groups), types, extra, tuple(ranged))
 
@@ -194,6 +217,10 @@ def _group(
         tuple(picks_values(a.operator) for _, a in chosen),
         tuple(values_of),
     )
+
+
+def _sized(group: Group, several: Represented, *, every: bool) -> Group:
+    return dataclasses.replace(group, over=several.over(group.names, every=every))
 
 
 @lru_cache(maxsize=256)

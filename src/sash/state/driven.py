@@ -32,6 +32,7 @@ from .lanes import Lanes
 from .measures import held_in_time
 from .ragged import ragged
 from .range_answers import Found, Ranges
+from .reach import Reach
 
 __all__ = ["DrivenState", "Fired", "Kept"]
 
@@ -83,6 +84,10 @@ class Kept:
         window = plan.query.window
         assert isinstance(window, Driven | Ticked)
         keeps = window.keeps
+        if plan.groups[0].over is not None:  # what the longest window holds
+            reach = Reach.of(plan)
+            assert not reach.merges, "a lifetime beside other sizes is not kept by number"
+            keeps = Span(reach.longest, reach.younger)
         self._reads: tuple[str, ...] = ()
         if isinstance(keeps, Rule):
             self._reads = window.columns
@@ -316,8 +321,9 @@ class DrivenState(Kept):
         window = plan.query.window
         assert isinstance(window, Driven)
         self._window, keeps = window, window.keeps
-        self._older = keeps.older if isinstance(keeps, Span) else None
-        self._lifetime = isinstance(keeps, Span) and keeps.older is None
+        #: Where windows are spans of time, how far back they reach.
+        self._reach = Reach.of(plan) if isinstance(keeps, Span) else None
+        self._lifetime = self._reach is not None and self._reach.merges
         super().__init__(plan, merges=self._lifetime, stored=stored)
         self._firing = firing(window.fires, self._empty)
         # how many events, the time of the oldest one that is kept, and what else it takes to fire
@@ -389,11 +395,15 @@ class DrivenState(Kept):
         held |= ties | (ends - last > 1)
         highs = (at if ties else ends - 1) + shift
         holes = (last if ties else at) + shift, (at - 1 if ties else at) + shift
-        return Ranges(bounds, lows, highs, holes, merges=self._lifetime), oldest, held
+        asked = Ranges(bounds, lows, highs, holes, merges=self._lifetime)
+        if self._reach is not None and len(self._reach.olders) > 1:
+            first = self._reach.first_held(rows.times, rows.bounds)[at]
+            asked = asked.over(first + shift[:, None])
+        return asked, oldest, held
 
     def _notes(self, numbers: Array) -> Array:
         """A span of time lets events go though nothing comes."""
-        if self._older is None:
+        if self._reach is None or self._lifetime:
             return super()._notes(numbers)
-        times: Array = np.minimum(self._known[1][numbers] + self._older, NEVER)
+        times: Array = np.minimum(self._known[1][numbers] + self._reach.longest, NEVER)
         return times
