@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..state.frames import NoFrameAnswer, answers_of_frames, inverse, taken
-from ..state.measures import frames_of
+from ..state.measures import frames_of, sizes_of
+from ..state.over_frames import answers_of_sizes
 from ..tables.arrow import as_time, filtered, one_array, time_text, times_of
 from ..tables.rows import rows_in_order
 from ..tables.threads import cut_groups
@@ -47,15 +48,19 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     order = None if places is None else inverse(places, threads)
     values: dict[str, pa.Array] = {}
     try:
+        given = plan.types, read, rows, order, cuts, threads
         for group in plan.groups:
-            asked = [(frames, group)]
-            if group.over is not None:
-                assert isinstance(window, Trailing)
-                asked = [
-                    (frames_of(window.of_size(size), ordered).frames, group.alone(i))
-                    for i, size in enumerate(group.over.sizes)
-                ]
-            values |= answers_of_frames(asked, plan.types, read, rows, order, cuts, threads)
+            if group.over is None:
+                values |= answers_of_frames([(frames, group)], *given)
+                continue
+            assert isinstance(window, Trailing)
+            windows = [window.of_size(size) for size in group.over.sizes]
+            if len(windows) > 1 and not window.excludes_some:
+                values |= answers_of_sizes(sizes_of(windows, ordered), group, *given)
+                continue
+            some = [frames_of(one, ordered).frames for one in windows]
+            asked = [(one, group.alone(i)) for i, one in enumerate(some)]
+            values |= answers_of_frames(asked, *given)
     except NoFrameAnswer as error:
         row = error.frame if places is None else int(places[error.frame])
         raise OverflowError(_explained(plan, table, row, error)) from None

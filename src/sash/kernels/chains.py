@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from .slots import WIDTH, Memory, combined, partial, set_partial, short
 
-__all__ = ["accumulate", "chains", "fold", "splice", "weave"]
+__all__ = ["accumulate", "chains", "fold", "join", "splice", "weave"]
 
 
 def chains(*, own: bool, vectors: bool = False) -> tuple[Callable[..., None], ...]:
@@ -19,8 +19,10 @@ def chains(*, own: bool, vectors: bool = False) -> tuple[Callable[..., None], ..
     if vectors:
         from . import vector_chains as by_place
 
-        return (by_place.fold, by_place.splice, by_place.weave) if own else (by_place.accumulate,)
-    return (fold, splice, weave) if own else (accumulate,)
+        if own:
+            return by_place.fold, by_place.splice, by_place.weave
+        return by_place.accumulate, by_place.join
+    return (fold, splice, weave) if own else (accumulate, join)
 
 
 def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
@@ -30,6 +32,11 @@ def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
         at = ring + (i & mask)
         x = combined(partial(m, at), x)
         set_partial(m, at, x)
+
+
+def join(m: Memory, dst: int, a: int, b: int, c: int) -> None:
+    """Combine three slots."""
+    set_partial(m, dst, combined(combined(partial(m, a), partial(m, b)), partial(m, c)))
 
 
 def fold(m: Memory, dst: int, first: int, count: int) -> None:

@@ -4,8 +4,8 @@ A kernel is a handful of plain functions over a memory `m`: a header of integers
 slots that each hold one partial (and, if the kernel asks for it, one integer link).  What a
 primitive does depends on the operator, so it is bound when the kernel is specialised: to generated
 code on a flat buffer (`text`), or to Python lists for object partials (`objects`).  The functions
-here only declare the primitives; `fold`, `splice`, `weave` and `accumulate` are kernel functions
-themselves, written in `partial`, `combined` and `set_partial` (`chains`).
+here only declare the primitives; `fold`, `splice`, `weave`, `accumulate` and `join` are kernel
+functions themselves, written in `partial`, `combined` and `set_partial` (`chains`).
 """
 
 from __future__ import annotations
@@ -77,6 +77,11 @@ def weave(
 def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
     """Each slot of the positions from `first` to `last`, at least one, = all from it to `last`
     combined; position p is in slot `ring + (p & mask)`."""
+    _declared()
+
+
+def join(m: Memory, dst: int, a: int, b: int, c: int) -> None:
+    """slot[dst] = three slots combined, none of which it is."""
     _declared()
 
 

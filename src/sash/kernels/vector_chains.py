@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .slots import WIDTH, Memory, combine, copy
 
-__all__ = ["accumulate", "fold", "splice", "weave"]
+__all__ = ["accumulate", "fold", "join", "splice", "weave"]
 
 
 def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
@@ -12,6 +12,12 @@ def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
     for i in range(last - 1, first - 1, -1):
         at = ring + (i & mask)
         combine(m, at, at, ring + ((i + 1) & mask))
+
+
+def join(m: Memory, dst: int, a: int, b: int, c: int) -> None:
+    """Combine three slots."""
+    combine(m, dst, a, b)
+    combine(m, dst, dst, c)
 
 
 def fold(m: Memory, dst: int, first: int, count: int) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "Frames",
     "InTime",
     "NoFrameAnswer",
+    "Range",
     "Ranges",
     "answers_of_frames",
     "inverse",
