@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.compute as pc
@@ -11,6 +12,7 @@ from tests.engine.test_stored_events import judge as judge_stored
 
 import sash
 from sash.testing.counting import counting
+from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import answers, differences, rows_of
 from sash.testing.streams import STREAMS, batches, stream
 
@@ -55,8 +57,11 @@ def query(**given: Any) -> sash.Query:
 # Tables
 
 
-@pytest.mark.parametrize("kind", STREAMS)
-@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@pytest.mark.parametrize(
+    ("window", "kind"),
+    [(window, kind) for i, window in enumerate(WINDOWS) for kind in list(STREAMS)[i % 3 :: 3]],
+    ids=str,
+)
 @pytest.mark.plain
 def test_a_table_is_answered_as_by_brute_force(window: sash.Trailing, kind: str) -> None:
     events = stream(kind, 60)
@@ -65,25 +70,75 @@ def test_a_table_is_answered_as_by_brute_force(window: sash.Trailing, kind: str)
 
 
 @pytest.mark.parametrize("more", [{}, {"by": []}, {"by": ["k", "f"]}, {"tie": "i"}])
+@pytest.mark.plain
 def test_keys_and_ties(more: dict[str, Any]) -> None:
     events = stream("ties", 80, seed=3)
     q = query(where=pc.field("n") > 5, **more)
     assert not differences(q, answers(q, events), q.run(events))
 
 
+def alone(q: sash.Query, events: Any) -> dict[str, Any]:
+    """Each aggregate's column by a query of its own."""
+    made = {}
+    for name, chosen in q.select.items():
+        window = q.window.of_size(q.sizes[name])  # type: ignore[attr-defined]
+        one = {name: sash.Aggregate(chosen.operator, chosen.columns)}
+        made[name] = replace(q, window=window, select=one).run(events)[name]
+    return made
+
+
+@pytest.mark.plain
 def test_each_size_alone_gives_the_same_column(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a table is worked on in pieces, by threads."""
     monkeypatch.setattr("sash.tables.threads.PIECE", 64)
     events = stream("disorder", 1000, plain=True)
     found = query().run(events, threads=2)
-    for name, chosen in SELECT.items():
-        size = "lifetime()" if chosen.size == "lifetime" else f"trailing({chosen.size})"
-        window = WINDOWS[0] if chosen.size is None else eval(size, vars(sash))
-        plain = sash.Aggregate(chosen.operator, chosen.columns)
-        alone = query(window=window, select={name: plain}).run(events)
-        assert found[name].equals(alone[name]), name
+    for name, column in alone(query(), events).items():
+        assert found[name].equals(column), name
 
 
+#: Windows of none to several hundred rows: less and more than a chunk of the kernel.
+MANY = {
+    f"over {size}": SELECTS["in order"]["own"].over(size)
+    for size in ("0.4 seconds", "3 seconds", "20 seconds", "50 seconds", sash.lifetime())
+}
+
+
+@pytest.mark.parametrize("window", [w for w in WINDOWS if not w.excludes_some], ids=repr)
+@pytest.mark.parametrize("kind", ["disorder", "ties"])
+@pytest.mark.plain
+def test_frames_of_any_length(window: sash.Trailing, kind: str) -> None:
+    events = stream(kind, 300, seed=1, plain=True)
+    q = query(window=window, by=[], select=MANY)
+    found = q.run(events)
+    for name, column in alone(q, events).items():
+        assert found[name].equals(column), name
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[3]], ids=repr)
+def test_compiled_frames_of_any_length(window: sash.Trailing) -> None:
+    events = stream("gaps", 5000, seed=1, plain=True)
+    q = query(window=window, by=["b"], select=MANY)
+    found = q.run(events)
+    for name, column in alone(q, events).items():
+        assert found[name].equals(column), name
+
+
+@pytest.mark.plain
+def test_rows_are_lifted_once_for_all_sizes_and_combined_twice_for_each() -> None:
+    counted = counting(sash.operators.max)
+    top = sash.aggregate(counted.operator, "x")
+    sizes = (100, 200, 300, 400, 500)
+    select = {f"top {size}": top.over(size * SECOND) for size in sizes}
+    query(by=[], window=sash.trailing("1 second"), select=select).run(
+        stream("in order", 2000, plain=True)
+    )
+    assert counted.lifts == 2000
+    assert counted.combines <= 2000 * (2.2 * len(sizes) + 2)
+
+
+@pytest.mark.plain
 def test_an_answer_that_does_not_exist_names_the_aggregate_of_its_size() -> None:
     most = 2**63 - 1
     select = {"short": sash.sum("x").over(1), "long": sash.sum("x"), "n": sash.count().over(90)}
@@ -106,19 +161,14 @@ CASES = [
     for i, window in enumerate(WINDOWS)
     for mode in (("final", "live") if has_live(window) else ("final",))
     for kind in [*STREAMS, *STREAMS][i : i + 2]
-    if window != sash.lifetime(exclude="row")
 ]
-
-
-def selects(window: sash.Trailing) -> list[dict[str, sash.Aggregate]]:
-    return [FINITE] if window.excludes_some else [SELECT, FINITE]
 
 
 @pytest.mark.parametrize(("window", "mode", "kind"), CASES, ids=str)
 @pytest.mark.plain
 def test_a_stream_is_answered_as_by_brute_force(window: Any, mode: Any, kind: str) -> None:
     for seed, lateness in enumerate(("0 seconds", "3 seconds", "1 day")):
-        q = query(window=window, select=(selects(window) * 2)[seed % 2])
+        q = query(window=window, select=(SELECT, FINITE)[seed % 2])
         judge(q, stream(kind, 40, seed=seed), lateness, seed, mode)
 
 
@@ -133,12 +183,13 @@ def test_a_compiled_stream(mode: Any) -> None:
 def test_a_stream_with_a_store_is_answered_as_by_brute_force(
     window: Any, mode: Any, kind: str
 ) -> None:
-    for seed, select in enumerate(selects(window)):
+    for seed, select in enumerate((SELECT, FINITE)):
         cut = list(batches(stream(kind, 40, seed=seed), seed=seed, most=17))
         judge_stored(query(window=window, select=select), mode, cut, 2 * seed * SECOND)
 
 
 @pytest.mark.parametrize("mode", ["final", "live"])
+@pytest.mark.plain
 def test_a_stream_goes_on_from_its_bytes(mode: Any) -> None:
     q = query()
     cut = list(batches(stream("disorder", 80, seed=2, plain=True), seed=1, most=15))
@@ -152,6 +203,7 @@ def test_a_stream_goes_on_from_its_bytes(mode: Any) -> None:
         sash.Stream.from_bytes(parted.to_bytes(), other)
 
 
+@pytest.mark.plain
 def test_a_late_event_revises_the_rows_of_every_size_that_it_reaches() -> None:
     select = {"n": sash.count(), "long": sash.count().over(50), "ever": sash.count().over(200)}
     s = query(by=[], window=sash.trailing(5), select=select).stream(lateness=1000, mode="live")
@@ -161,16 +213,6 @@ def test_a_late_event_revises_the_rows_of_every_size_that_it_reaches() -> None:
         [100, 1, 2, 3, 1],
         [60, 1, 2, 2, 0],
     ]
-
-
-@pytest.mark.parametrize("window", [sash.trailing(5, exclude="row"), sash.lifetime(exclude="ties")])
-def test_refuses_a_lifetime_beside_other_sizes_where_peers_are_taken_apart(window: Any) -> None:
-    q = query(window=window, select={"n": sash.count(), "short": sash.count().over(3)})
-    if window.size is not None:
-        q.stream()
-        q = query(window=window, select={"ever": sash.count().over(sash.lifetime())})
-    with pytest.raises(ValueError, match="of a lifetime a stream keeps one partial, and with excl"):
-        q.stream()
 
 
 # Costs

@@ -58,8 +58,8 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
             if len(windows) > 1 and not window.excludes_some:
                 values |= answers_of_sizes(sizes_of(windows, ordered), group, *given)
                 continue
-            some = [frames_of(one, ordered).frames for one in windows]
-            asked = [(one, group.alone(i)) for i, one in enumerate(some)]
+            each = [frames_of(one, ordered).frames for one in windows]
+            asked = [(one, group.alone(i)) for i, one in enumerate(each)]
             values |= answers_of_frames(asked, *given)
     except NoFrameAnswer as error:
         row = error.frame if places is None else int(places[error.frame])

@@ -86,18 +86,6 @@ def _lifetime(asked: Asked) -> bool:
     return isinstance(window, Trailing) and window.size is None
 
 
-def _several(asked: Asked) -> bool:
-    """True if trailing windows of several sizes are asked for in one row."""
-    return asked.query.several and _by_time(asked)
-
-
-def _several_and_lasting(asked: Asked) -> bool:
-    window = asked.query.window
-    if not _several(asked) or not isinstance(window, Trailing):
-        return False
-    return None in (window.size, *asked.query.sizes.values())
-
-
 def _several_aligned(asked: Asked) -> bool:
     return asked.query.several and not _by_time(asked)
 
@@ -175,16 +163,6 @@ ABILITIES = (
     Ability("`trailing` and `lifetime` with `exclude='row'` or `'ties'`"),
     Ability("`lifetime(delay=…)`"),
     Ability("several sizes in one row, `sash.count().over('1 day')`, of `trailing` and `lifetime`"),
-    Ability(
-        "several sizes in one row with `exclude='row'` or `'ties'`, one of them a lifetime",
-        dict.fromkeys(
-            ("Query.stream", "Spark stream"),
-            "of a lifetime a stream keeps one partial, and with exclude='row' or 'ties' windows of "
-            "other sizes take apart the events at one time; use exclude='group' or closed='left', "
-            "or leave out the lifetime",
-        ),
-        lambda asked: _several_and_lasting(asked) and _excludes(asked),
-    ),
     Ability(
         "several sizes in one row of `sliding` and `tumbling`",
         dict.fromkeys(PLACES, _ONE_SIZE),

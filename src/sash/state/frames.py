@@ -69,7 +69,7 @@ class Frames(ABC):
         """A range of frames, which hold no rows but those of a range, by the places that these have
         among themselves."""
 
-    def _answers(self, group: Group, columns: Table) -> Any:
+    def answer_alone(self, group: Group, columns: Table) -> Any:
         """The outputs of all frames, over columns that have their order."""
         longest = self._longest()
         core = make_core(FRAMES, group.operator, 1 << max(3, longest.bit_length()))
@@ -209,7 +209,7 @@ def answers_of_frames(
     typed = isinstance(core, BufferCore) and core.layout.answers
     if not typed or "object" in columns.types or len(cuts) == 1:
         given = columns if rows is None else columns.take(rows)
-        kept = [frames._answers(named, given) for frames, named in asked]
+        kept = [frames.answer_alone(named, given) for frames, named in asked]
     else:
         kept = [core.outputs(len(frames))[0] for frames, _ in asked]
         give = partial(_give, asked, columns, rows, [outputs[0] for outputs in kept])
@@ -235,7 +235,7 @@ def _give(
     given = columns.runs([held]) if rows is None else columns.take(rows[slice(*held)])
     for (frames, group), out in zip(asked, outputs, strict=True):
         try:
-            found, *_ = frames.part(some, held)._answers(group, given)
+            found, *_ = frames.part(some, held).answer_alone(group, given)
         except NoFrameAnswer as error:
             error.frame += some[0]
             raise

@@ -83,9 +83,15 @@ def sizes_of(windows: Sequence[Trailing], rows: Ordered) -> Sizes:
     frames = [frames_of(window, rows).frames for window in windows]
     held = [f for f in frames if isinstance(f, InTime)]
     assert len(held) == len(frames), "the frames of a span of time"
-    keeps = next((w.keeps for w in windows if w.keeps.older is not None), None)
-    first, last = (rows.times[:0],) * 2 if keeps is None else _spans(keeps, rows)
-    return Sizes(tuple(held), int((last - first).max(initial=0)))
+    return Sizes(tuple(held), next((_longest(f) for f in held if f.holds), 0))
+
+
+def _longest(frames: InTime) -> int:
+    """How many rows the longest frame holds."""
+    core = _finder()
+    with core.call() as call:
+        given = call.integers(frames.times), call.integers(frames.bounds), len(frames.bounds) - 1
+        return int(core.run.longest(core.m, *given, frames.older, frames.younger))
 
 
 def _excluding(keeps: Span, rows: Ordered, *, ties: bool) -> Found:

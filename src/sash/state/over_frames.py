@@ -12,9 +12,9 @@ from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, make_core
 from ..query.plan import Group
 from ..tables.threads import cut_rows, side_by_side
-from .answers import answers_apart, answers_of, columns_of
+from .answers import answers_of, columns_of
 from .frames import InTime, NoFrameAnswer, Range
-from .over_kernel import ANSWERS, CHUNK, FRAME, MASKS, OVER, SCRATCH, SIZE
+from .over_kernel import CHUNK, MASKS, OVER, SCRATCH
 
 __all__ = ["Sizes", "answers_of_sizes"]
 
@@ -54,10 +54,10 @@ class Sizes:
             state = [call.integers(np.zeros(n, np.int64)) for n in (sizes, sizes, CHUNK)]
             try:
                 core.run.frames_over(core.m, *given, *known, *state, *places, outputs)
-            except OverflowError as error:
-                slot, named = core.get(ANSWERS), group.alone(core.get(SIZE))
-                reason = answers_apart(core, named, slot - 1).reason if slot else ""
-                raise NoFrameAnswer(reason or str(error), core.get(FRAME)) from error
+            except OverflowError:  # which one it is, the sizes tell that are answered alone
+                for i, frames in enumerate(self.frames):
+                    frames.answer_alone(group.alone(i), columns)
+                raise
 
 
 def answers_of_sizes(

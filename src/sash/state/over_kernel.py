@@ -41,13 +41,12 @@ from ..kernels.slots import (
     set_item,
 )
 
-__all__ = ["ANSWERS", "CHUNK", "FRAME", "MASKS", "OVER", "SCRATCH", "SIZE"]
+__all__ = ["CHUNK", "MASKS", "OVER", "SCRATCH"]
 
 CHUNK = 64  # rows; a power of two
-#: Header fields: the frame, and one more than the slot that `lower` works on while it runs, else 0,
-#: as in `frames_kernel`; its size; where the slots of sizes and of rows begin, and their masks.
-FRAME, ANSWERS, SIZE = 4, 5, 6
-STACKS, RING, STACK_MASK, RING_MASK, BEGIN, OPEN = 7, 8, 9, 10, 11, 12
+#: Header fields: where the slots of sizes and of rows begin, and their masks; where the group
+#: begins, and its open chunk.
+STACKS, RING, STACK_MASK, RING_MASK, BEGIN, OPEN = 4, 5, 6, 7, 8, 9
 MASKS = (STACKS, RING, STACK_MASK, RING_MASK)
 #: Slots: the identity; an answer; the rows of the open chunk behind a frame's own stacks; the
 #: chunks between; the open chunk up to each row; suffixes of the open chunk.
@@ -120,13 +119,6 @@ def fill(m: Memory, columns: Columns, row: int, last: int) -> int:
     return row
 
 
-def answer(m: Memory, slot: int, outputs: Outputs, row: int) -> None:
-    """Answer a frame whose partial is in a slot."""
-    put(m, ANSWERS, slot + 1)
-    lower(m, slot, outputs, row)
-    put(m, ANSWERS, 0)
-
-
 def frames_of_size(
     m: Memory,
     times: Any,
@@ -145,12 +137,10 @@ def frames_of_size(
     row below 0 says that frames hold all rows of their group up to their end."""
     opened = get(m, OPEN)
     low = item(lows, size)
-    put(m, SIZE, size)
     if low < 0:
         for f in range(first, last):
-            put(m, FRAME, f)
             combine(m, ANSWER, stack_slot(m, size, -1), PREFIX + item(ends, f - first) - opened)
-            answer(m, ANSWER, outputs, at + f * step)
+            lower(m, ANSWER, outputs, at + f * step)
         return
     # header fields that stay the same are loaded once
     ring = get(m, RING)
@@ -178,14 +168,13 @@ def frames_of_size(
             low += ahead
         while low < end and item(times, low) < bound:
             low += 1
-        put(m, FRAME, f)
         if low < opened:
             if low >= chunk_end:
                 chunk_end = between(m, mids, size, low)
             join(m, ANSWER, ring + (low & mask), BETWEEN, PREFIX + end - opened)
-            answer(m, ANSWER, outputs, at + f * step)
+            lower(m, ANSWER, outputs, at + f * step)
         elif low >= end:
-            answer(m, EMPTY, outputs, at + f * step)
+            lower(m, EMPTY, outputs, at + f * step)
         else:
             if low >= mid:
                 copy(m, SUFFIX + end - 1 - opened, ring + ((end - 1) & mask))
@@ -198,7 +187,7 @@ def frames_of_size(
                 combine(m, TAIL, TAIL, ring + (behind & mask))
                 behind += 1
             combine(m, ANSWER, SUFFIX + low - opened, TAIL)
-            answer(m, ANSWER, outputs, at + f * step)
+            lower(m, ANSWER, outputs, at + f * step)
     set_item(lows, size, low)
 
 
@@ -268,7 +257,6 @@ OVER = Kernel(
         between,
         close_chunk,
         fill,
-        answer,
         frames_of_size,
         frames_over,
     ),

@@ -47,17 +47,26 @@ class Reach:
         """How far back the longest window reaches."""
         return _FAR if self.olders[0] is None else self.olders[0]
 
+    @property
+    def finite(self) -> int | None:
+        """How far back the longest window reaches that lets events go; None if there is none."""
+        return next((older for older in self.olders if older is not None), None)
+
     def edge(self, watermark: int | None) -> int:
         """The time before which no event from the watermark on needs anything, or all as one."""
         if watermark is None:
             return -_FAR
-        back = [0, *(older for older in self.olders if older is not None)]
-        return max(watermark - max(back + [self.younger] * self.merges), -_FAR)
+        back = [self.finite or 0, *([self.younger] if self.merges else [])]
+        return max(watermark - max(back), -_FAR)
 
     def first_held(self, times: Array, bounds: Array) -> Array:
-        """For each row of groups in order of time, the first row of each of its windows."""
-        spans = [Span(older, self.younger) for older in self.olders]
-        return np.stack([held_in_time(span, times, bounds)[0] for span in spans], axis=1)
+        """For each row of groups in order of time, the first row of each of its windows; -1 where a
+        window holds all rows since the beginning."""
+        made = np.full((len(times), len(self.olders)), -1)
+        for i, older in enumerate(self.olders):
+            if older is not None:
+                made[:, i] = held_in_time(Span(older, self.younger), times, bounds)[0]
+        return made
 
     def lows(self, times: Array) -> Array:
         """For each of these times, the first time of each of its windows."""
