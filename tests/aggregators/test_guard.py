@@ -264,6 +264,35 @@ def test_an_operator_that_raises_at_any_call(name: str) -> None:
                         assert sound
 
 
+@pytest.mark.parametrize("kind", IN_ORDER)
+@pytest.mark.parametrize("size", [1, 3, 8])  # 8 is a capacity too, so that a ring is full
+def test_a_slide_that_raises_goes_on_where_it_was(kind: Any, size: int) -> None:
+    values, trap = list(range(3 * size + 2)), Trap()
+    op = listing(trap)
+    refused = 0
+    for n in range(12 * len(values)):
+        window = kind(op)
+        trap.after = n
+        try:
+            window.slide(values, size)
+        except ValueError:
+            pass
+        trap.after = None
+        if refusal(window.query):
+            refused += 1
+            continue
+        window._check()
+        held = window.query()
+        if not held:  # which values were in it cannot be told
+            continue
+        done = held[-1] + 1
+        assert held == values[done - len(held) : done]
+        answers = window.slide(values[done:], size)
+        expected = [values[max(0, i - size + 1) : i + 1] for i in range(done, len(values))]
+        assert answers == expected
+    assert refused < n / 2
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_an_interrupt_at_any_line(name: str) -> None:
     """Before any line of a call, its kernel's as well as those around it."""
