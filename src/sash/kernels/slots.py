@@ -4,8 +4,8 @@ A kernel is a handful of plain functions over a memory `m`: a header of integers
 slots that each hold one partial (and, if the kernel asks for it, one integer link).  What a
 primitive does depends on the operator, so it is bound when the kernel is specialised: to generated
 code on a flat buffer (`text`), or to Python lists for object partials (`objects`).  The functions
-here only declare the primitives; `fold`, `splice`, `weave`, `accumulate` and `join` are kernel
-functions themselves, written in `partial`, `combined` and `set_partial` (`chains`).
+here only declare the primitives; `fold`, `splice`, `weave` and `accumulate` are kernel functions
+themselves, written in `partial`, `combined` and `set_partial` (`chains`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ HEADER = 24  # words
 #: A kernel says so in this field while its structure is not sound: if combine raises just then, the
 #: window can no longer be used.
 BUSY = HEADER - 1
+
+#: While `advance` runs, the other fields stand still, and this one counts what it has done: 2 for
+#: each row, and 1 more when an element has left for the next.
+AHEAD = HEADER - 2
 
 #: In a kernel that lays out its memory itself (`Kernel.own`), a slot's number is where it starts,
 #: in words, and a partial takes this many: as many as it needs in a buffer, one in a list.
@@ -80,8 +84,20 @@ def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
     _declared()
 
 
-def join(m: Memory, dst: int, a: int, b: int, c: int) -> None:
-    """slot[dst] = three slots combined, none of which it is."""
+def advance(
+    m: Memory,
+    ring: int,
+    mask: int,
+    total: int,
+    answer: int,
+    columns: Columns,
+    outputs: Outputs,
+    row: int,
+    rows: int,
+) -> None:
+    """For each of so many rows, from `row` on: drop the oldest position of a ring, add the row's as
+    the youngest and to slot[total], and answer the oldest slot that is left combined with
+    slot[total].  slot[answer] is used on the way.  No position that is added becomes the oldest."""
     _declared()
 
 

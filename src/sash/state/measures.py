@@ -23,8 +23,8 @@ from ..tables.arrow import flat
 from ..tables.rows import Ordered
 from ..windows import Trailing
 from ..windows.contract import LATEST, Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
+from .frame_steps import HOLDS
 from .frames import Apart, Excluding, Frames, InTime, Ranges
-from .frames_kernel import HOLDS
 from .measures_kernel import KEPT, SPANS
 from .over_frames import Sizes
 from .ragged import Places, ragged

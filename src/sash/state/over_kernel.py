@@ -31,15 +31,18 @@ from ..kernels.slots import (
     accumulate,
     clear,
     combine,
+    combined,
     copy,
     get,
     item,
-    join,
     lift,
     lower,
+    partial,
     put,
     set_item,
+    set_partial,
 )
+from . import vector_frames
 
 __all__ = ["CHUNK", "MASKS", "OVER", "SCRATCH"]
 
@@ -117,6 +120,11 @@ def fill(m: Memory, columns: Columns, row: int, last: int) -> int:
         combine(m, PREFIX + row - opened + 1, PREFIX + row - opened, at)
         row += 1
     return row
+
+
+def join(m: Memory, dst: int, a: int, b: int, c: int) -> None:
+    """Combine three slots, in registers."""
+    set_partial(m, dst, combined(combined(partial(m, a), partial(m, b)), partial(m, c)))
 
 
 def frames_of_size(
@@ -257,9 +265,11 @@ OVER = Kernel(
         between,
         close_chunk,
         fill,
+        join,
         frames_of_size,
         frames_over,
     ),
     ("frames_over",),
     scratch=SCRATCH,
+    for_vectors=(vector_frames.join,),
 )
