@@ -1,4 +1,4 @@
-"""The functions of `frames_kernel` and `over_kernel` for vectors, which have no value but a place."""
+"""The functions of `frames_kernel` and `over_kernel` for vectors, which have no values."""
 
 from __future__ import annotations
 
