@@ -24,6 +24,7 @@ from ..state.places import slices_by_place
 from ..state.ranges import answers_of_ranges, check_lengths, window_ranges
 from ..state.scan import NoAnswer, Scan, Windows
 from ..state.scan_kernel import SCAN
+from ..state.trace import note_step
 from ..tables.rows import Ordered, Parts, Rows, put_in_order
 from ..tables.threads import cut_groups, side_by_side
 
@@ -107,6 +108,7 @@ class _Work:
         slices = slices_by_place(self.plan, self.columns, part, threads or 1, few=few)
         if slices is None:
             return None
+        note_step("rows combined by place, in the order in which they come")
         wanted = self._wanted(part)
         try:
             return windows_of_slices(self.plan, slices, self.sources, *wanted, threads=threads)
@@ -122,6 +124,7 @@ class _Work:
         """The windows of some keys by way of their events in order."""
         plan = self.plan
         ordered, order = put_in_order(plan, self.table, part)
+        note_step("rows in order" if order is None else "rows sorted by key and time")
         columns = [c if part.runs is None else c.runs(part.runs) for c in self.columns]
         wanted = self._wanted(part)
         try:

@@ -40,7 +40,7 @@ from .parts import windows_of_slices, windows_of_table
 from .sessions import session_results, tick_results
 from .supported import Asked, check
 
-__all__ = ["compute", "compute_from_slices", "results", "run"]
+__all__ = ["compute", "compute_from_slices", "results", "run", "run_plan"]
 
 Wanted = Callable[[list[pa.Array]], tuple[Array, Array]]
 
@@ -53,16 +53,21 @@ def run(query: Query, table: Any, threads: int | None = None) -> Any:
     # a condition may read any column, and a driven window keeps them all
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
     plan = make_plan(query, given.schema, whole=True)
-    if driven:
-        kind = kind_of(table)
-        made = driven_results(plan, given, many)
-        return as_given(made, kind, table if kind == "pandas" else None)
-    if isinstance(query.window, Merging):
-        return as_given(session_results(plan, given, many), kind_of(table))
-    if isinstance(query.window, Ticked):
-        return as_given(tick_results(plan, given, many), kind_of(table))
-    found = compute(plan, given, threads=many)
-    return as_given(results(plan, *found, many), kind_of(table))
+    kind = kind_of(table)
+    made = run_plan(plan, given, many)
+    return as_given(made, kind, table if driven and kind == "pandas" else None)
+
+
+def run_plan(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
+    """The results of a plan for a whole table."""
+    window = plan.query.window
+    if isinstance(window, Driven):
+        return driven_results(plan, table, threads)
+    if isinstance(window, Merging):
+        return session_results(plan, table, threads)
+    if isinstance(window, Ticked):
+        return tick_results(plan, table, threads)
+    return results(plan, *compute(plan, table, threads=threads), threads)
 
 
 def compute(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from ..engine.stream import Stream
+    from ..explain import Explanation
 
 __all__ = ["RESERVED", "Query"]
 
@@ -243,3 +244,25 @@ class Query:
         return made._for(self)(
             self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
         )
+
+    def explain(self, schema: Any = None, *, data: Any = None) -> Explanation:
+        """How `run` answers the query, why, and what that costs; see `sash.Explanation`.
+
+        `schema` is a pyarrow.Schema, or a table that has one; without it, nothing is said that
+        depends on the types of columns.  `data` is a sample of some thousands of rows, which is run
+        and counted: what it took stands beside what was expected.  For a stream, ask that:
+        `q.stream(…).explain()`.
+
+        >>> import sash
+        >>> window = sash.sliding("6 min", "2 min")
+        >>> q = sash.Query(time="t", by=["k"], window=window, select={"n": sash.count()})
+        >>> print(q.explain({"t": [60_000_000], "k": ["a"]}))  # doctest: +ELLIPSIS
+        n = count() for each k
+        runs by Query.run, over a table
+        <BLANKLINE>
+        windows      sliding('6 minutes', '2 minutes'): an event is in 3 windows
+        ...
+        """
+        from ..explain.tables import explain_table
+
+        return explain_table(self, schema, data)

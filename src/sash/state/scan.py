@@ -30,8 +30,9 @@ from .scan_kernel import (
     SLICE,
     UNBOUNDED,
 )
+from .trace import note_room
 
-__all__ = ["NoAnswer", "Scan", "ScanFailed", "Windows", "unlimited"]
+__all__ = ["NoAnswer", "Scan", "ScanFailed", "Windows", "room_for", "unlimited"]
 
 _BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # all windows; their distance fits into int64
 
@@ -39,6 +40,15 @@ _BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # all windows; their distance fits 
 def unlimited(groups: int) -> tuple[Array, Array]:
     """The numbers of the first and last window wanted of each group, if all are."""
     return np.full(groups, _BEFORE), np.full(groups, _AFTER)
+
+
+def room_for(slices: int) -> int:
+    """How many slices a queue has room for that must hold so many.
+
+    >>> room_for(60)
+    64
+    """
+    return 1 << max(3, int(slices).bit_length())
 
 
 class NoAnswer(OverflowError):
@@ -135,10 +145,11 @@ class Scan:
 
     def _reserve(self, slices: int) -> None:
         """Room for so many slices in the queue."""
-        capacity = 1 << max(3, int(slices).bit_length())
+        capacity = room_for(slices)
         if capacity > self._core.get(CAPACITY):
             self._core = make_core(SCAN, self.group.operator, capacity)
             self._specify()
+        note_room(self._core)
 
     def answer_types(self) -> dict[str, pa.DataType]:
         """The types of the answers that compiled code gives."""
