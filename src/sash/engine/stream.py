@@ -336,8 +336,15 @@ class Stream:
         from ..explain.streams import explain_stream
 
         known = schema if self._plan is None or schema is not None else self._plan.schema
-        made = {"lateness": self._lateness, "mode": self._mode, "early": self._early}
-        return explain_stream(self._query, known, data, batch=batch, **made)
+        return explain_stream(
+            self._query,
+            known,
+            data,
+            lateness=self._lateness,
+            mode=self._mode,
+            early=self._early,
+            batch=batch,
+        )
 
     @in_turn
     def to_bytes(self) -> bytes:

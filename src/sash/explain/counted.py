@@ -49,8 +49,13 @@ def _counting(operator: Operator, calls: list[int]) -> Operator:
         parts = list(operator.parts)
         inner = _counting(parts[owner].operator, calls)
         parts[owner] = Part(inner, parts[owner].columns)
-        given = {"name": operator.name, "types": operator.types, "rule": operator.rule}
-        return _join(tuple(parts), len(operator.skips), **given)
+        return _join(
+            tuple(parts),
+            len(operator.skips),
+            name=operator.name,
+            types=operator.types,
+            rule=operator.rule,
+        )
     combine = operator.combine
 
     def count(*partials: Any) -> Any:

@@ -160,12 +160,10 @@ class Explanation:
         rows = [("", "expected", "measured")]
         for name, label in _LABELS.items():
             pair = (getattr(self.expected, name), getattr(self.measured, name))
-            rows.append((label, *(f"{round(x):,}" for x in pair)))
+            rows.append((label, f"{round(pair[0]):,}", f"{round(pair[1]):,}"))
         for label, per in (("combines an event", "events"), ("combines a row", "rows")):
-            pair = tuple(
-                c.combines / max(getattr(c, per), 1) for c in (self.expected, self.measured)
-            )
-            rows.append((label, *(f"{x:,.2f}" for x in pair)))
+            shares = [c.combines / max(getattr(c, per), 1) for c in (self.expected, self.measured)]
+            rows.append((label, f"{shares[0]:,.2f}", f"{shares[1]:,.2f}"))
         wide = [max(len(row[i]) for row in rows) for i in range(3)]
         table = [
             f"{' ' * _INDENT}{a:<{wide[0]}}  {b:>{wide[1]}}  {c:>{wide[2]}}" for a, b, c in rows

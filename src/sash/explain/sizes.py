@@ -18,8 +18,8 @@ def windows_of(window: Window) -> Windows:
     """What the windows are."""
     drawing = tuple(draw(window))
     if not isinstance(window, Aligned):
-        words = (f"{window!r}: {_by_events(window)}",)
-        return Windows(repr(window), window.kind, None, None, None, None, words, drawing)
+        by = f"{window!r}: {_by_events(window)}"
+        return Windows(repr(window), window.kind, None, None, None, None, (by,), drawing)
     cuts, cycle = cuts_of(window), window.cycle
     slices = slices_between(window, cycle.longest)
     held = int(cycle.last(cycle.start(0)) - cycle.first(cycle.start(0)) + 1)
