@@ -9,18 +9,18 @@ from __future__ import annotations
 from math import log2
 
 from ..query.plan import Plan
+from ..slicing.techniques import Slicing, pairs
 from ..state.tree_size import leaf_entries
 from ..windows.contract import Aligned, Driven, Merging, Span, Window
 from .explanation import Costs
-from .sizes import slices_between
 
 __all__ = ["costs_of_stream", "costs_of_table"]
 
 
-def costs_of_table(window: Window) -> Costs:
+def costs_of_table(window: Window, cut: Slicing | None = None) -> Costs:
     """Over a table: two stacks over slices in order, or over rows in order."""
     if isinstance(window, Aligned):
-        return _of_scan(window)
+        return _of_scan(window, cut or pairs(window))
     if isinstance(window, Merging):
         return Costs(1, 0, 0, "at most 1 an event: the events of a session are folded")
     keeps = window.keeps if isinstance(window, Driven) else None
@@ -40,14 +40,23 @@ def _excludes(window: Window) -> bool:
     return isinstance(window, Driven) and window.excluded in ("row", "ties")
 
 
-def _of_scan(window: Aligned) -> Costs:
+def _of_scan(window: Aligned, cut: Slicing) -> Costs:
     """Each event is folded into its slice; a slice enters the queue, and is taken over once when
     the queue turns; a row combines the queue's two halves.  Slices leave when the window after
     theirs is answered, so the queue turns with one slice more than a window has, and the combine
     that enters the first event of a slice is saved when the slice is folded."""
-    slices = slices_between(window, window.cycle.longest)
+    slices = cut.per_window(window)
     turned = slices / (slices + 1)
     halves = turned if slices == 1 else 1.0
+    if cut.reads_open and pairs(window).edges != cut.edges:
+        return Costs(
+            1,
+            turned,
+            halves + 1,
+            f"1 an event (into its slice), {turned:.2g} a slice (the queue turns) and at most "
+            f"{halves + 1:.2g} a row (the two halves of the queue, and the open slice), whatever "
+            "size and slide are",
+        )
     return Costs(
         1,
         turned,

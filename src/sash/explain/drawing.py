@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from ..slicing.edges import Periodic, cuts_of
+from ..slicing.edges import Periodic
+from ..slicing.techniques import Slicing, pairs
 from ..windows.calendars import CalendarClock
 from ..windows.contract import (
     Aligned,
@@ -54,10 +55,10 @@ _SPECIAL = (2, 4, 7)
 _SHOWN = 3  # events drawn for a window of more
 
 
-def draw(window: Window) -> list[str]:
-    """A few of the windows, as lines."""
+def draw(window: Window, cut: Slicing | None = None) -> list[str]:
+    """A few of the windows, as lines; with the edges of a slicing, pairs if no other is given."""
     if isinstance(window, Aligned):
-        return _aligned(window)
+        return _aligned(window, cut or pairs(window))
     if isinstance(window, Merging):
         return _merging(window)
     if isinstance(window, Ticked):
@@ -66,14 +67,16 @@ def draw(window: Window) -> list[str]:
     return _driven(window)
 
 
-def _aligned(window: Aligned) -> list[str]:
-    cycle, cuts = window.cycle, cuts_of(window)
+def _aligned(window: Aligned, cut: Slicing) -> list[str]:
+    cycle, cuts = window.cycle, cut.edges
+    if cut.reads_open:  # windows end where slices do not
+        cuts = pairs(window).edges
     last = max(_DRAWN, min(cycle.windows, 4)) - 1
     spans = [(cycle.start(n), cycle.end(n)) for n in range(last + 1)]
     shown, columns = _shown(cuts, spans)
     unit, scale = _unit(window, [int(cuts.time(n)) - spans[0][0] for n in shown])
     labels = [(columns[n], f"{(int(cuts.time(n)) - spans[0][0]) // scale:,}") for n in shown]
-    lines = [f"{_labelled(labels)}  {unit}", _edges(columns, shown)]
+    lines = [f"{_labelled(labels)}  {unit}", _edges(columns, shown, cuts, cut.edges)]
     for start, stop in spans:
         low, high = columns[int(cuts.number(start))], columns[int(cuts.number(stop))]
         inner = "".join(_gap_at(columns, shown, x) for x in range(low + 1, high))
@@ -112,11 +115,12 @@ def _places(cuts: Periodic, shown: Sequence[int]) -> dict[int, int]:
     return made
 
 
-def _edges(columns: dict[int, int], shown: Sequence[int]) -> str:
-    """The line of edges."""
+def _edges(columns: dict[int, int], shown: Sequence[int], cuts: Periodic, edges: Periodic) -> str:
+    """The line of edges; a dot where a window ends within a slice."""
     line = [" "] * (columns[shown[-1]] + 1)
     for n in shown:
-        line[columns[n]] = "|"
+        time = int(cuts.time(n))
+        line[columns[n]] = "|" if edges.time(edges.number(time)) == time else "."
     for n in _before_gaps(shown):
         line[columns[n] + 2] = "⋯"
     return "".join(line) + "   edges; a slice is what lies between two"

@@ -23,7 +23,7 @@ class Windows:
     per_event: int | None
     slices: int | None
     lengths: tuple[int, ...] | None
-    slicing: Literal["panes", "pairs"] | None
+    slicing: Literal["panes", "pairs", "cutty"] | None
     words: tuple[str, ...]
     drawing: tuple[str, ...]
 

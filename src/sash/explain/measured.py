@@ -16,8 +16,9 @@ from ..engine.run import run_plan
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..slicing.edges import edges_of
+from ..slicing.edges import Edges, edges_of
 from ..slicing.slices import slices_held
+from ..slicing.techniques import Slicing
 from ..state.scan import room_for
 from ..state.trace import Trace, tracing
 from ..tables.arrow import filtered
@@ -26,7 +27,7 @@ from ..windows.contract import Aligned
 from .counted import Counter, counted
 from .explanation import Counts, Explanation
 
-__all__ = ["Events", "measured_table", "slices_of", "windows_of_slices"]
+__all__ = ["Events", "measured_table", "windows_of_slices"]
 
 
 @dataclass(frozen=True)
@@ -48,17 +49,11 @@ class Events:
         codes = read.codes if read.keys else np.zeros(len(read.times), dtype=np.int64)
         return cls(np.asarray(codes, dtype=np.int64), read.times)
 
-    def entries(self, window: Aligned, *, times: bool) -> tuple[Array, Array]:
+    def entries(self, edges: Edges, *, times: bool = False) -> tuple[Array, Array]:
         """The distinct slices, or times, of each key, in order: key and number, or time."""
-        at = self.times if times else np.asarray(edges_of(window).number(self.times))
+        at = self.times if times else np.asarray(edges.number(self.times))
         found = np.unique(np.stack([self.codes, at]), axis=1)
         return found[0], found[1]
-
-
-def slices_of(events: Events, window: Aligned) -> tuple[Array, Array]:
-    """The slices that hold events: the key of each, and its start."""
-    codes, numbers = events.entries(window, times=False)
-    return codes, np.asarray(edges_of(window).time(numbers))
 
 
 def windows_of_slices(codes: Array, starts: Array, window: Aligned) -> int:
@@ -70,17 +65,19 @@ def windows_of_slices(codes: Array, starts: Array, window: Aligned) -> int:
     return int(np.maximum(last - np.maximum(first - 1, before), 0).sum())
 
 
-def measured_table(made: Explanation, query: Query, sample: pa.Table) -> Explanation:
+def measured_table(
+    made: Explanation, query: Query, sample: pa.Table, cut: Slicing | None
+) -> Explanation:
     """An explanation with what a sample took."""
     plan, counter = make_plan(query, sample.schema, whole=True), Counter()
     with tracing() as trace:
-        rows = run_plan(counted(plan, counter), sample).num_rows
+        rows = run_plan(counted(plan, counter), sample, slicing=cut).num_rows
     events = Events.of(plan, sample)
     measured = Counts(len(events), 0, rows, counter.combines, trace.entries, trace.bytes)
     window = query.window
     expected = dataclasses.replace(measured, entries=len(events))
     if isinstance(window, Aligned):
-        expected = _expected(made, query, events, trace, measured)
+        expected = _expected(made, query, events, trace, measured, cut)
     expected = dataclasses.replace(expected, combines=made.costs.combines(expected))
     measured = dataclasses.replace(measured, entries=expected.entries)
     steps = tuple(trace.steps) or ("rows sorted by key and time",)
@@ -88,12 +85,21 @@ def measured_table(made: Explanation, query: Query, sample: pa.Table) -> Explana
 
 
 def _expected(
-    made: Explanation, query: Query, events: Events, trace: Trace, measured: Counts
+    made: Explanation,
+    query: Query,
+    events: Events,
+    trace: Trace,
+    measured: Counts,
+    cut: Slicing | None,
 ) -> Counts:
     """What the sample's keys and times say of aligned windows."""
     window = query.aligned
-    codes, starts = slices_of(events, window)
+    cut_at = edges_of(window)
+    codes, numbers = events.entries(cut_at)
+    starts = np.asarray(cut_at.time(numbers))
     rows = windows_of_slices(codes, starts, window)
+    if cut is not None:
+        codes, starts = events.entries(cut.on_clock(window))
     if query.emit == "changes":
         rows = min(rows, 2 * len(starts) + len(np.unique(codes)))
     if window.empty:

@@ -102,7 +102,7 @@ def _expected(
         if watermark is not None:  # an event whose windows are all closed is late
             open_ = np.asarray(window.last(some.times)) >= window.first(watermark)
             some = Events(some.codes[open_], some.times[open_])
-        found = some.entries(window, times=plan.ordered)
+        found = some.entries(edges, times=plan.ordered)
         every.append(found)
         entries += len(found[0])
         newest = int(some.times.max()) if len(some) else None

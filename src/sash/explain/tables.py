@@ -7,12 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..engine.run import slicing_for
 from ..engine.supported import Asked, check
 from ..kernels.layout import words_of
 from ..kernels.program import Kernel
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..slicing.slices import slices_held
+from ..slicing.techniques import Slicing
 from ..state.frames_kernel import FRAMES
 from ..state.places import in_order_only
 from ..state.scan import room_for
@@ -29,9 +31,12 @@ from .sizes import windows_of
 __all__ = ["algorithm", "byte_text", "explain_table", "query_text", "schema_of"]
 
 
-def explain_table(query: Query, schema: Any = None, data: Any = None) -> Explanation:
+def explain_table(
+    query: Query, schema: Any = None, data: Any = None, slicing: str = "auto"
+) -> Explanation:
     """How a query runs over a table with these columns; with `data`, a sample that is run too."""
     check("Query.run", Asked(query))
+    cut = slicing_for(query, slicing)
     sample = None if data is None else as_arrow(data)
     plan = None
     if sample is not None or schema is not None:
@@ -41,14 +46,14 @@ def explain_table(query: Query, schema: Any = None, data: Any = None) -> Explana
     made = Explanation(
         query_text(query),
         "Query.run, over a table",
-        windows_of(window),
+        windows_of(window, cut),
         select_only(query) if plan is None else partials_of(plan),
-        _steps(query, plan),
-        _kept(plan, window),
-        costs_of_table(window),
+        _steps(query, plan, cut),
+        _kept(plan, window, cut),
+        costs_of_table(window, cut),
         cautions(query, plan, "Query.run"),
     )
-    return made if sample is None else measured_table(made, query, sample)
+    return made if sample is None else measured_table(made, query, sample, cut)
 
 
 def schema_of(given: Any) -> pa.Schema:
@@ -79,7 +84,7 @@ def algorithm(kernel: Kernel) -> str:
     raise ValueError(f"{kernel.name} has no aggregator's function")
 
 
-def _steps(query: Query, plan: Plan | None) -> tuple[Step, ...]:
+def _steps(query: Query, plan: Plan | None, cut: Slicing | None) -> tuple[Step, ...]:
     window = query.window
     if not isinstance(window, Aligned):
         sort = Step("rows are sorted by key and time", "events make the windows, in that order")
@@ -88,7 +93,7 @@ def _steps(query: Query, plan: Plan | None) -> tuple[Step, ...]:
         why = "neither end of the windows of a key goes back, so the oldest row leaves first"
         return sort, Step(f"rows go through {algorithm(FRAMES)}", why)
     return (
-        _first_step(plan),
+        _first_step(plan, cut),
         Step(
             f"slices go through {algorithm(SCAN)}",
             "they are in order, so the oldest leaves first; any associative operator will do",
@@ -96,9 +101,11 @@ def _steps(query: Query, plan: Plan | None) -> tuple[Step, ...]:
     )
 
 
-def _first_step(plan: Plan | None) -> Step:
+def _first_step(plan: Plan | None, cut: Slicing | None) -> Step:
     """How rows become slices."""
     why = "" if plan is None else in_order_only(plan)
+    if cut is not None and cut.reads_open:
+        why = "Cutty's windows read open slices, which is sound only in order"
     if why:
         return Step("rows are sorted by key and time, and folded into slices", why)
     commute = "the aggregates commute" if plan is not None else "if the aggregates commute"
@@ -109,12 +116,13 @@ def _first_step(plan: Plan | None) -> Step:
     )
 
 
-def _kept(plan: Plan | None, window: Window) -> Kept:
+def _kept(plan: Plan | None, window: Window, cut: Slicing | None) -> Kept:
     """What is kept at a time."""
     if isinstance(window, Merging):
         return Kept("partial", 1, None, None, "the session that is being folded")
     if isinstance(window, Aligned):
-        return _queue(plan, SCAN, "slice", slices_held(window))
+        held = slices_held(window) if cut is None else cut.per_window(window) + 1
+        return _queue(plan, SCAN, "slice", held)
     keeps = window.keeps  # type: ignore[attr-defined]
     if isinstance(keeps, Count):
         return _queue(plan, FRAMES, "row", keeps.rows)

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Literal, TypeAlias, get_args
 
-from ..windows.contract import Aligned
+from ..windows.contract import UTC, Aligned
 from ..windows.months import Months
-from .edges import Periodic, cuts_of
+from .edges import Edges, OnClock, Periodic, cuts_of
 
 __all__ = ["Slicing", "Technique", "choose_slicing", "cutty", "pairs", "panes"]
 
@@ -47,6 +47,10 @@ class Slicing:
     name: Technique
     edges: Periodic
     reads_open: bool = False
+
+    def on_clock(self, window: Aligned) -> Edges:
+        """The cuts in time."""
+        return self.edges if window.clock is UTC else OnClock(window.clock, self.edges)
 
     def per_window(self, window: Aligned) -> int:
         """The most slices that a window reads, the open one among them."""
@@ -98,7 +102,7 @@ def choose_slicing(window: Aligned, asked: str = "auto", *, in_order: bool) -> S
 
     Pairs have the fewest slices of those that take events in any order, and where events are in
     order they take as many combines as Cutty: what Cutty saves on slices, it spends on reading the
-    open one twice.  So pairs are chosen, and Cutty is for who wants the smaller state.
+    open one.  So pairs are chosen, and Cutty is for who wants the smaller state.
 
     >>> from sash.windows import sliding
     >>> choose_slicing(sliding(10, 4), in_order=True).name

@@ -36,7 +36,7 @@ from ..kernels.slots import (
 )
 from ..operators.contract import Operator
 from ..query.plan import Plan
-from ..slicing.edges import edges_of
+from ..slicing.edges import Edges, edges_of
 from ..tables.rows import Rows
 from ..tables.threads import BLOCK, cut_rows, side_by_side
 from .contract import Slices
@@ -112,15 +112,22 @@ def in_order_only(plan: Plan) -> str:
 
 
 def slices_by_place(
-    plan: Plan, columns: list[Table], rows: Rows, threads: int = 1, *, few: bool = False
+    plan: Plan,
+    columns: list[Table],
+    rows: Rows,
+    threads: int = 1,
+    *,
+    few: bool = False,
+    edges: Edges | None = None,
 ) -> Slices | None:
     """The slices of rows in any order, of each group of aggregates by its columns.  None if the
     order of events matters, or a place for each slice would take too much room, or if places are
-    to be so `few` that several pieces of the table can each have their own, and are not."""
+    to be so `few` that several pieces of the table can each have their own, and are not.  `edges`
+    are where slices are cut, if not where the windows say."""
     most = len(rows) // (2 * _SHARE) if few else max(len(rows), _FEW)
     if in_order_only(plan) or not len(rows) or rows.groups > most:
         return None
-    edges, times, codes = edges_of(plan.query.aligned), rows.times, rows.codes
+    edges, times, codes = edges or edges_of(plan.query.aligned), rows.times, rows.codes
     pieces = [piece for run in rows.ranges for piece in _cut(run)]
     ends = side_by_side(lambda p: (times[slice(*p)].min(), times[slice(*p)].max()), pieces, threads)
     first = int(edges.number(min(low for low, _ in ends)))
