@@ -40,7 +40,15 @@ from .parts import windows_of_slices, windows_of_table
 from .sessions import session_results, tick_results
 from .supported import Asked, check
 
-__all__ = ["compute", "compute_from_slices", "results", "run"]
+__all__ = [
+    "compute",
+    "compute_from_slices",
+    "emitted",
+    "explained",
+    "results",
+    "run",
+    "run_arrow",
+]
 
 Wanted = Callable[[list[pa.Array]], tuple[Array, Array]]
 
@@ -52,17 +60,21 @@ def run(query: Query, table: Any, threads: int | None = None) -> Any:
     driven = isinstance(query.window, Driven)
     # a condition may read any column, and a driven window keeps them all
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
+    kind = kind_of(table)
+    made = run_arrow(query, given, many)
+    return as_given(made, kind, table if driven and kind == "pandas" else None)
+
+
+def run_arrow(query: Query, given: pa.Table, threads: int) -> pa.Table:
+    """The results over a whole table of Arrow."""
     plan = make_plan(query, given.schema, whole=True)
-    if driven:
-        kind = kind_of(table)
-        made = driven_results(plan, given, many)
-        return as_given(made, kind, table if kind == "pandas" else None)
+    if isinstance(query.window, Driven):
+        return driven_results(plan, given, threads)
     if isinstance(query.window, Merging):
-        return as_given(session_results(plan, given, many), kind_of(table))
+        return session_results(plan, given, threads)
     if isinstance(query.window, Ticked):
-        return as_given(tick_results(plan, given, many), kind_of(table))
-    found = compute(plan, given, threads=many)
-    return as_given(results(plan, *found, many), kind_of(table))
+        return tick_results(plan, given, threads)
+    return results(plan, *compute(plan, given, threads=threads), threads)
 
 
 def compute(
@@ -79,10 +91,10 @@ def compute(
     try:
         made = windows_of_table(plan, table, read, first, last, threads)
     except NoAnswer as error:
-        raise OverflowError(_explained(plan, read.keys, error)) from None
+        raise OverflowError(explained(plan, read.keys, error)) from None
     except ScanFailed as failure:
         raise failure.error from None
-    return read.keys, _emitted(plan, made)
+    return read.keys, emitted(plan, made)
 
 
 def compute_from_slices(
@@ -99,11 +111,11 @@ def compute_from_slices(
     try:
         made = windows_of_slices(plan, slices, [{}] * len(partials), *spans)
     except NoAnswer as error:
-        raise OverflowError(_explained(plan, slices.keys, error)) from None
-    return slices.keys, _emitted(plan, made)
+        raise OverflowError(explained(plan, slices.keys, error)) from None
+    return slices.keys, emitted(plan, made)
 
 
-def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
+def explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     """The reason why an answer does not exist, with its window and key."""
     query, window = plan.query, plan.query.aligned
     whose = ", ".join(f"{n} = {k[error.group]}" for n, k in zip(query.by, keys, strict=False))
@@ -112,7 +124,7 @@ def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     return f"{error} in the window from {start} to {end}{whose and ' of ' + whose}"
 
 
-def _emitted(plan: Plan, windows: Windows) -> Windows:
+def emitted(plan: Plan, windows: Windows) -> Windows:
     """Of windows that hold something, those whose values differ from those of the one before, if
     only changes are wanted; or with them those that hold nothing, if these are wanted."""
     if plan.query.aligned.empty:
