@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import lcm
 
 import numpy as np
@@ -109,7 +110,7 @@ def test_windows_of_one_day_share_edges_with_those_of_a_month() -> None:
     plan = Composite({"day": days, "month": sliding("1 month", "1 day", timezone=zone)})
     march = 1_743_202_800_000_000  # 2025-03-29, the day before one of 23 hours
     edges = plan.between(march, march + 3 * 86_400_000_000)
-    hours = [(b.time - a.time) // 3_600_000_000 for a, b in zip(edges, edges[1:], strict=False)]
+    hours = [(b.time - a.time) // 3_600_000_000 for a, b in pairwise(edges)]
     assert hours == [24, 23, 24]
     assert all(e.common for e in edges)
 

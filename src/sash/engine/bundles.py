@@ -11,7 +11,7 @@ partial for a slice; so that they do not make others keep more, they have bundle
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -30,7 +30,7 @@ from ..state.contract import Slices
 from ..state.scan_kernel import SCAN
 from ..windows import Aligned
 
-__all__ = ["Bundle", "BundlePlan", "SharedPlan", "plan_bundle", "shared_plan"]
+__all__ = ["Bundle", "BundlePlan", "SharedPlan", "plan_bundle", "shared_plan", "union_query"]
 
 
 @dataclass(frozen=True)
@@ -213,16 +213,29 @@ def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> Bu
         except (KeyError, TypeError, ValueError) as error:
             text = error.args[0] if error.args else error
             raise type(error)(f"query {name!r}: {text}") from None
-    wanted = {
-        name: dict(query.select) | ({NO_NAME: count()} if NO_NAME in alone[name].types else {})
-        for name, query in bundle.queries.items()
-    }
+    rowless = [name for name, plan in alone.items() if NO_NAME in plan.types]
+    query, columns = union_query(bundle, rowless)
+    union = make_plan(query, schema, whole=whole)
+    if not whole:
+        return BundlePlan(bundle, union, alone, {}, columns)
+    plans, reads = {}, {}
+    for name, plan in alone.items():
+        plans[name], reads[name] = _projected(plan, union, columns[name])
+    return BundlePlan(bundle, union, plans, reads, columns)
+
+
+def union_query(
+    bundle: Bundle, rowless: Sequence[str] = ()
+) -> tuple[Query, dict[str, dict[str, str]]]:
+    """A query with the aggregates of all, each once; and for each query and column of its result
+    the aggregate there.  Queries in `rowless` need another one that counts rows."""
     names: dict[Any, str] = {}
     select: dict[str, Aggregate] = {}
-    columns: dict[str, dict[str, str]] = {name: {} for name in wanted}
+    columns: dict[str, dict[str, str]] = {name: {} for name in bundle.queries}
     first = next(iter(bundle.queries.values()))
-    for name, chosen in wanted.items():
-        for column, aggregate in chosen.items():
+    for name, query in bundle.queries.items():
+        counted = {NO_NAME: count()} if name in rowless else {}
+        for column, aggregate in (dict(query.select) | counted).items():
             known = _identity(aggregate)
             if known not in names:
                 made = f"{name}.{column}"
@@ -231,13 +244,7 @@ def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> Bu
                 names[known] = made
                 select[made] = aggregate
             columns[name][column] = names[known]
-    union = make_plan(dataclasses.replace(first, select=select, emit="all"), schema, whole=whole)
-    if not whole:
-        return BundlePlan(bundle, union, alone, {}, columns)
-    plans, reads = {}, {}
-    for name, plan in alone.items():
-        plans[name], reads[name] = _projected(plan, union, columns[name])
-    return BundlePlan(bundle, union, plans, reads, columns)
+    return dataclasses.replace(first, select=select, emit="all"), columns
 
 
 def _projected(plan: Plan, union: Plan, columns: Mapping[str, str]) -> tuple[Plan, Projection]:

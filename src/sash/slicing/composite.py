@@ -10,7 +10,7 @@ edge that several windows have is a common edge: the more of them there are, the
                                                d       d       windows of `daily` close
 
 Where windows start and end repeats after the composite slide, the least common multiple of all
-slides: 4 here.  Of slides that have no common divisor it is huge (that of 1 to 100 seconds is longer
+slides: 4 here.  Of slides without a common divisor it is huge (that of 1 to 100 seconds is longer
 than the age of the universe), so edges are written out for a stretch of time only.
 
 Paper: Shein, Chrysanthis, Labrinidis, "FlatFIT: Accelerated Incremental Sliding-Window Aggregation
@@ -34,6 +34,7 @@ __all__ = ["Composite", "Edge"]
 
 #: Edges that are counted for a composite slide; of more, the count is not known.
 _MOST = 1 << 20
+_FEW = 1 << 10  # edges that are written out for however few times
 _LOOKED_AT = 64  # windows that are looked at, to find one that holds the most slices
 
 
@@ -150,6 +151,15 @@ class Composite:
                     closes[name] = (int(first), int(last))
             made.append(Edge(time, tuple(marked[time]), closes))
         return made
+
+    def starts(self, shown: Any) -> Any:
+        """When the slices of many times start, both in what the clock shows.  A time may be
+        its own start, where edges are more than times: no two slices are one for that."""
+        low, high = int(shown.min()), int(shown.max())
+        if isinstance(self.cuts, Periodic) and len(self.cuts.cuts) <= 2:
+            return self.cuts.start(shown)
+        listed = written_out(self.cuts, low, high, max(4 * len(shown), _FEW))
+        return shown if listed is None else listed.start(shown)
 
     def numbered(self, low: int, high: int, most: int) -> Edges | None:
         """The edges between two times such that to number many of them is cheap; None if there are

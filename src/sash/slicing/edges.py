@@ -140,10 +140,12 @@ class Union(Edges):
 
     def start(self, time: Any) -> Any:
         """When the slice that holds a time starts: the last of its parts' edges up to the time."""
+        if not np.ndim(time):
+            return max(part.start(time) for part in self.parts)
         latest = self.parts[0].start(time)
         for part in self.parts[1:]:
             latest = np.maximum(latest, part.start(time))
-        return latest if np.ndim(time) else int(latest)
+        return latest
 
 
 class Listed(Edges):
