@@ -273,10 +273,10 @@ def _some_of(
     """Some aggregates of a group as a group of their own: its words of a partial, or items of a
     tuple; and the columns it reads, by their places in the whole group."""
     operator, parts = group.operator, group.operator.parts
-    owners = [i if parts[i].shares is None else parts[i].shares for _, i in wanted]
+    owners = [_owner(parts, i) for _, i in wanted]
     own = list(dict.fromkeys(owners))
     used = tuple(sorted({c for _, i in wanted for c in parts[i].columns}))
-    made = []
+    made: list[Part] = []
     for (_, i), owner in zip(wanted, owners, strict=True):
         columns = tuple(used.index(c) for c in parts[i].columns)
         first = owners.index(owner)
@@ -309,6 +309,12 @@ def _some_of(
         tuple(None if c is None else used.index(c) for c in values_of),
     )
     return sub, None if places == list(range(total)) else tuple(places), used
+
+
+def _owner(parts: tuple[Part, ...], i: int) -> int:
+    """The part whose partial a part lowers."""
+    shares = parts[i].shares
+    return i if shares is None else shares
 
 
 @lru_cache(maxsize=1024)

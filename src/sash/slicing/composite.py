@@ -166,7 +166,8 @@ class Composite:
         more than `most`, so that slices are hardly worth while."""
         if isinstance(self.cuts, Periodic) and len(self.cuts.cuts) <= 2:
             return self.edges
-        listed = written_out(self.cuts, *map(self.clock.reading, (low, high)), most)
+        shown = self.clock.reading(low), self.clock.reading(high)
+        listed = written_out(self.cuts, *shown, most)
         if listed is None:
             return None
         return listed if self.clock is UTC else OnClock(self.clock, listed)

@@ -81,7 +81,6 @@ class Answered:
 class Forest:
     """The slices of all keys for one group of aggregates, a tree for each key."""
 
-    _kernel: ClassVar[Callable[[int], Kernel]] = staticmethod(forest_kernel)
     _fields: ClassVar[int] = CALL  # of a call
 
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
@@ -90,7 +89,7 @@ class Forest:
         self._windows = window.first(-_FAR), window.first(_FAR)
         arity = _arity_for(group.operator)
         self._entries = 2 * arity
-        core = make_core(self._kernel(arity), group.operator, HEADER)
+        core = make_core(self._kernel_of(arity), group.operator, HEADER)
         self._core: BufferCore | ObjectCore = core
         leaf = 2 + self._entries + core.width * (self._entries + 2)
         self._reserve = 33 * (leaf + (1 + core.width) * (self._entries + 1))
@@ -112,6 +111,9 @@ class Forest:
         made._call, made._at_call = core.integers(np.array(self._call, dtype=np.int64))
         made._records, made._at_records = core.integers(np.array(self._records, dtype=np.int64))
         return made
+
+    def _kernel_of(self, arity: int) -> Kernel:
+        return forest_kernel(arity)
 
     def cut(
         self, table: pa.Table, rows: Array | None, times: Array, bounds: Array, *, whole: bool

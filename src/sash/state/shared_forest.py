@@ -3,7 +3,7 @@ that answers the windows of all of them, as seen from Python."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -132,12 +132,14 @@ class AnsweredAll:
 class SharedForest(Forest):
     """The slices of all keys for one group of the aggregates of several queries."""
 
-    _kernel: ClassVar[Callable[[int], Kernel]] = staticmethod(shared_kernel)
     _fields: ClassVar[int] = SHARED_CALL
 
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         super().__init__(group, window, types)
         self._any_window = window
+
+    def _kernel_of(self, arity: int) -> Kernel:
+        return shared_kernel(arity)
 
     def step_all(
         self, asks: Asks, visits: Array, bounds: Array, starts: Array, partials: Any
@@ -196,10 +198,10 @@ class SharedForest(Forest):
 class _OutOfAll(Out):
     """Where a kernel writes windows of several queries."""
 
-    NAMES = ("keys", "owners", "windows", "reasons", "covered")
+    NAMES: ClassVar[tuple[str, ...]] = ("keys", "owners", "windows", "reasons", "covered")
 
     def __init__(self, core: BufferCore | ObjectCore, rows: int, *, changes: bool) -> None:
         super().__init__(core, rows, changes=changes)
         self.owners, at_owners = self._integers(rows)
         outputs, at_keys, *others = self.handles
-        self.handles = (outputs, at_keys, at_owners, *others)  # type: ignore[assignment]
+        self.handles = (outputs, at_keys, at_owners, *others)
