@@ -216,10 +216,9 @@ class Stream:
     def _process_noted(self, last: Noted | None = None) -> Outcome:
         """Take in the events that are noted, and some more behind them."""
         assert self._pending is not None
-        assert self._plan is not None
         table = self._pending.table(last)
         outcome = self._process(table)
-        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
+        self._add_late(table, outcome)
         self._pending.clear()
         return outcome
 
@@ -229,11 +228,15 @@ class Stream:
         if taken is None:
             return self._as_pushed(None)
         table, reasons = taken
-        assert self._plan is not None
         given, misfits = conform(table, self._schema, self._only_time)
         outcome = self._process(given, reasons | misfits)
-        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
+        self._add_late(table, outcome)
         return self._as_pushed(outcome)
+
+    def _add_late(self, table: pa.Table, outcome: Outcome) -> None:
+        """Keep the late rows of a batch."""
+        assert self._plan is not None
+        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
 
     def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]] | None:
         """The rows of a batch that the query's condition chooses, and of those that cannot be used
