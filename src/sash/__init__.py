@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from .aggregators.guard import InUse
     from .engine.shared_stream import SharedStream
     from .engine.stream import Stream
-    from .explain import Explanation
+    from .explain import Explanation, SharedExplanation
     from .kernels.program import InterpretedWarning
 
 #: The version of sash.
@@ -123,6 +123,7 @@ __all__ = [
     "Rows",
     "Session",
     "Shared",
+    "SharedExplanation",
     "SharedStream",
     "Sliding",
     "Stream",
@@ -190,6 +191,7 @@ __all__ = [
 #: Names whose modules take a while to load, and where they are.
 _LAZY = {
     "Explanation": ".explain",
+    "SharedExplanation": ".explain",
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
     "SharedStream": ".engine.shared_stream",

@@ -32,7 +32,7 @@ from .parts import add_ranged, divisible, typed, windows_of_slices
 from .run import emitted, explained, results, run_arrow
 from .supported import Asked, check
 
-__all__ = ["run"]
+__all__ = ["results_of_bundle", "run"]
 
 _FEW = 1 << 16  # edges that are no burden, however few rows there are
 
@@ -65,7 +65,11 @@ def _results(bundle: Bundle, given: pa.Table, threads: int) -> dict[str, pa.Tabl
     if len(bundle.queries) == 1:
         ((name, query),) = bundle.queries.items()
         return {name: run_arrow(query, given, threads)}
-    plan = plan_bundle(bundle, given.schema, whole=True)
+    return results_of_bundle(plan_bundle(bundle, given.schema, whole=True), given, threads)
+
+
+def results_of_bundle(plan: BundlePlan, given: pa.Table, threads: int = 1) -> dict[str, pa.Table]:
+    """The results of several queries that share slices."""
     union = plan.union
     table = given if union.query.where is None else filtered(given, union.query.where)
     table = table.select([field.name for field in union.schema])

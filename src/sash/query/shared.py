@@ -13,6 +13,7 @@ from .signatures import Mode
 if TYPE_CHECKING:
     from ..engine.bundles import SharedPlan
     from ..engine.shared_stream import SharedStream
+    from ..explain.shared import SharedExplanation
 
 __all__ = ["Shared", "check_queries", "share"]
 
@@ -111,6 +112,22 @@ class Shared:
         return SharedStream(
             self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
         )
+
+    def explain(self, schema: Any = None, *, data: Any = None) -> SharedExplanation:
+        """What the queries share with each other when they run over a table, why, and what that
+        costs; see `sash.SharedExplanation`.
+
+        `schema` is a pyarrow.Schema, or a table that has one.  `data` is a sample of some thousands
+        of rows, which is run and counted.  For a stream, ask that: `shared.stream(…).explain()`.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> sash.share({"a": q, "b": q}).explain().bundles[0].shared
+        {'count()': ('a.n', 'b.n')}
+        """
+        from ..explain.shared import explain_shared
+
+        return explain_shared(self, schema, data)
 
 
 def share(queries: Mapping[str, Query]) -> Shared:
