@@ -189,6 +189,15 @@ def test_without_a_schema_what_depends_on_types_is_left_open() -> None:
     assert "give a schema or a table" in str(found)
 
 
+def test_types_come_from_a_schema_or_from_a_table_of_any_kind() -> None:
+    q = query(sash.tumbling(5))
+    wanted = q.explain(SAMPLE.schema).partials
+    frame = SAMPLE.to_pandas()
+    late = frame.assign(x=[None] * 240 + [1.0] * 10).astype({"x": object})
+    for table in (SAMPLE, frame, late, SAMPLE.to_reader().read_next_batch()):
+        assert q.explain(table).partials == wanted
+
+
 # Warnings
 
 
