@@ -116,7 +116,8 @@ def make_plan(
     With `whole` it is for a whole table, where values of any type can be numbers by their row or
     their place, and lists are ranges of rows; without, partials are kept longer than their rows.
     Where windows have several sizes, a group's aggregates have the same ones if they are to be
-    grouped `by_sizes`; else all groups have all sizes, and hold the same slices.
+    grouped `by_sizes`, as they are where events drive the windows of a whole table; else all groups
+    have all sizes, and hold the same slices.
     """
     fields = {}
     for name in (*query.columns, *extra):
@@ -163,6 +164,7 @@ def make_plan(
         for name, names in several.names.items():
             types |= dict.fromkeys(names.values(), types[name])
     parts = [part for part in (typed, objects) if part]
+    by_sizes = by_sizes or (whole and isinstance(query.window, Driven))
     if several and by_sizes:
         parts = [some for part in parts for some in several.by_sizes(part)]
     groups = [_group(query, sorted(part, key=_place), fields, whole) for part in parts]

@@ -20,6 +20,7 @@ from ..query.plan import Plan
 from ..tables.rows import rows_in_order, without_others
 from ..windows import tumbling
 from .due import Due
+from .forest import Forest
 from .grove import Grove
 from .ragged import places_among, run_starts
 from .range_answers import Ranges
@@ -60,7 +61,7 @@ class TrailState:
         self._plan = plan
         self._reach = Reach.of(plan)
         # a forest is made for some window; trailing ones are told to it when they are asked for
-        self._grove = Grove(plan, tumbling(1))
+        self._grove = Grove(plan, tumbling(1), Forest)
         self.no_values = self._grove.no_values
         self._due = Due()
         self.visited = 0  # keys, over all steps
