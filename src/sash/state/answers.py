@@ -132,45 +132,6 @@ def answers_and_reasons(
     Rows in `apart` have the answers there.  An answer that does not fit its type is null; with None
     for `apart`, it is an error.
     """
-    values, failed = _answers(core, group, types, kept, rows, apart, sources)
-    return values, {row: told(reasons) for row, reasons in failed.items()}
-
-
-def answers_over(
-    core: BufferCore | ObjectCore,
-    group: Group,
-    types: dict[str, Any],
-    kept: Any,
-    rows: int,
-    apart: dict[int, Apart],
-) -> tuple[dict[str, pa.Array], dict[int, str]]:
-    """The same where a row may have windows of several sizes: a core's outputs have one row after
-    the other, and of each the sizes of the group in their order."""
-    if group.over is None:
-        return answers_of(core, group, types, kept, rows, apart)
-    many = len(group.over.sizes)
-    found, lacking = _answers(core, group, types, kept, rows * many, apart, None)
-    values: dict[str, pa.Array] = {}
-    failed: dict[int, dict[str, str]] = {}
-    for name, part, size in group.over.picked:
-        known = group.names[part]
-        values[name] = found[known].take(pa.array(np.arange(rows) * many + size))
-        for row, reasons in lacking.items():
-            if row % many == size and known in reasons:
-                failed.setdefault(row // many, {})[name] = reasons[known]
-    return values, {row: told(reasons) for row, reasons in failed.items()}
-
-
-def _answers(
-    core: BufferCore | ObjectCore,
-    group: Group,
-    types: dict[str, Any],
-    kept: Any,
-    rows: int,
-    apart: dict[int, Apart] | None,
-    sources: Sources | None,
-) -> tuple[dict[str, pa.Array], dict[int, dict[str, str]]]:
-    """The answers of a core's first rows by name, and for rows that lack some, why each does."""
     values: dict[str, pa.Array] = {}
     failed: dict[int, dict[str, str]] = {i: dict(a.reasons) for i, a in (apart or {}).items()}
     typed = isinstance(core, BufferCore) and core.layout.answers
@@ -216,6 +177,31 @@ def _answers(
         for row, why in misfits.items():
             failed.setdefault(row, {}).setdefault(name, why)
     return values, failed
+
+
+def answers_over(
+    core: BufferCore | ObjectCore,
+    group: Group,
+    types: dict[str, Any],
+    kept: Any,
+    rows: int,
+    apart: dict[int, Apart],
+) -> tuple[dict[str, pa.Array], dict[int, str]]:
+    """The same where a row may have windows of several sizes: a core's outputs have one row after
+    the other, and of each the sizes of the group in their order."""
+    if group.over is None:
+        return answers_of(core, group, types, kept, rows, apart)
+    many = len(group.over.sizes)
+    found, lacking = answers_and_reasons(core, group, types, kept, rows * many, apart)
+    values: dict[str, pa.Array] = {}
+    failed: dict[int, dict[str, str]] = {}
+    for name, part, size in group.over.picked:
+        known = group.names[part]
+        values[name] = found[known].take(pa.array(np.arange(rows) * many + size))
+        for row, reasons in lacking.items():
+            if row % many == size and known in reasons:
+                failed.setdefault(row // many, {})[name] = reasons[known]
+    return values, {row: told(reasons) for row, reasons in failed.items()}
 
 
 def _replaced(found: pa.Array, apart: dict[int, Any], misfits: dict[int, str]) -> pa.Array:
