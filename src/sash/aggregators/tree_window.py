@@ -385,7 +385,7 @@ def _arity_for(operator: Operator) -> int:
         return 4
     words = sum(
         np.size(op.identity) if not isinstance(op.identity, tuple) else len(op.identity)
-        for op, _ in leaf_operators(operator)
+        for op, _, _ in leaf_operators(operator)
     )
     return 8 if words <= 12 else 4 if words <= 64 else 2
 

@@ -405,7 +405,7 @@ class Stream:
                 )
         check(self._place, Asked(query, plan, self._mode, self._early))
         read = {*query.by, *query.window.columns}
-        read |= {c for a in query.select.values() for c in a.columns}
+        read |= {c for a in query.select.values() for c in a.reads}
         self._only_time = None if query.time in read else query.time
         fields = [f.with_type(value_type(f.type)) for f in plan.schema]
         others = [f for f in schema if f.name not in plan.schema.names]

@@ -62,7 +62,10 @@ def lift_text(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
 
 def _cells(leaf: Leaf) -> str:
     """What a leaf reads of a row."""
-    return ", ".join(f"n{c}, x{c}" for c in dict.fromkeys(leaf.columns))
+    cells = [f"n{c}, x{c}" for c in dict.fromkeys(leaf.columns)]
+    if leaf.where is not None:
+        cells.append(f"x{leaf.where}")
+    return ", ".join(cells)
 
 
 def _lift_leaf(n: int, leaf: Leaf, lift: str, cells: str) -> str:
@@ -70,6 +73,8 @@ def _lift_leaf(n: int, leaf: Leaf, lift: str, cells: str) -> str:
     the place of a vector, which is empty before."""
     skipped = zip(leaf.columns, leaf.operator.skips, strict=True)
     nulls = [f"n{c}" for c, skip in skipped if skip]
+    if leaf.where is not None:
+        nulls.insert(0, f"not x{leaf.where}")
     lines = [f"def row_{n}({'out, ' if leaf.vector else ''}{cells}):"]
     if nulls:
         lines.append(f"    if {' or '.join(nulls)}:")

@@ -19,6 +19,7 @@ import pyarrow as pa
 from ..operators.contract import Operator, Part, _join
 from ..windows import Aligned, Driven
 from .aggregates import Aggregate
+from .conditions import Condition
 from .query import RESERVED, Query, column_kept
 from .registry import (
     REGISTRY,
@@ -51,6 +52,7 @@ class Group:
     hows: tuple[How, ...]  # for each column: how it is read
     exact: tuple[bool, ...]  # for each name: its answers have nanoseconds as whole numbers
     values_of: tuple[int | None, ...]  # for each name: the column whose values it has by number
+    conditions: tuple[Condition, ...] = ()  # behind the columns, whether rows satisfy each
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Ranged:
     which: Which
     count: int
     skips: bool  # nulls are left out
+    where: Condition | None = None  # which rows count
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,8 @@ def make_plan(
     objects: list[tuple[str, Aggregate]] = []
     ranged: list[Ranged] = []
     types: dict[str, pa.DataType | None] = {}
+    for condition in dict.fromkeys(a.where for a in query.select.values() if a.where):
+        condition.check(pa.schema(fields.values()))
     for name, chosen in query.select.items():
         read = _reads(chosen, query.time, fields, whole)
         given = [value_type(fields[c].type) for c, _ in read]
@@ -135,7 +140,8 @@ def make_plan(
         which = which_of_range(chosen.operator)
         if whole and which and chosen.returns is None and isinstance(query.window, Aligned):
             count = chosen.operator.parameters[0] if chosen.operator.parameters else 0
-            ranged.append(Ranged(name, read[0][0], which, count, chosen.operator.skips[0]))
+            skips = chosen.operator.skips[0]
+            ranged.append(Ranged(name, read[0][0], which, count, skips, chosen.where))
             continue
         compiled = tied.compile and tied.shape != "object"
         (typed if compiled else objects).append((name, chosen))
@@ -177,11 +183,14 @@ def _group(
 ) -> Group:
     reads = [_reads(a, query.time, fields, whole) for _, a in chosen]
     columns = list(dict.fromkeys(c for read in reads for c in read))
+    conditions = list(dict.fromkeys(a.where for _, a in chosen if a.where))
     types = tuple(_read_as(value_type(fields[c].type), how) for c, how in columns)
+    types += ("bool",) * len(conditions)
     parts, values_of = [], []
     for (_, a), read in zip(chosen, reads, strict=True):
         at = tuple(columns.index(c) for c in read)
-        parts.append(Part(a.operator.of(*(types[c] for c in at)), at))
+        where = len(columns) + conditions.index(a.where) if a.where else None
+        parts.append(Part(a.operator.of(*(types[c] for c in at)), at, where=where))
         source = value_of(a.operator)
         numbered = source is not None and read[source][1] in ("rows", "places")
         values_of.append(at[source] if numbered else None)  # type: ignore[index]
@@ -193,6 +202,7 @@ def _group(
         tuple(how for _, how in columns),
         tuple(picks_values(a.operator) for _, a in chosen),
         tuple(values_of),
+        tuple(conditions),
     )
 
 
@@ -211,23 +221,24 @@ def _served(server: Operator, name: str, lower: Callable[[Any], Any]) -> Operato
 def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Parts of tied operators, with those that follow from another's partial sharing it.
 
-    Operators over the same columns share if they lift and combine alike (sum and mean of integers,
-    all that follows from moments), or if one serves the other (mean of floats serves sum).
+    Operators over the same columns and rows share if they lift and combine alike (sum and mean of
+    integers, all that follows from moments), or if one serves the other (mean of floats serves
+    sum).
     """
     alike: dict[Any, list[int]] = {}
     for i, part in enumerate(parts):
         op = part.operator
         # by identity: a callable object may not be hashable, and may equal another one
         made_by = (id(op.lift), id(op.combine), repr(op.identity), op.skips)
-        alike.setdefault((part.columns, made_by), []).append(i)
+        alike.setdefault(((part.columns, part.where), made_by), []).append(i)
     made = list(parts)
-    for (columns, _), members in alike.items():
+    for (reads, _), members in alike.items():
         owner = members[0]
         op = parts[owner].operator
         for (others, _), (server, *_) in alike.items():
             serves = parts[server].operator.serves
             lower = next((lower for lift, lower in serves if lift is op.lift), None)
-            if lower and others == columns and parts[server].operator.skips == op.skips:
+            if lower and others == reads and parts[server].operator.skips == op.skips:
                 owner = server
                 for i in members:
                     served = _served(parts[server].operator, parts[i].operator.name, lower)
@@ -243,7 +254,7 @@ def _place(chosen: tuple[str, Aggregate]) -> tuple[Any, ...]:
     """Where an aggregate stands in its group: by what it is, so that the same ones selected in
     another order run on the same kernels."""
     name, aggregate = chosen
-    return aggregate.operator.name, aggregate.columns, name
+    return aggregate.operator.name, aggregate.columns, repr(aggregate.where), name
 
 
 def _check_time(name: str, given: pa.DataType) -> None:

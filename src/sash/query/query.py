@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from ..policies import Policy
 from ..windows import Aligned, Driven, Ruled, Window
 from .aggregates import Aggregate
+from .conditions import Condition
 from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode
 
 if TYPE_CHECKING:
@@ -108,13 +109,7 @@ class Query:
         if self.tie is not None and not isinstance(self.tie, str):
             raise TypeError(f"tie is the name of a column, not {self.tie!r}")
         if self.where is not None:
-            from pyarrow.compute import Expression
-
-            if not isinstance(self.where, Expression):
-                raise TypeError(
-                    "where is an Arrow expression such as pyarrow.compute.field('x') > 0, not "
-                    f"{self.where!r}"
-                )
+            Condition.check_expression(self.where)
 
     def __deepcopy__(self, memo: Any) -> Query:
         """The query itself, which never changes."""
@@ -168,10 +163,10 @@ class Query:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that the query reads, each once: time, keys, tie, the window's, and what is
-        selected; those of `where` come on top."""
+        """All columns that the query reads, each once: time, keys, tie, the window's, and those of
+        the aggregates and their conditions; those of `where` come on top."""
         read = [self.time, *self.by, *([self.tie] if self.tie else [])]
-        read += [*self.window.columns, *(c for a in self.select.values() for c in a.columns)]
+        read += [*self.window.columns, *(c for a in self.select.values() for c in a.reads)]
         return tuple(dict.fromkeys(read))
 
     @overload

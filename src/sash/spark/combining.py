@@ -52,7 +52,7 @@ def combinable(plan: Plan) -> bool:
 
 def _words(operator: Operator) -> int:
     """How many words a partial has."""
-    kept = [leaf.identity for leaf, _ in leaf_operators(operator)]
+    kept = [leaf.identity for leaf, _, _ in leaf_operators(operator)]
     return sum(len(x) if isinstance(x, tuple | np.ndarray) else 1 for x in kept)
 
 

@@ -19,7 +19,7 @@ from ..kernels.core import BufferCore, ObjectCore
 from ..query.plan import Group
 from ..query.types import in_ticks, value_type
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
-from ..tables.arrow import flat
+from ..tables.arrow import flat, one_array
 from ..tables.keys import key_codes
 from ..tables.numbers import places_in_order, row_numbers
 
@@ -63,6 +63,7 @@ def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
         else:
             column = _column(group, i, column)
         arrays.append(column)
+    arrays += [one_array(condition.holds(table)) for condition in group.conditions]
     return read(tuple(arrays) if len(arrays) > 1 else arrays[0], len(arrays)), sources
 
 

@@ -66,9 +66,16 @@ def _check_length(chosen: Ranged, values: int) -> None:
 def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Array) -> pa.Array:
     """The answers over ranges of rows in order."""
     column = ordered.column(chosen.column)
+    counts: Array | None = None
+    if chosen.where is not None:
+        counts = np.asarray(chosen.where.holds(ordered.table))
+        counts = counts if ordered.rows is None else counts[ordered.rows]
     if chosen.skips and column.null_count:
-        before = np.concatenate([[0], np.cumsum(np.asarray(column.is_valid()))])
-        first, last, column = before[first], before[last], column.drop_null()
+        there = np.asarray(column.is_valid())
+        counts = there if counts is None else counts & there
+    if counts is not None:
+        before = np.concatenate([[0], np.cumsum(counts)])
+        first, last, column = before[first], before[last], column.filter(pa.array(counts))
     if chosen.which == "nth":
         at = last - chosen.count
         return column.take(pa.array(at, mask=at < first))
@@ -76,8 +83,8 @@ def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Arra
         last = np.minimum(last, first + chosen.count)
     elif chosen.which == "last":
         first = np.maximum(first, last - chosen.count)
-    counts = last - first
-    offsets = np.concatenate([[0], np.cumsum(counts)])
+    lengths = last - first
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
     _check_length(chosen, int(offsets[-1]))
-    taken = column.take(pa.array(ragged(first, counts)))
+    taken = column.take(pa.array(ragged(first, lengths)))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), taken)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...operators.contract import Operator
+from ..conditions import Condition
+
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression
 
 __all__ = ["Aggregate", "aggregate", "reading"]
 
@@ -16,7 +20,8 @@ class Aggregate:
     """An operator and the columns it reads, for a query's `select`.
 
     `returns` is the Arrow type of the answers.  It is only needed for an operator of your own with
-    object partials, on Spark, which must know the type beforehand.
+    object partials, on Spark, which must know the type beforehand.  `where` is a condition: rows
+    that do not satisfy it do not count in this aggregate, as with SQL's FILTER.
 
     >>> import sash
     >>> sash.max("delay")
@@ -26,8 +31,11 @@ class Aggregate:
     operator: Operator
     columns: tuple[str, ...]
     returns: Any = None
+    where: Any = None  # an Arrow expression, which becomes a Condition
 
     def __post_init__(self) -> None:
+        if self.where is not None:
+            object.__setattr__(self, "where", Condition.of(self.where))
         if not isinstance(self.operator, Operator):
             raise TypeError(f"an aggregate needs an operator, not {self.operator!r}")
         for column in self.columns:
@@ -41,6 +49,16 @@ class Aggregate:
                 f"{self.operator.name} reads {wanted} column{'s' if wanted != 1 else ''}, and was "
                 f"given {', '.join(self.columns) or 'none'}"
             )
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All columns that it reads, its condition's too.
+
+        >>> import pyarrow.compute as pc, sash
+        >>> sash.sum("amount", where=pc.field("country") == "FR").reads
+        ('amount', 'country')
+        """
+        return (*self.columns, *(self.where.columns if self.where else ()))
 
     def _counts_rows(self) -> bool:
         from ..registry import counts_rows  # imports pyarrow, which takes a while
@@ -56,6 +74,8 @@ class Aggregate:
         >>> sash.max("delay").answer(table), sash.arg_max("carrier", by="delay").answer(table)
         (9, 'AA')
         """
+        if self.where:
+            table = self._chosen(table)
         columns = [table[c] for c in self.columns or list(table)[:1]]
         values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         found = self.operator.python_lower()(self.operator.fold(values))
@@ -64,23 +84,38 @@ class Aggregate:
         fields = self.operator.fields
         return dict(zip(fields, found, strict=True)) if fields else list(found)
 
+    def _chosen(self, table: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+        """The rows that satisfy the condition."""
+        import pyarrow as pa
+
+        holds = self.where.holds(pa.table({c: pa.array(table[c]) for c in self.where.columns}))
+        kept = [i for i, ok in enumerate(holds.to_pylist()) if ok]
+        return {name: [column[i] for i in kept] for name, column in table.items()}
+
     def __repr__(self) -> str:
-        return f"{self.operator.name}({', '.join(map(repr, self.columns))})"
+        said = [*map(repr, self.columns), *([f"where={self.where}"] if self.where else [])]
+        return f"{self.operator.name}({', '.join(said)})"
 
 
-def aggregate(operator: Operator, *columns: str, returns: Any = None) -> Aggregate:
+def aggregate(
+    operator: Operator, *columns: str, returns: Any = None, where: Expression | None = None
+) -> Aggregate:
     """Apply any operator to columns.
 
-    `returns` is the Arrow type of the answers, where Spark must know it beforehand.
+    `returns` is the Arrow type of the answers, where Spark must know it beforehand.  Rows that do
+    not satisfy `where` do not count.
 
     >>> import sash
     >>> xor = sash.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a ^ b, name="xor")
     >>> sash.aggregate(xor, "flags")
     xor('flags')
     """
-    return Aggregate(operator, columns, returns)
+    return Aggregate(operator, columns, returns, where)
 
 
-def reading(operator: Operator, *columns: str, ignore_nulls: bool) -> Aggregate:
+def reading(
+    operator: Operator, *columns: str, ignore_nulls: bool, where: Expression | None
+) -> Aggregate:
     """An operator over columns, without the rows in which one of them is null if so asked."""
-    return Aggregate(operator.ignore_nulls() if ignore_nulls else operator, columns)
+    chosen = operator.ignore_nulls() if ignore_nulls else operator
+    return Aggregate(chosen, columns, where=where)
