@@ -61,6 +61,8 @@ class Operator:
     types are.  It is empty for an operator of your own, whatever its name is, and a copy with other
     functions (`dataclasses.replace`) is one of your own.
     `unchecked` leaves the checks of indices out of compiled functions.
+    `adds` says that the lift of a vector adds a value to what `out` holds, so that many values can
+    be lifted into one place.
     `serves` has, for the lift of each other operator whose answers follow from these partials
     as well, the lower that does so.
 
@@ -90,6 +92,7 @@ class Operator:
     serves: tuple[tuple[Callable[..., Any], Callable[[Any], Any]], ...] = ()
     rule: Callable[[Any, Any], bool] | None = None
     unchecked: bool = False
+    adds: bool = False
     ready: str = dataclasses.field(default="", init=False)
     parameters: tuple[Any, ...] = dataclasses.field(default=(), init=False)
 

@@ -111,12 +111,15 @@ def _int_sum(a: Any) -> int | None:
     return (a[1] << _LOW_BITS) + a[2]  # type: ignore[no-any-return]
 
 
-def _int_mean(a: Any) -> float | None:
-    if a[0] == 0:
-        return None
+def int_total(a: Any) -> float:
+    """The sum of integers as a float."""
     if -2 <= a[1] <= 1:
-        return float((a[1] << _LOW_BITS) + a[2]) / a[0]  # type: ignore[no-any-return]
-    return (float(a[1]) * 4611686018427387904.0 + float(a[2])) / a[0]  # type: ignore[no-any-return]
+        return float((a[1] << _LOW_BITS) + a[2])
+    return float(a[1]) * 4611686018427387904.0 + float(a[2])
+
+
+def _int_mean(a: Any) -> float | None:
+    return int_total(a) / a[0] if a[0] != 0 else None
 
 
 # sums of floats: one number, -0.0 when empty (no sum of others gives it, as -0.0 is read as 0.0)

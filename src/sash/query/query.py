@@ -10,6 +10,7 @@ from ..policies import Policy
 from ..windows import Aligned, Driven, Ruled, Window
 from .aggregates import Aggregate
 from .conditions import Condition
+from .resolving import resolved
 from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ class Query:
                 f"select has {chosen!r} for {name!r}, which is no aggregate; give one such as "
                 "sash.max('x'), or sash.aggregate(operator, 'x') for an operator of your own"
             )
-        object.__setattr__(self, "select", dict(self.select))
+        made = {name: resolved(a, self.time, self.window) for name, a in self.select.items()}
+        object.__setattr__(self, "select", made)
 
     def _read_by(self, policy: Policy) -> tuple[str, ...]:
         """The columns that a policy reads: by their names, or by their places among the columns

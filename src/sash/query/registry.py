@@ -58,6 +58,9 @@ _NUMBERS = (_is.is_integer, _is.is_floating, _is.is_boolean)
 _TEXT = (_is.is_string, _is.is_large_string)
 NUMBERS = Kind("numbers", _NUMBERS)
 RANKED = Kind("numbers and decimals", (*_NUMBERS, _is.is_decimal))
+WHOLE = Kind("whole numbers", (_is.is_integer,))
+BOOLS = Kind("bools", (_is.is_boolean,))
+MOMENTS = Kind("times", (_is.is_integer, _is.is_timestamp))
 SPANNED = Kind(
     "numbers, decimals, times, dates and lengths of time",
     (*_NUMBERS, _is.is_decimal, _is.is_timestamp, _is.is_date, _is.is_duration),
@@ -264,6 +267,20 @@ REGISTRY: dict[str, Facts] = {
     "stddev": Facts(ops.stddev, _float, aliases=("standard_deviation",), takes=(NUMBERS,)),
     "population_stddev": Facts(ops.population_stddev, _float, takes=(NUMBERS,)),
     "linear_regression": Facts(ops.linear_regression, _floats, takes=(NUMBERS, NUMBERS)),
+    "exact_sum": Facts(ops.exact_sum, _number, takes=(NUMBERS,)),
+    "exact_mean": Facts(ops.exact_mean, _float, takes=(NUMBERS,)),
+    "covariance": Facts(ops.covariance, _float, takes=(NUMBERS, NUMBERS)),
+    "population_covariance": Facts(ops.population_covariance, _float, takes=(NUMBERS, NUMBERS)),
+    "correlation": Facts(ops.correlation, _float, takes=(NUMBERS, NUMBERS)),
+    "skewness": Facts(ops.skewness, _float, takes=(NUMBERS,)),
+    "kurtosis": Facts(ops.kurtosis, _float, takes=(NUMBERS,)),
+    "ewm": Facts(ops.ewm, _float, takes=(NUMBERS, MOMENTS)),
+    "rate": Facts(ops.rate, _float, takes=(None,)),
+    "any": Facts(ops.any, _same, takes=(BOOLS,)),
+    "all": Facts(ops.all, _same, takes=(BOOLS,)),
+    "bit_or": Facts(ops.bit_or, _same, takes=(WHOLE,)),
+    "bit_and": Facts(ops.bit_and, _same, takes=(WHOLE,)),
+    "bit_xor": Facts(ops.bit_xor, _same, takes=(WHOLE,)),
     "max": Facts(ops.max, _same, picks=True, numbered=True, value_of=0, orders=(0,)),
     "min": Facts(ops.min, _same, picks=True, numbered=True, value_of=0, orders=(0,)),
     "span": Facts(ops.span, _number, takes=(SPANNED,)),
@@ -293,6 +310,7 @@ REGISTRY: dict[str, Facts] = {
     ),
     "first": Facts(ops.first, _same, picks=True, numbered=True, value_of=0),
     "last": Facts(ops.last, _same, picks=True, numbered=True, value_of=0),
+    "change": Facts(ops.change, _number, takes=(SPANNED,)),
     "first_n": Facts(ops.first_n, _list, nullable=False, picks=True, ranged="first"),
     "last_n": Facts(ops.last_n, _list, nullable=False, picks=True, ranged="last"),
     "nth_youngest": Facts(ops.nth_youngest, _same, picks=True, ranged="nth"),
@@ -301,6 +319,9 @@ REGISTRY: dict[str, Facts] = {
     "collect": Facts(ops.collect, _list, nullable=False, picks=True, ranged="all"),
     "collect_distinct": Facts(ops.collect_distinct, _list, nullable=False, picks=True),
     "count_distinct": Facts(ops.count_distinct, _whole, nullable=False, picks=True),
+    "quantile": Facts(ops.quantile, _float, takes=(RANKED,)),
+    "median": Facts(ops.median, _float, takes=(RANKED,)),
+    "mode": Facts(ops.mode, _same, picks=True, orders=(0,)),
     "concat": Facts(ops.concat, _joined, takes=(JOINED,)),
     "bloom": Facts(ops.bloom, _unknown, nullable=False),
     "count_min": Facts(ops.count_min, _unknown, nullable=False),

@@ -1,4 +1,4 @@
-"""Aggregates that keep all values: lists, distinct values, joined text."""
+"""Aggregates that keep all values: lists, distinct values, joined text, exact quantiles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from .contract import Aggregate
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
-__all__ = ["collect", "collect_distinct", "concat", "count_distinct"]
+__all__ = [
+    "collect",
+    "collect_distinct",
+    "concat",
+    "count_distinct",
+    "median",
+    "mode",
+    "quantile",
+]
 
 
 def collect(column: str, *, where: Expression | None = None) -> Aggregate:
@@ -51,3 +59,37 @@ def concat(column: str, *, where: Expression | None = None) -> Aggregate:
     'ab'
     """
     return Aggregate(operators.concat, (column,), where=where)
+
+
+def quantile(column: str, at: float, *, where: Expression | None = None) -> Aggregate:
+    """The quantile at the rank `at`, exactly, in proportion between two neighbours; null if there
+    are no values.
+
+    NaN is the greatest number.  All values of a window are kept, so a `lifetime` is refused;
+    `quantiles` estimates in fixed space.
+
+    >>> import sash
+    >>> sash.quantile("x", 0.75).answer({"x": [3, 1, None, 2]})
+    2.5
+    """
+    return Aggregate(operators.quantile(at), (column,), where=where)
+
+
+def median(column: str, *, where: Expression | None = None) -> Aggregate:
+    """The median, exactly: see `quantile`.
+
+    >>> import sash
+    >>> sash.median("x").answer({"x": [3, 1, None, 2]})
+    2.0
+    """
+    return Aggregate(operators.median, (column,), where=where)
+
+
+def mode(column: str, *, where: Expression | None = None) -> Aggregate:
+    """The most frequent value, of equally frequent ones the least; null if there are none.
+
+    >>> import sash
+    >>> sash.mode("x").answer({"x": ["b", "a", None, "b", "a"]})
+    'a'
+    """
+    return Aggregate(operators.mode, (column,), where=where)

@@ -12,7 +12,10 @@ from ..conditions import Condition
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
-__all__ = ["Aggregate", "aggregate", "reading"]
+__all__ = ["TIME", "Aggregate", "aggregate", "reading"]
+
+#: Stands for the column of times of the query that an aggregate is selected by.
+TIME = "\0time"
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class Aggregate:
         """
         if self.where:
             table = self._chosen(table)
+        if TIME in self.columns:
+            raise ValueError(f"{self} goes by the times of a query, which says their column")
         columns = [table[c] for c in self.columns or list(table)[:1]]
         values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         found = self.operator.python_lower()(self.operator.fold(values))
@@ -93,7 +98,10 @@ class Aggregate:
         return {name: [column[i] for i in kept] for name, column in table.items()}
 
     def __repr__(self) -> str:
-        said = [*map(repr, self.columns), *([f"where={self.where}"] if self.where else [])]
+        said = [
+            *(repr(c) for c in self.columns if c != TIME),
+            *([f"where={self.where}"] if self.where else []),
+        ]
         return f"{self.operator.name}({', '.join(said)})"
 
 

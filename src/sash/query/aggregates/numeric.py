@@ -12,13 +12,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "avg",
+    "correlation",
     "count",
+    "covariance",
     "geometric_mean",
+    "kurtosis",
     "linear_regression",
     "mean",
+    "population_covariance",
     "population_stddev",
     "population_variance",
     "product",
+    "skewness",
     "standard_deviation",
     "stddev",
     "sum",
@@ -42,16 +47,20 @@ def count(column: str | None = None, *, where: Expression | None = None) -> Aggr
     return Aggregate(_non_null, (column,), where=where)
 
 
-def sum(column: str, *, where: Expression | None = None) -> Aggregate:
+def sum(column: str, *, exact: bool = False, where: Expression | None = None) -> Aggregate:
     """Add up the values; null if there are none.
 
-    A sum of integers is exact, and an error if it leaves int64.
+    A sum of integers is exact, and an error if it leaves int64.  A sum of floats depends on the
+    order of adding by rounding; with `exact` it is the float nearest to the true sum, whatever the
+    order, so that tables, streams and Spark give the same to the bit.
 
     >>> import sash
     >>> sash.sum("delay").answer({"delay": [3, None, 9]})
     12
+    >>> sash.sum("x", exact=True).answer({"x": [1e308, 1.0, -1e308]})
+    1.0
     """
-    return Aggregate(operators.sum, (column,), where=where)
+    return Aggregate(operators.exact_sum if exact else operators.sum, (column,), where=where)
 
 
 def sum_of_squares(column: str, *, where: Expression | None = None) -> Aggregate:
@@ -76,24 +85,25 @@ def product(column: str, *, where: Expression | None = None) -> Aggregate:
     return Aggregate(operators.product, (column,), where=where)
 
 
-def mean(column: str, *, where: Expression | None = None) -> Aggregate:
-    """The arithmetic mean of the values, a float; null if there are none.
+def mean(column: str, *, exact: bool = False, where: Expression | None = None) -> Aggregate:
+    """The arithmetic mean of the values, a float; null if there are none.  With `exact` it is the
+    float nearest to the true mean, in whatever order values come.
 
     >>> import sash
     >>> sash.mean("delay").answer({"delay": [3, None, 9]})
     6.0
     """
-    return Aggregate(operators.mean, (column,), where=where)
+    return Aggregate(operators.exact_mean if exact else operators.mean, (column,), where=where)
 
 
-def avg(column: str, *, where: Expression | None = None) -> Aggregate:
+def avg(column: str, *, exact: bool = False, where: Expression | None = None) -> Aggregate:
     """The arithmetic mean, by its name in SQL: see `mean`.
 
     >>> import sash
     >>> sash.avg("delay").answer({"delay": [3, None, 9]})
     6.0
     """
-    return mean(column, where=where)
+    return mean(column, exact=exact, where=where)
 
 
 def geometric_mean(column: str, *, where: Expression | None = None) -> Aggregate:
@@ -165,3 +175,54 @@ def linear_regression(x: str, y: str, *, where: Expression | None = None) -> Agg
     {'slope': 2.0, 'intercept': 1.0, 'r2': 1.0}
     """
     return Aggregate(operators.linear_regression, (x, y), where=where)
+
+
+def covariance(x: str, y: str, *, where: Expression | None = None) -> Aggregate:
+    """The sample covariance of two columns; null if there are fewer than two rows.
+
+    >>> import sash
+    >>> sash.covariance("x", "y").answer({"x": [0, 1, 2], "y": [1, 3, 5]})
+    2.0
+    """
+    return Aggregate(operators.covariance, (x, y), where=where)
+
+
+def population_covariance(x: str, y: str, *, where: Expression | None = None) -> Aggregate:
+    """The population covariance of two columns; null if there are no rows.
+
+    >>> import sash
+    >>> sash.population_covariance("x", "y").answer({"x": [0, 2], "y": [1, 5]})
+    2.0
+    """
+    return Aggregate(operators.population_covariance, (x, y), where=where)
+
+
+def correlation(x: str, y: str, *, where: Expression | None = None) -> Aggregate:
+    """Pearson's correlation of two columns; null if one of them does not vary.
+
+    >>> import sash
+    >>> sash.correlation("x", "y").answer({"x": [0, 1, 2], "y": [1, 3, 5]})
+    1.0
+    """
+    return Aggregate(operators.correlation, (x, y), where=where)
+
+
+def skewness(column: str, *, where: Expression | None = None) -> Aggregate:
+    """The skewness of the values as a population; null if they do not vary.
+
+    >>> import sash
+    >>> round(sash.skewness("x").answer({"x": [1, 1, 4]}), 9)
+    0.707106781
+    """
+    return Aggregate(operators.skewness, (column,), where=where)
+
+
+def kurtosis(column: str, *, where: Expression | None = None) -> Aggregate:
+    """The kurtosis of the values as a population, beyond a normal distribution's 3; null if they do
+    not vary.
+
+    >>> import sash
+    >>> sash.kurtosis("x").answer({"x": [1, 3]})
+    -2.0
+    """
+    return Aggregate(operators.kurtosis, (column,), where=where)

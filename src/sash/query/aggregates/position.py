@@ -13,7 +13,7 @@ from .contract import Aggregate, reading
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
-__all__ = ["first", "first_n", "last", "last_n", "longest_run", "m4", "nth_youngest"]
+__all__ = ["change", "first", "first_n", "last", "last_n", "longest_run", "m4", "nth_youngest"]
 
 
 def first(column: str, *, ignore_nulls: bool = False, where: Expression | None = None) -> Aggregate:
@@ -36,6 +36,17 @@ def last(column: str, *, ignore_nulls: bool = False, where: Expression | None = 
     (None, 7)
     """
     return reading(operators.last, column, ignore_nulls=ignore_nulls, where=where)
+
+
+def change(column: str, *, where: Expression | None = None) -> Aggregate:
+    """The last value less the first, nulls left out, of times in microseconds; null if there are
+    none.
+
+    >>> import sash
+    >>> sash.change("level").answer({"level": [5, 9, None, 7]})
+    2
+    """
+    return Aggregate(operators.change, (column,), where=where)
 
 
 def first_n(
