@@ -345,12 +345,16 @@ def test_every_ready_operator_says_what_it_takes() -> None:
     table = pa.table({"t": [1, 2, 13], **columns})
     given: dict[str, tuple[Any, ...]] = {"bloom": (64,), "count_min": (8, 2), "top_k": (2,)}
     given |= dict.fromkeys(("first_n", "last_n", "nth_youngest"), (2,))
+    given |= {"quantile": (0.5,), "ewm": (1000,)}
     accepted = 0
     for column in columns:
         given |= dict.fromkeys(("arg_max", "arg_min", "m4", "longest_run"), (column,))
-        given["linear_regression"] = (column,)
+        pairs = ("linear_regression", "covariance", "population_covariance", "correlation")
+        given |= dict.fromkeys(pairs, (column,))
         for name in REGISTRY:
-            chosen = getattr(sash, name)(column, *given.get(name, ()))
+            plain = name.removeprefix("exact_")
+            more = {} if plain == name else {"exact": True}
+            chosen = getattr(sash, plain)(column, *given.get(name, ()), **more)
             q = sash.Query(time="t", window=sash.tumbling(10), select={"v": chosen})
             try:
                 make_plan(q, table.schema)

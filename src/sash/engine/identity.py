@@ -16,6 +16,7 @@ from ..kernels.fingerprint import digest, text_of
 from ..operators.contract import Operator
 from ..query.conditions import condition_text
 from ..query.query import Query
+from ..windows import duration_text
 
 __all__ = ["check_trust", "differences", "fingerprint"]
 
@@ -46,6 +47,9 @@ def fingerprint(query: Query) -> dict[str, str]:
         facts[f"{name}: returns"] = str(chosen.returns)
         if chosen.where is not None:
             facts[f"{name}: where"] = condition_text(chosen.where.expression)
+        if query.several:
+            size = query.sizes[name]
+            facts[f"{name}: size"] = "lifetime" if size is None else duration_text(size)
         facts |= {f"{name}: {fact}": said for fact, said in _facts(chosen.operator)}
     return facts
 

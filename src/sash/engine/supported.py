@@ -86,6 +86,23 @@ def _lifetime(asked: Asked) -> bool:
     return isinstance(window, Trailing) and window.size is None
 
 
+def _several(asked: Asked) -> bool:
+    """True if trailing windows of several sizes are asked for in one row."""
+    return asked.query.several and _by_time(asked)
+
+
+def _several_aligned(asked: Asked) -> bool:
+    return asked.query.several and not _by_time(asked)
+
+
+def _endless_quantile(asked: Asked) -> bool:
+    return any(
+        a.operator.ready in ("quantile", "median") and asked.query.sizes[name] is None
+        for name, a in asked.query.select.items()
+        if _lifetime(asked) or a.size == "lifetime"
+    )
+
+
 def _empty(asked: Asked) -> bool:
     window = asked.query.window
     return isinstance(window, Aligned) and window.empty is not None
@@ -108,6 +125,12 @@ _ARRIVAL = (
     "on a stream in this process, events of one time are in the order of their arrival, and `tie` "
     "cannot put them into another, unless events drive the window in final mode; leave it out, or "
     "select only what has no order"
+)
+
+
+_ONE_SIZE = (
+    "all aggregates of a row have windows of one size here; leave out `over`, and run a query for "
+    "each size"
 )
 
 
@@ -152,6 +175,25 @@ ABILITIES = (
     Ability("a window for each event: `trailing`, `lifetime`"),
     Ability("`trailing` and `lifetime` with `exclude='row'` or `'ties'`"),
     Ability("`lifetime(delay=…)`"),
+    Ability(
+        "several sizes in one row, `sash.count().over('1 day')`, of `trailing` and `lifetime`",
+        dict.fromkeys(PLACES, _ONE_SIZE),
+        _several,
+    ),
+    Ability(
+        "several sizes in one row of `sliding` and `tumbling`",
+        dict.fromkeys(PLACES, _ONE_SIZE),
+        _several_aligned,
+    ),
+    Ability(
+        "exact `quantile` and `median` over a `lifetime`",
+        dict.fromkeys(
+            PLACES,
+            "an exact quantile keeps all values of its window, and a lifetime never lets one go; "
+            "use sash.quantiles('x', 0.5), which estimates in fixed space, or another window",
+        ),
+        _endless_quantile,
+    ),
     Ability("`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies"),
     Ability("`session`"),
     Ability(

@@ -12,6 +12,7 @@ from .numeric import (
     _float_lift,
     _float_sum,
     _int_lift,
+    _numbers,
     _pair_add,
     _sum,
     close,
@@ -133,6 +134,7 @@ def rate(seconds: float | None = None, rows: bool = False) -> Operator:
         return ready(made, parameters=(seconds, True))
 
     def typed(types: tuple[str, ...]) -> Operator:
+        _numbers("rate", types)
         made = dataclasses.replace(_sum(types), serves=())
         if types[0] == "float64":
             return dataclasses.replace(made, lift=_float_value, lower=lower_float)

@@ -23,18 +23,21 @@ def resolved(chosen: Aggregate, time: str, window: Any) -> Aggregate:
         columns = tuple(time if c == TIME else c for c in chosen.columns)
         chosen = dataclasses.replace(chosen, columns=columns)
     if chosen.operator.ready == "rate" and chosen.operator.parameters[0] is None:
-        made = rate(_length(window) / 1_000_000, chosen.operator.parameters[1])
+        made = rate(_length(chosen, window) / 1_000_000, chosen.operator.parameters[1])
         if made.skips != chosen.operator.skips:
             made = made.ignore_nulls()
         chosen = dataclasses.replace(chosen, operator=made)
     return chosen
 
 
-def _length(window: Any) -> int:
-    """The length of a window's windows, in microseconds."""
-    if isinstance(window, Sliding | Trailing) and window.size is not None:
+def _length(chosen: Aggregate, window: Any) -> int:
+    """The length of an aggregate's windows, in microseconds."""
+    if isinstance(chosen.size, int):
+        return chosen.size
+    own = isinstance(window, Sliding | Trailing) and chosen.size is None
+    if own and window.size is not None:
         return window.size
     raise ValueError(
-        f"sash.rate is by the length of a window, and {window!r} has windows of several lengths; "
+        f"sash.rate is by the length of a window, and those of {window!r} have several; "
         "select sash.sum or sash.count, and divide by the length of the windows that hold them"
     )
