@@ -95,9 +95,10 @@ def _near(a: Any, b: Any) -> bool:
     if a[0] != b[0] or not close(a[:3], b[:3]):
         return False
     if a[3] != a[3] or b[3] != b[3]:
-        return a[3] != a[3] and b[3] != b[3] and a[4] != a[4] and b[4] != b[4]
+        return all(x != x for x in (a[3], b[3], a[4], b[4]))
     size = math.sqrt(max(a[2], b[2])) + abs(a[1]) + 1.0
-    return abs(a[3] - b[3]) <= 1e-9 * size**3 and abs(a[4] - b[4]) <= 1e-9 * size**4
+    slack = 1e-9 * size**3
+    return bool(abs(a[3] - b[3]) <= slack and abs(a[4] - b[4]) <= slack * size)
 
 
 def _skewness(a: Any) -> float | None:

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..operators.contract import Operator, Part, _join
+from ..operators.decimals import SMALL, adds_decimals
 from ..windows import Aligned, Driven
 from .aggregates import Aggregate
 from .conditions import Condition
@@ -25,6 +26,7 @@ from .registry import (
     REGISTRY,
     Which,
     check_columns,
+    for_decimals,
     picks_values,
     read_numbered,
     result_type,
@@ -125,18 +127,19 @@ def make_plan(
     types: dict[str, pa.DataType | None] = {}
     for condition in dict.fromkeys(a.where for a in query.select.values() if a.where):
         condition.check(pa.schema(fields.values()))
-    for name, chosen in query.select.items():
+    for name, asked in query.select.items():
+        chosen = _over_decimals(asked, fields)
         read = _reads(chosen, query.time, fields, whole)
         given = [value_type(fields[c].type) for c, _ in read]
         try:
-            check_columns(chosen.operator, given)
+            check_columns(asked.operator, given)
             tied = chosen.operator.of(*(_read_as(given[i], h) for i, (_, h) in enumerate(read)))
         except TypeError as error:
             have = ", ".join(f"{c!r} has {t}" for (c, _), t in zip(read, given, strict=True))
             wrong = [word for kind, word in _TO_CAST.items() if kind in have]
             hint = f"; cast {wrong[0]} to numbers first" if wrong and "number" in str(error) else ""
             raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
-        types[name] = result_type(chosen, given)
+        types[name] = result_type(asked, given)
         which = which_of_range(chosen.operator)
         if whole and which and chosen.returns is None and isinstance(query.window, Aligned):
             count = chosen.operator.parameters[0] if chosen.operator.parameters else 0
@@ -155,6 +158,13 @@ def make_plan(
     return Plan(query, schema, tuple(groups), types, extra, tuple(ranged))
 
 
+def _over_decimals(chosen: Aggregate, fields: dict[str, pa.Field]) -> Aggregate:
+    """An aggregate with the operator for decimals, where it adds them up."""
+    kinds = [value_type(fields[c].type) for c in chosen.columns]
+    operator = for_decimals(chosen.operator, kinds) if kinds else None
+    return chosen if operator is None else dataclasses.replace(chosen, operator=operator)
+
+
 def _reads(
     chosen: Aggregate, time: str, fields: dict[str, pa.Field], whole: bool
 ) -> tuple[tuple[str, How], ...]:
@@ -166,14 +176,17 @@ def _reads(
     made: list[tuple[str, How]] = []
     for i, (column, kind) in enumerate(zip(reads, kinds, strict=True)):
         how: How = hows[i] if hows else "values"
-        ticks = how == "values" and picks and in_ticks(kind) != kind
-        made.append((column, "ticks" if ticks else how))
+        if how == "values" and picks and in_ticks(kind) != kind:
+            how = "ticks"
+        elif adds_decimals(chosen.operator) and kind.precision <= SMALL:
+            how = "unscaled"
+        made.append((column, how))
     return tuple(made)
 
 
 def _read_as(kind: pa.DataType, how: How) -> str:
     """What operators call the type of a column as it is read."""
-    if how in ("rows", "places"):
+    if how in ("rows", "places", "unscaled"):
         return "int64"
     return column_type(in_ticks(kind) if how == "ticks" else kind)
 

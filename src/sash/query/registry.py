@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from .. import operators as ops
 from ..operators.contract import Operator
+from ..operators.decimals import Name, decimal_operator, decimal_type
 from .types import How, column_type, has_order, has_places, value_type
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "Which",
     "check_columns",
     "counts_rows",
+    "for_decimals",
     "is_nullable",
     "picks_values",
     "read_numbered",
@@ -231,6 +233,35 @@ def _number(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     return {"float64": pa.float64(), "int64": pa.int64(), "bool": pa.int64()}.get(kind)
 
 
+def _summed(operator: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """A sum: of decimals one with ten more digits, as on Spark."""
+    return _decimal("sum", kinds[0]) or _number(operator, kinds)
+
+
+def _averaged(operator: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """A mean: of decimals one with four more digits behind the point, as on Spark."""
+    return _decimal("mean", kinds[0]) or pa.float64()
+
+
+def _decimal(name: Name, kind: pa.DataType) -> pa.DataType | None:
+    if not pa.types.is_decimal(kind):
+        return None
+    return pa.decimal128(*decimal_type(name, kind.precision, kind.scale))
+
+
+def for_decimals(operator: Operator, kinds: Sequence[pa.DataType]) -> Operator | None:
+    """The operator that sums or averages decimals of a type, None for other operators and types.
+
+    >>> for_decimals(ops.sum, [pa.decimal128(5, 2)])
+    <operator sum>
+    """
+    names: dict[str, Name] = {"sum": "sum", "mean": "mean"}
+    name = names.get(operator.ready.removeprefix("exact_"))
+    if name is None or not pa.types.is_decimal(kinds[0]):
+        return None
+    return decimal_operator(name, kinds[0].precision, kinds[0].scale)
+
+
 def _joined(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
     return pa.binary() if pa.types.is_fixed_size_binary(kinds[0]) else kinds[0]
 
@@ -257,18 +288,18 @@ def _top_k(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
 #: By the name in `sash.operators`.
 REGISTRY: dict[str, Facts] = {
     "count": Facts(ops.count, _whole, nullable=False, counts_rows=True),
-    "sum": Facts(ops.sum, _number, takes=(NUMBERS,)),
+    "sum": Facts(ops.sum, _summed, takes=(RANKED,)),
     "sum_of_squares": Facts(ops.sum_of_squares, _number, takes=(NUMBERS,)),
     "product": Facts(ops.product, _float, takes=(NUMBERS,)),
-    "mean": Facts(ops.mean, _float, aliases=("avg",), takes=(NUMBERS,)),
+    "mean": Facts(ops.mean, _averaged, aliases=("avg",), takes=(RANKED,)),
     "geometric_mean": Facts(ops.geometric_mean, _float, takes=(NUMBERS,)),
     "variance": Facts(ops.variance, _float, takes=(NUMBERS,)),
     "population_variance": Facts(ops.population_variance, _float, takes=(NUMBERS,)),
     "stddev": Facts(ops.stddev, _float, aliases=("standard_deviation",), takes=(NUMBERS,)),
     "population_stddev": Facts(ops.population_stddev, _float, takes=(NUMBERS,)),
     "linear_regression": Facts(ops.linear_regression, _floats, takes=(NUMBERS, NUMBERS)),
-    "exact_sum": Facts(ops.exact_sum, _number, takes=(NUMBERS,)),
-    "exact_mean": Facts(ops.exact_mean, _float, takes=(NUMBERS,)),
+    "exact_sum": Facts(ops.exact_sum, _summed, takes=(RANKED,)),
+    "exact_mean": Facts(ops.exact_mean, _averaged, takes=(RANKED,)),
     "covariance": Facts(ops.covariance, _float, takes=(NUMBERS, NUMBERS)),
     "population_covariance": Facts(ops.population_covariance, _float, takes=(NUMBERS, NUMBERS)),
     "correlation": Facts(ops.correlation, _float, takes=(NUMBERS, NUMBERS)),

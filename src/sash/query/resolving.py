@@ -34,8 +34,7 @@ def _length(chosen: Aggregate, window: Any) -> int:
     """The length of an aggregate's windows, in microseconds."""
     if isinstance(chosen.size, int):
         return chosen.size
-    own = isinstance(window, Sliding | Trailing) and chosen.size is None
-    if own and window.size is not None:
+    if chosen.size is None and isinstance(window, Sliding | Trailing) and window.size is not None:
         return window.size
     raise ValueError(
         f"sash.rate is by the length of a window, and those of {window!r} have several; "

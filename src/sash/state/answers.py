@@ -21,7 +21,7 @@ from ..query.types import in_ticks, value_type
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
 from ..tables.arrow import flat, one_array
 from ..tables.keys import key_codes
-from ..tables.numbers import places_in_order, row_numbers
+from ..tables.numbers import places_in_order, row_numbers, unscaled
 
 __all__ = [
     "Apart",
@@ -71,6 +71,8 @@ def _column(group: Group, i: int, column: pa.Array) -> pa.Array:
     """A column as the group's operator reads it."""
     if group.hows[i] == "ticks":
         return column.cast(in_ticks(value_type(column.type)))
+    if group.hows[i] == "unscaled":
+        return unscaled(column)
     if not pa.types.is_uint64(column.type):
         return column
     try:

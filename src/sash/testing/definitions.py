@@ -234,7 +234,7 @@ def _shape(power: int, normal: int) -> Callable[[list[Any]], float | None]:
         spread = _moment(values, 2)
         if spread == 0:
             return None
-        return float(_moment(values, power)) / float(spread) ** (power / 2) - normal
+        return float(_moment(values, power)) / math.pow(spread, power / 2) - normal
 
     return definition
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ...operators.aggregator import from_aggregator, is_aggregator
 from ...operators.contract import Operator
 from ...windows import Trailing, Window, duration, lifetime
 from ...windows.durations import check_length, duration_text
@@ -48,7 +49,10 @@ class Aggregate:
         if self.where is not None:
             object.__setattr__(self, "where", Condition.of(self.where))
         if not isinstance(self.operator, Operator):
-            raise TypeError(f"an aggregate needs an operator, not {self.operator!r}")
+            raise TypeError(
+                "an aggregate needs an operator, or an aggregator with zero, reduce, merge and "
+                f"finish, not {self.operator!r}"
+            )
         for column in self.columns:
             if not isinstance(column, str):
                 raise TypeError(
@@ -150,9 +154,14 @@ def _lasts(window: Window) -> bool:
 
 
 def aggregate(
-    operator: Operator, *columns: str, returns: Any = None, where: Expression | None = None
+    operator: Operator | Any, *columns: str, returns: Any = None, where: Expression | None = None
 ) -> Aggregate:
-    """Apply any operator to columns.
+    """Apply any operator to columns, or an aggregator of Spark's shape.
+
+    An aggregator has `zero`, `reduce(buffer, x)`, `merge(a, b)` and `finish(buffer)`, which may
+    change their buffers, as they get copies.  One whose buffers are not plain values and lists
+    needs `encode` and `decode`, to and from bytes, where they leave the process; one whose rows may
+    come in any order says `commutative = True`.
 
     `returns` is the Arrow type of the answers, where Spark must know it beforehand.  Rows that do
     not satisfy `where` do not count.
@@ -162,6 +171,8 @@ def aggregate(
     >>> sash.aggregate(xor, "flags")
     xor('flags')
     """
+    if not isinstance(operator, Operator) and is_aggregator(operator):
+        operator = from_aggregator(operator, len(columns))
     return Aggregate(operator, columns, returns, where=where)
 
 
