@@ -72,6 +72,11 @@ RULES = {
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
     "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
+    "cli/": Rule(
+        (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
+        inside=("pyspark", "sash.spark"),
+    ),
+    "cli/__init__.py": Rule(),
     "testing/": Rule(
         (
             "sash.operators",
@@ -212,7 +217,8 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("not_planned/x.py", "")
 
 
-LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pyspark"]
+LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pydantic", "pyspark"]
+LAZY += ["rich", "typer"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:
