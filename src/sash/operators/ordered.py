@@ -47,7 +47,7 @@ def interpolated(low: float, high: float, place: float, below: int) -> float:
     """
     if low == high or place == below:
         return low
-    return (below + 1 - place) * low + (place - below) * high
+    return low + (high - low) * (place - below)
 
 
 def quantile(at: float) -> Operator:

@@ -272,7 +272,7 @@ def _quantile(values: list[Any], at: float = 0.5) -> float | None:
     low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
     if low == high or place == math.floor(place):
         return low
-    return (math.ceil(place) - place) * low + (place - math.floor(place)) * high
+    return low + (high - low) * (place - math.floor(place))
 
 
 def _mode(values: list[Any]) -> Any:
