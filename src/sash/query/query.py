@@ -260,6 +260,36 @@ class Query:
                 "the one before, with emit='changes'"
             ) from None
 
+    def at(
+        self,
+        events: Any,
+        questions: Any,
+        *,
+        time: str,
+        known: str | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """The values of the query at moments of your choosing: the rows of `questions`, in their
+        order, each with the values as of its time, which is in the column `time`, for its key.
+
+        The query's window is `trailing` or `lifetime`.  A key that no event has gets the values
+        over nothing.  With `known`, a column of the events that says when each became known, only
+        events that were known by a question's time count: what the answer was then, not what it is
+        now.
+
+        >>> import pyarrow as pa, sash
+        >>> q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})
+        >>> events = pa.table({"t": [1, 3, 9], "k": ["a", "a", "b"], "seen": [1, 8, 9]})
+        >>> questions = pa.table({"k": ["b", "a", "a"], "asked": [9, 4, 2]})
+        >>> q.at(events, questions, time="asked")["n"].to_pylist()
+        [1, 2, 1]
+        >>> q.at(events, questions, time="asked", known="seen")["n"].to_pylist()
+        [1, 1, 1]
+        """
+        from ..engine.as_of import at
+
+        return at(self, events, questions, time, known, threads)
+
     def stream(
         self,
         lateness: Any = 0,

@@ -1,0 +1,198 @@
+"""Answers as of a moment: against brute force, a join in DuckDB, and a replay that stops there."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import sash
+from sash.testing.queries import events_of, fold, key_of
+from sash.testing.rows import equal, rows_of
+from sash.testing.streams import stream
+
+from .test_engines import flights
+
+SELECT = {
+    "rows": sash.count(),
+    "total": sash.sum("i"),
+    "top": sash.max("x"),
+    "last": sash.last("n"),
+    "some": sash.count(where=pc.field("s") == "x"),
+}
+OBJECTS = {"all": sash.collect("n"), "mode": sash.mode("s")}
+WINDOWS = (
+    sash.trailing("5 seconds"),
+    sash.trailing("3 seconds", closed="left"),
+    sash.trailing("4 seconds", closed="right", delay="2 seconds"),
+    sash.trailing("3 seconds", exclude="group"),
+    sash.lifetime(),
+)
+
+
+def events(count: int = 90, kind: str = "disorder") -> pa.Table:
+    """Events with the time at which each became known: most of them late, some never."""
+    source = random.Random(count)
+    table = stream(kind, count)
+    times = table["t"].cast(pa.int64()).to_pylist()
+    late = [t + source.choice((0, 0, 500_000, 3_000_000, 20_000_000)) for t in times]
+    known = [None if n % 17 == 0 else t for n, t in enumerate(late)]
+    return table.append_column("seen", pa.array(known, pa.timestamp("us", "UTC")))
+
+
+def questions(table: pa.Table, count: int = 70) -> pa.Table:
+    """Keys that are there and one that is not, at times of events, beside them, before and after."""
+    source = random.Random(count)
+    times = table["t"].cast(pa.int64()).to_pylist()
+    at = [source.choice(times) + source.choice((0, 0, 1, -1, 700_000)) for _ in range(count)]
+    at[:2] = [min(times) - 5, max(times) + 10**9]
+    keys = [source.choice([*table["k"].to_pylist(), "nobody"]) for _ in range(count)]
+    asked = pa.array(at, pa.timestamp("us", "UTC"))
+    return pa.table({"k": pa.array(keys, pa.string()), "asked": asked, "id": range(count)})
+
+
+def brute(q: sash.Query, given: pa.Table, asked: pa.Table, known: bool) -> list[dict[str, Any]]:
+    """Each question by itself: its events in order, folded."""
+    window: Any = q.window
+    everything = events_of(q, given if q.where is None else given.filter(q.where))
+    found = []
+    for row in rows_of(asked):
+        at, key = row["asked"], key_of(q, row)[0]
+        end = at - window.delay
+        held = []
+        for n, event in enumerate(everything):
+            t = event["t"]
+            inside = window.size is None or end - window.size <= t
+            if window.closed in ("right", "none") and window.size is not None:
+                inside = end - window.size < t
+            without = window.closed in ("left", "none") or window.exclude == "group"
+            inside = inside and (t < end or (t == end and not without))
+            was = not known or (event["seen"] is not None and event["seen"] <= at)
+            if inside and was and key_of(q, event)[0] == key:
+                held.append((t, n, event))
+        chosen = [e for *_, e in sorted(held, key=lambda h: h[:2])]
+        found.append({name: fold(a, chosen) for name, a in q.select.items()})
+    return found
+
+
+def judge(q: sash.Query, given: pa.Table, asked: pa.Table, known: str | None = None) -> None:
+    got = q.at(given, asked, time="asked", known=known)
+    assert got.column_names == [*asked.column_names, *q.select]
+    assert got.select(asked.column_names).equals(asked)
+    for i, (row, right) in enumerate(
+        zip(rows_of(got), brute(q, given, asked, bool(known)), strict=True)
+    ):
+        for name in q.select:
+            assert equal(right[name], row[name], 1e-9), (i, name, row[name], right[name])
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_answers_are_those_of_brute_force(window: Any) -> None:
+    for select in (SELECT, OBJECTS):
+        q = sash.Query(time="t", by=["k"], window=window, select=select)
+        given = events()
+        judge(q, given, questions(given))
+        judge(q, given, questions(given), "seen")
+
+
+@pytest.mark.plain
+def test_without_keys_with_a_condition_and_without_events() -> None:
+    q = sash.Query(
+        time="t",
+        window=WINDOWS[0],
+        select=SELECT,
+        where=pc.field("n") % 2 == 0 if hasattr(pc.Expression, "__mod__") else pc.field("n") > 20,
+    )
+    given = events(60, "ties")
+    asked = questions(given, 30)
+    judge(q, given, asked)
+    judge(q, given, asked, "seen")
+    q = sash.Query(time="t", by=["k"], window=WINDOWS[0], select=SELECT)
+    for known in (None, "seen"):
+        judge(q, given.slice(0, 0), asked, known)
+        judge(q, given, asked.slice(0, 0), known)
+
+
+@pytest.mark.plain
+def test_what_was_known_is_what_a_replay_had_that_stopped_there() -> None:
+    """A stream that is fed events as they became known, up to a question's time, and then asked
+    by an event of that time."""
+    q = sash.Query(
+        time="t",
+        by=["k"],
+        window=sash.trailing("5 seconds", closed="left"),
+        select={"n": sash.count(), "all": sash.collect("n")},
+    )
+    given = events(60)
+    asked = questions(given, 25)
+    got = rows_of(q.at(given, asked, time="asked", known="seen"))
+    for row in got:
+        then = given.filter(pc.field("seen") <= pa.scalar(row["asked"], pa.timestamp("us", "UTC")))
+        last = pa.table(
+            {"t": pa.array([row["asked"]], pa.timestamp("us", "UTC")), "k": [row["k"]], "n": [-1]}
+        )
+        cast = last.cast(pa.schema([given.schema.field(c) for c in last.column_names]))
+        replayed = q.run(
+            pa.concat_tables([then.select(["t", "k", "n"]), cast]).rename_columns(["t", "k", "n"])
+        )
+        right = rows_of(replayed)[-1]
+        assert (row["n"], row["all"]) == (right["n"], right["all"])
+
+
+@pytest.mark.once
+def test_against_a_join_in_duckdb() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    given = flights(6000)
+    source = random.Random(3)
+    times = given["t"].cast(pa.int64()).to_pylist()
+    asked = pa.table(
+        {
+            "origin": [source.choice(["JFK", "LGA", "EWR", "XXX"]) for _ in range(800)],
+            "asked": pa.array([source.choice(times) for _ in range(800)], pa.timestamp("us")),
+            "id": range(800),
+        }
+    )
+    q = sash.Query(
+        time="t",
+        by=["origin"],
+        window=sash.trailing("3 hours"),
+        select={"many": sash.count(), "sum": sash.sum("delay"), "worst": sash.max("delay")},
+    )
+    ours = q.at(given, asked, time="asked")
+    theirs = duckdb.sql(
+        """SELECT id, count(t) AS many, sum(delay) AS "sum", max(delay) AS worst
+           FROM asked LEFT JOIN given ON given.origin = asked.origin
+             AND t BETWEEN asked - INTERVAL 3 HOURS AND asked
+           GROUP BY id ORDER BY id"""
+    ).fetchall()
+    assert [
+        tuple(row.values()) for row in ours.select(["id", "many", "sum", "worst"]).to_pylist()
+    ] == [
+        (i, many, None if total is None else int(total), worst) for i, many, total, worst in theirs
+    ]
+
+
+def test_other_windows_and_names_are_refused() -> None:
+    given = pa.table({"t": [1], "k": ["a"], "x": [1]})
+    asked = pa.table({"k": ["a"], "at": [1]})
+    for window in (sash.tumbling(5), sash.rows(3), sash.trailing(5, exclude="row")):
+        q = sash.Query(time="t", window=window, select={"n": sash.count()})
+        with pytest.raises(ValueError, match="a question is about the time up to a moment"):
+            q.at(given, asked, time="at")
+    q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})
+    with pytest.raises(KeyError, match="no column 'when'"):
+        q.at(given, asked, time="when")
+    with pytest.raises(KeyError, match="no column 'k'"):
+        q.at(given, asked.drop(["k"]), time="at")
+    with pytest.raises(KeyError, match="no column 'seen'"):
+        q.at(given, asked, time="at", known="seen")
+    with pytest.raises(ValueError, match="a column 'n' of their own"):
+        q.at(given, asked.append_column("n", pa.array([1])), time="at")
+    with pytest.raises(TypeError, match="the key 'k' of questions is no string"):
+        q.at(given, pa.table({"k": [[1]], "at": [1]}), time="at")
+    with pytest.raises(ValueError, match="is null"):
+        q.at(given, pa.table({"k": ["a"], "at": pa.array([None], pa.int64())}), time="at")
