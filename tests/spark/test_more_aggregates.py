@@ -25,11 +25,11 @@ Frame = Callable[[Any], Any]
 SELECT = {
     "median": sash.median("x"),
     "high": sash.quantile("i", 0.9),
-    "cov": sash.covariance("x", "i"),
-    "pop": sash.population_covariance("x", "i"),
-    "corr": sash.correlation("x", "n"),
-    "skew": sash.skewness("x"),
-    "kurt": sash.kurtosis("x"),
+    "cov": sash.covariance("y", "i"),
+    "pop": sash.population_covariance("y", "i"),
+    "corr": sash.correlation("y", "n"),
+    "skew": sash.skewness("y"),
+    "kurt": sash.kurtosis("y"),
     "any": sash.any("b"),
     "all": sash.all("b"),
     "or": sash.bit_or("i"),
@@ -44,11 +44,11 @@ SELECT = {
 NATIVE = {
     "median": "median(x)",
     "high": "percentile(i, 0.9)",
-    "cov": "covar_samp(x, i)",
-    "pop": "covar_pop(x, i)",
-    "corr": "corr(x, n)",
-    "skew": "skewness(x)",
-    "kurt": "kurtosis(x)",
+    "cov": "covar_samp(y, i)",
+    "pop": "covar_pop(y, i)",
+    "corr": "corr(y, n)",
+    "skew": "skewness(y)",
+    "kurt": "kurtosis(y)",
     "any": "bool_or(b)",
     "all": "bool_and(b)",
     "or": "bit_or(i)",
@@ -63,7 +63,11 @@ NATIVE = {
 
 
 def events(count: int = 160) -> pa.Table:
+    """A stream with decimals `d`, and floats `y` without infinities, of which Spark's moments depend
+    on the order of rows."""
     table = stream("disorder", count)
+    finite = [None if x is not None and math.isinf(x) else x for x in table["x"].to_pylist()]
+    table = table.append_column("y", pa.array(finite, pa.float64()))
     values = [None if n % 9 == 0 else Decimal(n * 7919 % 1999 - 999) / 100 for n in range(count)]
     return table.append_column("d", pa.array(values, pa.decimal128(7, 2)))
 
