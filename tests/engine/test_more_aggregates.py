@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sash
+from sash.state import quantiles
 from sash.testing.queries import answers, differences, replay
 from sash.testing.stored import STATES, open_stream
 from sash.testing.streams import batches, stream
@@ -55,6 +56,36 @@ def test_tables_have_the_rows_of_brute_force(window: Any) -> None:
         select |= {"a_second": sash.rate("x"), "rows_a_second": sash.rate()}
     q, table = query(window, select), stream("disorder", 80)
     assert not differences(q, answers(q, table), q.run(table))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    "window",
+    [
+        sash.trailing("5 seconds", exclude="row"),
+        sash.trailing("4 seconds", closed="none", delay="1 second"),
+        sash.session("2 seconds"),
+        sash.window(keep=sash.rows(3), every="4 seconds"),
+        sash.rows(50, every=3),
+        sash.cumulate("6 seconds", "2 seconds"),
+    ],
+    ids=str,
+)
+def test_quantiles_over_frames_of_every_kind(window: Any) -> None:
+    """With conditions, nulls, NaN and infinities, over pieces of a few rows."""
+    some = pc.field("s") == "x"
+    select = {
+        "low": sash.quantile("x", 0.1),
+        "some": sash.median("x", where=some),
+        "top": sash.quantile("i", 1),
+        "flags": sash.median("b"),
+    }
+    q = query(window, select)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantiles, "_LEAST", 1)
+        for kind in ("disorder", "ties"):
+            table = stream(kind, 120)
+            assert not differences(q, answers(q, table), q.run(table))
 
 
 @pytest.mark.plain
@@ -138,6 +169,13 @@ def test_decimals_are_added_up_exactly_in_sparks_types(precision: int, scale: in
     given = [s.push(table.slice(i, 11)) for i in range(0, 90, 11)]
     got = pa.concat_tables([*given, s.close()], promote_options="permissive")
     assert not differences(q, right, got, ordered=False)
+
+
+@pytest.mark.once
+def test_quantiles_compiled() -> None:
+    q = query(sash.rows(40), {"median": sash.median("x"), "high": sash.quantile("i", 0.9)})
+    table = stream("disorder", 300)
+    assert not differences(q, answers(q, table), q.run(table))
 
 
 @pytest.mark.once

@@ -63,8 +63,8 @@ NATIVE = {
 
 
 def events(count: int = 160) -> pa.Table:
-    """A stream with decimals `d`, and floats `y` without infinities, of which Spark's moments depend
-    on the order of rows."""
+    """A stream with decimals `d`, and floats `y` without infinities: Spark's moments of these go by
+    the order of rows."""
     table = stream("disorder", count)
     finite = [None if x is not None and math.isinf(x) else x for x in table["x"].to_pylist()]
     table = table.append_column("y", pa.array(finite, pa.float64()))

@@ -20,7 +20,7 @@ from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..state.answers import columns_of
 from ..state.frames import NoFrameAnswer, Ranges, inverse
-from ..state.ranges import window_ranges
+from ..state.ranges import answers_over, window_ranges
 from ..tables.answers import from_objects
 from ..tables.arrow import (
     as_arrow,
@@ -188,6 +188,7 @@ def _answers(
     values: dict[str, pa.Array] = {}
     for group in plan.groups:
         values |= frames.answers(group, plan.types, read, ordered.rows, back, cuts, threads)
+    values |= answers_over(plan, ordered, frames, back)
     return {name: values[name] for name in plan.query.select}
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..operators.contract import Operator, Part, _join
 from ..operators.decimals import SMALL, adds_decimals
-from ..windows import Aligned, Driven
+from ..windows import Aligned, Driven, Window
 from .aggregates import Aggregate
 from .conditions import Condition
 from .query import RESERVED, Query, column_kept
@@ -59,13 +59,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Ranged:
-    """An aggregate that is values of a column, over a whole table where windows are ranges of its
-    rows: all of them, so many of the first or last, or the n-th from the end."""
+    """An aggregate over a whole table where windows are ranges of its rows, which are values of a
+    column there: all of them, so many of the first or last, the n-th from the end, a quantile."""
 
     name: str
     column: str
     which: Which
-    count: int
+    count: float  # of the first or last, which one from the end, or the quantile's rank
     skips: bool  # nulls are left out
     where: Condition | None = None  # which rows count
 
@@ -141,10 +141,12 @@ def make_plan(
             raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
         types[name] = result_type(asked, given)
         which = which_of_range(chosen.operator)
-        if whole and which and chosen.returns is None and isinstance(query.window, Aligned):
-            count = chosen.operator.parameters[0] if chosen.operator.parameters else 0
+        if whole and which and chosen.returns is None and _of_ranges(query.window, which, given):
+            number = chosen.operator.parameters[0] if chosen.operator.parameters else 0
+            if chosen.operator.ready == "median":
+                number = 0.5
             skips = chosen.operator.skips[0]
-            ranged.append(Ranged(name, read[0][0], which, count, skips, chosen.where))
+            ranged.append(Ranged(name, read[0][0], which, number, skips, chosen.where))
             continue
         compiled = tied.compile and tied.shape != "object"
         (typed if compiled else objects).append((name, chosen))
@@ -156,6 +158,15 @@ def make_plan(
     ]
     schema = pa.schema(fields.values())
     return Plan(query, schema, tuple(groups), types, extra, tuple(ranged))
+
+
+def _of_ranges(window: Window, which: Which, given: Sequence[pa.DataType]) -> bool:
+    """True if an aggregate is answered from ranges of a table's rows: lists where windows are
+    aligned, quantiles of numbers but where a window is a range with a hole."""
+    if which != "quantile":
+        return isinstance(window, Aligned)
+    hole = isinstance(window, Driven) and window.excluded in ("row", "ties")
+    return column_type(given[0]) != "object" and not hole
 
 
 def _over_decimals(chosen: Aggregate, fields: dict[str, pa.Field]) -> Aggregate:

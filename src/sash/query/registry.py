@@ -40,8 +40,9 @@ __all__ = [
 Rule = Callable[[Operator, Sequence[pa.DataType]], pa.DataType | None]
 
 
-#: Rows of a range: all, some of the first or of the last, the n-th from the end.
-Which = Literal["all", "first", "last", "nth"]
+#: What an answer is of the rows of a range: all, some of the first or of the last, the n-th from
+#: the end, a quantile of their values.
+Which = Literal["all", "first", "last", "nth", "quantile"]
 
 
 @dataclass(frozen=True)
@@ -350,8 +351,8 @@ REGISTRY: dict[str, Facts] = {
     "collect": Facts(ops.collect, _list, nullable=False, picks=True, ranged="all"),
     "collect_distinct": Facts(ops.collect_distinct, _list, nullable=False, picks=True),
     "count_distinct": Facts(ops.count_distinct, _whole, nullable=False, picks=True),
-    "quantile": Facts(ops.quantile, _float, takes=(RANKED,)),
-    "median": Facts(ops.median, _float, takes=(RANKED,)),
+    "quantile": Facts(ops.quantile, _float, ranged="quantile", takes=(RANKED,)),
+    "median": Facts(ops.median, _float, ranged="quantile", takes=(RANKED,)),
     "mode": Facts(ops.mode, _same, picks=True, orders=(0,)),
     "concat": Facts(ops.concat, _joined, takes=(JOINED,)),
     "bloom": Facts(ops.bloom, _unknown, nullable=False),

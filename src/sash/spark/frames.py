@@ -28,7 +28,7 @@ from .sessions import check_stream
 from .streaming import STREAM_RESERVED, aggregate_stream
 from .types import arrow_schema, from_entries, has_map, normal, quoted, quoted_name
 
-__all__ = ["aggregate", "way"]
+__all__ = ["aggregate", "schema_for", "way", "with_types"]
 
 #: What to do with rows of a table whose time cannot be used.
 Bad: TypeAlias = Literal["error", "drop"]
@@ -106,7 +106,7 @@ def aggregate(
     maps = _map_keys(df, query)
     for key, kind in maps.items():
         df = df.withColumn(key, normal(quoted(key), kind, key))
-    schema = _schema_for(df, query)
+    schema = schema_for(df, query)
     plan = with_types(make_plan(query, schema))
     check_trust(query, trust)
     if query.where is not None:
@@ -142,9 +142,9 @@ def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
     "python" or "rows".  Where a sample decides, its rows are counted by Spark now."""
     df = with_names(df, query.columns, sensitive=is_case_sensitive(df))
     if not isinstance(query.window, Aligned):
-        check_slices(make_plan(query, _schema_for(df, query)), slices)
+        check_slices(make_plan(query, schema_for(df, query)), slices)
         return Way("rows", "events make the windows")
-    return way_for(df, with_types(make_plan(query, _schema_for(df, query))), slices)
+    return way_for(df, with_types(make_plan(query, schema_for(df, query))), slices)
 
 
 def check_slices(plan: Plan, slices: Slices) -> None:
@@ -184,7 +184,7 @@ def _with_maps(out: DataFrame, maps: dict[str, DataType]) -> DataFrame:
     return out.withColumns(made) if made else out
 
 
-def _schema_for(df: DataFrame, query: Query) -> pa.Schema:
+def schema_for(df: DataFrame, query: Query) -> pa.Schema:
     """The Arrow types of a DataFrame's columns; what is not read may have none."""
     held = []
     for field in df.schema:
