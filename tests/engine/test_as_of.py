@@ -127,6 +127,53 @@ def test_what_was_known_is_what_a_replay_had_that_stopped_there() -> None:
         assert [row[name] for name in select] == [replayed[name] for name in select]
 
 
+@pytest.mark.plain
+@pytest.mark.parametrize("brute_force", [False, True])
+@pytest.mark.parametrize(
+    ("window", "mode"),
+    [(WINDOWS[0], "final"), (WINDOWS[2], "live"), (WINDOWS[4], "final")],
+    ids=str,
+)
+def test_a_stream_is_asked_as_of_a_time(
+    monkeypatch: pytest.MonkeyPatch, window: Any, mode: Any, brute_force: bool
+) -> None:
+    """From the watermark on it has the answers of a table of all events so far."""
+    monkeypatch.setenv("SASH_ORACLE", "1" if brute_force else "0")
+    q = sash.Query(time="t", by=["k"], window=window, select=SELECT | OBJECTS)
+    table = stream("disorder", 80)
+    s = q.stream(lateness="400 days" if mode == "live" else "3 seconds", mode=mode)
+    accepted = table.schema.empty_table()
+    for start in range(0, 80, 20):
+        batch = table.slice(start, 20)
+        s.push(batch)
+        late = [row["n"] for row in s.take_late().to_pylist()]
+        kept = [n for n in batch["n"].to_pylist() if n not in late]
+        accepted = pa.concat_tables([accepted, batch.filter(pc.field("n").isin(kept))])
+        newest = pc.max(accepted["t"]).cast(pa.int64()).as_py()
+        for at in (newest - 3_000_000, newest - 1, newest, newest + 4_000_000):
+            keys = ["a", "b", None, "nobody"]
+            asked = pa.table({"k": keys, "asked": pa.array([at] * 4, pa.timestamp("us", "UTC"))})
+            right = q.at(accepted, asked, time="asked").select(list(q.select)).to_pylist()
+            found = [s.query(key, at=at) for key in keys]
+            assert str(found) == str(right)
+
+
+@pytest.mark.plain
+def test_what_a_stream_cannot_be_asked() -> None:
+    q = sash.Query(time="t", window=sash.trailing(5), select={"many": sash.count()})
+    s = q.stream()
+    with pytest.raises(ValueError, match="nothing was pushed"):
+        s.query(at=5)
+    s.push({"t": 9})
+    with pytest.raises(ValueError, match="before the watermark"):
+        s.query(at=5)
+    with pytest.raises(ValueError, match="give at="):
+        s.query(lo=3, hi=5)
+    aligned = sash.Query(time="t", window=sash.tumbling(5), select={"many": sash.count()})
+    with pytest.raises(ValueError, match="at=… asks for the time up to a moment"):
+        aligned.stream().query(at=5)
+
+
 @pytest.mark.once
 def test_against_a_join_in_duckdb() -> None:
     duckdb = pytest.importorskip("duckdb")

@@ -34,6 +34,7 @@ from ..tables.arrow import (
 )
 from ..tables.intake import conform
 from ..windows import Driven
+from .asked import refuse_at
 from .late import ALL_CLOSED, SOME_CLOSED
 from .lifecycle import UNBOUNDED
 from .stream import Stream
@@ -361,9 +362,13 @@ class OracleStream(ByBruteForce):
             if not windows:
                 del self._held[key]
 
-    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
         """The values over the times `[lo, hi)` of one key."""
         from ..testing.queries import key_of
+
+        refuse_at(self._query, at)
 
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")

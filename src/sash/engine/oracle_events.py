@@ -62,6 +62,20 @@ class _AllKept(ByBruteForce, EventStream):
 class OracleTrailing(_AllKept, TrailingStream):
     """A stream with a window for each event that keeps them all, and folds each anew."""
 
+    def _as_of(self, key: tuple[Any, ...], at: int) -> dict[str, Any]:
+        from ..testing.queries import events_of, key_of
+
+        query, span = self._query, self._span
+        whose = key_of(query, dict(zip(query.by, key, strict=True)))[0]
+        held = []
+        for n, event in enumerate(events_of(query, self._accepted)):
+            time = event[query.time]
+            inside = span.older is None or time >= at - span.older
+            if inside and time < at - span.younger and key_of(query, event)[0] == whose:
+                held.append((time, n, event))
+        events = [event for *_, event in sorted(held, key=lambda e: e[:2])]
+        return self._answers(dict.fromkeys(query.select, events))[0]
+
     def _answer(
         self, rows: pa.Table, numbers: Any, new: pa.Table | None, watermark: int | None
     ) -> tuple[pa.Table, dict[int, str]]:

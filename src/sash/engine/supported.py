@@ -329,6 +329,11 @@ ABILITIES = (
         TypeError,
     ),
     Ability(
+        "the values of `trailing` and `lifetime` as of any moment (`Query.at`, `Stream.query(at=…)`, "
+        "`sash.spark.at`)",
+        {"Spark stream": "its state cannot be asked"},
+    ),
+    Ability(
         "a key's values over any range of what is kept (`Stream.query`)",
         dict.fromkeys(("Query.run", "Spark batch", "Spark stream"), "there is no state to ask"),
     ),
