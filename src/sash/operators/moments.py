@@ -31,7 +31,9 @@ def _population_covariance(a: Any) -> float | None:
 def _correlation(a: Any) -> float | None:
     if a[0] < 2 or a[3] == 0.0 or a[5] == 0.0:
         return None
-    # the product of both could overflow, or underflow to 0
+    both = a[3] * a[5]
+    if 1e-280 < both < 1e300:
+        return a[4] / math.sqrt(both)  # type: ignore[no-any-return]
     return a[4] / math.sqrt(a[3]) / math.sqrt(a[5])  # type: ignore[no-any-return]
 
 
