@@ -25,7 +25,7 @@ from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
 from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
-from .asked import asked_range
+from .asked import asked_range, refuse_at
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, latest
@@ -294,9 +294,12 @@ class Stream:
         return self._as_pushed(outcome)
 
     @in_turn
-    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
         """The values over the times `[lo, hi)` of one key (a tuple, if there are several key
-        columns), out of what later windows need.
+        columns), out of what later windows need.  Where each event has a window of the time up to
+        it (`trailing`, `lifetime`), the values as of the time `at`, from the watermark on.
 
         Events of one slice are kept as one partial where their order does not matter; then
         both ends have to be where a window starts or ends.
@@ -311,6 +314,7 @@ class Stream:
         >>> s.query("a"), s.query("a", 10, 20), s.query("c")
         ({'n': 2}, {'n': 1}, {'n': 0})
         """
+        refuse_at(self._query, at)
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
         first, end = asked_range(self._plan, self._progress.watermark, lo, hi)
@@ -441,7 +445,7 @@ class Stream:
                 )
         check(self._place, Asked(query, plan, self._mode, self._early))
         read = {*query.by, *query.window.columns}
-        read |= {c for a in query.select.values() for c in a.columns}
+        read |= {c for a in query.select.values() for c in a.reads}
         self._only_time = None if query.time in read else query.time
         fields = [f.with_type(value_type(f.type)) for f in plan.schema]
         others = [f for f in schema if f.name not in plan.schema.names]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, overload
 from ..policies import Policy
 from ..windows import Aligned, Driven, Ruled, Sliding, Trailing, Window
 from .aggregates import Aggregate
+from .conditions import Condition
+from .resolving import resolved
 from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode, SlicingName
 
 if TYPE_CHECKING:
@@ -113,13 +115,7 @@ class Query:
         if self.tie is not None and not isinstance(self.tie, str):
             raise TypeError(f"tie is the name of a column, not {self.tie!r}")
         if self.where is not None:
-            from pyarrow.compute import Expression
-
-            if not isinstance(self.where, Expression):
-                raise TypeError(
-                    "where is an Arrow expression such as pyarrow.compute.field('x') > 0, not "
-                    f"{self.where!r}"
-                )
+            Condition.check_expression(self.where)
 
     def __deepcopy__(self, memo: Any) -> Query:
         """The query itself, which never changes."""
@@ -140,7 +136,8 @@ class Query:
                 f"select has {chosen!r} for {name!r}, which is no aggregate; give one such as "
                 "sash.max('x'), or sash.aggregate(operator, 'x') for an operator of your own"
             )
-        object.__setattr__(self, "select", dict(self.select))
+        made = {name: resolved(a, self.time, self.window) for name, a in self.select.items()}
+        object.__setattr__(self, "select", made)
 
     def _check_sizes(self) -> None:
         for name, chosen in self.select.items():
@@ -211,10 +208,10 @@ class Query:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that the query reads, each once: time, keys, tie, the window's, and what is
-        selected; those of `where` come on top."""
+        """All columns that the query reads, each once: time, keys, tie, the window's, and those of
+        the aggregates and their conditions; those of `where` come on top."""
         read = [self.time, *self.by, *([self.tie] if self.tie else [])]
-        read += [*self.window.columns, *(c for a in self.select.values() for c in a.columns)]
+        read += [*self.window.columns, *(c for a in self.select.values() for c in a.reads)]
         return tuple(dict.fromkeys(read))
 
     @overload
@@ -277,6 +274,36 @@ class Query:
                 f"{self.window!r}: let windows start less often, or ask for those that differ from "
                 "the one before, with emit='changes'"
             ) from None
+
+    def at(
+        self,
+        events: Any,
+        questions: Any,
+        *,
+        time: str,
+        known: str | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """The values of the query at moments of your choosing: the rows of `questions`, in their
+        order, each with the values as of its time, which is in the column `time`, for its key.
+
+        The query's window is `trailing` or `lifetime`.  A key that no event has gets the values
+        over nothing.  With `known`, a column of the events that says when each became known, only
+        events that were known by a question's time count: what the answer was then, not what it is
+        now.
+
+        >>> import pyarrow as pa, sash
+        >>> q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})
+        >>> events = pa.table({"t": [1, 3, 9], "k": ["a", "a", "b"], "seen": [1, 8, 9]})
+        >>> questions = pa.table({"k": ["b", "a", "a"], "asked": [9, 4, 2]})
+        >>> q.at(events, questions, time="asked")["n"].to_pylist()
+        [1, 2, 1]
+        >>> q.at(events, questions, time="asked", known="seen")["n"].to_pylist()
+        [1, 1, 1]
+        """
+        from ..engine.as_of import at
+
+        return at(self, events, questions, time, known, threads)
 
     def stream(
         self,
