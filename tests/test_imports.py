@@ -31,7 +31,7 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.testing")),
+    "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.stores", "sash.testing")),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -212,7 +212,7 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("not_planned/x.py", "")
 
 
-LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pyspark"]
+LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pyspark", "redis", "rocksdict"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:
