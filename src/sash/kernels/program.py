@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 __all__ = ["InterpretedWarning", "Kernel", "Program", "specialise"]
+
+#: What the names of sash's modules begin with.
+_SASH = __name__.partition(".")[0] + "."
 
 
 class InterpretedWarning(UserWarning):
@@ -127,9 +131,18 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
             warnings.warn(
                 f"{operator.name} runs in plain Python, because numba refused its {error}",
                 InterpretedWarning,
-                stacklevel=6,
+                stacklevel=_level_outside(),
             )
         return _on_objects(kernel, operator)
+
+
+def _level_outside() -> int:
+    """How many calls above its caller the code is that called into sash: kernels are built from
+    many places."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_SASH):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _on_objects(kernel: Kernel, operator: Operator) -> Program:
