@@ -65,6 +65,9 @@ class Store(ABC):
     True
     """
 
+    def __repr__(self) -> str:
+        return f"a {type(self).__name__}"
+
     @abstractmethod
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The record of each key, None for a key that has none."""
@@ -186,9 +189,12 @@ class Space(Store):
         self._let_go()
 
     def _key(self, key: bytes) -> bytes:
+        self._check_held()
+        return self._prefix + key
+
+    def _check_held(self) -> None:
         if self.released:
             raise StoreError(f"{self!r} was let go of by release(); open it again")
-        return self._prefix + key
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return self.store.get_many([self._key(key) for key in keys])
@@ -213,6 +219,7 @@ class Space(Store):
         root: bytes | None = None,
     ) -> None:
         """Put and delete records in one step, with a new root if there is one, which is durable."""
+        self._check_held()
         made = {self._key(key): data for key, data in puts.items()}
         if root is not None:
             made[self._root] = seal(root, self._root)
@@ -225,7 +232,7 @@ class Space(Store):
 
     def root(self) -> bytes | None:
         """The root that was written last, None if there is none."""
-        self._key(b"")
+        self._check_held()
         (data,) = self.store.get_many([self._root])
         try:
             return None if data is None else bytes(unseal(data, self._root))

@@ -13,6 +13,9 @@ each record that is changed for the first time since the last one, what it was:
 `sync` removes what is under `u`, in one step with the last changes and the root.  Whoever opens the
 records first puts back what is there.  So memory is bounded, however rare a `sync` is, and a record
 is written twice only if it has to be.
+
+The `first` record is the one by which all others are found.  Without it there would seem to be none
+at all, so the root says whether it is there.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .contract import Space, Store
+from .sealed import Damaged
 
 __all__ = ["Journal"]
 
@@ -38,13 +42,17 @@ class Journal(Store):
     >>> journal.spill()
     >>> journal.space.release()
     >>> journal = Journal(store.claim("w"))  # after a kill, say
-    >>> journal.space.root(), journal.get_many([b"a", b"b"])
+    >>> journal.root, journal.get_many([b"a", b"b"])
     (b'root', [b'1', None])
     """
 
-    def __init__(self, space: Space, buffer: int = _BUFFER) -> None:
+    def __init__(self, space: Space, buffer: int = _BUFFER, first: bytes | None = None) -> None:
         self.space = space
-        self._buffer = buffer
+        self._buffer, self._first = buffer, first
+        kept = space.root()
+        #: What `sync` was given last, None if there was none.
+        self.root = None if kept is None else kept[1:]
+        self._there = kept is not None and kept[:1] == b"+"  # whether the first record is there
         self._changed: dict[bytes, bytes | None] = {}
         self._size = 0
         self._noted: set[bytes] = set()  # keys of which the store has what they were
@@ -68,6 +76,8 @@ class Journal(Store):
         changed = self._changed
         unknown = [key for key in keys if key not in changed]
         found = dict(zip(unknown, self.space.get_many([b"d" + k for k in unknown]), strict=True))
+        if self._there and self._first in found and found[self._first] is None:
+            raise Damaged(f"{self!r} is damaged: its record {self._first!r} is missing")
         return [changed[key] if key in changed else found[key] for key in keys]
 
     def put_many(self, records: Mapping[bytes, bytes]) -> None:
@@ -82,6 +92,8 @@ class Journal(Store):
         before = self._changed.get(key)
         self._changed[key] = data
         self._size += len(data or b"") - len(before or b"")
+        if key == self._first:
+            self._there = data is not None
 
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         found = {key[1:]: data for key, data in self.space.scan(b"d" + prefix)}
@@ -113,7 +125,9 @@ class Journal(Store):
     def sync(self, root: bytes) -> None:
         """Make all changes final, and with them a root."""
         puts, deletes = self._writes()
-        self.space.write(puts, [*deletes, *(b"u" + key for key in self._noted)], root=root)
+        whole = (b"+" if self._there else b"-") + root
+        self.space.write(puts, [*deletes, *(b"u" + key for key in self._noted)], root=whole)
+        self.root = root
         self._changed, self._size, self._noted = {}, 0, set()
 
     def _writes(self) -> tuple[dict[bytes, bytes], list[bytes]]:
