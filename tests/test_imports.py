@@ -39,10 +39,13 @@ RULES = {
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
     "kernels/linked.py": Rule(("numba",)),
     "kernels/native.py": Rule(("numba", "llvmlite")),
-    "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
+    "aggregators/": Rule(
+        ("sash.kernels", "sash.operators", "sash.policies", "sash.stores", "numpy")
+    ),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(
-        ("sash.operators", "sash.policies", "sash.windows"), inside=("sash.engine", "pyarrow")
+        ("sash.operators", "sash.policies", "sash.windows"),
+        inside=("sash.engine", "sash.stores", "pyarrow"),
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),

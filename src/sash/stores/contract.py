@@ -15,6 +15,7 @@ The root is written last, in one step with all that belongs to it, so a name is 
 
 from __future__ import annotations
 
+import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -64,6 +65,9 @@ class Store(ABC):
     >>> isinstance(sash.stores.memory(), Store)
     True
     """
+
+    #: True if a call takes so long that it pays to have a thread make it ahead of time.
+    remote = False
 
     def __repr__(self) -> str:
         return f"a {type(self).__name__}"
@@ -169,7 +173,7 @@ class Space(Store):
     """The records of one name, claimed by one writer; made by `Store.claim`."""
 
     def __init__(self, store: Store, name: str) -> None:
-        self.store, self.name = store, name
+        self.store, self.name, self._process = store, name, os.getpid()
         text = name.encode()
         self._root = b"n" + text
         self._prefix = b"r" + text + b"\0"
@@ -195,6 +199,8 @@ class Space(Store):
     def _check_held(self) -> None:
         if self.released:
             raise StoreError(f"{self!r} was let go of by release(); open it again")
+        if os.getpid() != self._process:
+            raise StoreError(f"{self!r} belongs to the process that this one was forked from")
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return self.store.get_many([self._key(key) for key in keys])
