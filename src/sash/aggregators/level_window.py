@@ -148,7 +148,7 @@ class LevelWindow(InOrder):
         if named.get("store") is not None or named.get("name") is not None:
             from .stored import stored_class
 
-            cls = stored_class(cls)
+            cls = stored_class(cls)  # type: ignore[assignment]
         return super().__new__(cls, *given, **named)
 
     def __init__(

@@ -15,6 +15,7 @@ import struct
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from queue import Queue
 from typing import Any
 
@@ -75,7 +76,7 @@ class Pages:
         with self._lock:
             batch, self._gathered = self._gathered, {}
             self._written.append(batch)
-        self._do(lambda: self._write_behind(batch))
+        self._do(partial(self._write_behind, batch))
 
     def _write_behind(self, batch: dict[Place, bytes]) -> None:
         if self._failed is None:  # else it waits behind what failed
@@ -105,7 +106,7 @@ class Pages:
     def delete(self, places: Sequence[Place]) -> None:
         """Have the thread delete pages, many at once."""
         for i in range(0, len(places), _MANY):
-            self._do(lambda some=places[i : i + _MANY]: self._delete(some))
+            self._do(partial(self._delete, places[i : i + _MANY]))
 
     def _delete(self, places: Sequence[Place]) -> None:
         try:
@@ -161,7 +162,7 @@ class Pages:
             some = [p for p in some if p not in self._asked]
             self._asked.update(some)
         if some:
-            self._do(lambda: self._fetch(some))
+            self._do(partial(self._fetch, some))
 
     def _fetch(self, places: list[Place]) -> None:
         try:

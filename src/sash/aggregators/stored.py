@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import struct
-from functools import cache
 from operator import index as as_index
 from typing import Any, NoReturn, Self
 
@@ -168,6 +167,7 @@ class StoredLevels(LevelWindow):
             try:
                 while row < table.rows:
                     row = run(core.m, columns, outputs, row, table.rows, most)
+                    self._changing = False
                     if row < table.rows:
                         self._serve()
             except BaseException as error:
@@ -180,21 +180,25 @@ class StoredLevels(LevelWindow):
     def _leave(self, count: int) -> None:
         core = self._core
         header = core.header
-        if count < 62 and 1 << count <= self._length():
+        goal = header[START] + count
+        few = count < 62 and 1 << count <= self._length()
+        if few and goal < header[FIRST] + (1 << self._bits):
+            if goal >= header[FIRST]:  # what may fail comes first
+                self._move_head()
             for _ in range(count):
-                if header[START] + 1 >= header[FIRST]:
-                    self._move_head()
                 core.run.evict(core.m)
         elif count:
-            goal = header[START] + count
             self._load_heads(goal)
             core.run.jump(core.m, count)
+            self._changing = False
 
     def _shed(self, shed: Any, *given: Any) -> None:
         core = self._core
         try:
             while not shed(core.m, *given):
+                self._changing = False
                 self._serve()
+            self._changing = False
         except BaseException:
             core.header[PHASE] = 0
             raise
@@ -219,11 +223,11 @@ class StoredLevels(LevelWindow):
     def _make_room(self) -> None:
         """Save the pages that leave the tails when END comes to LAST."""
         core, bits = self._core, self._bits
-        header = core.header
         self._pages.check()
-        start, last = header[START], header[LAST]
-        if (last - start).bit_length() + 2 > header[LEVELS]:
+        start, last = core.get(START), core.get(LAST)
+        if (last + (1 << bits) - start).bit_length() + 2 > core.get(LEVELS):
             self._add_levels()
+        header = core.header
         level = 0
         while level < header[LEVELS] and (last & ((1 << bits + level) - 1)) == 0:
             page = ((last >> level) >> bits) - 2
@@ -253,16 +257,15 @@ class StoredLevels(LevelWindow):
         while level < header[LEVELS] and (first & ((1 << bits + level) - 1)) == 0:
             head = (first >> level) >> bits
             young = ((end >> level) >> bits) - 1  # from here on, pages are in the tail
-            needed += [
-                (level, p) for p in (head, head + 1) if p < young and not self._has(level, p)
-            ]
+            needed += [(level, p) for p in (head, head + 1) if p < young]
             if head + 2 < young and self._pages.space.store.remote:
                 ahead.append((level, head + 2))
             level += 1
+        needed = [place for place in needed if not self._has(*place)]
         if needed:
-            self._put_heads(needed)
+            self._put(needed, self._pages.load(needed))
         if ahead:
-            self._pages.fetch([(k, p) for k, p in ahead if not self._has(k, p)])
+            self._pages.fetch([place for place in ahead if not self._has(*place)])
         header[FIRST] = first + (1 << bits)
 
     def _load_heads(self, goal: int) -> None:
@@ -271,20 +274,16 @@ class StoredLevels(LevelWindow):
         end, needed = header[END], []
         for level in range(header[LEVELS]):
             head, young = (goal >> level) >> bits, ((end >> level) >> bits) - 1
-            needed += [
-                (level, p) for p in (head, head + 1) if p < young and not self._has(level, p)
-            ]
+            needed += [(level, p) for p in (head, head + 1) if p < young]
+        needed = [place for place in needed if not self._has(*place)]
         found = self._pages.load(needed)
         self._pages.forget_fetched()
-        # nothing fails from here on, so the window is at its old START, or at the new one
+        self._changing = True  # until START is there
         self._put(needed, found)
         header[FIRST] = ((goal >> bits) + 1) << bits
 
     def _has(self, level: int, page: int) -> bool:
         return self._tags.get((level, page & 3)) == page
-
-    def _put_heads(self, places: list[Place]) -> None:
-        self._put(places, self._pages.load(places))
 
     def _put(self, places: list[Place], found: list[Any]) -> None:
         count = 1 << self._bits
@@ -371,6 +370,7 @@ class StoredLevels(LevelWindow):
             core.load_slots(self._tail_slot(level, page), count, data)
         self._deleted = list(said["deleted"])
         self._load_heads(core.get(START))
+        self._changing = False
         core.header[FIRST] = ((core.get(START) >> self._bits) + 1) << self._bits
         self._delete_new()
         self._delete_old()
@@ -446,14 +446,15 @@ class StoredLevels(LevelWindow):
                     core.header[MIDDLE_LEVEL] = -1
                     at = STORED
                     core.load_slots(at, count, data)
-                low, high = max(page << self._bits, first), min((page + 1) << self._bits, last + 1)
-                for i in range(max(low, last + 1 - wide), high):
-                    to = RING + 2 * capacity - 2 * wide + (i & (wide - 1))
-                    _copy(made._core, to, core, at + (i & (count - 1)))
-        for slot in range(RING):
-            _copy(made._core, slot, core, slot)
-        for level in range(capacity.bit_length() + 1):
-            _copy(made._core, RING + 2 * capacity + level, core, RING + level)
+                low = max(page << self._bits, first, last + 1 - wide)
+                high = min((page + 1) << self._bits, last + 1)
+                while low < high:  # up to where the ring comes round
+                    some = min(high - low, wide - (low & (wide - 1)))
+                    to = RING + 2 * capacity - 2 * wide + (low & (wide - 1))
+                    _copy(made._core, to, core, at + (low & (count - 1)), some)
+                    low += some
+        _copy(made._core, 0, core, 0, RING)
+        _copy(made._core, RING + 2 * capacity, core, RING, capacity.bit_length() + 1)
         return made
 
     def _check(self) -> None:
@@ -479,17 +480,22 @@ class StoredLevels(LevelWindow):
         return f"{super().__repr__()[:-1]}, {self._pages.space!r}>"
 
 
-def _copy(to_core: Any, to: int, core: Any, at: int) -> None:
-    """Copy a slot from one memory into another."""
-    to_core.load_slots(to, 1, core.dump_slots(at, 1))
+def _copy(to_core: Any, to: int, core: Any, at: int, count: int) -> None:
+    """Copy a run of slots from one memory into another."""
+    to_core.load_slots(to, count, core.dump_slots(at, count))
 
 
-@cache
+_classes: dict[type[LevelWindow], Any] = {}
+
+
 def stored_class(plain: type[LevelWindow]) -> type[LevelWindow]:
     """The class of windows of an algorithm that are in a store."""
     if issubclass(plain, StoredLevels):
         return plain
-    return type(plain.__name__, (StoredLevels, plain), {"_plain": plain, "__doc__": plain.__doc__})
+    if plain not in _classes:
+        said = {"_plain": plain, "__doc__": plain.__doc__, "__module__": plain.__module__}
+        _classes[plain] = type(plain.__name__, (StoredLevels, plain), said)
+    return _classes[plain]  # type: ignore[no-any-return]
 
 
 def _bits_of(cache: Any) -> int:
@@ -500,7 +506,8 @@ def _bits_of(cache: Any) -> int:
         whole = 0
     if whole < 16 or whole & (whole - 1):
         raise ValueError(
-            f"cache is a number of nodes at a level's head, a power of two from 16 on, not {cache!r}"
+            "cache is a number of nodes at a level's head, a power of two from 16 on, not "
+            f"{cache!r}"
         )
     return whole.bit_length() - 2
 

@@ -477,8 +477,11 @@ class Stream:
         self._schema = with_names(made, known_names(schema))
         return plan
 
-    def _make_state(self, plan: Plan) -> Any:
-        return ForestState(plan) if self._store is None else TileState(plan, self._store)
+    def _make_state(self, plan: Plan) -> ForestState:
+        if self._store is None:
+            return ForestState(plan)
+        state: Any = TileState(plan, self._store)  # which cannot be asked or dumped
+        return state  # type: ignore[no-any-return]
 
     def _move(self, time: int) -> Outcome | None:
         """Move stream time and watermark on to a time."""

@@ -116,6 +116,7 @@ def _names_deleted(asked: Asked) -> bool:
     return "deleted" in (*asked.query.by, *asked.query.select)
 
 
+_NO_STATE = "there is no state to ask"
 _ONCE = "it has all its rows, and emits each window once"
 _ARRIVAL = (
     "on a stream in this process, events of one time are in the order of their arrival, and `tie` "
@@ -325,10 +326,12 @@ ABILITIES = (
     ),
     Ability(
         "a key's values over any range of what is kept (`Stream.query`)",
-        dict.fromkeys(("Query.run", "Spark batch", "Spark stream"), "there is no state to ask")
-        | {
+        {
+            "Query.run": _NO_STATE,
             "Query.stream, in a store": "what is in a store is read by the parts of its keys, for "
-            "windows that are due; ask a stream in memory"
+            "windows that are due; ask a stream in memory",
+            "Spark batch": _NO_STATE,
+            "Spark stream": _NO_STATE,
         },
     ),
     Ability(

@@ -300,4 +300,4 @@ class Query:
             raise ValueError("SASH_ORACLE=1 runs streams in memory alone: leave out store and name")
         from ..engine.stored import open_stream
 
-        return open_stream(made, self, store, name, trust, **given)
+        return open_stream(made, self, store, name, trust, **given)  # type: ignore[arg-type]

@@ -177,7 +177,7 @@ class Space(Store):
         text = name.encode()
         self._root = b"n" + text
         self._prefix = b"r" + text + b"\0"
-        self._let_go = weakref.finalize(self, vars(store)["_claimed"].discard, name)
+        self._let_go: Any = weakref.finalize(self, vars(store)["_claimed"].discard, name)
         self._let_go.atexit = False
 
     def __repr__(self) -> str:

@@ -183,7 +183,7 @@ class _Leased(Space):
             done.set()
             discard()
 
-        self._let_go = weakref.finalize(self, let_go)
+        self._let_go: Any = weakref.finalize(self, let_go)
         self._let_go.atexit = False
 
     def release(self) -> None:
@@ -270,7 +270,7 @@ def _is_dead(held: bytes) -> bool:
     if not mine or not who["since"] or who["host"] != socket.gethostname():
         return False
     here = mine.split(":")[:2] == who["since"].split(":")[:2]
-    return here and _since(who["pid"]) != who["since"]
+    return here and _since(who["pid"]) != str(who["since"])
 
 
 def _literal(byte: int) -> bytes:

@@ -34,7 +34,7 @@ class RocksStore(Store):
             raise ImportError(
                 "a store on RocksDB needs the package rocksdict: pip install 'sash[rocksdb]'"
             ) from None
-        self._batch = lambda: rocksdict.WriteBatch(raw_mode=True)
+        self._batches: Any = rocksdict.WriteBatch
         self._db: Any = None
         self._closed = False
         self._durable = rocksdict.WriteOptions()
@@ -77,7 +77,7 @@ class RocksStore(Store):
     def write(
         self, puts: Mapping[bytes, bytes], deletes: Iterable[bytes] = (), *, durable: bool = False
     ) -> None:
-        batch = self._batch()
+        batch = self._batches(raw_mode=True)
         for key, data in puts.items():
             batch.put(key, data)
         for key in deletes:
