@@ -75,6 +75,11 @@ RULES = {
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
     "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
+    "cli/": Rule(
+        (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
+        inside=("pyspark", "sash.spark"),
+    ),
+    "cli/__init__.py": Rule(),
     "testing/": Rule(
         (
             "sash.operators",
@@ -215,7 +220,8 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("not_planned/x.py", "")
 
 
-LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pyspark", "redis", "rocksdict"]
+LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pydantic", "pyspark"]
+LAZY += ["redis", "rich", "rocksdict", "typer"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:

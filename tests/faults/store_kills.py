@@ -1,10 +1,10 @@
 """Kills of processes that use a store: `python tests/faults/store_kills.py [--kills N]`.
 
 A process opens a window or a stream in a store, inserts, evicts, evicts in bulk, and syncs, until
-it is killed with SIGKILL at a random moment; the next one opens it again.  What a process finds must
-be the state of the last completed `sync`, or of the one that the kill came into.  What each does is
-known beforehand, so a state is known by the step it belongs to.  Prints how many kills there were
-of each kind, and in what they came.
+it is killed with SIGKILL at a random moment; the next one opens it again.  What a process finds
+must be the state of the last completed `sync`, or of the one that the kill came into.  What each
+does is known beforehand, so a state is known by the step it belongs to.  Prints how many kills
+there were of each kind, and in what they came.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class WindowWork:
     """A window: steps, and what it is after each."""
 
     def __init__(self, kind: Any, operator: Any, seed: int) -> None:
-        self.kind, self.operator, self.name = kind, operator, f"{kind.__name__} {seed}"
+        self.kind, self.operator = kind, operator
+        self.name = f"{kind.__name__} {operator.name} {seed}"
         source = random.Random(seed)
         self.steps: list[tuple[str, int]] = []
         self.states: list[tuple[int, int, Any]] = []
