@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,7 @@ class StreamWork:
         self.steps: list[tuple[str, Any]] = []
         self.states: list[tuple[Any, ...]] = []
         self.rows: list[Any] = []
-        for step in range(STEPS // 10):
+        for step in range(STEPS // 20):
             if source.random() < 0.3:
                 self.steps.append(("sync", None))
                 self.rows.append([])
@@ -153,6 +153,12 @@ WORKS: dict[str, Callable[[int], Any]] = {
     "tiles": lambda seed: StreamWork(sash.sliding(12, 4), seed),
     "sessions": lambda seed: StreamWork(sash.session(6), seed),
 }
+
+
+@cache
+def job_of(kind: str, seed: int) -> Any:
+    """A job, which all stores share."""
+    return WORKS[kind](seed)
 
 
 def work(opened: Callable[[], Store], job: Any, allowed: list[int], say: Say) -> None:
@@ -224,7 +230,7 @@ def kills(kind: str, where: str, wanted: int, url: str, seed: int) -> Counter[st
         opened: Callable[[], Store] = partial(sash.stores.rocksdb, folder, cache=1 << 20)
         if where == "redis":
             opened = partial(sash.stores.redis, url)
-        for last in lives(opened, WORKS[kind](source.randrange(10**9)), source):
+        for last in lives(opened, job_of(kind, source.randrange(10**9)), source):
             found[last] += 1
             if found.total() >= wanted:
                 break
