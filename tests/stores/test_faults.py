@@ -27,12 +27,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def test_processes_that_are_killed_find_the_last_sync() -> None:
     """Some kills of each kind, on each store."""
-    command = [sys.executable, str(ROOT / "faults" / "store_kills.py"), "--kills", "3"]
+    command = [sys.executable, str(ROOT / "faults" / "store_kills.py"), "--kills", "2"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(found) == 10
-    assert all(sum(line["kills"].values()) >= 3 for line in found)
+    assert all(sum(line["kills"].values()) >= 2 for line in found)
 
 
 def test_a_server_that_is_stopped_and_started_in_the_middle(tmp_path: Path) -> None:
