@@ -45,7 +45,7 @@ class Pages:
         self._lock = threading.Lock()
         self._gathered: dict[Place, bytes] = {}
         self._written: list[dict[Place, bytes]] = []  # batches that are being written, oldest first
-        self._fetched: dict[Place, bytes | None] = {}
+        self._fetched: dict[Place, memoryview] = {}
         self._asked: set[Place] = set()
         self._failed: BaseException | None = None
         self._queue: Queue[Callable[[], None] | None] | None = None
@@ -171,7 +171,7 @@ class Pages:
             found = {}
         with self._lock:
             self._asked.difference_update(places)
-            self._fetched.update({place: bytes(data) for place, data in found.items()})
+            self._fetched.update(found)
 
     def forget(self, places: Iterable[Place]) -> None:
         """Let go of pages that were read ahead and are not needed any more."""
