@@ -317,11 +317,6 @@ class Stream:
         """
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
-        if self._store is not None:
-            raise ValueError(
-                "what is in a store is read by the parts of its keys, for windows that are due; "
-                "ask a stream in memory"
-            )
         first, end = asked_range(self._plan, self._progress.watermark, lo, hi)
         return self._state.ask(key if isinstance(key, tuple) else (key,), first, end)
 

@@ -328,8 +328,6 @@ ABILITIES = (
         "a key's values over any range of what is kept (`Stream.query`)",
         {
             "Query.run": _NO_STATE,
-            "Query.stream, in a store": "what is in a store is read by the parts of its keys, for "
-            "windows that are due; ask a stream in memory",
             "Spark batch": _NO_STATE,
             "Spark stream": _NO_STATE,
         },
