@@ -31,7 +31,9 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.explain", "sash.spark", "sash.testing")),
+    "__init__.py": Rule(
+        _LIBRARY, inside=("sash.explain", "sash.spark", "sash.stores", "sash.testing")
+    ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -39,11 +41,13 @@ RULES = {
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
     "kernels/linked.py": Rule(("numba",)),
     "kernels/native.py": Rule(("numba", "llvmlite")),
-    "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
+    "aggregators/": Rule(
+        ("sash.kernels", "sash.operators", "sash.policies", "sash.stores", "numpy")
+    ),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(
         ("sash.operators", "sash.policies", "sash.windows"),
-        inside=("sash.engine", "sash.explain", "pyarrow"),
+        inside=("sash.engine", "sash.explain", "sash.stores", "pyarrow"),
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
@@ -222,7 +226,7 @@ def test_the_rules_catch_what_they_are_for() -> None:
 
 
 LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pydantic", "pyspark"]
-LAZY += ["rich", "typer"]
+LAZY += ["redis", "rich", "rocksdict", "typer"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:

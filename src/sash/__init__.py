@@ -10,6 +10,7 @@
     sash.aggregators    data structures that keep a window and answer over it
     sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
                         ready ones
+    sash.stores         where windows and streams live that outgrow, or outlive, the process
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
@@ -111,7 +112,7 @@ from .windows import (
 )
 
 if TYPE_CHECKING:
-    from . import aggregators, testing
+    from . import aggregators, stores, testing
     from . import spark as spark
     from .aggregators.guard import InUse
     from .engine.shared_stream import SharedStream
@@ -209,6 +210,7 @@ __all__ = [
     "span",
     "standard_deviation",
     "stddev",
+    "stores",
     "sum",
     "sum_of_squares",
     "testing",
@@ -235,7 +237,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "spark", "testing"):
+        if name in ("aggregators", "spark", "stores", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)
