@@ -31,7 +31,7 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.testing")),
+    "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.sql", "sash.testing")),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -68,10 +68,16 @@ RULES = {
     "engine/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
+    "sql/": Rule((*_LIBRARY, "numpy", "pyarrow")),
+    "sql/__init__.py": Rule(inside=("sash.operators",)),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
     "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/frames.py": Rule(
+        (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
+    ),
+    "spark/sql.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
     "testing/": Rule(
         (
             "sash.operators",

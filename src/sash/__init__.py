@@ -9,6 +9,7 @@
     sash.aggregators    data structures that keep a window and answer over it
     sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
                         ready ones
+    sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
@@ -99,6 +100,10 @@ if TYPE_CHECKING:
     from .aggregators.guard import InUse
     from .engine.stream import Stream
     from .kernels.program import InterpretedWarning
+    from .sql import sql as sql
+    from .sql.errors import SqlError
+    from .sql.statement import Statement
+    from .sql.stream import SqlStream
 
 #: The version of sash.
 __version__ = "0.1.0"
@@ -119,6 +124,9 @@ __all__ = [
     "Rows",
     "Session",
     "Sliding",
+    "SqlError",
+    "SqlStream",
+    "Statement",
     "Stream",
     "Trailing",
     "__version__",
@@ -167,6 +175,7 @@ __all__ = [
     "session",
     "sliding",
     "span",
+    "sql",
     "standard_deviation",
     "stddev",
     "sum",
@@ -184,6 +193,9 @@ __all__ = [
 _LAZY = {
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
+    "SqlError": ".sql.errors",
+    "SqlStream": ".sql.stream",
+    "Statement": ".sql.statement",
     "Stream": ".engine.stream",
 }
 
@@ -192,7 +204,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "spark", "testing"):
+        if name in ("aggregators", "spark", "sql", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)
