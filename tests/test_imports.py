@@ -77,7 +77,7 @@ RULES = {
     "spark/frames.py": Rule(
         (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
     ),
-    "spark/sql.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
     "testing/": Rule(
         (
             "sash.operators",

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .casts import cast
+from .casts import cast, fitted_decimal, zero_of
 from .spark_types import as_decimal, common_type, is_number, result_decimal, spark_name
 from .values import Unusable, Value, as_mask, checked
 
-__all__ = ["arithmetic", "compare", "negated", "rounded_decimal", "whole_quotient"]
+__all__ = ["arithmetic", "compare", "negated", "whole_quotient"]
 
 _is = pa.types
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
@@ -69,12 +69,12 @@ def arithmetic(
 
 
 def _to(value: Value, kind: pa.DataType) -> Any:
-    return value.data if value.type == kind else value.data.cast(kind)
+    return value.data if value.type == kind else value.data.cast(kind, safe=False)
 
 
 def _zeros(x: Any, y: Any, rows: int) -> Any:
     """Where a divisor is zero and there is something to divide."""
-    zero = pc.equal(y, pa.scalar(0).cast(y.type))
+    zero = pc.equal(y, zero_of(y.type))
     return as_mask(pc.and_(pc.is_valid(x), zero), rows) if _valid(x) else np.zeros(rows, dtype=bool)
 
 
@@ -85,7 +85,7 @@ def _valid(x: Any) -> bool:
 def _without(y: Any, bad: Any, rows: int) -> Any:
     """Divisors with null for those that are zero."""
     if not bad.any():
-        zero = pc.equal(y, pa.scalar(0).cast(y.type))
+        zero = pc.equal(y, zero_of(y.type))
         if isinstance(y, pa.Scalar):
             return pa.scalar(None, y.type) if zero.as_py() else y
         return pc.if_else(zero.fill_null(False), pa.scalar(None, y.type), y)
@@ -161,7 +161,7 @@ def _decimal(op: str, a: Value, b: Value, rows: int, literals: tuple[Any, Any]) 
         made = _decimal_rest(whole, by, rows, scale)
     else:
         made = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}[op](x, y)
-    found = rounded_decimal(made, wanted, rows)
+    found = fitted_decimal(made, wanted, rows)
     return Value(found.data, noted + found.failed)
 
 
@@ -178,19 +178,6 @@ def _wide(value: Value, precision: int, scale: int) -> Any:
     kind = value.type
     data = value.data.cast(pa.decimal128(20, 0)) if _is.is_integer(kind) else value.data
     return data.cast(pa.decimal256(min(76, max(precision, 20 + scale)), scale))
-
-
-def rounded_decimal(data: Any, wanted: pa.DataType, rows: int) -> Value:
-    """Decimals with fewer digits behind the point, halves away from zero; those that have too many
-    before it have failed."""
-
-    def kernel(given: Any) -> Any:
-        if given.type.scale > wanted.scale:
-            given = pc.round(given, wanted.scale, round_mode="half_towards_infinity")
-        wide = given.cast(pa.decimal256(76, wanted.scale))
-        return wide.cast(wanted)
-
-    return checked(kernel, (data,), rows, lambda x: f"{x} does not fit {spark_name(wanted)}")
 
 
 def negated(a: Value, rows: int) -> Value:

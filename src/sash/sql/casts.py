@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from .spark_types import is_number, spark_name
 from .values import Unusable, Value, checked
 
-__all__ = ["cast", "one_by_one"]
+__all__ = ["cast", "fitted_decimal", "one_by_one", "zero_of"]
 
 _is = pa.types
 _EPOCH = datetime(1970, 1, 1)
@@ -90,8 +90,13 @@ def _no(kind: pa.DataType) -> Callable[[Any], str]:
 # Numbers
 
 
+def zero_of(kind: pa.DataType) -> pa.Scalar:
+    """Zero in a type of numbers."""
+    return pa.scalar(Decimal(0) if _is.is_decimal(kind) else 0, kind)
+
+
 def _to_bool(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
-    return Value(pc.not_equal(data, pa.scalar(0).cast(data.type)))
+    return Value(pc.not_equal(data, zero_of(data.type)))
 
 
 def _to_number(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
@@ -110,7 +115,7 @@ def _to_number(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Val
             )
         if _is.is_integer(given):
             data = data.cast(pa.decimal128(20, 0))
-        return _fit_decimal(data, kind, rows)
+        return fitted_decimal(data, kind, rows)
     if _is.is_floating(given):
         low, high = _limits(kind)
 
@@ -152,13 +157,18 @@ def _in_limits(number: int, kind: pa.DataType) -> int:
     return number
 
 
-def _fit_decimal(data: Any, kind: pa.DataType, rows: int) -> Value:
-    def kernel(given: Any) -> Any:
-        if given.type.scale > kind.scale:
-            given = pc.round(given, kind.scale, round_mode="half_towards_infinity")
-        return given.cast(pa.decimal256(76, kind.scale)).cast(kind)
+def fitted_decimal(data: Any, kind: pa.DataType, rows: int) -> Value:
+    """Decimals with no more digits behind the point than a type has, halves away from zero; those
+    that have too many before it have failed."""
 
-    return checked(kernel, (data,), rows, _no(kind))
+    def kernel(given: Any) -> Any:
+        # with room for a digit more, as Arrow's round has zero for what does not fit
+        wide = given.cast(pa.decimal256(76, given.type.scale))
+        if given.type.scale > kind.scale:
+            wide = pc.round(wide, kind.scale, round_mode="half_towards_infinity")
+        return wide.cast(pa.decimal256(76, kind.scale)).cast(kind)
+
+    return checked(kernel, (data,), rows, lambda x: f"{x} does not fit {spark_name(kind)}")
 
 
 def _java_decimal(x: float, kind: pa.DataType) -> Decimal:

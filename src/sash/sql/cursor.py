@@ -44,6 +44,11 @@ class Cursor:
         return self.tokens[min(self.at + count, len(self.tokens) - 1)]
 
     @property
+    def done(self) -> bool:
+        """True behind the last token."""
+        return self.token.kind == "end"
+
+    @property
     def begins(self) -> int:
         """Where the token here begins in the text."""
         return self.token.start

@@ -38,7 +38,7 @@ from .values import Unusable, Value, as_mask
 __all__ = ["Evaluator", "check_expression"]
 
 _is = pa.types
-_BINARY = ("+", "-", "*", "/", "%", "DIV", "||", "AND", "OR")
+_BINARY: tuple[str, ...] = ("+", "-", "*", "/", "%", "DIV", "||", "AND", "OR")
 _BINARY += ("=", "<>", "<", "<=", ">", ">=", "<=>")
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arithmetic import rounded_decimal
-from .casts import cast, one_by_one
+from .casts import cast, fitted_decimal, one_by_one
 from .spark_types import is_number, spark_name
 from .values import Unusable, Value, checked
 
@@ -86,7 +85,7 @@ def _next_whole(name: str) -> Callable[..., Value]:
             return Value(x.data.cast(pa.int64()))
         if _is.is_decimal(x.type):
             whole = x.type.precision - x.type.scale + (1 if x.type.scale else 0)
-            return rounded_decimal(
+            return fitted_decimal(
                 kernel(x.data.cast(pa.decimal256(76, x.type.scale))),
                 pa.decimal128(min(38, max(1, whole)), 0),
                 rows,
@@ -118,7 +117,7 @@ def _round(given: list[Value], rows: int, zone: str | None) -> Value:
         whole = kind.precision - kind.scale + 1
         wanted = pa.decimal128(min(38, max(1, whole + scale)), scale)
         wide = x.data.cast(pa.decimal256(76, kind.scale))
-        return rounded_decimal(
+        return fitted_decimal(
             pc.round(wide, digits, round_mode="half_towards_infinity"), wanted, rows
         )
     if _is.is_integer(kind):

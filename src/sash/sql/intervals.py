@@ -17,7 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["interval_text", "length_text", "unit_of"]
 
-_UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH")
+_UNITS: tuple[str, ...] = (
+    "MICROSECOND",
+    "MILLISECOND",
+    "SECOND",
+    "MINUTE",
+    "HOUR",
+    "DAY",
+    "WEEK",
+    "MONTH",
+)
 _UNITS += ("QUARTER", "YEAR")
 _CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
 _NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*")
@@ -32,7 +41,7 @@ def unit_of(word: str) -> str | None:
 
 def interval_text(cursor: Cursor, start: int) -> str:
     """Read a length of time, behind INTERVAL; it began at `start`."""
-    parts = []
+    parts: list[str] = []
     while True:
         amount = _amount(cursor, signed=not parts)
         if amount is None:

@@ -18,7 +18,7 @@ from ..query.aggregates import Aggregate
 from ..query.query import RESERVED, Query
 from ..windows import Driven, Window
 from .aggregates import AGGREGATES, Then, aggregate_of, is_aggregate, refuse_ranking
-from .errors import Source, nearest
+from .errors import Source, SqlError, nearest
 from .forms import Asked, window_of
 from .nodes import (
     At,
@@ -70,6 +70,16 @@ class Planned:
     def driven(self) -> bool:
         """True if each row of the result is one of the table's."""
         return isinstance(self.query.window, Driven)
+
+    def event_columns(self, missing: list[str]) -> SqlError:
+        """The error for columns of an event that live mode needs, and the SELECT list lacks."""
+        items = self.select.items
+        return self.source.error(
+            "in live mode the SELECT list has all columns of an event, so that the revisions of "
+            f"its row can be told apart; it lacks {', '.join(missing)}: write SELECT *, …",
+            items[0].at[0],
+            items[-1].at[1],
+        )
 
     @property
     def stars(self) -> bool:
@@ -242,7 +252,11 @@ class _Planner:
                     "windows; write HAVING",
                     node,
                 )
-        return self._column(where)
+        for column in (n for n in walk(where) if isinstance(n, Column) and not n.before):
+            self.read.setdefault(self._canonical(column), column)
+        name = self._fresh(text_of(self.source, where))
+        self.before[name] = where
+        return name
 
     # after the query
 
@@ -342,7 +356,7 @@ class _Planner:
             return Ref(self._column(column), at=column.at)
         keys = [k.name if isinstance(k, Column) else text_of(self.source, k) for k in self.keys]
         bounds = self.asked.bounds
-        near = nearest(column.name, [*keys, *bounds])
+        near = nearest(column.written, [*keys, *bounds])
         raise self.source.error(
             f"column {column.written} is neither grouped nor aggregated; put it into "
             f"{'GROUP BY' if not self.asked.cql_rows else 'PARTITION BY and GROUP BY'}, or into an "

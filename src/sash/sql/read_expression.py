@@ -9,6 +9,7 @@ it is written, as `Raw`.
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Literal
 
 from .cursor import RESERVED_WORDS
 from .errors import SqlError
@@ -94,7 +95,7 @@ class ExpressionReader(OverReader):
                 return same if negated else Unary("NOT", same, at=same.at)
             for word in ("null", "true", "false"):
                 if self.takes(word.upper()):
-                    return Is(of, word, negated, at=self.since(start))  # type: ignore[arg-type]
+                    return Is(of, word, negated, at=self.since(start))
             raise self.unexpected(["NULL", "TRUE", "FALSE", "DISTINCT FROM"], "IS")
         negated = self.sees("NOT") and self.ahead().word in ("IN", "BETWEEN", "LIKE")
         self.at += negated
@@ -390,11 +391,11 @@ class ExpressionReader(OverReader):
             )
         return self.expression()
 
-    def _nulls(self) -> str | None:  # of a call: IGNORE NULLS, RESPECT NULLS
-        for word in ("ignore", "respect"):
-            if self.takes(word.upper(), "NULLS"):
-                return word
-        return None
+    def _nulls(self) -> Literal["ignore", "respect"] | None:
+        """IGNORE NULLS or RESPECT NULLS."""
+        if self.takes("IGNORE", "NULLS"):
+            return "ignore"
+        return "respect" if self.takes("RESPECT", "NULLS") else None
 
     def _suffixes(self, found: Call, start: int) -> Node:
         """What may follow a call: WITHIN GROUP, FILTER, IGNORE NULLS, OVER."""
@@ -409,7 +410,7 @@ class ExpressionReader(OverReader):
             self.needs("WHERE", behind="FILTER (")
             where = self.expression()
             self.needs_sign(")", "the condition of FILTER")
-        nulls = nulls or self._nulls()  # type: ignore[assignment]
+        nulls = nulls or self._nulls()
         if self.takes("OVER"):
             over = self.over()
         return Call(

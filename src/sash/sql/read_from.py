@@ -287,7 +287,7 @@ class FromReader(ExpressionReader):
             amount = self.step()
             unit = unit_of(self.token.word)
             if unit is None:
-                near = nearest(self.token.value, _UNITS) if self.token.kind == "word" else None
+                near = nearest(self.token.value, _UNITS) if self.token.word else None
                 if near and self.token.word != "SLIDE":
                     raise self.source.error(
                         f"{self.token.value} is no unit of time",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from .cursor import RESERVED_WORDS, Cursor
+from .errors import nearest
 from .nodes import Bound, Frame, Node, Order, WindowSpec
 
 __all__ = ["OverReader"]
 
+_PARTS = ("PARTITION BY", "ORDER BY", "RANGE BETWEEN", "ROWS BETWEEN", ")")
 _EXCLUDES = {"CURRENT ROW": "row", "GROUP": "group", "TIES": "ties", "NO OTHERS": None}
 
 
@@ -50,9 +52,16 @@ class OverReader(Cursor, ABC):
         """A window in parentheses."""
         start = self.begins
         self.needs_sign("(", "OVER")
-        base, partition, order, frame = None, (), (), None
+        base, frame = None, None
+        partition: tuple[Node, ...] = ()
+        order: tuple[Order, ...] = ()
         if self.token.kind in ("word", "name") and self.token.word not in RESERVED_WORDS:
             base = self.step().value
+            near = nearest(base, ("PARTITION", "ORDER")) if self.sees("BY") else None
+            if near:
+                raise self.source.error(
+                    f"{base} is no keyword", *self.since(self.ended - len(base)), _PARTS, near
+                )
         if self.takes("PARTITION"):
             self.needs("BY", behind="PARTITION")
             partition = tuple(self.listed(self.expression))
@@ -62,8 +71,7 @@ class OverReader(Cursor, ABC):
         if self.token.word in ("RANGE", "ROWS", "GROUPS"):
             frame = self._frame()
         if not self.takes_sign(")"):
-            parts = ["PARTITION BY", "ORDER BY", "RANGE BETWEEN", "ROWS BETWEEN", ")"]
-            raise self.unexpected(parts)
+            raise self.unexpected(_PARTS)
         return WindowSpec(base, partition, order, frame, at=self.since(start))
 
     def _frame(self) -> Frame:

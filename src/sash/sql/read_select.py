@@ -51,7 +51,7 @@ class _SelectReader(FromReader):
         found = self._clauses(items, source, start, ctes, stream)
         if wrapped:
             self.needs_sign(")")
-        if self.token.kind != "end":
+        if not self.done:
             raise self._behind()
         return found
 
@@ -91,7 +91,8 @@ class _SelectReader(FromReader):
             grouped = self.since(begins)
         having = self.expression() if self.takes("HAVING") else None
         windows: dict[str, WindowSpec] = {}
-        if self.takes("WINDOW"):
+        if self.sees("WINDOW") and not self.sees_sign("(", 1):
+            self.step()
             for name, spec, at in self.listed(self._named_window):
                 if name.lower() in windows:
                     raise self.source.error(f"there are two windows {name}", *at)
@@ -146,6 +147,9 @@ class _SelectReader(FromReader):
     def _behind(self) -> SqlError:
         """The error for what follows the last clause."""
         token = self.token
+        guessed = self.misspelt([*CLAUSES, "the end"])
+        if guessed.nearest and guessed.problem.endswith("is no keyword"):
+            return guessed
         if token.word in REFUSED:
             return self.source.error(
                 f"{token.word} is not supported; {REFUSED[token.word]}",
@@ -161,7 +165,7 @@ class _SelectReader(FromReader):
                 token.start,
                 token.end,
             )
-        return self.misspelt([*CLAUSES, "the end"])
+        return guessed
 
 
 _STREAMS = ("ISTREAM", "RSTREAM", "DSTREAM")

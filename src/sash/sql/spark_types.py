@@ -81,7 +81,7 @@ def spark_name(kind: pa.DataType) -> str:
 
 def is_number(kind: pa.DataType) -> bool:
     """True for integers, floats and decimals."""
-    return _is.is_integer(kind) or _is.is_floating(kind) or _is.is_decimal(kind)
+    return bool(_is.is_integer(kind) or _is.is_floating(kind) or _is.is_decimal(kind))
 
 
 def as_decimal(kind: pa.DataType, literal: Any = None) -> pa.DataType:

@@ -163,12 +163,7 @@ class SqlStream:
         shown = {o.node.name.lower() for o in planned.outputs if isinstance(o.node, Ref)}
         missing = [n for n in names if n.lower() not in shown]
         if missing:
-            raise planned.source.error(
-                "in live mode the SELECT list has all columns of an event, so that the revisions "
-                f"of its row can be told apart; it lacks {', '.join(missing)}: write SELECT *, …",
-                planned.select.items[0].at[0],
-                planned.select.items[-1].at[1],
-            )
+            raise planned.event_columns(missing)
 
     def _prepared(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
         planned = self._planned

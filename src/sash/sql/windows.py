@@ -70,8 +70,13 @@ class _Reader:
     def sliding(self, node: Node, size: str, every: str, offset: str | None) -> Window:
         """Sliding windows, of the calendar where all lengths are."""
         calendar = self._is_calendar(size) or self._is_calendar(every)
-        zone = {"timezone": self.timezone} if calendar else {}
-        return self.made(node, lambda: sliding(size, every, offset or 0, **zone))
+
+        def make() -> Window:
+            if not calendar:
+                return sliding(size, every, offset or 0)
+            return sliding(size, every, offset or 0, timezone=self.timezone)
+
+        return self.made(node, make)
 
 
 _MONTHS = "give sash.sql a timezone, whose calendar has months, or say it in days"
