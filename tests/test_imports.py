@@ -78,6 +78,11 @@ RULES = {
         (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
     ),
     "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
+    "cli/": Rule(
+        (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
+        inside=("pyspark", "sash.spark"),
+    ),
+    "cli/__init__.py": Rule(),
     "testing/": Rule(
         (
             "sash.operators",
@@ -218,7 +223,8 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("not_planned/x.py", "")
 
 
-LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pyspark"]
+LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pydantic", "pyspark"]
+LAZY += ["rich", "typer"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:
