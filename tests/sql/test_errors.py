@@ -314,7 +314,6 @@ def place_of(marked: str) -> tuple[str, int, int, int]:
     return text, before.count("\n") + 1, column, max(1, end - start)
 
 
-@pytest.mark.plain
 @pytest.mark.parametrize(("marked", "says", "near"), BAD)
 def test_a_bad_text_gets_its_place_and_what_to_do(marked: str, says: str, near: str | None) -> None:
     text, line, column, width = place_of(marked)
@@ -328,12 +327,10 @@ def test_a_bad_text_gets_its_place_and_what_to_do(marked: str, says: str, near: 
     assert carets.count("^") == width, str(error)
 
 
-@pytest.mark.plain
 def test_there_are_a_hundred_bad_texts() -> None:
     assert len({text for text, _, _ in BAD}) >= 100
 
 
-@pytest.mark.plain
 def test_an_error_shows_the_line_with_carets_and_what_is_allowed() -> None:
     text = "SELECT k,\n\tmxa(x)\nFROM t GROUP BY k, window(ts, '1 hour')"
     with pytest.raises(sash.SqlError) as caught:

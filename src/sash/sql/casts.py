@@ -281,9 +281,13 @@ def _java_text(x: float, kind: pa.DataType) -> str:
         return "Infinity" if x > 0 else "-Infinity"
     if x == 0:
         return "-0.0" if str(x).startswith("-") else "0.0"
-    sign, digits, exponent = Decimal(
-        str(np.float32(x)) if kind == pa.float32() else repr(x)
-    ).as_tuple()
+    number = _java_decimal(x, kind)
+    if len(number.normalize().as_tuple().digits) == 1:
+        # Java writes two digits at least: the closest ones, if they are of the same float
+        with localcontext(prec=2):
+            closest = +Decimal(x)
+        number = closest if float(closest) == x else number
+    sign, digits, exponent = number.as_tuple()
     text = "".join(map(str, digits)).rstrip("0") or "0"
     assert isinstance(exponent, int)
     point = len(digits) + exponent  # digits before the point

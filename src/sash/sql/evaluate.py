@@ -15,6 +15,7 @@ from .casts import cast
 from .errors import Source
 from .functions import FORMS, UNITS, call, extract, takes, unit_named
 from .nodes import (
+    Alias,
     Between,
     Binary,
     Call,
@@ -91,6 +92,8 @@ class Evaluator:
             return Value(self.column(node.name, None))
         if isinstance(node, Ref):
             return Value(self.column(node.name, node.part))
+        if isinstance(node, Alias):
+            return self._value(node.of)
         if isinstance(node, Unary):
             return self._unary(node)
         if isinstance(node, Binary):

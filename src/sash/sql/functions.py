@@ -92,12 +92,12 @@ def _next_whole(name: str) -> Callable[..., Value]:
             )
         found = kernel(Value(x.data).array(rows).cast(pa.float64()))
         plain = np.asarray(found.fill_null(0.0))
-        with np.errstate(invalid="ignore"):  # as Java: NaN is 0, and beyond is the last one
-            whole_numbers = np.where(np.isnan(plain), 0.0, plain)
-            cut = np.where(np.abs(whole_numbers) < 2.0**63, whole_numbers, 0.0).astype(np.int64)
-        cut = np.where(whole_numbers >= 2.0**63, np.int64(2**63 - 1), cut)
-        cut = np.where(whole_numbers <= -(2.0**63), np.int64(-(2**63)), cut)
-        return Value(pa.array(cut, mask=np.asarray(found.is_null())))
+        fits = np.abs(plain) <= 2.0**63  # which NaN is not
+        below = fits & (plain < 2.0**63)
+        cut = np.where(below, plain, 0.0).astype(np.int64)
+        cut[fits & ~below] = 2**63 - 1  # as Java has it
+        failed = ((~fits, f"{name} is beyond bigint"),) if not fits.all() else ()
+        return Value(pa.array(cut, mask=np.asarray(found.is_null()) | ~fits), failed)
 
     return made
 
@@ -150,6 +150,7 @@ def _round_floats(column: pa.Array, digits: int) -> Value:
         odd = near | (np.abs(scaled) >= 2.0**49) | (abs(digits) > 15) | (kind == pa.float32())
     finite = np.isfinite(plain)
     made = np.where(finite, made, plain)
+    made[made == 0] = 0.0  # which has no sign
     for row in np.flatnonzero(odd & finite).tolist():
         written = str(np.float32(plain[row])) if kind == pa.float32() else repr(float(plain[row]))
         number = Decimal(written)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
+    "Alias",
     "At",
     "Between",
     "Binary",
@@ -268,6 +269,13 @@ class Ref(Node):
 
     name: str
     part: Literal["start", "end"] | None = None  # of a window
+
+
+@dataclass(frozen=True)
+class Alias(Node):
+    """An item of the SELECT list, where its alias stands for it."""
+
+    of: Node
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from .aggregates import AGGREGATES, Then, aggregate_of, is_aggregate, refuse_ran
 from .errors import Source, SqlError, nearest
 from .forms import Asked, window_of
 from .nodes import (
+    Alias,
     At,
     Call,
     Column,
@@ -289,11 +290,14 @@ class _Planner:
             if not 1 <= by.value <= len(outputs):
                 self._fail(f"the SELECT list has {len(outputs)} items, not {by.value}", by)
             return replace(order, by=outputs[by.value - 1].node)
-        if isinstance(by, Column) and not by.before:
-            for output in outputs:
-                if output.name.lower() == by.folded:
-                    return replace(order, by=output.node)
-        return replace(order, by=self._after(by))
+        named = {o.name.lower(): o.node for o in outputs}
+
+        def change(part: Node) -> Node | None:
+            if isinstance(part, Column) and part.folded in named:
+                return Alias(named[part.folded], at=part.at)
+            return part if self._is_aggregate(part) else None
+
+        return replace(order, by=self._after(rebuilt(by, change)))
 
     def _after(self, node: Node, alias: str | None = None) -> Node:
         """An expression in terms of the query's result."""
@@ -301,10 +305,12 @@ class _Planner:
         if self.asked.over and not any(map(self._is_aggregate, walk(node))):
             if isinstance(node, Column) and not node.before:
                 return Ref(self._column(node), at=node.at)
-            if not isinstance(node, Literal_):
+            if not isinstance(node, Literal_ | Alias):
                 return Ref(self._column(node), at=node.at)
 
         def change(part: Node) -> Node | None:
+            if isinstance(part, Alias):
+                return part
             if part in self.keys and not isinstance(part, Literal_):
                 return Ref(self.keys[part], at=part.at)
             bound = self._bound(part)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from .errors import Source, nearest
 from .nodes import (
+    Alias,
     Call,
     Column,
     Lambda,
@@ -16,6 +17,7 @@ from .nodes import (
     Ref,
     Select,
     Star,
+    children,
     rebuilt,
     walk,
 )
@@ -100,13 +102,22 @@ def text_of(source: Source, node: Node) -> str:
 def spliced(source: Source, node: Node) -> str:
     """An expression as it is written, with a column's name, in backticks, for each reference."""
     made, end = "", node.at[0]
-    for ref in sorted((n for n in walk(node) if isinstance(n, Ref)), key=lambda n: n.at):
-        made += source[end : ref.at[0]] + quoted(ref)
-        end = ref.at[1]
+    for part in _replaced(node):
+        made += source[end : part.at[0]]
+        made += _quoted(part) if isinstance(part, Ref) else f"({spliced(source, part.of)})"
+        end = part.at[1]
     return made + source[end : node.at[1]]
 
 
-def quoted(ref: Ref) -> str:
+def _replaced(node: Node) -> list[Ref | Alias]:
+    """The references in an expression, in the order of the text."""
+    if isinstance(node, Ref | Alias):
+        return [node]
+    found = [ref for child in children(node) for ref in _replaced(child)]
+    return sorted(found, key=lambda n: n.at)
+
+
+def _quoted(ref: Ref) -> str:
     """A column of the result, as Spark reads it."""
     name = f"`{ref.name.replace('`', '``')}`"
     return f"{name}.`{ref.part}`" if ref.part else name

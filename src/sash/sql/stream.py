@@ -39,6 +39,11 @@ class SqlStream:
     columns of the SELECT list, then `revision` in live mode, and `deleted` where rows can be
     withdrawn.  In live mode a revision that HAVING rejects is marked deleted.  `late` has rows that
     missed windows or could not be used, also because an expression failed, with the reason.
+
+    >>> import sash
+    >>> stream = sash.sql("SELECT max(x) AS m FROM t GROUP BY window(ts, '5 microseconds')").stream()
+    >>> stream.push([{"ts": 1, "x": 3}, {"ts": 6, "x": 4}]).to_pylist()
+    [{'m': 3}]
     """
 
     def __init__(

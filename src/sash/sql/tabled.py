@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..kernels.columns import Array
 from .errors import nearest
 from .evaluate import Evaluator
-from .nodes import At, Column, Node, Ref, Star
+from .nodes import Alias, At, Column, Node, Ref, Star
 from .plan import Planned
 from .values import Value, as_mask, plain, reasons
 
@@ -70,13 +70,8 @@ def prepared(
     at = columns_read(planned, table.column_names)
     columns: dict[str, Any] = {}
     if planned.stars or whole:
-        taken = {*at.values()}
-        columns = {n: table.column(i) for i, n in enumerate(table.column_names) if i not in taken}
-        if planned.stars:  # in the order of the table
-            by_place = {i: n for n, i in at.items()}
-            columns = {
-                by_place.get(i, n): table.column(i) for i, n in enumerate(table.column_names)
-            }
+        called = {i: name for name, i in at.items()}
+        columns = {called.get(i, n): table.column(i) for i, n in enumerate(table.column_names)}
     columns |= {name: table.column(i) for name, i in at.items()}
     if not planned.before:
         return pa.table(columns), []
@@ -145,6 +140,8 @@ class _Result:
         return found
 
     def output(self, node: Node, evaluator: Evaluator) -> Value:
+        if isinstance(node, Alias):
+            return self.output(node.of, evaluator)
         if isinstance(node, Ref):
             name = node.name if node.part is None else f"window_{node.part}"
             return Value(self.column(name))
