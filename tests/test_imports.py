@@ -80,7 +80,7 @@ RULES = {
     "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
     "cli/": Rule(
         (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
-        inside=("pyspark", "sash.spark"),
+        inside=("pyspark", "sash.spark", "sash.sql"),
     ),
     "cli/__init__.py": Rule(),
     "testing/": Rule(

@@ -18,7 +18,7 @@ from .nodes import Interval, Ref, walk
 from .plan import Planned, plan
 from .read_select import read
 from .stream import SqlStream
-from .tabled import Noted, prepared, projected
+from .tabled import Noted, identity, prepared, projected
 
 __all__ = ["Statement", "statement"]
 
@@ -59,6 +59,16 @@ class Statement:
 
     def __repr__(self) -> str:
         return f"sash.sql({self._text!r})"
+
+    def schema(self, given: pa.Schema) -> pa.Schema:
+        """The columns that the query reads from a table of these, the computed ones among them.
+
+        >>> import pyarrow as pa, sash
+        >>> s = sash.sql("SELECT sum(x / 2) AS s FROM t GROUP BY window(ts, '1 hour')")
+        >>> s.schema(pa.schema({"ts": pa.int64(), "x": pa.int32()})).names
+        ['ts', 'x', 'x / 2']
+        """
+        return prepared(self._planned, given.empty_table(), self._zone, whole=False)[0].schema
 
     def run(self, table: Any, *, threads: int | None = None) -> Any:
         """The results over a whole table (pandas, Polars or Arrow), as the same kind of table: the
@@ -102,6 +112,17 @@ class Statement:
                     same[output.name] = output.node.name
         like = table[list(same.values())].set_axis(list(same), axis=1) if same else None
         return as_given(made, kind, like)
+
+    def identity(self, table: pa.Table) -> list[pa.Array]:
+        """The columns of a result that tell its windows apart in live mode: of the rows that have
+        the same values there, the one with the highest revision counts.
+
+        >>> import sash
+        >>> s = sash.sql("SELECT k, window, max(x) AS m FROM t GROUP BY k, window(ts, '1 hour')")
+        >>> len(s.identity(s.run({"ts": [1], "k": ["a"], "x": [3]})))
+        3
+        """
+        return identity(self._planned, table)
 
     def stream(
         self,

@@ -41,7 +41,8 @@ class SqlStream:
     missed windows or could not be used, also because an expression failed, with the reason.
 
     >>> import sash
-    >>> stream = sash.sql("SELECT max(x) AS m FROM t GROUP BY window(ts, '5 microseconds')").stream()
+    >>> s = sash.sql("SELECT max(x) AS m FROM t GROUP BY window(ts, '5 microseconds')")
+    >>> stream = s.stream()
     >>> stream.push([{"ts": 1, "x": 3}, {"ts": 6, "x": 4}]).to_pylist()
     [{'m': 3}]
     """

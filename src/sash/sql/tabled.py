@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
+from ..windows import Merging
 from .errors import nearest
 from .evaluate import Evaluator
 from .nodes import Alias, At, Column, Node, Ref, Star
 from .plan import Planned
 from .values import Value, as_mask, plain, reasons
 
-__all__ = ["Noted", "columns_read", "prepared", "projected"]
+__all__ = ["Noted", "columns_read", "identity", "prepared", "projected"]
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,34 @@ def projected(
     if planned.select.limit is not None:
         made = made.slice(0, planned.select.limit)
     return made, noted
+
+
+def identity(planned: Planned, table: pa.Table) -> list[pa.Array]:
+    """The columns of a statement's result that tell windows apart in live mode: keys and bounds (of
+    a session, whose end moves, the start), or those of the event."""
+    if planned.driven:
+        computed = {o.name for o in planned.outputs if not _is_kept(planned, o.node)}
+        own = (*computed, "revision", "deleted")
+        return [plain(table.column(n)) for n in table.column_names if n not in own]
+    found = []
+    ends = ("start",) if isinstance(planned.query.window, Merging) else ("start", "end")
+    for output in planned.outputs:
+        node = output.node
+        if not isinstance(node, Ref) or node.name in planned.query.select:
+            continue
+        column = plain(table.column(output.name))
+        if node.name != "window":
+            found.append(column)
+        elif node.part is None:
+            found += [pc.struct_field(column, end) for end in ends]
+        elif node.part in ends:
+            found.append(column)
+    return found
+
+
+def _is_kept(planned: Planned, node: Node) -> bool:
+    """True for a column of the table."""
+    return isinstance(node, Star) or (isinstance(node, Ref) and node.name in planned.read)
 
 
 def _add(columns: dict[str, Any], name: str, data: Any, planned: Planned, at: At) -> None:
