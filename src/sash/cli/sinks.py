@@ -129,9 +129,12 @@ class Kept:
 def last_revisions(table: pa.Table, given: Query | Statement) -> pa.Table:
     """Of the rows that are about one window, the one that came last; a window that was withdrawn is
     left out.  Events that are alike have as many rows as there are events."""
-    plain = isinstance(given, Query)
-    window = given.window if plain else given.query.window
-    ids = _ids(table, window) if plain else given.identity(table)
+    if isinstance(given, Query):
+        window, ids = given.window, _ids(table, given.window)
+        withdraws = isinstance(window, Merging)
+    else:
+        window, ids = given.query.window, given.identity(table)
+        withdraws = not isinstance(window, Driven) and "deleted" in table.column_names
     codes, _ = key_codes(ids, table.num_rows)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes)) if len(codes) else np.zeros(0, np.int64)
@@ -141,7 +144,7 @@ def last_revisions(table: pa.Table, given: Query | Statement) -> pa.Table:
     place = np.arange(len(order))
     code = codes[order]
     made = table.take(pa.array(order[place >= ends[code] - many[code]]))
-    if "deleted" in made.column_names and (not plain or isinstance(window, Merging)):
+    if withdraws:
         made = made.filter(pa.compute.invert(made["deleted"]))
     return made
 
