@@ -31,7 +31,9 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.sql", "sash.testing")),
+    "__init__.py": Rule(
+        _LIBRARY, inside=("sash.explain", "sash.spark", "sash.sql", "sash.testing")
+    ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -42,10 +44,12 @@ RULES = {
     "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(
-        ("sash.operators", "sash.policies", "sash.windows"), inside=("sash.engine", "pyarrow")
+        ("sash.operators", "sash.policies", "sash.windows"),
+        inside=("sash.engine", "sash.explain", "pyarrow"),
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
+    "query/shared.py": Rule(inside=("sash.engine", "sash.explain", "sash.sql")),
     "query/types.py": Rule(("pyarrow",)),
     "tables/": Rule(
         ("sash.kernels", "sash.query", "sash.windows", "numpy", "pyarrow"), inside=("polars",)
@@ -66,14 +70,17 @@ RULES = {
         )
     ),
     "engine/": Rule((*_LIBRARY, "numpy", "pyarrow")),
+    "engine/stream.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "engine/shared_stream.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "explain/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
-    "sql/": Rule((*_LIBRARY, "numpy", "pyarrow")),
+    "sql/": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
     "sql/__init__.py": Rule(inside=("sash.operators",)),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
-    "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/": Rule((*_LIBRARY, "sash.explain", "numpy", "pyarrow", "pandas", "pyspark")),
     "spark/frames.py": Rule(
         (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
     ),

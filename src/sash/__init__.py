@@ -1,6 +1,7 @@
 """Exact, incremental sliding-window aggregation.
 
     sash.Query(…)       aggregates over columns, for windows and keys: q.run(table), q.stream()
+    sash.share({…})     several queries over one table or stream, which share what they can
     sash.max("delay")   aggregates: count, sum, mean, arg_max, quantiles, …
     sash.sliding(…)     windows
     sash.operator(…)    an operator of your own, from plain Python functions, for
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from . import operators, policies, windows
 from .operators import Operator, operator
 from .policies import Policy, policy
-from .query import Query
+from .query import Query, Shared, share
 from .query.aggregates import (
     Aggregate,
     aggregate,
@@ -98,7 +99,9 @@ if TYPE_CHECKING:
     from . import aggregators, testing
     from . import spark as spark
     from .aggregators.guard import InUse
+    from .engine.shared_stream import SharedStream
     from .engine.stream import Stream
+    from .explain import Explanation, SharedExplanation
     from .kernels.program import InterpretedWarning
     from .sql import sql as sql
     from .sql.errors import SqlError
@@ -113,6 +116,7 @@ __all__ = [
     "Calendar",
     "Cumulate",
     "Delta",
+    "Explanation",
     "InUse",
     "InterpretedWarning",
     "Kept",
@@ -123,6 +127,9 @@ __all__ = [
     "Query",
     "Rows",
     "Session",
+    "Shared",
+    "SharedExplanation",
+    "SharedStream",
     "Sliding",
     "SqlError",
     "SqlStream",
@@ -173,6 +180,7 @@ __all__ = [
     "quantiles",
     "rows",
     "session",
+    "share",
     "sliding",
     "span",
     "sql",
@@ -191,8 +199,11 @@ __all__ = [
 
 #: Names whose modules take a while to load, and where they are.
 _LAZY = {
+    "Explanation": ".explain",
+    "SharedExplanation": ".explain",
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
+    "SharedStream": ".engine.shared_stream",
     "SqlError": ".sql.errors",
     "SqlStream": ".sql.stream",
     "Statement": ".sql.statement",

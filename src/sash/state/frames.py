@@ -19,6 +19,7 @@ from ..tables.threads import cut_rows, side_by_side
 from .answers import answers_apart, answers_of, columns_of
 from .frame_steps import ANSWERS, FRAME, HOLDS
 from .frames_kernel import FRAMES
+from .trace import note_room
 
 __all__ = [
     "Apart",
@@ -124,6 +125,7 @@ class Frames(ABC):
             handle = call.columns(columns)
             try:
                 self._run(core, call, handle, outputs)
+                note_room(core)
             except OverflowError as error:
                 slot = core.get(ANSWERS)
                 reason = answers_apart(core, group, slot - 1).reason if slot else ""
