@@ -32,7 +32,8 @@ _LIBRARY += ("sash.policies",)
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
     "__init__.py": Rule(
-        _LIBRARY, inside=("sash.explain", "sash.spark", "sash.stores", "sash.testing")
+        _LIBRARY,
+        inside=("sash.explain", "sash.spark", "sash.sql", "sash.stores", "sash.testing"),
     ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
@@ -51,6 +52,7 @@ RULES = {
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
+    "query/shared.py": Rule(inside=("sash.engine", "sash.explain", "sash.sql")),
     "query/types.py": Rule(("pyarrow",)),
     "tables/": Rule(
         ("sash.kernels", "sash.query", "sash.windows", "numpy", "pyarrow"), inside=("polars",)
@@ -76,13 +78,19 @@ RULES = {
     "explain/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
+    "sql/": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "sql/__init__.py": Rule(inside=("sash.operators",)),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
     "spark/": Rule((*_LIBRARY, "sash.explain", "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/frames.py": Rule(
+        (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
+    ),
+    "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
     "cli/": Rule(
         (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
-        inside=("pyspark", "sash.spark"),
+        inside=("pyspark", "sash.spark", "sash.sql"),
     ),
     "cli/__init__.py": Rule(),
     "testing/": Rule(

@@ -10,6 +10,7 @@
     sash.aggregators    data structures that keep a window and answer over it
     sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
                         ready ones
+    sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
     sash.stores         where windows and streams live that outgrow, or outlive, the process
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
@@ -119,6 +120,10 @@ if TYPE_CHECKING:
     from .engine.stream import Stream
     from .explain import Explanation, SharedExplanation
     from .kernels.program import InterpretedWarning
+    from .sql import sql as sql
+    from .sql.errors import SqlError
+    from .sql.statement import Statement
+    from .sql.stream import SqlStream
 
 #: The version of sash.
 __version__ = "0.1.0"
@@ -143,6 +148,9 @@ __all__ = [
     "SharedExplanation",
     "SharedStream",
     "Sliding",
+    "SqlError",
+    "SqlStream",
+    "Statement",
     "Stream",
     "Trailing",
     "__version__",
@@ -208,6 +216,7 @@ __all__ = [
     "skewness",
     "sliding",
     "span",
+    "sql",
     "standard_deviation",
     "stddev",
     "stores",
@@ -229,6 +238,9 @@ _LAZY = {
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
     "SharedStream": ".engine.shared_stream",
+    "SqlError": ".sql.errors",
+    "SqlStream": ".sql.stream",
+    "Statement": ".sql.statement",
     "Stream": ".engine.stream",
 }
 
@@ -237,7 +249,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "spark", "stores", "testing"):
+        if name in ("aggregators", "spark", "sql", "stores", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)
