@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from .errors import FAILED, INTERRUPTED, WRONG, Interrupted, JobError, RunError
 
 if TYPE_CHECKING:
+    from .doctor import Finding
     from .report import Watcher
 
 __all__ = ["app"]
@@ -91,6 +93,7 @@ def run(
     log: Annotated[
         Path | None, typer.Option(help="Where all that Spark says is written to.")
     ] = None,
+    submitted: Annotated[bool, typer.Option("--submitted", hidden=True)] = False,
 ) -> None:
     """Run a job: on Spark, or with --local in this process.
 
@@ -107,16 +110,20 @@ def run(
         if local:
             from .local import run_local
 
-            with _shown(json) as (watch, show):
+            with _shown(json, sys.stderr) as (watch, show):
                 run_local(ready, watch, show)
             return
-        raise RunError("running on Spark is not there yet; use --local")
+        from .launch import launch
+
+        if master is None and remote is None and not submitted:
+            master = "local[*]"
+        launch(ready, partial(_shown, json), master=master, remote=remote, log=log)
 
 
 @contextlib.contextmanager
-def _shown(json: bool) -> Iterator[tuple[Watcher, Any]]:
+def _shown(json: bool, out: TextIO) -> Iterator[tuple[Watcher, Any]]:
     """Who is told how a run goes, and how rows are shown; the last state is that of the run."""
-    watch, show = _watcher(json)
+    watch, show = _watcher(json, out)
     try:
         yield watch, show
     except (Interrupted, KeyboardInterrupt):
@@ -131,21 +138,21 @@ def _shown(json: bool) -> Iterator[tuple[Watcher, Any]]:
     watch.close()
 
 
-def _watcher(json: bool) -> tuple[Watcher, Any]:
+def _watcher(json: bool, out: TextIO) -> tuple[Watcher, Any]:
     from rich.console import Console
 
     from .plain import JsonLines, PlainLines
     from .screen import Screen, rows_table
 
-    rows = Console(stderr=json)
-    screen = Console(stderr=True)
+    screen = Console(file=out)
+    rows = screen if json or (screen.is_terminal and sys.stdout.isatty()) else Console()
 
     def show(title: str, table: Any) -> None:
         rows.print(rows_table(title, table))
 
     if json:
         return JsonLines(), show
-    return (Screen(screen) if screen.is_terminal else PlainLines(sys.stderr)), show
+    return (Screen(screen) if screen.is_terminal else PlainLines(out)), show
 
 
 @app.command()
@@ -159,3 +166,46 @@ def check(job: JobArgument, local: LocalOption = False) -> None:
         typer.echo(f"{job}: good, {count} quer{'y' if count == 1 else 'ies'}")
         for note in ready.notes:
             typer.echo(f"note: {note}")
+
+
+@app.command()
+def warm(job: JobArgument, local: LocalOption = False) -> None:
+    """Build a job's kernels, for an image or an executor, so that its first batch need not."""
+    with _answered():
+        from .check import prepare
+        from .warm import warm as build
+
+        for what, seconds in build(prepare(job, local=local), local=local):
+            typer.echo(f"{what}: built in {seconds:.1f} s")
+        from ..kernels.cache import folder
+
+        typer.echo(f"kernels are in {folder() or 'memory alone: no folder can be written to'}")
+
+
+@app.command()
+def doctor(
+    spark: Annotated[bool, typer.Option("--spark", help="Start Spark, and ask a worker.")] = False,
+    master: Annotated[str, typer.Option(help="Where Spark runs, for --spark.")] = "local[1]",
+    remote: Annotated[str | None, typer.Option(help="A Spark Connect server, for --spark.")] = None,
+) -> None:
+    """Say what is there for sash to run on, what is missing, and how to get it."""
+    with _answered():
+        from .doctor import examine
+
+        bad = False
+        for finding in examine():
+            bad |= not finding.good
+            _say(finding)
+        if spark:
+            from .launch import ask_worker
+
+            for finding in ask_worker(master=master, remote=remote):
+                bad |= not finding.good
+                _say(finding)
+        if bad:
+            raise typer.Exit(FAILED)
+
+
+def _say(finding: Finding) -> None:
+    mark = "ok     " if finding.found else ("MISSING" if finding.needed else "none   ")
+    typer.echo(f"{mark}  {finding.what:<26}{finding.found or finding.how}")
