@@ -74,7 +74,10 @@ RULES = {
     "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
     "cli/": Rule(
         (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
-        inside=("numba", "pyspark", "sash.spark", "sash.testing"),
+        inside=(
+            *("matplotlib", "numba", "pandas", "pyspark"),
+            *("sash.page", "sash.plot", "sash.spark", "sash.testing"),
+        ),
     ),
     "cli/__init__.py": Rule(),
     "cli/submit.py": Rule(inside=("sash.cli",)),

@@ -12,6 +12,7 @@ Modules are imported by the command that needs them, so that `sash --help` is th
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 __all__ = ["main"]
@@ -29,4 +30,18 @@ def main() -> None:
         )
     from .app import app
 
-    app()
+    app(_with_port(sys.argv[1:]))
+
+
+def _with_port(arguments: list[str]) -> list[str]:
+    """The arguments with a number behind --page, which may stand alone; 0 is the page's own port.
+
+    >>> _with_port(["run", "--page", "job.toml"])
+    ['run', '--page', '0', 'job.toml']
+    """
+    made = []
+    for i, word in enumerate(arguments):
+        made.append(word)
+        if word == "--page" and not "".join(arguments[i + 1 : i + 2]).isdigit():
+            made.append("0")
+    return made

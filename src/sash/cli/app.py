@@ -14,6 +14,7 @@ import typer
 from .errors import FAILED, INTERRUPTED, WRONG, Interrupted, JobError, RunError
 
 if TYPE_CHECKING:
+    from .check import Ready
     from .doctor import Finding
     from .report import Watcher
 
@@ -93,6 +94,10 @@ def run(
     log: Annotated[
         Path | None, typer.Option(help="Where all that Spark says is written to.")
     ] = None,
+    page: Annotated[
+        int | None,
+        typer.Option(metavar="[PORT]", help="Serve a live page of the job on 127.0.0.1."),
+    ] = None,
     submitted: Annotated[bool, typer.Option("--submitted", hidden=True)] = False,
 ) -> None:
     """Run a job: on Spark, or with --local in this process.
@@ -107,35 +112,65 @@ def run(
         if master and remote:
             raise typer.BadParameter("give --master or --remote, not both")
         ready = prepare(job, local=local)
+        shown = partial(_shown, json, paged=None if page is None else (ready, page))
         if local:
             from .local import run_local
 
-            with _shown(json, sys.stderr) as (watch, show):
+            with shown(sys.stderr) as (watch, show):
                 run_local(ready, watch, show)
             return
         from .launch import launch
 
         if master is None and remote is None and not submitted:
             master = "local[*]"
-        launch(ready, partial(_shown, json), master=master, remote=remote, log=log)
+        launch(ready, shown, master=master, remote=remote, log=log)
 
 
 @contextlib.contextmanager
-def _shown(json: bool, out: TextIO) -> Iterator[tuple[Watcher, Any]]:
+def _shown(
+    json: bool, out: TextIO, paged: tuple[Ready, int] | None = None
+) -> Iterator[tuple[Watcher, Any]]:
     """Who is told how a run goes, and how rows are shown; the last state is that of the run."""
     watch, show = _watcher(json, out)
+    if paged is not None:
+        from .paged import PageWatcher
+        from .report import Watchers
+
+        page = PageWatcher(*paged)
+        print(f"the job's page: {page.url}", file=out, flush=True)
+        watch = Watchers(watch, page)
     try:
         yield watch, show
     except (Interrupted, KeyboardInterrupt):
         watch.state("stopped")
         watch.close()
         raise
-    except BaseException:
-        watch.state("failed")
+    except BaseException as error:
+        watch.state("failed", str(error))
         watch.close()
+        if paged is not None:
+            _stay(out, str(error))
         raise
     watch.state("ended")
     watch.close()
+    if paged is not None:
+        _stay(out, "")
+
+
+def _stay(out: TextIO, error: str) -> None:
+    """Keep the page of a run that is over, until Ctrl-C, if someone is there to press it."""
+    if not (out.isatty() and sys.stdin.isatty()):
+        return
+    import signal
+    import threading
+
+    if error:
+        print(f"failed: {error}", file=out)
+    print("the page stays until you press Ctrl-C", file=out, flush=True)
+    pressed = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    while not pressed.wait(0.5):
+        pass
 
 
 def _watcher(json: bool, out: TextIO) -> tuple[Watcher, Any]:
@@ -209,3 +244,16 @@ def doctor(
 def _say(finding: Finding) -> None:
     mark = "ok     " if finding.found else ("MISSING" if finding.needed else "none   ")
     typer.echo(f"{mark}  {finding.what:<26}{finding.found or finding.how}")
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where its files go.")] = Path("sash-demo"),
+) -> None:
+    """Run a month of real flights on Spark, and race a week of them against Spark's window()."""
+    with _answered():
+        from rich.console import Console
+
+        from .demo import demo as show_it
+
+        show_it(folder, partial(_shown, False), Console())

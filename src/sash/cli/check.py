@@ -130,7 +130,7 @@ def _check_sinks(job: Job) -> None:
     for place, *key in (*keys, (job.tables.run.checkpoint, "run", "checkpoint")):
         if place is None or is_remote(place):
             continue
-        there = Path(job.place(place)).absolute()
+        there = Path(job.place(place))
         while not there.exists():
             there = there.parent
         called = ".".join(key)

@@ -209,8 +209,8 @@ class Job:
         return self.file.parent
 
     def place(self, path: str) -> str:
-        """A path as the job means it: relative to the job's folder."""
-        return path if is_remote(path) else str(self.folder / Path(path).expanduser())
+        """A path as the job means it, relative to the job's folder, for any process."""
+        return path if is_remote(path) else str(self.folder.absolute() / Path(path).expanduser())
 
     def problem(self, text: str, *path: str | int) -> JobError:
         """The error of one key."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,7 +19,7 @@ from .on_spark import Show, run_on_spark
 from .report import Watcher
 from .stopping import Stop
 
-__all__ = ["ask_worker", "launch"]
+__all__ = ["Opened", "ask_worker", "launch", "started"]
 
 #: Opens what is shown of a run on a stream.
 Opened = Callable[[TextIO], AbstractContextManager[tuple[Watcher, Show]]]
@@ -39,6 +40,25 @@ def launch(
     log: Path | None = None,
 ) -> None:
     """Run a job on Spark."""
+    with started(ready, opened, master=master, remote=remote, log=log) as (
+        spark,
+        watch,
+        show,
+        stop,
+    ):
+        run_on_spark(spark, ready, watch, show, stop, remote=remote is not None)
+
+
+@contextlib.contextmanager
+def started(
+    ready: Ready,
+    opened: Opened,
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    log: Path | None = None,
+) -> Iterator[tuple[Any, Watcher, Show, Stop]]:
+    """A Spark session, who is told how the run goes, how rows are shown, and Ctrl-C."""
     if remote is None:
         need_java()
     path = log or log_path(ready.job.name)
@@ -50,7 +70,7 @@ def launch(
                 spark = _session(ready.job.name, master, remote)
                 stop.listen_again()
                 try:
-                    run_on_spark(spark, ready, watch, show, stop, remote=remote is not None)
+                    yield spark, watch, show, stop
                 finally:
                     spark.stop()
             except (RunError, Interrupted, KeyboardInterrupt):

@@ -44,10 +44,10 @@ def run_local(ready: Ready, watch: Watcher, show: Show) -> None:
         for number, file in enumerate(ready.source.files):
             table = read(file, ready.source, options)
             for side in sides:
-                watch.batch(*side.push(number, table))
+                side.push(number, table, watch)
             watch.state("running")
         for side in sides:
-            watch.batch(*side.close(len(ready.source.files)))
+            side.close(len(ready.source.files), watch)
         with _uninterrupted():
             for side in sides:
                 side.finish()
@@ -88,22 +88,29 @@ class _Side:
         self._late_sink = None if late is None else FolderSink(late, LATE)
         self._out = self._before = 0
 
-    def push(self, number: int, table: pa.Table) -> tuple[Report, pa.Table]:
+    def push(self, number: int, table: pa.Table, watch: Watcher) -> None:
         """Take in a batch."""
         started = time.perf_counter()
         if self._tie is not None:
             table = self._tie.ordered(table)
-        return self._done(number, self._stream.push(table), started)
+        self._done(number, self._stream.push(table), started, watch)
 
-    def close(self, number: int) -> tuple[Report, pa.Table]:
+    def close(self, number: int, watch: Watcher) -> None:
         """Close all windows; the watermark stays where the events left it."""
         watermark = self._stream.watermark
-        return self._done(number, self._stream.close(), time.perf_counter(), watermark)
+        self._done(number, self._stream.close(), time.perf_counter(), watch, watermark)
 
     def _done(
-        self, number: int, made: pa.Table, started: float, watermark: int | None = None
-    ) -> tuple[Report, pa.Table]:
+        self,
+        number: int,
+        made: pa.Table,
+        started: float,
+        watch: Watcher,
+        watermark: int | None = None,
+    ) -> None:
         late = self._stream.take_late()
+        if watch.wants_rows:
+            watch.rows(self._name, made, late)
         if self._plain and "window_start" in made.column_names:
             made = result_as_on_spark(made)
         if made.num_columns:
@@ -124,7 +131,7 @@ class _Side:
             state_bytes=self._stream.state_size()["bytes"],
         )
         self._before = rows
-        return report, made
+        watch.batch(report)
 
     def finish(self) -> None:
         self._sink.finish()

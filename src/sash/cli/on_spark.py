@@ -10,8 +10,9 @@ from typing import Any
 from ..windows import Aligned, duration, duration_text
 from .check import Ready, query_of
 from .errors import Interrupted, RunError
-from .job import AVAILABLE_NOW
+from .job import AVAILABLE_NOW, is_remote
 from .report import Watcher, span_text, time_text
+from .results import as_emitted, as_late, read_batch
 from .spark_reports import Reports
 from .stopping import PATIENCE, Stop
 
@@ -39,7 +40,7 @@ def run_on_spark(
     running: list[_Running] = []
     try:
         for name in ready.queries:
-            running.append(_start(spark, ready, name, show, remote=remote))
+            running.append(_start(spark, ready, name, watch, show, remote=remote))
         stop.starting = False
         _watched(ready, running, watch, stop)
     finally:
@@ -53,7 +54,9 @@ def run_on_spark(
         raise Interrupted("stopped by Ctrl-C; the next run goes on from here")
 
 
-def _start(spark: Any, ready: Ready, name: str, show: Show, *, remote: bool) -> _Running:
+def _start(
+    spark: Any, ready: Ready, name: str, watch: Watcher, show: Show, *, remote: bool
+) -> _Running:
     """Start a query of the job."""
     import sash.spark
 
@@ -68,7 +71,7 @@ def _start(spark: Any, ready: Ready, name: str, show: Show, *, remote: bool) -> 
         late=late is not None,
         buckets=tables.run.buckets,
     ).drop("event_time")  # for operators that follow, and none does
-    writer = _written(out, ready, name, show, remote=remote)
+    writer = _written(out, ready, name, watch, show, remote=remote)
     checkpoint = job.checkpoints()[name]
     if checkpoint is not None:
         writer = writer.option("checkpointLocation", checkpoint)
@@ -95,7 +98,7 @@ def source(spark: Any, ready: Ready) -> Any:
     return rows.withWatermark(tables.time, f"{lateness} microseconds")
 
 
-def _written(out: Any, ready: Ready, name: str, show: Show, *, remote: bool) -> Any:
+def _written(out: Any, ready: Ready, name: str, watch: Watcher, show: Show, *, remote: bool) -> Any:
     """The writer of results, and of late rows."""
     import sash.spark
 
@@ -103,7 +106,10 @@ def _written(out: Any, ready: Ready, name: str, show: Show, *, remote: bool) -> 
     path, late = job.sinks()[name], job.late_sinks()[name]
     if path is not None:
         _check_free(path)
-        return out.writeStream.foreachBatch(sash.spark.upsert(path, late=late))
+        write = sash.spark.upsert(path, late=late)
+        if watch.wants_rows and not remote and not is_remote(path):
+            write = _told(write, name, path, late, watch)
+        return out.writeStream.foreachBatch(write)
     options = {key: str(value) for key, value in sink.options.items()}
     if sink.format == "console" and not remote:
 
@@ -132,6 +138,19 @@ def _check_free(path: str) -> None:
         raise RunError(
             f"{path} holds {RESULTS} of a run with --local; give the job another path, or remove it"
         )
+
+
+def _told(
+    write: Callable[[Any, int], None], name: str, path: str, late: str | None, watch: Watcher
+) -> Callable[[Any, int], None]:
+    """A function for foreachBatch that shows a watcher what was written."""
+
+    def tell(batch: Any, number: int) -> None:
+        write(batch, number)
+        missed = None if late is None else read_batch(late, number)
+        watch.rows(name, as_emitted(read_batch(path, number)), as_late(missed))
+
+    return tell
 
 
 def _parted(late: str | None, write: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
