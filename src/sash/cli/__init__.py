@@ -30,7 +30,7 @@ def main() -> None:
         )
     from .app import app
 
-    app(_with_port(sys.argv[1:]))
+    app(_with_port(sys.argv[1:]), prog_name="sash")
 
 
 def _with_port(arguments: list[str]) -> list[str]:

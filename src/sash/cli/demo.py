@@ -3,6 +3,7 @@ Spark's own `window()`."""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from importlib import import_module
@@ -17,13 +18,14 @@ from rich.table import Table
 
 from ..query import Query
 from .check import Ready, prepare, query_of
-from .demo_flights import Reports, write_demo
+from .demo_flights import write_demo
 from .errors import RunError
-from .launch import Opened, started
+from .java import need_java
+from .launch import Opened, session, terminal
 from .on_spark import run_on_spark, source
-from .report import Watcher, span_text
 from .results import as_emitted, read_revisions
 from .sinks import last_revisions
+from .stopping import Stop
 
 __all__ = ["PATIENCE", "demo"]
 
@@ -40,16 +42,24 @@ def demo(folder: Path, opened: Opened, say: Console) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     reports = write_demo(folder)
     say.print(reports.text)
-    say.print(
-        f"\n[bold]sash run {folder}/month.toml[/]: live, a window every minute", highlight=False
-    )
     month, week = prepare(folder / "month.toml"), prepare(folder / "week.toml")
-    with started(month, opened, master="local[*]") as (spark, watch, show, stop):
-        run_on_spark(spark, month, watch, show, stop)
-        watch.state("ended")
-        watch.close()
+    need_java()
+    with terminal(folder / "demo.log") as (out, stop), contextlib.ExitStack() as stack:
+        say.print(f"\n[bold]sash run {folder}/month.toml[/]: live, a window every minute\n")
+        with opened(out) as (watch, show):
+            watch.started(month, None)
+            spark = stack.enter_context(session("sash demo", stop, master="local[*]"))
+            run_on_spark(spark, month, watch, show, stop)
         _findings(month, folder, say)
-        _race(spark, week, reports, say, stop)
+        say.print(
+            f"\n[bold]sash run {folder}/week.toml[/]: a window every second, so that each "
+            "flight is in 10,800\n"
+        )
+        begun = time.perf_counter()
+        with opened(out) as (watch, show):
+            watch.started(week, None)
+            run_on_spark(spark, week, watch, show, stop)
+        _race(spark, week, time.perf_counter() - begun, say, stop)
     say.print(f"\nThe jobs, their data and their results are in {folder}/.")
 
 
@@ -119,30 +129,21 @@ def _picture(revisions: pa.Table, query: Query, file: Path, say: Console) -> Non
     say.print(f"\nMean delays and their corrections: {file}")
 
 
-def _race(spark: Any, ready: Ready, reports: Reports, say: Console, stop: Any) -> None:
-    """A week at one-second slides, by sash and by Spark's own window()."""
-    say.print(
-        "\n[bold]A week, a window every second[/]: each event is in 10,800 windows", highlight=False
-    )
-    started_at = time.perf_counter()
-    run_on_spark(spark, ready, Watcher(), lambda *_: None, stop)
-    ours = time.perf_counter() - started_at
+def _race(spark: Any, ready: Ready, ours: float, say: Console, stop: Stop) -> None:
+    """Ask Spark's own window() the same, and compare."""
     path = ready.job.sinks()["delays"]
     assert path is not None
     rows = spark.read.parquet(path).count()
-    say.print(f"  sash             {span_text(ours):>8}   {rows:,} windows closed", highlight=False)
+    say.print("\nThe same question to Spark's own window(), for 45 seconds at most:\n")
     share, theirs = _native(spark, ready, stop)
-    if share >= 1:
-        say.print(f"  native window()  {span_text(theirs):>8}   all of it", highlight=False)
-    else:
-        say.print(
-            f"  native window()  {span_text(theirs):>8}   stopped; it had read {share:.0%} of the "
-            "reports",
-            highlight=False,
-        )
+    table = Table("", "seconds", "")
+    table.add_row("sash", f"{ours:.1f}", f"all reports, {rows:,} windows closed")
+    done = "all reports" if share >= 1 else f"stopped; it had read {share:.0%} of the reports"
+    table.add_row("native window()", f"{theirs:.1f}", done)
+    say.print(table)
 
 
-def _native(spark: Any, ready: Ready, stop: Any) -> tuple[float, float]:
+def _native(spark: Any, ready: Ready, stop: Stop) -> tuple[float, float]:
     """The same question to Spark's own window(): the share of reports that it read, and seconds."""
     from pyspark.sql import functions as F
 

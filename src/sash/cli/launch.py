@@ -6,6 +6,7 @@ import contextlib
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,7 +20,7 @@ from .on_spark import Show, run_on_spark
 from .report import Watcher
 from .stopping import Stop
 
-__all__ = ["Opened", "ask_worker", "launch", "started"]
+__all__ = ["Opened", "ask_worker", "launch", "session", "terminal"]
 
 #: Opens what is shown of a run on a stream.
 Opened = Callable[[TextIO], AbstractContextManager[tuple[Watcher, Show]]]
@@ -40,75 +41,56 @@ def launch(
     log: Path | None = None,
 ) -> None:
     """Run a job on Spark."""
-    with started(ready, opened, master=master, remote=remote, log=log) as (
-        spark,
-        watch,
-        show,
-        stop,
-    ):
-        run_on_spark(spark, ready, watch, show, stop, remote=remote is not None)
+    if remote is None:
+        need_java()
+    with terminal(log or log_path(ready.job.name)) as (out, stop), opened(out) as (watch, show):
+        watch.started(ready, None)
+        with session(ready.job.name, stop, master=master, remote=remote) as spark:
+            run_on_spark(spark, ready, watch, show, stop, remote=remote is not None)
 
 
 @contextlib.contextmanager
-def started(
-    ready: Ready,
-    opened: Opened,
-    *,
-    master: str | None = None,
-    remote: str | None = None,
-    log: Path | None = None,
-) -> Iterator[tuple[Any, Watcher, Show, Stop]]:
-    """A Spark session, who is told how the run goes, how rows are shown, and Ctrl-C."""
-    if remote is None:
-        need_java()
-    path = log or log_path(ready.job.name)
-    with captured(path) as out:
+def terminal(log: Path) -> Iterator[tuple[TextIO, Stop]]:
+    """Where people read, and Ctrl-C, while all else that is written goes to a log; a failure is
+    its root cause, and where the log is."""
+    with captured(log) as out:
         stop = Stop(out)
-        with stop.watched(), opened(out) as (watch, show):
-            watch.started(ready, None)
+        with stop.watched():
             try:
-                spark = _session(ready.job.name, master, remote)
-                stop.listen_again()
-                try:
-                    yield spark, watch, show, stop
-                finally:
-                    spark.stop()
+                yield out, stop
             except (RunError, Interrupted, KeyboardInterrupt):
                 raise
             except Exception as error:
-                raise _failure(error, path) from None
+                traceback.print_exc()  # into the log
+                raise RunError(f"{root_cause(_text(error))}\nthe full log: {log}") from None
 
 
-def _session(name: str, master: str | None, remote: str | None) -> Any:
+@contextlib.contextmanager
+def session(
+    name: str, stop: Stop, *, master: str | None = None, remote: str | None = None
+) -> Iterator[Any]:
+    """A Spark session, in which Ctrl-C is ours."""
     try:
         import sash.spark
     except ImportError as error:
         raise RunError(str(error)) from None
-    return sash.spark.session(master, remote=remote, name=name, config=_SETTINGS)
+    make = partial(sash.spark.session, master, remote=remote, name=name, config=_SETTINGS)
+    spark = stop.until(make)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def ask_worker(*, master: str, remote: str | None) -> list[Finding]:
     """What the Python of a worker has."""
     if remote is None:
         need_java()
-    path = log_path("doctor")
-    with captured(path):
-        try:
-            spark = _session("sash doctor", master, remote)
-            try:
-                return list(examine_worker(spark))
-            finally:
-                spark.stop()
-        except RunError:
-            raise
-        except Exception as error:
-            raise _failure(error, path) from None
-
-
-def _failure(error: Exception, log: Path) -> RunError:
-    """The error's root cause, and where the rest is."""
-    traceback.print_exc()  # into the log
-    return RunError(f"{root_cause(_text(error))}\nthe full log: {log}")
+    with (
+        terminal(log_path("doctor")) as (_, stop),
+        session("sash doctor", stop, master=master, remote=remote) as spark,
+    ):
+        return list(examine_worker(spark))
 
 
 def _text(error: Exception) -> str:

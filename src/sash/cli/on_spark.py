@@ -40,8 +40,8 @@ def run_on_spark(
     running: list[_Running] = []
     try:
         for name in ready.queries:
-            running.append(_start(spark, ready, name, watch, show, remote=remote))
-        stop.starting = False
+            if not stop.asked:
+                running.append(_start(spark, ready, name, watch, show, remote=remote))
         _watched(ready, running, watch, stop)
     finally:
         for one in running:

@@ -41,7 +41,12 @@ class Screen(Watcher):
         self._batches: int | None = None
         self._job = ""
         self._live = Live(
-            console=console, get_renderable=self._drawn, refresh_per_second=4, transient=True
+            console=console,
+            get_renderable=self._drawn,
+            refresh_per_second=4,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
 
     def started(self, ready: Ready, batches: int | None) -> None:

@@ -1,8 +1,8 @@
 """Ctrl-C while Spark runs: once, to stop after the micro-batch; twice, at once.
 
-PySpark's own handler cancels all jobs, which fails the micro-batch; it is replaced.  Java and the
-Python workers never see Ctrl-C: Java is started with it ignored, and workers have a process group
-of their own.
+PySpark's own handler cancels all jobs, which fails the micro-batch.  PySpark sets it if a session
+is made in the main thread, so ours is made in another.  Java and the Python workers never see
+Ctrl-C: Java is started with it ignored, and workers have a process group of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from .errors import INTERRUPTED
@@ -27,15 +27,12 @@ class Stop:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self.asked = False
-        self.starting = True  # nothing runs yet that could be finished
 
     def press(self, *_: Any) -> None:
         """Ctrl-C was pressed."""
         if self.asked:
             self._at_once()
         self.asked = True
-        if self.starting:
-            raise KeyboardInterrupt
 
     def _at_once(self) -> None:
         """End without waiting.  The micro-batch is done anew by the next run, so Java must be gone
@@ -63,7 +60,23 @@ class Stop:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def listen_again(self) -> None:
-        """Replace the handler that PySpark has put in place."""
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, self.press)
+    def until(self, work: Callable[[], Any]) -> Any:
+        """What a function returns, run in another thread; Ctrl-C does not wait for it."""
+        done: list[Any] = []
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                done.append(work())
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(0.1)
+            if self.asked:
+                raise KeyboardInterrupt
+        if failed:
+            raise failed[0]
+        return done[0]
