@@ -20,13 +20,29 @@ def read_revisions(path: str) -> pa.Table:
     order = [(BATCH, "ascending")]
     if "revision" in made.column_names:
         order.append(("revision", "ascending"))
-    return made.sort_by(order).drop_columns(BATCH)
+    return _in_micros(made.sort_by(order).drop_columns(BATCH))
 
 
 def read_batch(path: str, number: int) -> pa.Table | None:
     """The rows that one micro-batch has written; None if there are none."""
     files = sorted((Path(path) / f"{BATCH}={number}").glob("*.parquet"))
-    return pa.concat_tables([pq.ParquetFile(file).read() for file in files]) if files else None
+    if not files:
+        return None
+    return _in_micros(pa.concat_tables([pq.ParquetFile(file).read() for file in files]))
+
+
+def _in_micros(table: pa.Table) -> pa.Table:
+    """The table with instants as such: Spark writes them as INT96, which Arrow reads as
+    nanoseconds without a zone, and no other type of Spark's is."""
+    return table.cast(pa.schema([field.with_type(_instant(field.type)) for field in table.schema]))
+
+
+def _instant(kind: pa.DataType) -> pa.DataType:
+    if kind == pa.timestamp("ns"):
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_instant(field.type)) for field in kind])
+    return kind
 
 
 def as_emitted(table: pa.Table | None) -> pa.Table | None:
