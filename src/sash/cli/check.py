@@ -110,7 +110,16 @@ def _check_local(job: Job, source: Files) -> None:
 
 
 def _check_types(job: Job, schema: pa.Schema) -> None:
-    """Refuse columns of Parquet files that Spark cannot read."""
+    """Refuse a time that Spark has no watermark for, and columns of Parquet files that it cannot
+    read."""
+    time = job.tables.source.time
+    if time in schema.names and not pa.types.is_timestamp(schema.field(time).type):
+        raise job.problem(
+            f"source.time: column {time!r} has type {schema.field(time).type}, and Spark's "
+            "watermark needs a timestamp; --local also takes whole numbers of microseconds",
+            "source",
+            "time",
+        )
     for column in schema:
         kind = column.type
         if pa.types.is_timestamp(kind) and kind.unit == "ns":
