@@ -15,6 +15,7 @@ from sash import aggregators, operators
 
 from .any_order import any_order
 from .bulk_eviction import bulk_eviction
+from .many_sizes import many_sizes
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
 from .queries import queries
@@ -60,6 +61,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         _round(),
         _import(),
         _second_process(),
+        *many_sizes(quick=quick),
         *bulk_eviction(rows, quick=quick),
         *out_of_order(x, quick=quick),
         *queries(rows, quick=quick),

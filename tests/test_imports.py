@@ -31,7 +31,7 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.testing")),
+    "__init__.py": Rule(_LIBRARY, inside=("sash.explain", "sash.spark", "sash.testing")),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -42,7 +42,8 @@ RULES = {
     "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(
-        ("sash.operators", "sash.policies", "sash.windows"), inside=("sash.engine", "pyarrow")
+        ("sash.operators", "sash.policies", "sash.windows"),
+        inside=("sash.engine", "sash.explain", "pyarrow"),
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
@@ -66,14 +67,16 @@ RULES = {
         )
     ),
     "engine/": Rule((*_LIBRARY, "numpy", "pyarrow")),
+    "engine/stream.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "explain/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
-    "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/": Rule((*_LIBRARY, "sash.explain", "numpy", "pyarrow", "pandas", "pyspark")),
     "cli/": Rule(
-        (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
+        (*_LIBRARY, "sash", "sash.explain", "numpy", "pyarrow", "pydantic", "rich", "typer"),
         inside=(
             *("matplotlib", "numba", "pandas", "pyspark"),
             *("sash.page", "sash.plot", "sash.spark", "sash.testing"),

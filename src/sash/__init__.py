@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from . import spark as spark
     from .aggregators.guard import InUse
     from .engine.stream import Stream
+    from .explain import Explanation
     from .kernels.program import InterpretedWarning
 
 #: The version of sash.
@@ -108,6 +109,7 @@ __all__ = [
     "Calendar",
     "Cumulate",
     "Delta",
+    "Explanation",
     "InUse",
     "InterpretedWarning",
     "Kept",
@@ -182,6 +184,7 @@ __all__ = [
 
 #: Names whose modules take a while to load, and where they are.
 _LAZY = {
+    "Explanation": ".explain",
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
     "Stream": ".engine.stream",

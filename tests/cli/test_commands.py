@@ -87,3 +87,11 @@ def test_wrong_options_have_exit_code_2(arguments: list[str], folder: Path) -> N
     done = said(*arguments)
     assert done.exit_code == 2
     assert "Error: " in done.stderr
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_explain_says_where_and_how(local: bool, folder: Path) -> None:
+    done = said("explain", "job.toml", *(["--local"] if local else []))
+    assert done.exit_code == 0, done.output
+    assert ("Query.stream" if local else "sash.spark.aggregate") in done.stdout
+    assert "late" in done.stdout

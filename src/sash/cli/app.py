@@ -204,6 +204,20 @@ def check(job: JobArgument, local: LocalOption = False) -> None:
 
 
 @app.command()
+def explain(job: JobArgument, local: LocalOption = False) -> None:
+    """Say how a job's queries run, why, and what that keeps and costs; without Java."""
+    with _answered():
+        from .check import prepare
+        from .explained import explained
+
+        ready = prepare(job, local=local)
+        for name, text in explained(ready, local=local):
+            if len(ready.queries) > 1:
+                typer.echo(f"# {name}")
+            typer.echo(str(text))
+
+
+@app.command()
 def warm(job: JobArgument, local: LocalOption = False) -> None:
     """Build a job's kernels, for an image or an executor, so that its first batch need not."""
     with _answered():

@@ -17,6 +17,7 @@ from ..engine.supported import Asked, Place, check
 from ..query import Query
 from ..query.plan import Plan, make_plan
 from ..query.query import RESERVED
+from ..query.signatures import Mode
 from ..tables.arrow import filtered
 from ..windows import Driven
 from .errors import JobError, Problem
@@ -40,7 +41,7 @@ class Ready:
     notes: tuple[str, ...] = field(default=())
 
     @property
-    def mode(self) -> str:
+    def mode(self) -> Mode:
         return self.job.tables.run.mode
 
 

@@ -67,7 +67,7 @@ def _start(
     out = sash.spark.aggregate(
         source(spark, ready),
         given,
-        mode=ready.mode,  # type: ignore[arg-type]
+        mode=ready.mode,
         late=late is not None,
         buckets=tables.run.buckets,
     ).drop("event_time")  # for operators that follow, and none does

@@ -12,6 +12,7 @@ from ..query.query import Query
 from ..windows import duration
 from .check import Ready, query_of
 from .errors import RunError
+from .explained import explained
 from .report import Report, State, Watcher
 
 __all__ = ["PageWatcher"]
@@ -35,7 +36,7 @@ class PageWatcher(Watcher):
         several = len(ready.queries) > 1
         self._feed = self._page.Feed(
             f"{ready.job.name}: {self._name}" if several else ready.job.name,
-            explain=_explained(query),
+            explain=_explained(ready, self._name),
             allowance=duration(ready.job.tables.source.lateness),
             heat=heat,
         )
@@ -83,10 +84,11 @@ class PageWatcher(Watcher):
         """The page stays until the process ends; its last state has been said."""
 
 
-def _explained(query: Query) -> str:
-    """How the query runs, in words, if this sash can tell."""
-    explain = getattr(query, "explain", None)
-    return "" if explain is None else str(explain())
+def _explained(ready: Ready, name: str) -> str:
+    """How the query runs, in words, as far as that is known without Spark."""
+    if ready.source.schema is None:
+        return ""
+    return str(dict(explained(ready, local=True))[name])
 
 
 def _results(query: Query, schema: pa.Schema, mode: str) -> pa.Schema:

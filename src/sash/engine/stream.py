@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -33,6 +33,9 @@ from .pending import MOST, Noted, Pending
 from .results import result_table
 from .supported import Asked, Place, check
 from .turns import Turns, in_turn, in_turn_as_it_is
+
+if TYPE_CHECKING:
+    from ..explain import Explanation
 
 __all__ = ["Stream"]
 
@@ -318,6 +321,32 @@ class Stream:
         return self._state.size()
 
     @in_turn
+    def explain(self, schema: Any = None, *, data: Any = None, batch: int = 1000) -> Explanation:
+        """How the stream runs, why, and what it keeps and costs; see `sash.Explanation`.
+
+        `schema` has the types of the columns, or is a table that does, for a stream that has seen
+        none yet.  With `data`, a sample is pushed into a new stream of the same kind, in batches of
+        `batch` rows, and what it takes is counted.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> q.stream(lateness=5).explain().kept.entries
+        2
+        """
+        from ..explain.streams import explain_stream
+
+        known = schema if self._plan is None or schema is not None else self._plan.schema
+        return explain_stream(
+            self._query,
+            known,
+            data,
+            lateness=self._lateness,
+            mode=self._mode,
+            early=self._early,
+            batch=batch,
+        )
+
+    @in_turn
     def to_bytes(self) -> bytes:
         """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
         from .snapshots import to_bytes
@@ -393,10 +422,14 @@ class Stream:
             self._pending = Pending.of(plan, self._schema)
         self._plan = plan
 
+    def _planned(self, schema: pa.Schema) -> Plan:
+        """The plan for a schema."""
+        return make_plan(self._query, schema)
+
     def _tied(self, schema: pa.Schema) -> Plan:
         """The plan for a schema; what is kept of the schema is noted."""
         query = self._query
-        plan = make_plan(query, schema)
+        plan = self._planned(schema)
         for field in plan.schema:
             if pa.types.is_null(field.type):
                 raise TypeError(

@@ -42,7 +42,7 @@ from .text import constants, kernel_text, primitives_text
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["InterpretedWarning", "Kernel", "Program", "specialise"]
+__all__ = ["InterpretedWarning", "Kernel", "Program", "interpret", "specialise"]
 
 #: What the names of sash's modules begin with.
 _SASH = __name__.partition(".")[0] + "."
@@ -71,7 +71,9 @@ class Kernel:
     operations can have changed, apart from new ones.  There are more elements than operations.
 
     `constants` replace the values of named integers in the functions' files; functions named in
-    `inline` are compiled into each of their callers, whatever the compiler thinks of it.
+    `inline` are compiled into each of their callers, whatever the compiler thinks of it.  Functions
+    `for_vectors` take the place of those of the same name that keep partials in registers, where
+    vectors cannot be.
     """
 
     name: str
@@ -87,6 +89,12 @@ class Kernel:
     ring: Callable[[list[int], list[int], int], list[tuple[int, int]]] | None = None
     inline: tuple[str, ...] = ()
     constants: tuple[tuple[str, int], ...] = ()
+    for_vectors: tuple[Callable[..., Any], ...] = ()
+
+    def functions_for(self, *, vectors: bool) -> tuple[Callable[..., Any], ...]:
+        """The functions for partials that are vectors, or for others."""
+        others = {f.__name__: f for f in self.for_vectors} if vectors else {}
+        return tuple(others.get(f.__name__, f) for f in self.functions)
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,16 @@ def jit_enabled() -> bool:
     return os.environ.get("SASH_JIT", "1") != "0"
 
 
+def interpret(operator: Operator) -> Operator:
+    """Run an operator's kernels as checked Python text, so that its functions can count their
+    calls; returns the operator, whose own kernels must not be made yet.  Its functions are tried
+    now, and not again."""
+    operator.__dict__["_interpreted"] = True
+    if operator.compile and operator.shape != "object":
+        _layout_of_checked(operator)
+    return operator
+
+
 def specialise(kernel: Kernel, operator: Operator) -> Program:
     """The kernel for this operator, compiled if it can be; kept with the operator itself, so
     that both are let go together."""
@@ -122,7 +140,7 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
     if not operator.types or not operator.compile or operator.shape == "object":
         return _on_objects(kernel, operator)
     try:
-        if not jit_enabled():
+        if not jit_enabled() or operator.__dict__.get("_interpreted"):
             return _checked(kernel, operator)
         return _compiled(kernel, operator)
     except Refused as error:
@@ -157,7 +175,7 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
     """The generated text, run by Python on memory that checks its bounds."""
     from . import checked
 
-    layout = layout_by_trial(operator)
+    layout = _layout_of_checked(operator)
     functions = _functions(operator)
     names = {key: f"{key[1]}_{key[0]}" for key in functions}
     text = _constants_and_code(kernel, layout, names)
@@ -169,6 +187,14 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
     given |= {names[key]: function.call for key, function in functions.items()}
     module = kept.in_memory(f"{kernel.name} {operator.name}", text, given)
     return Program("checked", operator, module, layout)
+
+
+def _layout_of_checked(operator: Operator) -> Layout:
+    """The operator's layout as a trial of its functions shows it."""
+    if "_tried" not in operator.__dict__:
+        operator.__dict__["_tried"] = layout_by_trial(operator)
+    tried: Layout = operator.__dict__["_tried"]
+    return tried
 
 
 def _compiled(kernel: Kernel, operator: Operator) -> Program:
@@ -287,10 +313,10 @@ def _kernel_digest(kernel: Kernel) -> str:
     """A name for what a kernel's functions do."""
     declared = (
         *(kernel.entries, kernel.brief, kernel.inline, kernel.constants),
-        constants(kernel.functions),
+        constants(kernel.functions + kernel.for_vectors),
     )
     digest = hashlib.sha256(repr(declared).encode())
-    for function in kernel.functions:
+    for function in kernel.functions + kernel.for_vectors:
         digest.update(f"{function.__name__} {code_text(function.__code__)}\n".encode())
     return digest.hexdigest()
 
@@ -332,15 +358,16 @@ def _primitives(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str
 
 def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
     joined = chains(own=kernel.own, vectors=layout.vectors)
+    functions = kernel.functions_for(vectors=layout.vectors)
     return "\n\n".join(
         [
             constants(
-                kernel.functions + joined,
+                functions + joined,
                 **{"WIDTH": layout.words, "OBJECTS": 0, **dict(kernel.constants)},
             ),
             _primitives(kernel, layout, names),
             kernel_text(joined, ()),
-            kernel_text(kernel.functions, kernel.entries, kernel.inline, kernel.brief),
+            kernel_text(functions, kernel.entries, kernel.inline, kernel.brief),
         ]
     )
 

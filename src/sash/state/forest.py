@@ -17,7 +17,7 @@ from ..aggregators.guard import raised_by_operator
 from ..aggregators.nodes import COUNT, LEFT, RIGHT, ROOT, SLOTS, TOP
 from ..aggregators.snapshot import describe
 from ..aggregators.tree_check import TreeCheck
-from ..aggregators.tree_window import TreeWindow, _arity_for
+from ..aggregators.tree_window import TreeWindow
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
 from ..kernels.slots import BUSY, CAPACITY, HEADER
@@ -47,6 +47,7 @@ from .forest_fields import (
 from .forest_kernel import forest_kernel
 from .forest_out import Out
 from .range_answers import Found, Inserted, Ranges
+from .tree_size import FEWEST, leaf_entries, node_words
 
 __all__ = ["Answered", "CombineRaised", "Forest"]
 
@@ -84,12 +85,10 @@ class Forest:
         self.group = group
         self._types = types
         self._windows = window.first(-_FAR), window.first(_FAR)
-        arity = _arity_for(group.operator)
-        self._entries = 2 * arity
-        core = make_core(forest_kernel(arity), group.operator, HEADER)
+        self._entries = leaf_entries(group.operator)
+        core = make_core(forest_kernel(self._entries // 2), group.operator, HEADER)
         self._core: BufferCore | ObjectCore = core
-        leaf = 2 + self._entries + core.width * (self._entries + 2)
-        self._reserve = 33 * (leaf + (1 + core.width) * (self._entries + 1))
+        self._reserve = 33 * node_words(self._entries, core.width)[1]
         first = HEADER + SLOTS * core.width
         core.lay_out(first + 2 * self._reserve)
         core.hasten()  # a stream's calls have many rows
@@ -124,7 +123,7 @@ class Forest:
         have = len(self._records) // RECORD
         if numbers <= have:
             return
-        made = np.zeros((max(numbers, 2 * have, 16), RECORD), dtype=np.int64)
+        made = np.zeros((max(numbers, 2 * have, FEWEST), RECORD), dtype=np.int64)
         made[:have] = np.asarray(self._records, dtype=np.int64).reshape(-1, RECORD)
         made[have:] = _fresh_record()
         self._records, self._at_records = self._core.integers(made.reshape(-1))
@@ -163,7 +162,8 @@ class Forest:
             )
             return done
 
-        apart = self._completed(run, visits)
+        with core.call(len(starts)):
+            apart = self._completed(run, visits)
         del held  # the kernel needs it no more
         made = int(call[MADE])
         self._rows = max(1024, made + made // 4)
@@ -201,7 +201,8 @@ class Forest:
             )
             return done
 
-        apart = self._completed(run, visits)
+        with core.call(len(inserted.numbers)):
+            apart = self._completed(run, visits)
         del held  # the kernel needs it no more
         values, failed = answers_of(core, self.group, self._types, kept, len(asked.lows), apart)
         return Found(values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64))

@@ -17,7 +17,9 @@ from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..tables.threads import cut_rows, side_by_side
 from .answers import answers_apart, answers_of, columns_of
-from .frames_kernel import ANSWERS, FRAME, FRAMES, HOLDS
+from .frame_steps import ANSWERS, FRAME, HOLDS
+from .frames_kernel import FRAMES
+from .trace import note_room
 
 __all__ = [
     "Apart",
@@ -123,6 +125,7 @@ class Frames(ABC):
             handle = call.columns(columns)
             try:
                 self._run(core, call, handle, outputs)
+                note_room(core)
             except OverflowError as error:
                 slot = core.get(ANSWERS)
                 reason = answers_apart(core, group, slot - 1).reason if slot else ""
