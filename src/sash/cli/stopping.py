@@ -37,7 +37,8 @@ class Stop:
     def _at_once(self) -> None:
         """End without waiting.  The micro-batch is done anew by the next run, so Java must be gone
         before that can start."""
-        print("\nstopped at once; the next run does this micro-batch again", file=self._out)
+        shown = "\x1b[?25h" if self._out.isatty() else ""  # progress has hidden the cursor
+        print(f"{shown}\nstopped at once; the next run does this micro-batch again", file=self._out)
         self._out.flush()
         with contextlib.suppress(Exception):
             from pyspark import SparkContext
