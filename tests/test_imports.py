@@ -31,7 +31,7 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.testing")),
+    "__init__.py": Rule(_LIBRARY, inside=("sash.plot", "sash.spark", "sash.testing")),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -68,6 +68,11 @@ RULES = {
     "engine/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
+    "page/": Rule(("sash.query", "sash.tables", "sash.windows", "numpy", "pyarrow")),
+    "plot/": Rule(
+        ("sash.engine", "sash.query", "sash.tables", "sash.windows", "numpy", "pyarrow"),
+        inside=("matplotlib",),
+    ),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
@@ -212,7 +217,8 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("not_planned/x.py", "")
 
 
-LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pyspark"]
+LAZY = ["datasketches", "http.server", "hypothesis", "matplotlib", "numba"]
+LAZY += ["pandas", "polars", "pyspark"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:
