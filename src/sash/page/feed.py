@@ -138,9 +138,9 @@ class Feed:
             with self._changed:
                 self._heat.add_late(table)
 
-    def ended(self) -> None:
-        """Report that the job has ended."""
-        self._end("ended", "")
+    def ended(self, message: str = "") -> None:
+        """Report that the job has ended; a message may say that it was stopped."""
+        self._end("ended", message)
 
     def failed(self, message: str) -> None:
         """Report that the job has failed, and why."""
