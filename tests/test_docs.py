@@ -53,9 +53,7 @@ def test_what_a_page_shows_is_what_comes_out(name: str) -> None:
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(
-        r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
-    ):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if "://" in target:
             continue
         file, _, place = target.partition("#")
@@ -65,9 +63,14 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert place in headings(there), f"{page.name} links to {target}"
 
 
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+
+
 def headings(page: Path) -> set[str]:
     """The anchors of a page's headings, as code hosts make them."""
-    lines = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), re.M)
+    lines = re.findall(r"^#+ (.*)$", prose(page), re.M)
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from ..operators import count
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..slicing.edges import edges_of
-from ..state.lateness_kernel import LATE_SESSIONS, NONE
+from ..state.lateness_kernel import NONE, WHAT_IF
 from ..state.measures import gaps_of
 from ..tables import threads as pieces
 from ..tables.arrow import as_arrow, as_given, check_times, filtered, flat, kind_of, times_of
@@ -40,7 +40,7 @@ from ..windows.contract import LATEST
 from .measured import unmeasurable
 from .supported import Asked, check
 
-__all__ = ["LEVELS", "Arrivals", "arrivals", "delays_of", "judged", "lateness"]
+__all__ = ["LEVELS", "Arrivals", "arrivals", "judged", "lateness"]
 
 #: The quantiles of the lateness of rows that came out of order that become allowances.
 LEVELS = (
@@ -86,8 +86,7 @@ def lateness(
     check("Query.stream", Asked(query))
     came = arrivals(table, query, arrived)
     if allowances is None:
-        late = delays_of(came)
-        late = late[late > 0]
+        late = came.before[came.old] - came.times[came.old]
         found = np.quantile(late, LEVELS[1:], method="higher") if len(late) else late[:0]
         asked = np.unique(np.append(0, found)).astype(np.int64)
     else:
@@ -114,10 +113,15 @@ class Arrivals:
     times: Array
     tops: Array
 
-    @property
+    @cached_property
     def before(self) -> Array:
         """Stream time when each row comes; before the first row, so early that none is late."""
         return np.append(_NEVER, self.tops[:-1])[: len(self.tops)]
+
+    @cached_property
+    def old(self) -> Array:
+        """The rows that come out of order: no other can be late."""
+        return np.flatnonzero(self.times < self.before)
 
     def keys(self, *more: str) -> tuple[Array, int]:
         """The number of each row's key, and how many there are; with further columns in the key."""
@@ -174,11 +178,6 @@ def _tops(times: Array) -> Array:
     return np.maximum.accumulate(times) if len(times) else times
 
 
-def delays_of(came: Arrivals) -> Array:
-    """How late each row comes: stream time before it less its own time."""
-    return came.before - came.times
-
-
 class Judged(ABC):
     """Rows judged for any allowance."""
 
@@ -198,20 +197,22 @@ def judged(came: Arrivals) -> Judged:
         return _of_slices(came)
     if isinstance(window, Merging) and isinstance(window.reach, int) and window.longest is None:
         return _BySessions(came, window.reach)
-    late = came.before - came.times - 1
-    return _ByClosing(late, late, _Kept(came.tops, np.arange(len(late)), came.times + 1, late))
+    ends = came.times + 1
+    late = came.before - ends
+    rows = np.arange(len(ends))
+    return _ByClosing(rows, late, late, _Kept(came.tops, rows, ends, late))
 
 
 def _of_slices(came: Arrivals) -> Judged:
     """Judge rows by when the first and the last of their windows close."""
     window, times = came.plan.query.aligned, came.times
-    old = np.flatnonzero(times < came.before)  # no other row can be late
-    some, all_ = (np.full(len(times), _NEVER) for _ in range(2))
-    some[old] = came.before[old] - window.end(window.first(times[old]))
-    all_[old] = came.before[old] - window.end(window.last(times[old]))
+    old, before = times[came.old], came.before[came.old]
+    some = before - window.end(window.first(old))
+    all_ = before - window.end(window.last(old))
     firsts = _first_of_slices(came)
     ends = window.end(window.last(times[firsts]))
-    return _ByClosing(some, all_, _Kept(came.tops, firsts, ends, all_[firsts]))
+    kept = _Kept(came.tops, firsts, ends, came.before[firsts] - ends)
+    return _ByClosing(came.old, some, all_, kept)
 
 
 def _first_of_slices(came: Arrivals) -> Array:
@@ -238,24 +239,26 @@ def _first_of_slices(came: Arrivals) -> Array:
         first[places[::-1]] = rows[::-1]
         found = first[first != NONE]
     else:
-        found = np.unique(places, return_index=True)[1]
-    return np.sort(found)
+        order = _order(places)
+        found = order[np.append(True, np.diff(places[order]) > 0)]
+    is_first = np.zeros(len(places), dtype=bool)
+    is_first[found] = True
+    return np.flatnonzero(is_first)
 
 
 class _ByClosing(Judged):
-    """Rows of which it is known up to which allowance each misses some window, and all."""
+    """Rows of which it is known up to which allowance each misses some window, and all; others
+    never do."""
 
-    def __init__(self, some: Array, all_: Array, kept: _Kept) -> None:
-        self._some, self._all, self._kept = some, all_, kept
-        # of the many rows that are in order, none is looked at again
-        self._at_risk = [a[a >= 0] for a in (some, all_)]
+    def __init__(self, rows: Array, some: Array, all_: Array, kept: _Kept) -> None:
+        self._rows, self._some, self._all, self._kept = rows, some, all_, kept
 
     def at(self, allowance: int) -> tuple[int, int, int]:
-        some, all_ = (int(np.count_nonzero(a >= allowance)) for a in self._at_risk)
+        some, all_ = (int(np.count_nonzero(a >= allowance)) for a in (self._some, self._all))
         return all_, some - all_, self._kept.most(allowance)
 
     def rows(self, allowance: int) -> tuple[Array, Array]:
-        return self._some >= allowance, self._all >= allowance
+        return self._rows[self._some >= allowance], self._rows[self._all >= allowance]
 
 
 class _Kept:
@@ -264,27 +267,31 @@ class _Kept:
 
     def __init__(self, tops: Array, rows: Array, ends: Array, late: Array) -> None:
         """The rows of entries rise; `late` has the greatest allowance at which each is late."""
-        self._tops, self._rows = tops, rows
-        order = np.sort(ends)
-        heads = np.flatnonzero(np.append(True, order[1:] != order[:-1]))[: len(order)]
-        self._ends, self._counts = order[heads], np.append(heads, len(order))
-        risky = np.flatnonzero(late >= 0)
-        self._late, self._late_rows, self._late_ends = late[risky], rows[risky], ends[risky]
+        order = _order(ends)
+        self._arrays = tops, rows, late, ends[order], late[order]
 
     def most(self, allowance: int) -> int:
         """How many entries there are at most, after a row."""
-        if not len(self._tops):
-            return 0
-        late = self._late >= allowance
-        late_rows, late_ends = self._late_rows[late], np.sort(self._late_ends[late])
-        # the row that closes each end; just before it, and at the end, there may be most
-        leaves = np.searchsorted(self._tops, self._ends + allowance)
-        at = np.append(leaves, len(self._tops))
-        came = np.searchsorted(self._rows, at) - np.searchsorted(late_rows, at)
-        gone = np.searchsorted(leaves, at)  # how many ends were closed before
-        last = np.append(_NEVER, self._ends)[gone]
-        left = self._counts[gone] - np.searchsorted(late_ends, last, side="right")
-        return int((came - left).max())
+        tops, *entries = self._arrays
+        core = _what_if()
+        with core.call() as call:
+            given = [call.integers(a) for a in entries]
+            at_tops, many = call.integers(tops), len(entries[0])
+            return int(core.run.most_kept(core.m, at_tops, len(tops), *given, many, allowance))
+
+
+def _order(values: Array) -> Array:
+    """The order of values.  numpy sorts several times as fast as it finds an order, so where value
+    and place fit into one integer, these are sorted."""
+    if not len(values):
+        return values
+    low = int(values.min())
+    bits = len(values).bit_length()
+    if (int(values.max()) - low).bit_length() + bits > 62:
+        return np.argsort(values, kind="stable")
+    packed = np.sort((values - low << bits) | np.arange(len(values)))
+    order: Array = packed & ((1 << bits) - 1)
+    return order
 
 
 class _BySessions(Judged):
@@ -299,7 +306,7 @@ class _BySessions(Judged):
         return int(late.sum()), 0, int(np.cumsum(opened).max(initial=0))
 
     def rows(self, allowance: int) -> tuple[Array, Array]:
-        late = self._pass(allowance)[0] > 0
+        late = np.flatnonzero(self._pass(allowance)[0])
         return late, late
 
     def _pass(self, allowance: int) -> tuple[Array, Array]:
@@ -307,7 +314,7 @@ class _BySessions(Judged):
         came, many = self._came, len(self._codes)
         if not many:
             return came.times, came.times
-        core = _sessions()
+        core = _what_if()
         with core.call() as call:
             given = [call.integers(a) for a in (came.times, self._codes, came.tops)]
             lists = [call.integers(np.full(self._many, a)) for a in (NONE, NONE, _NEVER)]
@@ -321,5 +328,5 @@ class _BySessions(Judged):
 
 
 @cache
-def _sessions() -> BufferCore | ObjectCore:
-    return make_core(LATE_SESSIONS, count.of("int64"), 1)
+def _what_if() -> BufferCore | ObjectCore:
+    return make_core(WHAT_IF, count.of("int64"), 1)

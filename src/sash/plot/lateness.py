@@ -61,7 +61,8 @@ def lateness(found: Any) -> Figure:
     _time_axis(below, allowed)
     for axes in (above, below):
         plain_axes(axes)
-    figure.suptitle(_headline(allowed, (late + partly) * share, int(rows[0])), fontsize=11)
+    said = _headline(allowed, (late + partly) * share, int(rows[0]))
+    above.set_title(said, fontsize=11, loc="left")
     return figure
 
 
@@ -96,6 +97,8 @@ def _time_axis(axes: Any, allowed: Array) -> None:
         return
     axes.set_xscale("symlog", linthresh=float(positive.min()), linscale=0.4)
     ticks = [0.0, *duration_ticks(float(positive.min()), float(positive.max()))]
+    if len(ticks) < 3:
+        ticks = [0.0, *np.unique(positive[[0, -1]]).tolist()]
     axes.set_xticks(ticks, [short_duration(t) for t in ticks])
     axes.minorticks_off()
     axes.set_xlim(-0.08 * float(positive.min()), float(positive.max()) * 1.15)
@@ -105,9 +108,11 @@ def _headline(allowed: Array, missing: Array, rows: int) -> str:
     """What a reader wants to know first: the cost of waiting for none, and two ways out."""
     if not missing[0] > 0:
         return f"no row of {rows:,} would miss a window, even if the stream waits for none"
-    said = [f"without waiting, {missing[0]:.3g} % of {rows:,} rows would miss windows"]
-    for most, text in ((0.1, "{} loses less than 0.1 %"), (0.0, "{} loses none")):
+    said = f"{missing[0]:.3g} % of {rows:,} rows would miss windows if the stream waited for none"
+    ways: dict[float, str] = {}
+    for most, text in ((0.1, "{} loses at most 0.1 %"), (0.0, "{} loses none")):
         enough = np.flatnonzero(missing <= most)
-        if len(enough) and missing[0] > most:
-            said.append(text.format(short_duration(float(allowed[enough[0]]))))
-    return ";  ".join(said)
+        if len(enough):
+            at = float(allowed[enough[0]])
+            ways[at] = text.format(short_duration(at))
+    return "\n".join([said, *([";  ".join(ways.values())] if ways else [])])

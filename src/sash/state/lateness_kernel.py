@@ -1,4 +1,5 @@
-"""Which rows would come too late for their sessions, at one allowance; it knows no operator."""
+"""What a stream would do at one allowed lateness, its rows one by one: how much it keeps at most,
+and which rows come too late for their sessions.  It knows no operator."""
 
 from __future__ import annotations
 
@@ -7,9 +8,42 @@ from typing import Any
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, item, set_item
 
-__all__ = ["LATE_SESSIONS"]
+__all__ = ["NONE", "WHAT_IF"]
 
 NONE = -1
+
+
+def most_kept(
+    m: Memory,
+    tops: Any,
+    count: int,
+    rows: Any,
+    late: Any,
+    ends: Any,
+    late_by_end: Any,
+    entries: int,
+    allowance: int,
+) -> int:
+    """How many entries a state has at most.  An entry comes with one of `rows`, which rise, and
+    leaves when stream time, `tops`, is the allowance after its end; one that comes later than that
+    is never there.  `late` has the greatest allowance at which each comes too late, `late_by_end`
+    the same in the order of `ends`, which rise."""
+    there = 0
+    most = 0
+    came = 0
+    left = 0
+    for i in range(count):
+        if came < entries and item(rows, came) == i:
+            if item(late, came) < allowance:
+                there += 1
+            came += 1
+        top = item(tops, i) - allowance
+        while left < entries and item(ends, left) <= top:
+            if item(late_by_end, left) < allowance:
+                there -= 1
+            left += 1
+        most = max(most, there)
+    return most
 
 
 def first_above(values: Any, high: int, bound: int) -> int:
@@ -112,4 +146,8 @@ def late_sessions(
 
 
 #: The kernel, for no operator in particular.
-LATE_SESSIONS = Kernel("late_sessions", (first_above, closed_by, late_sessions), ("late_sessions",))
+WHAT_IF = Kernel(
+    "what_if",
+    (most_kept, first_above, closed_by, late_sessions),
+    ("most_kept", "late_sessions"),
+)
