@@ -77,6 +77,11 @@ RULES = {
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
     "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
+    "cli/": Rule(
+        (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
+        inside=("pyspark", "sash.spark"),
+    ),
+    "cli/__init__.py": Rule(),
     "testing/": Rule(
         (
             "sash.operators",
@@ -217,8 +222,8 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("not_planned/x.py", "")
 
 
-LAZY = ["datasketches", "http.server", "hypothesis", "matplotlib", "numba"]
-LAZY += ["pandas", "polars", "pyspark"]
+LAZY = ["datasketches", "http.server", "hypothesis", "matplotlib", "numba", "pandas", "polars"]
+LAZY += ["pydantic", "pyspark", "rich", "typer"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:

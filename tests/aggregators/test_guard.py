@@ -9,6 +9,7 @@ import random
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -262,6 +263,33 @@ def test_an_operator_that_raises_at_any_call(name: str) -> None:
                     sound = judge(broken, states(held))
                     if scene == "query" and name not in ("FlatFit",):
                         assert sound
+
+
+@pytest.mark.parametrize("kind", IN_ORDER)
+@pytest.mark.parametrize("size", [1, 3, 8])  # 8 is a capacity too, so that a ring is full
+def test_a_slide_that_raises_goes_on_where_it_was(kind: Any, size: int) -> None:
+    values, trap = list(range(3 * size + 2)), Trap()
+    op = listing(trap)
+    refused = 0
+    for n in range(12 * len(values)):
+        window = kind(op)
+        trap.after = n
+        with suppress(ValueError):
+            window.slide(values, size)
+        trap.after = None
+        if refusal(window.query):
+            refused += 1
+            continue
+        window._check()
+        held = window.query()
+        if not held:  # which values were in it cannot be told
+            continue
+        done = held[-1] + 1
+        assert held == values[done - len(held) : done]
+        answers = window.slide(values[done:], size)
+        expected = [values[max(0, i - size + 1) : i + 1] for i in range(done, len(values))]
+        assert answers == expected
+    assert refused < n / 2
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -182,7 +182,9 @@ def test_tables_in_chunks_and_in_order() -> None:
         check(events.sort_by([(name, "ascending") for name in names]), by=["k"])
 
 
-@pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[4], WINDOWS[6], WINDOWS[13]], ids=repr)
+@pytest.mark.parametrize(
+    "window", [WINDOWS[0], WINDOWS[4], WINDOWS[6], WINDOWS[13], sash.rows(4)], ids=repr
+)
 def test_operators_of_the_users_own(window: Any) -> None:
     select = {name: sash.aggregate(op, "i") for name, op in OWN.items()}
     for kind in ("disorder", "ties"):

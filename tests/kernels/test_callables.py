@@ -116,8 +116,9 @@ def test_what_numba_refuses_runs_in_plain_python_with_a_warning(
 ) -> None:
     name = f"{role} {next(iter(given.values()))}"
     op = sash.operator(**{"identity": 0.0, "combine": max, **given}, name=name)
-    with pytest.warns(InterpretedWarning, match=f"numba refused its {role} of"):
+    with pytest.warns(InterpretedWarning, match=f"numba refused its {role} of") as seen:
         window = TwoStacksLite(op.of(float))
+    assert [warning.filename for warning in seen] == [__file__]
     assert window._core.program.mode == "objects"
     if given.get("combine") == {}.get:
         return

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from sash.engine.waiting import Waiting
+from sash.state.answers import by_key_and_time
 from sash.state.due import NEVER, Due
 from sash.state.key_numbers import KeyNumbers
 from sash.state.lanes import Lanes, objects
@@ -131,3 +132,14 @@ def test_rows_that_wait(seed: int) -> None:
             again = Waiting(pa.schema({"t": pa.int64(), "n": pa.int64()}), "t")
             again.load(copy.deepcopy(waiting).dump())
             waiting = again
+
+
+def test_rows_in_order_of_key_and_time_keep_what_they_lack() -> None:
+    keys, times = [pa.array(["b", "a", "b", "a"])], np.array([1, 4, 0, 3])
+    values = {"x": pa.array([10, 20, 30, 40])}
+    order, ordered, made, failed = by_key_and_time(keys, times, values, {0: "why"})
+    place = made["x"].to_pylist().index(10)
+    assert failed == {place: "why"}
+    assert place != 0
+    assert ordered[0].to_pylist() == ["a", "a", "b", "b"]  # keys in order of their codes
+    assert times[order].tolist() == [3, 4, 0, 1]

@@ -149,3 +149,47 @@ def test_differences_are_told() -> None:
         " g is 0.100000000000001 where 0.1 is right"
     ]
     assert "is right" in differences(q, right, right[::-1])[0]
+
+
+def test_aggregates_of_other_sizes_end_with_the_query_s_window_and_add_no_rows() -> None:
+    #   ends      4    8    12   16          sizes 4, 2, 9, and all
+    #   events  1   4 7           14
+    rows = [{"t": t, "x": t} for t in (1, 7, 4, 14)]
+    xs = sash.collect("x")
+    select = {"own": xs, "short": xs.over(2), "long": xs.over(9), "ever": xs.over(sash.lifetime())}
+    found = answers(query(sash.tumbling(4), select=select), rows)
+    assert [(r["window_end"], *(r[name] for name in select)) for r in found] == [
+        (4, [1], [], [1], [1]),
+        (8, [4, 7], [7], [1, 4, 7], [1, 4, 7]),
+        (16, [14], [14], [7, 14], [1, 4, 7, 14]),
+    ]
+    filled = answers(query(sash.tumbling(4, empty="zero"), select=select), rows)
+    assert [filled[2][name] for name in select] == [[], [], [4, 7], [1, 4, 7]]
+
+
+def test_aggregates_of_other_sizes_trail_the_event() -> None:
+    rows = [{"t": t, "x": t} for t in (1, 8, 4, 8, 9)]
+    xs = sash.collect("x")
+    select = {"own": xs, "long": xs.over(7), "short": xs.over(1), "ever": xs.over(sash.lifetime())}
+
+    def held(window: sash.Trailing) -> list[list[object]]:
+        return [[row[n] for n in select] for row in answers(query(window, select=select), rows)]
+
+    assert held(sash.trailing(4))[1:3] == [
+        [[4, 8, 8], [1, 4, 8, 8], [8, 8], [1, 4, 8, 8]],
+        [[1, 4], [1, 4], [4], [1, 4]],
+    ]
+    assert held(sash.trailing(4, closed="none", delay=1))[4] == [[], [4], [], [1, 4]]
+    assert held(sash.trailing(4, exclude="group"))[1] == [[4], [1, 4], [], [1, 4]]
+
+
+def test_a_late_event_counts_where_a_longer_aggregate_of_an_open_window_reaches_it() -> None:
+    xs = sash.collect("x")
+    q = query(sash.tumbling(4), select={"own": xs, "long": xs.over(9)})
+    batches = [[{"t": 1, "x": 1}, {"t": 9, "x": 9}], [{"t": 2, "x": 2}, {"t": 5, "x": 5}]]
+    found, late = replay(q, batches)
+    assert [(r["window_end"], r["own"], r["long"]) for r in found] == [
+        (4, [1], [1]),
+        (12, [9], [5, 9]),
+    ]
+    assert [(row["t"], missed) for row, missed in late] == [(2, [(0, 4), (4, 8)]), (5, [(4, 8)])]

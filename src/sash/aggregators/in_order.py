@@ -96,11 +96,14 @@ def kernel(
     brief: tuple[str, ...] = (),
     **shape: Any,
 ) -> Kernel:
-    """An in-order algorithm's kernel, from its own functions and the ones above."""
+    """An in-order algorithm's kernel, from its own functions, and the ones above that it has no
+    other way for."""
     own = ("insert", "evict", "ask", *brief)
+    names = {function.__name__ for function in functions}
+    common = tuple(f for f in (ask, slide, slide_by) if f.__name__ not in names)
     return Kernel(
         name,
-        (*functions, ask, slide, slide_by),
+        (*functions, *common),
         (*own, "slide", "slide_by", *entries),
         own,
         **shape,
@@ -211,11 +214,17 @@ class InOrder(Copyable):
             columns, outputs = call.columns(table), call.outputs(table.rows)
             try:
                 core.run.slide(core.m, columns, outputs, table.rows, size)
-            except OverflowError as error:
-                raise call.at_row(error, core.get(END) - before - 1) from None
+            except BaseException as error:
+                self._catch_up()
+                if isinstance(error, OverflowError):
+                    raise call.at_row(error, core.get(END) - before - 1) from None
+                raise
             finally:
                 self._shrink()
             return call.answers(table.kind)
+
+    def _catch_up(self) -> None:
+        """Bring the header up to what was done, after a call that raised."""
 
     def _tie(self, table: Table) -> None:
         """Let the first array that an empty window is given say the types."""

@@ -19,18 +19,22 @@ their aggregate.  When the front is empty, a flip turns the back into a new fron
 from __future__ import annotations
 
 from ..kernels.slots import (
+    AHEAD,
     BUSY,
     CAPACITY,
     END,
     START,
     Columns,
     Memory,
+    Outputs,
     accumulate,
+    advance,
     clear,
     combine,
     drop,
     get,
     lift,
+    lower,
     put,
 )
 from ..operators.contract import same
@@ -75,6 +79,45 @@ def query(m: Memory) -> int:
     return ANSWER
 
 
+def slide(m: Memory, columns: Columns, outputs: Outputs, rows: int, size: int) -> None:
+    """For each row: make room, insert, answer.  While the front of a full window lasts, rounds are
+    alike, and the back's aggregate stays in registers.  That is how van Herk's and Gil and Werman's
+    filters work; values are combined in the same order as in single rounds."""
+    row = 0
+    while row < rows:
+        while get(m, END) - get(m, START) > size:
+            evict(m)
+        start = get(m, START)
+        if get(m, END) - start == size:
+            if start == get(m, MID):
+                flip(m)
+            last = min(row + get(m, MID) - start - 1, rows)
+            if last > row:
+                advance(
+                    m, RING, get(m, CAPACITY) - 1, BACK, ANSWER, columns, outputs, row, last - row
+                )
+                row = last
+                continue
+            evict(m)
+        insert(m, columns, row)
+        lower(m, query(m), outputs, row)
+        row += 1
+
+
+def catch_up(m: Memory) -> None:
+    """Make the header and the back's aggregate those of the rounds that were done, after one that
+    raised."""
+    ahead = get(m, AHEAD)
+    put(m, BUSY, 1)
+    put(m, AHEAD, 0)
+    put(m, START, get(m, START) + ((ahead + 1) >> 1))
+    put(m, END, get(m, END) + (ahead >> 1))
+    clear(m, BACK)
+    for i in range(get(m, MID), get(m, END)):
+        combine(m, BACK, BACK, RING + (i & (get(m, CAPACITY) - 1)))
+    put(m, BUSY, 0)
+
+
 class TwoStacksLite(InOrder):
     """In-order aggregation in amortised constant time, with one partial a value.
 
@@ -88,11 +131,26 @@ class TwoStacksLite(InOrder):
     (None, None, 4)
     """
 
-    _kernel = kernel("two_stacks_lite", insert, flip, evict, query, scratch=2)
+    _kernel = kernel(
+        "two_stacks_lite",
+        insert,
+        flip,
+        evict,
+        query,
+        slide,
+        catch_up,
+        entries=("catch_up",),
+        scratch=2,
+    )
+
+    def _catch_up(self) -> None:
+        if self._core.get(AHEAD):
+            self._core.run.catch_up(self._core.m)
 
     def _check(self) -> None:
         super()._check()
         core, op = self._core, self.operator
+        assert not core.get(AHEAD), "rounds were done that the header does not have"
         start, mid, end = core.get(START), core.get(MID), core.get(END)
         assert start <= mid <= end or (start == end and mid <= start), (start, mid, end)
         mask = core.get(CAPACITY) - 1

@@ -18,6 +18,7 @@ from typing import Any
 from ..kernels.fingerprint import digest, text_of
 from ..operators.contract import Operator
 from ..query.query import Query
+from ..windows import duration_text
 
 __all__ = ["check_trust", "differences", "fingerprint"]
 
@@ -46,6 +47,9 @@ def fingerprint(query: Query) -> dict[str, str]:
     for name, chosen in query.select.items():
         facts[f"{name}: columns"] = ", ".join(chosen.columns)
         facts[f"{name}: returns"] = str(chosen.returns)
+        if query.several:
+            size = query.sizes[name]
+            facts[f"{name}: size"] = "lifetime" if size is None else duration_text(size)
         facts |= {f"{name}: {fact}": said for fact, said in _facts(chosen.operator)}
     return facts
 

@@ -105,14 +105,15 @@ def columns_of_rows(
 class ByBruteForce(Stream):
     """What streams that keep all their events have in common."""
 
-    def _answers(self, events: Sequence[Row]) -> tuple[Row, str]:
-        """The answers over events, None for those that do not exist, and why they do not."""
+    def _answers(self, events: dict[str, Sequence[Row]]) -> tuple[Row, str]:
+        """The answers over each aggregate's events, None for those that do not exist, and why they
+        do not."""
         from ..testing.queries import folded, lowered
 
         values: Row = {}
         reasons = []
         for name, aggregate in self._query.select.items():
-            partial = folded(aggregate, events)
+            partial = folded(aggregate, events[name])
             try:
                 values[name] = lowered(aggregate, partial)
             except Exception as error:
@@ -140,6 +141,7 @@ class OracleStream(ByBruteForce):
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
         self._held: dict[Any, dict[Any, list[Any]]] = {}  # events by key, then by window
+        self._all: dict[Any, list[Any]] = {}  # events by key, with the watermark they came at
         self._keys: dict[Any, Row] = {}
         self._arrived = 0
         self._revisions: dict[Any, int] = {}
@@ -162,8 +164,18 @@ class OracleStream(ByBruteForce):
         if newest:
             mark = max(newest) - self._lateness
             at.watermark = mark if at.watermark is None else max(mark, at.watermark)
-        changed = {(row["key"], span) for row in touched for span in row["spans"]}
-        return self._emit(changed)
+        return self._emit({name for row in touched for name in self._reached(row)})
+
+    def _reached(self, event: Row) -> set[Any]:
+        """The windows whose rows an event changes: those that hold it, and those that end later
+        and have an aggregate that reaches back to it."""
+        key, sizes = event["key"], [a.size for a in self._query.select.values() if a.size]
+        reached = {(key, span) for span in event["spans"]}
+        for span in self._held.get(key, {}):
+            back = span[1] - event["time"]
+            if any(back > 0 and (size == "lifetime" or back <= size) for size in sizes):
+                reached.add((key, span))
+        return reached
 
     def _make_state(self, plan: Plan) -> Any:
         return None
@@ -183,7 +195,8 @@ class OracleStream(ByBruteForce):
 
     def _insert(self, table: pa.Table, given: pa.Table, refused: dict[int, str]) -> list[Row]:
         """Put each event into each of its open windows; which ones."""
-        from ..testing.queries import key_of, rows_of, usable, windows_of
+        from ..testing.aligned import closed_windows_of, usable, windows_of
+        from ..testing.queries import key_of, rows_of
 
         assert self._plan is not None
         query, at, touched, late = self._query, self._progress, [], []
@@ -194,36 +207,65 @@ class OracleStream(ByBruteForce):
             why = refused.get(i)
             missed: list[Any] = []
             spans: list[Any] = []
+            counts = False
             if why is None and time is None:
                 why = "its time is null"
             elif why is None and not usable(query.window, time):
                 why = f"its time is {query.window.clock.beyond}"
             if why is None:
                 assert time is not None
-                for span in windows_of(query.window, time):
-                    closed = at.watermark is not None and span[1] <= at.watermark
-                    (missed if closed else spans).append(span)
-                refusal = self._refused_by_lift(row) if spans else None
+                missed = closed_windows_of(query, time, at.watermark)
+                spans = [span for span in windows_of(query.window, time) if span not in missed]
+                counts = bool(spans) or self._reaches_open(time)
+                refusal = self._refused_by_lift(row) if counts else None
                 if refusal is not None:
-                    why, missed, spans = refusal, [], []
+                    why, missed, spans, counts = refusal, [], [], False
                 elif missed:
-                    why = SOME_CLOSED if spans else ALL_CLOSED
+                    why = SOME_CLOSED if counts else ALL_CLOSED
             if why is not None:
                 late.append((i, why, missed))
-            if not spans:
+            if not counts:
                 at.late += 1
                 continue
             at.counted += 1
             at.partly_late += bool(missed)
             key, shown = key_of(query, row)
-            self._keys.setdefault(key, shown)
             self._arrived += 1
+            self._all.setdefault(key, []).append((exact, self._arrived, at.watermark, row))
             for span in spans:
+                self._keys.setdefault(key, shown)
                 windows = self._held.setdefault(key, {})
                 windows.setdefault(span, []).append((exact, self._arrived, row))
             touched.append({"key": key, "time": time, "spans": spans})
         self._note_late(table, late)
         return touched
+
+    def _reaches_open(self, time: int) -> bool:
+        """True if an aggregate of a window that is open reaches back to a time, though no open
+        window holds it."""
+        from ..testing.aligned import windows_of
+
+        mark = self._progress.watermark
+        sizes = [a.size for a in self._query.select.values() if a.size]
+        if mark is None or not sizes:
+            return False
+        end = windows_of(self._query.window, mark)[0][1]  # the first that is open
+        return any(size == "lifetime" or end - time <= size for size in sizes)
+
+    def _over(self, key: Any, span: Any) -> dict[str, Sequence[Row]]:
+        """The events of each aggregate in the row of a window."""
+        from ..testing.aligned import events_over
+
+        held = self._held[key].get(span, [])
+        own = [e[-1] for e in sorted(held, key=lambda e: e[:2])]
+        made: dict[str, Sequence[Row]] = {}
+        for name, chosen in self._query.select.items():
+            made[name] = own
+            if chosen.size is not None:
+                there = [e for e in self._all[key] if e[2] is None or span[1] > e[2]]
+                ordered = sorted(there, key=lambda e: e[:2])
+                made[name] = events_over(chosen, span[1], ((e[:2], e[-1]) for e in ordered))
+        return made
 
     def _refused_by_lift(self, row: Row) -> str | None:
         for aggregate in self._query.select.values():
@@ -255,7 +297,8 @@ class OracleStream(ByBruteForce):
 
     def _emit(self, changed: set[Any]) -> Any:
         """The windows that are due, by brute force over all that is held."""
-        from ..testing.queries import empty_between, row_of, same_values, window_before
+        from ..testing.aligned import empty_between, window_before
+        from ..testing.queries import row_of, same_values
 
         assert self._plan is not None
         query, at, live = self._query, self._progress, self._mode == "live"
@@ -270,8 +313,7 @@ class OracleStream(ByBruteForce):
                 early = self._early and not due and span == next_end
                 if not early and not (due and (name not in self._done or name in changed)):
                     continue
-                events = [e[-1] for e in sorted(self._held[key][span], key=lambda e: e[:2])]
-                values, why = self._answers(events)
+                values, why = self._answers(self._over(key, span))
                 if due:
                     self._done.add(name)
                 before = self._last.get(key)
@@ -281,7 +323,7 @@ class OracleStream(ByBruteForce):
                     if follows and same_values(values, before[1]):
                         continue
                 for empty in empty_between(query.window, before[0] if before else None, span):
-                    nothing, _ = self._answers([])
+                    nothing, _ = self._answers(self._over(key, empty))
                     rows.append(row_of(self._keys[key], empty, nothing))
                 row = row_of(self._keys[key], span, values)
                 if live:
@@ -299,7 +341,7 @@ class OracleStream(ByBruteForce):
 
     def _next_end(self, limit: int | None) -> Any:
         """The window that ends next."""
-        from ..testing.queries import windows_of
+        from ..testing.aligned import windows_of
 
         if limit is None or limit >= UNBOUNDED:
             return None
@@ -331,7 +373,7 @@ class OracleStream(ByBruteForce):
         for held in self._held.get(name, {}).values():
             events |= {e[1]: e for e in held if begin <= e[0] < end}
         ordered = [e[-1] for e in sorted(events.values(), key=lambda e: e[:2])]
-        values, why = self._answers(ordered)
+        values, why = self._answers(dict.fromkeys(self._query.select, ordered))
         warn_of({0: why} if why else {}, stacklevel=2)
         return values
 

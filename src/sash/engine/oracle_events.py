@@ -41,7 +41,7 @@ class _Lacking:
         self._stream = stream
         self.reasons: list[str] = []
 
-    def __call__(self, events: Sequence[Row]) -> Row:
+    def __call__(self, events: dict[str, Sequence[Row]]) -> Row:
         values, why = self._stream._answers(events)
         self.reasons.append(why)
         return values

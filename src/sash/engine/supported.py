@@ -86,6 +86,15 @@ def _lifetime(asked: Asked) -> bool:
     return isinstance(window, Trailing) and window.size is None
 
 
+def _several(asked: Asked) -> bool:
+    """True if trailing windows of several sizes are asked for in one row."""
+    return asked.query.several and _by_time(asked)
+
+
+def _several_aligned(asked: Asked) -> bool:
+    return asked.query.several and not _by_time(asked)
+
+
 def _empty(asked: Asked) -> bool:
     window = asked.query.window
     return isinstance(window, Aligned) and window.empty is not None
@@ -108,6 +117,12 @@ _ARRIVAL = (
     "on a stream in this process, events of one time are in the order of their arrival, and `tie` "
     "cannot put them into another, unless events drive the window in final mode; leave it out, or "
     "select only what has no order"
+)
+
+
+_ONE_SIZE = (
+    "all aggregates of a row have windows of one size here; leave out `over`, and run a query for "
+    "each size"
 )
 
 
@@ -152,6 +167,16 @@ ABILITIES = (
     Ability("a window for each event: `trailing`, `lifetime`"),
     Ability("`trailing` and `lifetime` with `exclude='row'` or `'ties'`"),
     Ability("`lifetime(delay=…)`"),
+    Ability(
+        "several sizes in one row, `sash.count().over('1 day')`, of `trailing` and `lifetime`",
+        dict.fromkeys(PLACES, _ONE_SIZE),
+        _several,
+    ),
+    Ability(
+        "several sizes in one row of `sliding` and `tumbling`",
+        dict.fromkeys(PLACES, _ONE_SIZE),
+        _several_aligned,
+    ),
     Ability("`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies"),
     Ability("`session`"),
     Ability(

@@ -129,4 +129,5 @@ def _after_fork() -> None:
             turns.broken = BROKEN.format("a fork, while another thread used it,")
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

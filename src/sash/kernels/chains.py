@@ -9,9 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .slots import WIDTH, Memory, combined, partial, set_partial, short
+from .slots import (
+    AHEAD,
+    END,
+    START,
+    WIDTH,
+    Columns,
+    Memory,
+    Outputs,
+    combined,
+    drop,
+    get,
+    lift,
+    lower,
+    partial,
+    put,
+    set_partial,
+    short,
+)
 
-__all__ = ["accumulate", "chains", "fold", "splice", "weave"]
+__all__ = ["accumulate", "advance", "chains", "fold", "splice", "weave"]
 
 
 def chains(*, own: bool, vectors: bool = False) -> tuple[Callable[..., None], ...]:
@@ -19,8 +36,12 @@ def chains(*, own: bool, vectors: bool = False) -> tuple[Callable[..., None], ..
     if vectors:
         from . import vector_chains as by_place
 
-        return (by_place.fold, by_place.splice, by_place.weave) if own else (by_place.accumulate,)
-    return (fold, splice, weave) if own else (accumulate,)
+        return (
+            (by_place.fold, by_place.splice, by_place.weave)
+            if own
+            else (by_place.accumulate, by_place.advance)
+        )
+    return (fold, splice, weave) if own else (accumulate, advance)
 
 
 def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
@@ -30,6 +51,37 @@ def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
         at = ring + (i & mask)
         x = combined(partial(m, at), x)
         set_partial(m, at, x)
+
+
+def advance(
+    m: Memory,
+    ring: int,
+    mask: int,
+    total: int,
+    answer: int,
+    columns: Columns,
+    outputs: Outputs,
+    row: int,
+    rows: int,
+) -> None:
+    """Evict, insert and answer for each row, where an answer is an old slot and the total of what
+    has come since."""
+    x = partial(m, total)
+    start = get(m, START) + 1
+    end = get(m, END)
+    for i in range(rows):
+        drop(m, ring + ((start + i - 1) & mask))
+        put(m, AHEAD, 2 * i + 1)
+        at = ring + ((end + i) & mask)
+        lift(m, at, columns, row + i)
+        x = combined(x, partial(m, at))
+        put(m, AHEAD, 2 * i + 2)
+        set_partial(m, answer, combined(partial(m, ring + ((start + i) & mask)), x))
+        lower(m, answer, outputs, row + i)
+    set_partial(m, total, x)
+    put(m, START, start + rows - 1)
+    put(m, END, end + rows)
+    put(m, AHEAD, 0)
 
 
 def fold(m: Memory, dst: int, first: int, count: int) -> None:

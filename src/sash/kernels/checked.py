@@ -55,11 +55,12 @@ _arrays: dict[int, list[_Ref]] = {}
 #: The starts in order, and the arrays of each: replaced as a whole, as other threads read it.
 _known: tuple[list[int], list[list[_Ref]]] = ([], [])
 _registering = Lock()
-os.register_at_fork(
-    before=_registering.acquire,
-    after_in_parent=_registering.release,
-    after_in_child=_registering.release,
-)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_registering.acquire,
+        after_in_parent=_registering.release,
+        after_in_child=_registering.release,
+    )
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:

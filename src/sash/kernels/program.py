@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = ["InterpretedWarning", "Kernel", "Program", "specialise"]
 
+#: What the names of sash's modules begin with.
+_SASH = __name__.partition(".")[0] + "."
+
 
 class InterpretedWarning(UserWarning):
     """An operator that numba does not compile runs in plain Python instead."""
@@ -67,7 +71,9 @@ class Kernel:
     operations can have changed, apart from new ones.  There are more elements than operations.
 
     `constants` replace the values of named integers in the functions' files; functions named in
-    `inline` are compiled into each of their callers, whatever the compiler thinks of it.
+    `inline` are compiled into each of their callers, whatever the compiler thinks of it.  Functions
+    `for_vectors` take the place of those of the same name that keep partials in registers, where
+    vectors cannot be.
     """
 
     name: str
@@ -83,6 +89,12 @@ class Kernel:
     ring: Callable[[list[int], list[int], int], list[tuple[int, int]]] | None = None
     inline: tuple[str, ...] = ()
     constants: tuple[tuple[str, int], ...] = ()
+    for_vectors: tuple[Callable[..., Any], ...] = ()
+
+    def functions_for(self, *, vectors: bool) -> tuple[Callable[..., Any], ...]:
+        """The functions for partials that are vectors, or for others."""
+        others = {f.__name__: f for f in self.for_vectors} if vectors else {}
+        return tuple(others.get(f.__name__, f) for f in self.functions)
 
 
 @dataclass(frozen=True)
@@ -127,9 +139,18 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
             warnings.warn(
                 f"{operator.name} runs in plain Python, because numba refused its {error}",
                 InterpretedWarning,
-                stacklevel=6,
+                stacklevel=_level_outside(),
             )
         return _on_objects(kernel, operator)
+
+
+def _level_outside() -> int:
+    """How many calls above its caller the code is that called into sash: kernels are built from
+    many places."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_SASH):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _on_objects(kernel: Kernel, operator: Operator) -> Program:
@@ -274,10 +295,10 @@ def _kernel_digest(kernel: Kernel) -> str:
     """A name for what a kernel's functions do."""
     declared = (
         *(kernel.entries, kernel.brief, kernel.inline, kernel.constants),
-        constants(kernel.functions),
+        constants(kernel.functions + kernel.for_vectors),
     )
     digest = hashlib.sha256(repr(declared).encode())
-    for function in kernel.functions:
+    for function in kernel.functions + kernel.for_vectors:
         digest.update(f"{function.__name__} {code_text(function.__code__)}\n".encode())
     return digest.hexdigest()
 
@@ -319,15 +340,16 @@ def _primitives(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str
 
 def _constants_and_code(kernel: Kernel, layout: Layout, names: dict[tuple[int, str], str]) -> str:
     joined = chains(own=kernel.own, vectors=layout.vectors)
+    functions = kernel.functions_for(vectors=layout.vectors)
     return "\n\n".join(
         [
             constants(
-                kernel.functions + joined,
+                functions + joined,
                 **{"WIDTH": layout.words, "OBJECTS": 0, **dict(kernel.constants)},
             ),
             _primitives(kernel, layout, names),
             kernel_text(joined, ()),
-            kernel_text(kernel.functions, kernel.entries, kernel.inline, kernel.brief),
+            kernel_text(functions, kernel.entries, kernel.inline, kernel.brief),
         ]
     )
 

@@ -27,6 +27,10 @@ HEADER = 24  # words
 #: window can no longer be used.
 BUSY = HEADER - 1
 
+#: While `advance` runs, the other fields stand still, and this one counts what it has done: 2 for
+#: each row, and 1 more when an element has left for the next.
+AHEAD = HEADER - 2
+
 #: In a kernel that lays out its memory itself (`Kernel.own`), a slot's number is where it starts,
 #: in words, and a partial takes this many: as many as it needs in a buffer, one in a list.
 WIDTH = 1
@@ -77,6 +81,23 @@ def weave(
 def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
     """Each slot of the positions from `first` to `last`, at least one, = all from it to `last`
     combined; position p is in slot `ring + (p & mask)`."""
+    _declared()
+
+
+def advance(
+    m: Memory,
+    ring: int,
+    mask: int,
+    total: int,
+    answer: int,
+    columns: Columns,
+    outputs: Outputs,
+    row: int,
+    rows: int,
+) -> None:
+    """For each of so many rows, from `row` on: drop the oldest position of a ring, add the row's as
+    the youngest and to slot[total], and answer the oldest slot that is left combined with
+    slot[total].  slot[answer] is used on the way.  No position that is added becomes the oldest."""
     _declared()
 
 

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from .slots import WIDTH, Memory, combine, copy
+from .slots import (
+    AHEAD,
+    END,
+    START,
+    WIDTH,
+    Columns,
+    Memory,
+    Outputs,
+    combine,
+    copy,
+    drop,
+    get,
+    lift,
+    lower,
+    put,
+)
 
-__all__ = ["accumulate", "fold", "splice", "weave"]
+__all__ = ["accumulate", "advance", "fold", "splice", "weave"]
 
 
 def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
@@ -12,6 +27,35 @@ def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
     for i in range(last - 1, first - 1, -1):
         at = ring + (i & mask)
         combine(m, at, at, ring + ((i + 1) & mask))
+
+
+def advance(
+    m: Memory,
+    ring: int,
+    mask: int,
+    total: int,
+    answer: int,
+    columns: Columns,
+    outputs: Outputs,
+    row: int,
+    rows: int,
+) -> None:
+    """Evict, insert and answer for each row, where an answer is an old slot and the total of what
+    has come since."""
+    start = get(m, START) + 1
+    end = get(m, END)
+    for i in range(rows):
+        drop(m, ring + ((start + i - 1) & mask))
+        put(m, AHEAD, 2 * i + 1)
+        at = ring + ((end + i) & mask)
+        lift(m, at, columns, row + i)
+        combine(m, total, total, at)
+        put(m, AHEAD, 2 * i + 2)
+        combine(m, answer, ring + ((start + i) & mask), total)
+        lower(m, answer, outputs, row + i)
+    put(m, START, start + rows - 1)
+    put(m, END, end + rows)
+    put(m, AHEAD, 0)
 
 
 def fold(m: Memory, dst: int, first: int, count: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from ..policies import Policy
-from ..windows import Aligned, Driven, Ruled, Window
+from ..windows import Aligned, Driven, Ruled, Sliding, Trailing, Window
 from .aggregates import Aggregate
 from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode
 
@@ -39,6 +39,9 @@ class Query:
     (`pyarrow.compute.field("x") > 0`) that rows must satisfy.  `tie` names a column that puts
     events of one time in order where arrival does not, as on Spark.  With `emit="changes"` a
     window is emitted only if its values differ from those of the same key's window before it.
+
+    An aggregate of `select` may have windows of another size (`Aggregate.over`), which end together
+    with the query's; the rows are those of the query's own windows.
 
     >>> import sash
     >>> q = sash.Query(
@@ -88,6 +91,7 @@ class Query:
         by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         object.__setattr__(self, "by", by)
         self._check_select()
+        self._check_sizes()
         if isinstance(self.window, Policy):
             object.__setattr__(self, "window", Ruled(self.window, self._read_by(self.window)))
         for name in by:
@@ -136,6 +140,44 @@ class Query:
                 "sash.max('x'), or sash.aggregate(operator, 'x') for an operator of your own"
             )
         object.__setattr__(self, "select", dict(self.select))
+
+    def _check_sizes(self) -> None:
+        for name, chosen in self.select.items():
+            if chosen.size is None:
+                continue
+            if not isinstance(self.window, Sliding | Trailing):
+                raise ValueError(
+                    f"select has {chosen!r} for {name!r}, and the window is {self.window!r}; an "
+                    "aggregate has windows of a size of its own with sash.trailing(…), "
+                    "sash.lifetime(), or sash.sliding(…) and sash.tumbling(…) without a timezone"
+                )
+            if isinstance(self.window, Trailing):
+                self.window.of_size(None if chosen.size == "lifetime" else chosen.size)
+
+    @property
+    def sizes(self) -> dict[str, int | None]:
+        """The size of each aggregate's windows in microseconds, None for all since the beginning.
+        It is the query's own, where the aggregate says no other (`Aggregate.over`).  For windows
+        that have one size only.
+
+        >>> import sash
+        >>> select = {"n": sash.count(), "ever": sash.count().over(sash.lifetime())}
+        >>> Query(time="t", window=sash.trailing(5), select=select).sizes
+        {'n': 5, 'ever': None}
+        """
+        assert isinstance(self.window, Sliding | Trailing), f"{self.window!r} has no one size"
+        made: dict[str, int | None] = {}
+        for name, chosen in self.select.items():
+            own = self.window.size if chosen.size is None else chosen.size
+            made[name] = None if own == "lifetime" else own
+        return made
+
+    @property
+    def several(self) -> bool:
+        """True if an aggregate has windows of another size than the query's."""
+        if not isinstance(self.window, Sliding | Trailing):
+            return False
+        return any(size != self.window.size for size in self.sizes.values())
 
     def _read_by(self, policy: Policy) -> tuple[str, ...]:
         """The columns that a policy reads: by their names, or by their places among the columns

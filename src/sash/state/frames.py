@@ -17,7 +17,8 @@ from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..tables.threads import cut_rows, side_by_side
 from .answers import answers_apart, answers_of, columns_of
-from .frames_kernel import ANSWERS, FRAME, FRAMES, HOLDS
+from .frame_steps import ANSWERS, FRAME, HOLDS
+from .frames_kernel import FRAMES
 
 __all__ = [
     "Apart",

@@ -20,7 +20,6 @@ from typing import Any
 from ..aggregators.two_stacks_lite import BACK, MID, query
 from ..kernels.program import Kernel
 from ..kernels.slots import (
-    BUSY,
     CAPACITY,
     END,
     START,
@@ -28,82 +27,69 @@ from ..kernels.slots import (
     Memory,
     Outputs,
     Partials,
-    accumulate,
     clear,
     combine,
+    combined,
     fold_rows,
     get,
     item,
     lift,
     load,
-    lower,
+    partial,
     put,
+    set_partial,
     store,
 )
+from . import vector_frames
+from .frame_steps import (
+    ANSWER,
+    FRAME,
+    GROUP,
+    HOLDS,
+    NEW,
+    PEERS,
+    RING,
+    answer,
+    begin_at,
+    end_at,
+    place,
+)
 
-__all__ = ["ANSWERS", "FRAME", "FRAMES", "HOLDS", "NEW", "RING", "begin_at", "end_at", "place"]
-
-#: Header fields: the frame, one more than the slot that `lower` works on while it runs, else 0;
-#: whether rows must be kept because some will be evicted; the group of rows.
-FRAME, ANSWERS, HOLDS, GROUP = 4, 5, 6, 7
-ANSWER, NEW, PEERS, RING = 1, 2, 3, 4  # slots: an answer, a row, peers before a row, the rows
-
-
-def place(m: Memory, row: int) -> int:
-    """The slot of a row."""
-    return RING + (row & (get(m, CAPACITY) - 1))
-
-
-def begin_at(m: Memory, first: int) -> None:
-    """Evict the rows before `first`."""
-    if first <= get(m, START):
-        return
-    if first >= get(m, END):
-        put(m, START, first)
-        put(m, MID, first)
-        put(m, END, first)
-        clear(m, BACK)
-    elif first < get(m, MID):
-        put(m, START, first)
-    else:
-        end = get(m, END)
-        put(m, BUSY, 1)
-        accumulate(m, RING, get(m, CAPACITY) - 1, first, end - 1)
-        put(m, BUSY, 0)
-        put(m, START, first)
-        put(m, MID, end)
-        clear(m, BACK)
-
-
-def end_at(m: Memory, columns: Columns, last: int) -> None:
-    """Insert the rows before `last`."""
-    row = get(m, END)
-    while row < last:
-        at = NEW
-        if get(m, HOLDS):
-            at = place(m, row)
-        lift(m, at, columns, row)
-        combine(m, BACK, BACK, at)
-        row += 1
-        put(m, END, row)
-
-
-def answer(m: Memory, slot: int, outputs: Outputs, row: int) -> None:
-    """Answer a frame whose partial is in a slot."""
-    put(m, ANSWERS, slot + 1)
-    lower(m, slot, outputs, row)
-    put(m, ANSWERS, 0)
+__all__ = ["FRAMES"]
 
 
 def frames(
     m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs
 ) -> None:
-    """Answer the frames `[first[f], last[f])`."""
+    """Answer the frames `[first[f], last[f])`.  What is inserted since the front was made stays in
+    registers, and where the rows are in local variables: a step that reads what the one before has
+    written waits for it."""
+    mask, holds = get(m, CAPACITY) - 1, get(m, HOLDS)
+    start, mid, end = get(m, START), get(m, MID), get(m, END)
+    x = partial(m, BACK)
     for f in range(count):
         put(m, FRAME, f)
-        begin_at(m, item(first, f))
-        end_at(m, columns, item(last, f))
-        answer(m, query(m), outputs, f)
+        low, high = item(first, f), item(last, f)
+        if low > start:
+            if low >= mid:
+                put(m, START, start)
+                put(m, END, end)
+                begin_at(m, low)
+                mid, end = get(m, MID), get(m, END)
+                x = partial(m, BACK)
+            start = low
+        while end < high:
+            at = NEW
+            if holds:
+                at = RING + (end & mask)
+            lift(m, at, columns, end)
+            x = combined(x, partial(m, at))
+            end += 1
+        if start < mid:
+            set_partial(m, ANSWER, combined(partial(m, RING + (start & mask)), x))
+        else:
+            set_partial(m, ANSWER, x)
+        answer(m, ANSWER, outputs, f)
 
 
 def frames_in_time(
@@ -124,28 +110,44 @@ def frames_in_time(
     The ends are found on the way: which row is the first that is kept is hard to foresee for a
     processor, and once is enough.
     """
+    mask, holds = get(m, CAPACITY) - 1, get(m, HOLDS)
+    start, mid, end = get(m, START), get(m, MID), get(m, END)
+    x = partial(m, BACK)
     g = get(m, GROUP)
     while g < count:
         n = item(bounds, g + 1)
-        i = max(get(m, FRAME), item(bounds, g))
-        low = max(get(m, START), item(bounds, g))
-        high = max(get(m, END), low)
-        while i < n:
+        low = max(start, item(bounds, g))
+        for i in range(max(get(m, FRAME), item(bounds, g)), n):
+            put(m, FRAME, i)
             t = item(times, i)
             while low < n and item(times, low) < t - older:
                 low += 1
-            begin_at(m, low)
-            high = max(high, low)
-            while high < n and item(times, high) < t - younger:
-                if high - low == get(m, CAPACITY) and get(m, HOLDS):
-                    put(m, FRAME, i)
-                    put(m, GROUP, g)
-                    return 0
-                high += 1
-                end_at(m, columns, high)
-            put(m, FRAME, i)
-            answer(m, query(m), outputs, i)
-            i += 1
+            if low > start:
+                if low >= mid:
+                    put(m, START, start)
+                    put(m, END, end)
+                    begin_at(m, low)
+                    mid, end = get(m, MID), get(m, END)
+                    x = partial(m, BACK)
+                start = low
+            while end < n and item(times, end) < t - younger:
+                at = NEW
+                if holds:
+                    if end - start > mask:
+                        put(m, START, start)
+                        put(m, END, end)
+                        put(m, GROUP, g)
+                        set_partial(m, BACK, x)
+                        return 0
+                    at = RING + (end & mask)
+                lift(m, at, columns, end)
+                x = combined(x, partial(m, at))
+                end += 1
+            if start < mid:
+                set_partial(m, ANSWER, combined(partial(m, RING + (start & mask)), x))
+            else:
+                set_partial(m, ANSWER, x)
+            answer(m, ANSWER, outputs, i)
         g += 1
     return 1
 
@@ -227,4 +229,5 @@ FRAMES = Kernel(
     ("frames", "frames_in_time", "frames_apart", "frames_excluding"),
     scratch=4,
     constants=(("RING", RING),),
+    for_vectors=(vector_frames.frames, vector_frames.frames_in_time),
 )

@@ -22,8 +22,8 @@ from ..query.types import column_type
 from ..tables.arrow import flat
 from ..tables.rows import Ordered
 from ..windows.contract import LATEST, Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
+from .frame_steps import HOLDS
 from .frames import Apart, Excluding, Frames, InTime, Ranges
-from .frames_kernel import HOLDS
 from .measures_kernel import KEPT, SPANS
 from .ragged import Places, ragged
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..aggregators.two_stacks_lite import query
 from ..kernels.program import Kernel
 from ..kernels.slots import START, Columns, Memory, get, holds, item, lift, set_item
-from .frames_kernel import NEW, RING, begin_at, end_at, place
+from .frame_steps import NEW, RING, begin_at, end_at, place
 
 __all__ = ["KEPT", "SPANS"]
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..query import Query
 from ..windows import Delta, Kept, KeptByClock, Punctuated, Rows, Ruled, Session, Trailing
 from ..windows.contract import Change, Count, Mark, Rule, Span
 
-__all__ = ["Fired", "fired", "sessions", "ticked"]
+__all__ = ["Fired", "fired", "fired_over", "sessions", "ticked"]
 
 Row = dict[str, Any]
 #: The number of the event that fires, the start and end of its window, and the numbers of the
@@ -32,6 +33,21 @@ def fired(
         times = {n: math.floor(events[n][query.time]) for n in ordered}
         made += _of_key(query.window, ordered, times, events)
     return sorted(made)
+
+
+def fired_over(
+    query: Query, events: Sequence[Row], key: Callable[[Row], Any], tie: Callable[[Any], Any]
+) -> list[tuple[Fired, dict[str, list[int]]]]:
+    """The same, and for each aggregate the numbers of the events that its own window holds."""
+    own = fired(query, events, key, tie)
+    held = {name: [numbers for *_, numbers in own] for name in query.select}
+    for name, chosen in query.select.items():
+        if chosen.size is not None:
+            assert isinstance(query.window, Trailing), f"the judge does not know {query.window!r}"
+            window = replace(query.window, size=None if chosen.size == "lifetime" else chosen.size)
+            alone = replace(query, window=window, select={name: replace(chosen, size=None)})
+            held[name] = [numbers for *_, numbers in fired(alone, events, key, tie)]
+    return [(one, {name: held[name][i] for name in held}) for i, one in enumerate(own)]
 
 
 def _by_key(

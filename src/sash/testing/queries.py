@@ -17,29 +17,24 @@ from fractions import Fraction
 from typing import Any
 
 from ..query import Query
-from ..windows import (
-    Aligned,
-    Calendar,
-    Cumulate,
-    Driven,
-    Merging,
-    Session,
-    Sliding,
-    Ticked,
-    Window,
-    duration,
+from ..windows import Driven, Merging, Session, Ticked, duration
+from .aligned import (
+    FARTHEST,
+    Span,
+    closed_windows_of,
+    empty_between,
+    events_over,
+    usable,
+    window_before,
+    windows_of,
 )
-from .calendars import calendar_window_before, calendar_windows, in_calendar
-from .driven import fired, sessions, ticked
+from .driven import fired_over, sessions, ticked
 from .rows import Row, arrow_of, equal, order_of, plain, rows_of, shown
 
 __all__ = ["answers", "differences", "replay", "rows_of"]
 
-Span = tuple[int, int]  # a window's start and end
-Answer = Callable[[Sequence[Row]], Row]
-
-#: Beyond this a time cannot be used.
-_FARTHEST = 2**60
+#: The values over the events of each aggregate.
+Answer = Callable[[dict[str, Sequence[Row]]], Row]
 
 
 def answers(query: Query, table: Any) -> list[Row]:
@@ -60,8 +55,7 @@ def answers(query: Query, table: Any) -> list[Row]:
         return rows_made_by_events(query, _events(query, table))
     held = _Held(query)
     for row in _events(query, table):
-        for span in windows_of(query.window, math.floor(row[query.time])):
-            held.add(row, span)
+        held.add(row, windows_of(query.window, math.floor(row[query.time])), None)
     return held.rows()
 
 
@@ -71,15 +65,16 @@ def answers_by_event(
     """For a window that events drive: the number of each event that fires, in order of arrival, and
     what its row adds to the event's columns; `answer` gives the values over events."""
     made = []
-    for n, start, end, numbers in fired(query, events, lambda row: key_of(query, row)[0], _tie):
-        held = [events[i] for i in numbers]
+    for one, numbers in fired_over(query, events, lambda row: key_of(query, row)[0], _tie):
+        n, start, end, _ = one
+        held: dict[str, Sequence[Row]] = {a: [events[i] for i in of] for a, of in numbers.items()}
         values = answer(held) if answer else _values(query, held)
         made.append((n, {"window_start": start, "window_end": end, **values}))
     return made
 
 
-def _values(query: Query, events: Sequence[Row]) -> Row:
-    return {name: fold(a, events) for name, a in query.select.items()}
+def _values(query: Query, events: dict[str, Sequence[Row]]) -> Row:
+    return {name: fold(a, events[name]) for name, a in query.select.items()}
 
 
 def _replay_by_event(
@@ -93,9 +88,9 @@ def _replay_by_event(
     accepted: list[Row] = []
     late: list[tuple[Row, list[Span]]] = []
     newest: int | None = None
-    reached = [-_FARTHEST] * (behind + 1)
+    reached = [-FARTHEST] * (behind + 1)
     for batch in batches:
-        reached.append(-_FARTHEST if newest is None else newest - allowed)
+        reached.append(-FARTHEST if newest is None else newest - allowed)
         watermark = reached[-1 - behind]
         emitted: list[tuple[Any, int]] = []
         if gap:
@@ -135,9 +130,9 @@ def rows_made_by_events(
     made: list[Row] = []
     windows = sessions if isinstance(query.window, Merging) else ticked
     for _, start, end, numbers in windows(query, events, lambda r: key_of(query, r)[0], _tie):
-        held = [events[n] for n in numbers]
+        held: dict[str, Sequence[Row]] = {a: [events[n] for n in numbers] for a in query.select}
         values = answer(held) if answer else _values(query, held)
-        keys = key_of(query, held[0])[1]
+        keys = key_of(query, events[numbers[0]])[1]
         made.append({**keys, "window_start": start, "window_end": end, **values})
     return made
 
@@ -174,97 +169,63 @@ def replay(
             if not usable(query.window, time):
                 late.append((row, []))
                 continue
-            missed, at = [], math.floor(time)
-            for span in windows_of(query.window, at):
-                if watermark is not None and span[1] <= watermark:
-                    missed.append(span)
-                else:
-                    held.add(row, span)
+            at = math.floor(time)
+            missed = closed_windows_of(query, at, watermark)
+            spans = windows_of(query.window, at)
+            held.add(row, [span for span in spans if span not in missed], watermark)
             if missed:
                 late.append((row, missed))
             newest = at if newest is None else max(newest, at)
     return held.rows(), late
 
 
-def windows_of(window: Window, time: int) -> list[Span]:
-    """The windows that hold a time, in order, looked for one by one.
-
-    >>> from sash.windows import cumulate, sliding
-    >>> windows_of(sliding(4, 2), 3), windows_of(cumulate(6, 2), 3)
-    ([(0, 4), (2, 6)], [(0, 4), (0, 6)])
-    """
-    if isinstance(window, Calendar):
-        return calendar_windows(window, time)
-    if isinstance(window, Cumulate):
-        start = time - (time - window.offset) % window.size
-        ends = range(start + window.step, start + window.size + 1, window.step)
-        return [(start, end) for end in ends if end > time]
-    assert isinstance(window, Sliding), f"the judge does not know {window!r}"
-    start = (time - window.offset) // window.every * window.every + window.offset
-    made = []
-    while start + window.size > time:
-        made.append((start, start + window.size))
-        start -= window.every
-    return made[::-1]
-
-
-def window_before(window: Window, span: Span) -> Span:
-    """The window before a window.
-
-    >>> from sash.windows import cumulate
-    >>> window_before(cumulate(6, 2), (0, 4)), window_before(cumulate(6, 2), (0, 2))
-    ((0, 2), (-6, 0))
-    """
-    start, end = span
-    if isinstance(window, Calendar):
-        return calendar_window_before(window, span)
-    if isinstance(window, Cumulate):
-        if end == start + window.step:
-            return start - window.size, start
-        return start, end - window.step
-    assert isinstance(window, Sliding), f"the judge does not know {window!r}"
-    return start - window.every, end - window.every
-
-
-def usable(window: Window, time: int | None) -> bool:
-    """True if a time is there, and within what windows are counted to."""
-    if time is None or not -_FARTHEST < time < _FARTHEST:
-        return False
-    return not isinstance(window, Calendar) or in_calendar(window, math.floor(time))
-
-
 class _Held:
-    """The events of each window, by key."""
+    """The events of each window, by key, and all events of each key."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
         self._keys: dict[Any, Row] = {}  # how a key is shown, by what it is equal by
         self._events: dict[tuple[Any, Span], list[tuple[Any, Row]]] = {}
+        self._all: dict[Any, list[tuple[Any, Row, int | None]]] = {}
         self._arrived = 0
 
-    def add(self, row: Row, span: Span) -> None:
+    def add(self, row: Row, spans: Iterable[Span], watermark: int | None) -> None:
+        """Add an event to its windows that are open; those that end by the watermark are not."""
         query = self._query
         key, shown = key_of(query, row)
-        self._keys.setdefault(key, shown)
         tie = () if query.tie is None else _tie(row[query.tie])
         self._arrived += 1
         place = (row[query.time], tie, self._arrived)
-        self._events.setdefault((key, span), []).append((place, row))
+        self._all.setdefault(key, []).append((place, row, watermark))
+        for span in spans:
+            self._keys.setdefault(key, shown)
+            self._events.setdefault((key, span), []).append((place, row))
+
+    def _values(self, key: Any, span: Span) -> Row:
+        """The values in the row of a window."""
+        own = [row for _, row in sorted(self._events.get((key, span), []), key=lambda e: e[0])]
+        over: dict[str, Sequence[Row]] = {}
+        for name, chosen in self._query.select.items():
+            over[name] = own
+            if chosen.size is not None:
+                there = [e for e in self._all[key] if e[2] is None or span[1] > e[2]]
+                times = sorted(((place, row) for place, row, _ in there), key=lambda e: e[0])
+                over[name] = events_over(chosen, span[1], times)
+        return _values(self._query, over)
 
     def rows(self) -> list[Row]:
         query = self._query
         made: list[Row] = []
         before: dict[Any, tuple[Span, Row]] = {}  # the last window of each key
         for key, span in sorted(self._events):
-            events = [row for _, row in sorted(self._events[key, span], key=lambda e: e[0])]
-            values = {n: fold(a, events) for n, a in query.select.items()}
+            values = self._values(key, span)
             last = before.get(key)
             before[key] = (span, values)
             follows = last is not None and last[0] == window_before(query.window, span)
             if query.emit == "changes" and last and follows and equal(values, last[1]):
                 continue
             spans = empty_between(query.window, last[0] if last else None, span)
-            made += [row_of(self._keys[key], s, _values(query, [])) for s in spans]
+            made += [row_of(self._keys[key], s, self._values(key, s)) for s in spans]
             made.append(row_of(self._keys[key], span, values))
         return made
 
@@ -272,28 +233,6 @@ class _Held:
 def row_of(keys: Row, span: Span, values: Row) -> Row:
     """The row of a window."""
     return {**keys, "window_start": span[0], "window_end": span[1], **values}
-
-
-def empty_between(window: Window, before: Span | None, span: Span) -> list[Span]:
-    """The windows to emit between two of a key that hold something, one by one.
-
-    >>> from sash.windows import tumbling
-    >>> empty_between(tumbling(2, empty="zero", idle=4), (0, 2), (6, 8))
-    [(2, 4), (4, 6)]
-    >>> empty_between(tumbling(2, empty="zero", idle=3), (0, 2), (6, 8))
-    []
-    """
-    if before is None or not isinstance(window, Aligned) or window.empty is None:
-        return []
-    if window.idle is not None and span[0] - before[1] > window.idle:
-        return []
-    made: list[Span] = []
-    at = window_before(window, span)
-    while at != before:
-        if at[0] < at[1]:
-            made.append(at)
-        at = window_before(window, at)
-    return made[::-1]
 
 
 def same_values(a: Row, b: Row) -> bool:

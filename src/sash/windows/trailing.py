@@ -16,7 +16,7 @@ event:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from .contract import LATEST, Count, Driven, Exclude, Span
@@ -82,6 +82,10 @@ class Trailing(Driven):
     def excludes_some(self) -> bool:
         """True if a window holds some of the events at its event's own time, and not others."""
         return self.exclude in ("row", "ties")
+
+    def of_size(self, size: int | None) -> Trailing:
+        """The window of another size that ends where this one does."""
+        return replace(self, size=size)
 
     def spans(self, times: Any) -> tuple[Any, Any]:
         """The ends of the span; that of a lifetime starts with the oldest event."""

@@ -1,0 +1,32 @@
+"""The command line: `sash run job.toml` and what goes with it.
+
+app       the commands and their options
+job       a job file: which tables and keys it has
+lines     the line of each key in a TOML file
+check     a job tied to its source's columns, checked without Java
+local     runs a job in this process
+on_spark  runs a job on Spark
+
+Modules are imported by the command that needs them, so that `sash --help` is there at once.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+__all__ = ["main"]
+
+_NEEDED = ("typer", "rich", "pydantic")
+
+
+def main() -> None:
+    """The entry point of the `sash` command."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise SystemExit(
+            f"the sash command needs {', '.join(missing)}, which this Python does not have: "
+            "pip install 'sash[cli]'"
+        )
+    from .app import app
+
+    app()

@@ -1,0 +1,195 @@
+"""A job tied to its source's columns: all that can be wrong is found here, without Java and
+without reading rows.  What passes, `sash run` accepts."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..engine.supported import Asked, Place, check
+from ..query import Query
+from ..query.plan import Plan, make_plan
+from ..query.query import RESERVED
+from ..tables.arrow import filtered
+from ..windows import Driven
+from .errors import JobError, Problem
+from .job import Job, is_remote, load
+from .queries import load_queries
+from .source import LOCAL_FORMATS, Files, find
+
+__all__ = ["Ready", "arrives_by_tie", "prepare", "query_of"]
+
+#: Names that results on Spark have for themselves, besides those of all results.
+_SPARK_RESERVED = ("event_time", "late", "sash_batch")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A job that can run."""
+
+    job: Job
+    source: Files
+    queries: dict[str, Any]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def mode(self) -> str:
+        return self.job.tables.run.mode
+
+
+def prepare(path: str | Path, *, local: bool = False) -> Ready:
+    """Read and check a job, for Spark or for this process."""
+    job = load(path)
+    source = find(job)
+    if local:
+        _check_local(job, source)
+    elif source.schema is not None:
+        _check_types(job, source.schema)
+    _check_sinks(job)
+    queries = load_queries(job)
+    problems: list[Problem] = []
+    for i, (name, query) in enumerate(queries.items()):
+        try:
+            _check_query(job, source, query_of(query), local=local)
+        except (KeyError, TypeError, ValueError) as error:
+            table = job.tables.query[i]
+            key = next(k for k in ("python", "sql", "file") if getattr(table, k) is not None)
+            said = error.args[0] if isinstance(error, KeyError) else error
+            problems.append(Problem(job.lines.of(("query", i, key)), f"query {name!r}: {said}"))
+    if problems:
+        raise JobError(job.file, problems)
+    notes = [] if source.schema is not None else ["the columns are not checked: Spark knows them"]
+    return Ready(job, source, queries, tuple(notes))
+
+
+def query_of(given: Any) -> Query:
+    """The Query of a query or of a statement of SQL."""
+    made = given if isinstance(given, Query) else given.query
+    assert isinstance(made, Query)
+    return made
+
+
+def _check_local(job: Job, source: Files) -> None:
+    """Refuse what runs on Spark alone."""
+    if source.place is None or not source.files:
+        raise job.problem(
+            "--local reads files of this machine, and this source has none; run it on Spark",
+            "source",
+            "path" if source.place is not None else "format",
+        )
+    if source.format not in LOCAL_FORMATS:
+        raise job.problem(
+            f"--local reads Parquet, CSV and JSON files, not {source.format}; run it on Spark",
+            "source",
+            "format",
+        )
+    sink = job.tables.sink
+    if sink.format not in (None, "console"):
+        raise job.problem(
+            f"--local writes to a path or the console, not to {sink.format}; run it on Spark",
+            "sink",
+            "format",
+        )
+    for place in (sink.path, sink.late):
+        if place is not None and is_remote(place):
+            raise job.problem(
+                f"--local writes to folders of this machine, not to {place}; run it on Spark",
+                "sink",
+                "path" if place == sink.path else "late",
+            )
+    from .read import check_options
+
+    check_options(job, source.format)
+
+
+def _check_types(job: Job, schema: pa.Schema) -> None:
+    """Refuse columns of Parquet files that Spark cannot read."""
+    for column in schema:
+        kind = column.type
+        if pa.types.is_timestamp(kind) and kind.unit == "ns":
+            raise job.problem(
+                f"source.path: column {column.name!r} has times in nanoseconds, which Spark cannot "
+                "read; write the files with microseconds, in pandas with "
+                "to_parquet(…, coerce_timestamps='us'), or run with --local",
+                "source",
+                "path",
+            )
+
+
+def _check_sinks(job: Job) -> None:
+    """Refuse folders that cannot be made or written to."""
+    sink = job.tables.sink
+    keys = ((sink.path, "sink", "path"), (sink.late, "sink", "late"))
+    for place, *key in (*keys, (job.tables.run.checkpoint, "run", "checkpoint")):
+        if place is None or is_remote(place):
+            continue
+        there = Path(job.place(place)).absolute()
+        while not there.exists():
+            there = there.parent
+        called = ".".join(key)
+        if not there.is_dir():
+            text = f"{called}: {there} is a file, so no folder {job.place(place)} can be made"
+            raise job.problem(text, *key)
+        if not os.access(there, os.W_OK):
+            raise job.problem(f"{called}: {there} cannot be written to", *key)
+
+
+def _check_query(job: Job, source: Files, query: Query, *, local: bool) -> None:
+    """Refuse a query that cannot run in this mode over these columns."""
+    tables = job.tables
+    if query.time != tables.source.time:
+        raise ValueError(
+            f"its time column is {query.time!r}, and the source's is {tables.source.time!r}; make "
+            "them the same"
+        )
+    plan = None
+    if source.schema is not None:
+        _check_columns(query, source.schema.names)
+        plan = make_plan(query, source.schema)
+        if query.where is not None:
+            filtered(source.schema.empty_table(), query.where)
+    place: Place = "Query.stream" if local else "Spark stream"
+    late = tables.sink.late is not None
+    if local and plan is not None and arrives_by_tie(plan, tables.run.mode):
+        query = dataclasses.replace(query, tie=None)
+        plan = make_plan(query, source.schema)
+    check(place, Asked(query, plan, tables.run.mode, late=late))
+    if not local:
+        _check_names(query, source.schema.names if source.schema is not None else ())
+
+
+def arrives_by_tie(plan: Plan, mode: str) -> bool:
+    """True if a stream in this process goes by arrival, where the query goes by its tie."""
+    driven = isinstance(plan.query.window, Driven) and mode == "final"
+    return plan.query.tie is not None and plan.ordered and not driven
+
+
+def _check_columns(query: Query, there: list[str]) -> None:
+    for name in query.columns:
+        if name not in there:
+            near = get_close_matches(name, there, 1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise KeyError(
+                f"it reads column {name!r}, which is not there; the source has "
+                f"{', '.join(there)}{meant}"
+            )
+
+
+def _check_names(query: Query, columns: Iterable[str]) -> None:
+    """Refuse names that results on Spark would have twice."""
+    kept = columns if isinstance(query.window, Driven) else query.by
+    taken = {name.lower() for name in (*RESERVED, *_SPARK_RESERVED)}
+    seen: set[str] = set()
+    for name in (*kept, *query.select):
+        if name.lower() in taken:
+            raise ValueError(f"results on Spark have {name.lower()!r} of their own; rename it")
+        if name.lower() in seen:
+            raise ValueError(f"Spark takes {name!r} and another name of its result for one")
+        seen.add(name.lower())

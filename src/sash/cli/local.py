@@ -1,0 +1,166 @@
+"""Runs a job in this process: one file a batch, in order of name, to the end."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..query import Query
+from ..query.plan import make_plan
+from .check import Ready, arrives_by_tie, query_of
+from .errors import RunError
+from .read import read
+from .report import Report, Watcher
+from .sinks import (
+    LATE,
+    RESULTS,
+    ConsoleSink,
+    FolderSink,
+    Kept,
+    Sink,
+    late_as_on_spark,
+    result_as_on_spark,
+)
+
+__all__ = ["run_local"]
+
+Show = Callable[[str, pa.Table], None]
+
+
+def run_local(ready: Ready, watch: Watcher, show: Show) -> None:
+    """Run a job to the end.  After an error or Ctrl-C the sink is as it was before."""
+    sides = [_Side(ready, name, show) for name in ready.queries]
+    options = dict(ready.job.tables.source.options)
+    watch.started(ready, len(ready.source.files))
+    try:
+        for number, file in enumerate(ready.source.files):
+            table = read(file, ready.source, options)
+            for side in sides:
+                watch.batch(*side.push(number, table))
+            watch.state("running")
+        for side in sides:
+            watch.batch(*side.close(len(ready.source.files)))
+        with _uninterrupted():
+            for side in sides:
+                side.finish()
+    except BaseException:
+        for side in sides:
+            side.drop()
+        raise
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put Ctrl-C off, so that files take their places together."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Side:
+    """One query of the job: its stream, and where its rows go."""
+
+    def __init__(self, ready: Ready, name: str, show: Show) -> None:
+        job, given = ready.job, ready.queries[name]
+        self._name, self._mode = name, ready.mode
+        self._query = query_of(given)
+        self._tie = _Ties.of(ready, self._query)
+        if self._tie is not None:
+            given = dataclasses.replace(given, tie=None)
+        self._plain = isinstance(given, Query)  # else SQL says which columns there are
+        lateness = job.tables.source.lateness
+        self._stream = given.stream(
+            lateness=lateness, mode=self._mode, schema=ready.source.schema, keep_late=None
+        )
+        path, late = job.sinks()[name], job.late_sinks()[name]
+        sink: Sink = ConsoleSink(name, show) if path is None else FolderSink(path, RESULTS)
+        self._sink = Kept(sink, self._query) if self._mode == "live" else sink
+        self._late_sink = None if late is None else FolderSink(late, LATE)
+        self._out = self._before = 0
+
+    def push(self, number: int, table: pa.Table) -> tuple[Report, pa.Table]:
+        """Take in a batch."""
+        started = time.perf_counter()
+        if self._tie is not None:
+            table = self._tie.ordered(table)
+        return self._done(number, self._stream.push(table), started)
+
+    def close(self, number: int) -> tuple[Report, pa.Table]:
+        """Close all windows; the watermark stays where the events left it."""
+        watermark = self._stream.watermark
+        return self._done(number, self._stream.close(), time.perf_counter(), watermark)
+
+    def _done(
+        self, number: int, made: pa.Table, started: float, watermark: int | None = None
+    ) -> tuple[Report, pa.Table]:
+        late = self._stream.take_late()
+        if self._plain and "window_start" in made.column_names:
+            made = result_as_on_spark(made)
+        if made.num_columns:
+            self._sink.add(made)
+        if self._late_sink is not None and late.num_rows:
+            self._late_sink.add(late_as_on_spark(late, self._query))
+        rows = self._stream.counts["rows"]
+        revised = pc.sum(pc.greater(made["revision"], 0)).as_py() if self._mode == "live" else 0
+        report = Report(
+            query=self._name,
+            batch=number,
+            rows_in=rows - self._before,
+            rows_out=made.num_rows,
+            seconds=time.perf_counter() - started,
+            corrections=revised or 0,
+            late=dict(Counter(late["reason"].to_pylist())) if late.num_rows else {},
+            watermark=self._stream.watermark if watermark is None else watermark,
+            state_bytes=self._stream.state_size()["bytes"],
+        )
+        self._before = rows
+        return report, made
+
+    def finish(self) -> None:
+        self._sink.finish()
+        if self._late_sink is not None:
+            self._late_sink.finish()
+
+    def drop(self) -> None:
+        self._sink.drop()
+        if self._late_sink is not None:
+            self._late_sink.drop()
+
+
+class _Ties:
+    """Events of one time in the order of a column, where a stream goes by their arrival: rows are
+    sorted within a file, and files must come in that order."""
+
+    def __init__(self, column: str) -> None:
+        self._column, self._last = column, None
+
+    @classmethod
+    def of(cls, ready: Ready, query: Query) -> _Ties | None:
+        assert ready.source.schema is not None
+        if query.tie is None:
+            return None
+        plan = make_plan(query, ready.source.schema)
+        return cls(query.tie) if arrives_by_tie(plan, ready.mode) else None
+
+    def ordered(self, table: pa.Table) -> pa.Table:
+        if not table.num_rows:
+            return table
+        found: Any = pc.min_max(table[self._column]).as_py()
+        if self._last is not None and found["min"] is not None and found["min"] < self._last:
+            raise RunError(
+                f"events of one time go by {self._column!r}, and with --local it must rise from "
+                f"file to file: {found['min']} comes after {self._last}; name the files in that "
+                "order, or run on Spark"
+            )
+        self._last = found["max"] if found["max"] is not None else self._last
+        return table.sort_by(self._column)

@@ -1,0 +1,157 @@
+"""Files of this machine as Arrow tables, read as Spark reads them with the same options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import RunError
+from .job import Job
+from .source import Files
+
+__all__ = ["check_options", "read"]
+
+#: The options of Spark's readers that are understood here, by format; lower case, as Spark
+#: does not mind.  Those that say how fast to read have no meaning for one file at a time.
+_PACE = ("maxfilespertrigger", "maxbytespertrigger", "latestfirst", "cleansource")
+_KNOWN = {
+    "parquet": (),
+    "csv": ("header", "sep", "delimiter", "nullvalue", "quote", "encoding"),
+    "json": (),
+}
+
+
+def check_options(job: Job, format_: str) -> None:
+    """Refuse options that change what is read in a way that is not known here."""
+    for name in job.tables.source.options:
+        known = _KNOWN[format_]
+        if name.lower() not in (*known, *_PACE):
+            have = f"; it knows {', '.join(known)}" if known else ""
+            raise job.problem(
+                f"source.options.{name}: --local does not know this option of {format_}{have}",
+                "source",
+                "options",
+                name,
+            )
+
+
+def read(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
+    """The rows of a file, with the columns of the source."""
+    try:
+        if source.format == "parquet":
+            made = _parquet(file, source)
+        elif source.format == "csv":
+            made = _csv(file, source, {k.lower(): v for k, v in options.items()})
+        else:
+            made = _json(file, source)
+    except (pa.ArrowException, OSError) as error:
+        raise RunError(f"{file} cannot be read as {source.format}: {error}") from None
+    return made
+
+
+def _parquet(file: Path, source: Files) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    assert source.schema is not None
+    made = pq.ParquetFile(file).read()
+    missing = [name for name in source.schema.names if name not in made.column_names]
+    if missing:
+        raise RunError(
+            f"{file} has no column {missing[0]!r}; it has {', '.join(made.column_names)}"
+        )
+    made = made.select(source.schema.names)
+    types = pa.schema([pa.field(f.name, f.type) for f in source.schema])
+    return made if made.schema.types == types.types else made.cast(types)
+
+
+def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
+    from pyarrow import csv
+
+    assert source.schema is not None
+    header = _is_true(options.get("header", False))
+    names = source.schema.names
+    # an empty field is null, one in quotes is an empty text, as in Spark
+    converts = csv.ConvertOptions(
+        column_types=_written(source.schema),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        null_values=["", *([str(options["nullvalue"])] if "nullvalue" in options else [])],
+    )
+    reads = csv.ReadOptions(
+        column_names=names,
+        skip_rows=1 if header else 0,
+        encoding=str(options.get("encoding", "utf8")),
+    )
+    parses = csv.ParseOptions(
+        delimiter=str(options.get("sep", options.get("delimiter", ","))),
+        quote_char=str(options.get("quote", '"')),
+    )
+    if header:
+        _check_header(file, names, parses)
+    return _with_times(csv.read_csv(file, reads, parses, converts), source.schema)
+
+
+def _check_header(file: Path, names: list[str], parses: Any) -> None:
+    """Spark goes by the order of columns, whatever the first line calls them."""
+    from pyarrow import csv
+
+    with csv.open_csv(file, parse_options=parses) as reader:
+        found = reader.schema.names
+    if [n.strip().lower() for n in found] != [n.lower() for n in names]:
+        raise RunError(
+            f"{file} starts with the columns {', '.join(found)}, and the schema lists "
+            f"{', '.join(names)}; columns are taken in the schema's order, so make them the same"
+        )
+
+
+def _json(file: Path, source: Files) -> pa.Table:
+    from pyarrow import json
+
+    assert source.schema is not None
+    if not file.stat().st_size:
+        return source.schema.empty_table()
+    parses = json.ParseOptions(
+        explicit_schema=_written(source.schema), unexpected_field_behavior="ignore"
+    )
+    made = json.read_json(file, parse_options=parses).select(source.schema.names)
+    return _with_times(made, source.schema)
+
+
+def _written(schema: pa.Schema) -> pa.Schema:
+    """The types as which a text's columns are read: times and dates as the text that they are."""
+    return pa.schema(
+        [pa.field(f.name, pa.string() if _is_time(f.type) else f.type) for f in schema]
+    )
+
+
+def _with_times(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with its times and dates read from text; a time without a zone is in UTC, which is
+    what the session on Spark has too."""
+    for i, field in enumerate(schema):
+        if not _is_time(field.type):
+            continue
+        column = table.column(field.name)
+        if pa.types.is_timestamp(field.type):
+            day = pc.match_substring_regex(column, r"^\s*\d{4}-\d{2}-\d{2}\s*$")
+            column = pc.if_else(day, pc.binary_join_element_wise(column, "00:00:00", " "), column)
+            if field.type.tz is not None:
+                zoned = pc.match_substring_regex(column, r"(?:Z|[+-]\d{2}(?::?\d{2})?)\s*$")
+                utc = pc.binary_join_element_wise(column, "Z", "")
+                column = pc.if_else(zoned, column, utc)
+        try:
+            column = column.cast(field.type)
+        except pa.ArrowInvalid as error:
+            raise pa.ArrowInvalid(f"column {field.name!r}: {error}") from None
+        table = table.set_column(i, field, column)
+    return table
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def _is_true(given: Any) -> bool:
+    return str(given).lower() == "true"

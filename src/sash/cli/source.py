@@ -1,0 +1,132 @@
+"""The files of a job's source, their format and their columns, without Spark."""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import pyarrow as pa
+
+from .ddl import read_ddl
+from .job import Job, is_remote
+
+__all__ = ["LOCAL_FORMATS", "Files", "find"]
+
+#: What names of files end with, and the format that they have.
+_ENDINGS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".orc": "orc",
+    ".avro": "avro",
+}
+LOCAL_FORMATS = ("parquet", "csv", "json")
+_PACKED = (".gz", ".bz2", ".zst")
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a source is read from."""
+
+    format: str
+    place: str | None  # the path for Spark; None for a source that has none
+    files: tuple[Path, ...]  # those that are there, in order of name; none if they are elsewhere
+    schema: pa.Schema | None  # None where only Spark can know it
+
+
+def find(job: Job) -> Files:
+    """The source's files and columns, or an error that names the key."""
+    source = job.tables.source
+    said = None if source.ddl is None else read_ddl(source.ddl)
+    if source.path is None:
+        assert source.format is not None
+        return Files(source.format.lower(), None, (), said)
+    place = job.place(source.path)
+    if is_remote(place):
+        return Files(_format(job, [Path(source.path)]), place, (), said)
+    files = _listed(job, place)
+    format_ = _format(job, files)
+    if said is None and format_ == "parquet":
+        said = _of_parquet(job, files)
+    elif said is None and format_ != "orc":
+        raise job.problem(
+            f'{format_.upper()} files do not tell the types of their columns: add schema = "…" to '
+            '[source], such as schema = "ts timestamp, origin string, delay double"',
+            "source",
+        )
+    if said is not None and source.time not in said.names:
+        near = get_close_matches(source.time, said.names, 1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        raise job.problem(
+            f"source.time: there is no column {source.time!r}; the source has "
+            f"{', '.join(said.names)}{meant}",
+            "source",
+            "time",
+        )
+    return Files(format_, place, tuple(files), said)
+
+
+def _listed(job: Job, place: str) -> list[Path]:
+    """The files of a path, which may be a file, a folder or a pattern."""
+    path = Path(place)
+    if path.is_dir():
+        inside = [p for p in path.iterdir() if not p.name.startswith(("_", "."))]
+        folders = [p for p in inside if p.is_dir()]
+        if folders:
+            raise job.problem(
+                f"source.path: {place} has folders in it ({folders[0].name}), and files are read "
+                f"from one folder; write a pattern such as {place}/*/*.parquet",
+                "source",
+                "path",
+            )
+        found = inside
+    else:
+        found = [Path(p) for p in glob.glob(place) if Path(p).is_file()]
+    if not found and not (path.is_dir() and job.tables.source.ddl):
+        what = "there are no files in" if path.is_dir() else "there is no file or folder"
+        raise job.problem(f"source.path: {what} {place}", "source", "path")
+    return sorted(found)
+
+
+def _format(job: Job, files: list[Path]) -> str:
+    """The format that is given, or that the names of the files tell."""
+    source = job.tables.source
+    if source.format is not None:
+        return source.format.lower()
+    told = {_ending(file) for file in files}
+    formats = {_ENDINGS.get(ending) for ending in told}
+    if len(formats) == 1 and None not in formats:
+        return str(formats.pop())
+    if len(formats) > 1:
+        raise job.problem(
+            f"source.path: its files have several endings ({', '.join(sorted(told))}); name those "
+            'of one format, such as path = "folder/*.parquet"',
+            "source",
+            "path",
+        )
+    raise job.problem(
+        "source.path: the format cannot be told from the names of its files; add format = "
+        '"parquet", "csv" or "json"',
+        "source",
+        "path",
+    )
+
+
+def _ending(file: Path) -> str:
+    ending = file.suffix.lower()
+    return file.with_suffix("").suffix.lower() if ending in _PACKED else ending
+
+
+def _of_parquet(job: Job, files: list[Path]) -> pa.Schema:
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_schema(files[0])
+    except (pa.ArrowException, OSError) as error:
+        raise job.problem(
+            f"source.path: {files[0]} is no Parquet file: {error}", "source", "path"
+        ) from None

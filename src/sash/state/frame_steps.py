@@ -1,0 +1,88 @@
+"""What the kernels of frames have in common: where their rows are, and how these come and go,
+through two stacks in one queue (`aggregators.two_stacks_lite`)."""
+
+from __future__ import annotations
+
+from ..aggregators.two_stacks_lite import BACK, MID
+from ..kernels.slots import (
+    BUSY,
+    CAPACITY,
+    END,
+    START,
+    Columns,
+    Memory,
+    Outputs,
+    accumulate,
+    clear,
+    combine,
+    get,
+    lift,
+    lower,
+    put,
+)
+
+__all__ = [
+    "ANSWER",
+    "ANSWERS",
+    "FRAME",
+    "GROUP",
+    "HOLDS",
+    "NEW",
+    "PEERS",
+    "RING",
+    "answer",
+    "begin_at",
+    "end_at",
+    "place",
+]
+
+#: Header fields: the frame, one more than the slot that `lower` works on while it runs, else 0;
+#: whether rows must be kept because some will be evicted; the group of rows.
+FRAME, ANSWERS, HOLDS, GROUP = 4, 5, 6, 7
+ANSWER, NEW, PEERS, RING = 1, 2, 3, 4  # slots: an answer, a row, peers before a row, the rows
+
+
+def place(m: Memory, row: int) -> int:
+    """The slot of a row."""
+    return RING + (row & (get(m, CAPACITY) - 1))
+
+
+def begin_at(m: Memory, first: int) -> None:
+    """Evict the rows before `first`."""
+    if first <= get(m, START):
+        return
+    if first >= get(m, END):
+        put(m, START, first)
+        put(m, MID, first)
+        put(m, END, first)
+        clear(m, BACK)
+    elif first < get(m, MID):
+        put(m, START, first)
+    else:
+        end = get(m, END)
+        put(m, BUSY, 1)
+        accumulate(m, RING, get(m, CAPACITY) - 1, first, end - 1)
+        put(m, BUSY, 0)
+        put(m, START, first)
+        put(m, MID, end)
+        clear(m, BACK)
+
+
+def end_at(m: Memory, columns: Columns, last: int) -> None:
+    """Insert the rows before `last`."""
+    row = get(m, END)
+    while row < last:
+        at = NEW
+        if get(m, HOLDS):
+            at = place(m, row)
+        lift(m, at, columns, row)
+        combine(m, BACK, BACK, at)
+        row += 1
+        put(m, END, row)
+
+
+def answer(m: Memory, slot: int, outputs: Outputs, row: int) -> None:
+    """Answer a frame whose partial is in a slot."""
+    put(m, ANSWERS, slot + 1)
+    lower(m, slot, outputs, row)
+    put(m, ANSWERS, 0)

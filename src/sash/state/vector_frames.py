@@ -1,0 +1,66 @@
+"""The functions of `frames_kernel` for vectors, which have a place in memory and no value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..aggregators.two_stacks_lite import query
+from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, item, put
+from .frame_steps import FRAME, GROUP, HOLDS, answer, begin_at, end_at
+
+__all__ = ["frames", "frames_in_time"]
+
+
+def frames(
+    m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs
+) -> None:
+    """Answer the frames `[first[f], last[f])`."""
+    for f in range(count):
+        put(m, FRAME, f)
+        begin_at(m, item(first, f))
+        end_at(m, columns, item(last, f))
+        answer(m, query(m), outputs, f)
+
+
+def frames_in_time(
+    m: Memory,
+    columns: Columns,
+    times: Any,
+    bounds: Any,
+    count: int,
+    older: int,
+    younger: int,
+    outputs: Outputs,
+) -> int:
+    """The same for one frame a row of `count` groups, which are in order of time: it holds the rows
+    of its group whose times are from `older` before its own up to `younger` before it, which is not
+    included.  Returns 0 if there is no room for a row, and goes on from there when it is called
+    again, else 1.
+
+    The ends are found on the way: which row is the first that is kept is hard to foresee for a
+    processor, and once is enough.
+    """
+    g = get(m, GROUP)
+    while g < count:
+        n = item(bounds, g + 1)
+        i = max(get(m, FRAME), item(bounds, g))
+        low = max(get(m, START), item(bounds, g))
+        high = max(get(m, END), low)
+        while i < n:
+            t = item(times, i)
+            while low < n and item(times, low) < t - older:
+                low += 1
+            begin_at(m, low)
+            high = max(high, low)
+            while high < n and item(times, high) < t - younger:
+                if high - low == get(m, CAPACITY) and get(m, HOLDS):
+                    put(m, FRAME, i)
+                    put(m, GROUP, g)
+                    return 0
+                high += 1
+                end_at(m, columns, high)
+            put(m, FRAME, i)
+            answer(m, query(m), outputs, i)
+            i += 1
+        g += 1
+    return 1

@@ -1,0 +1,174 @@
+"""A job in this process: its sink has what the query gives over all rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+import sash.cli.local
+from sash.cli.app import app
+from sash.cli.sinks import result_as_on_spark
+
+from .conftest import DDL, JOB, events
+
+pytestmark = pytest.mark.plain
+
+PATIENT = JOB.replace("3 minutes", "1 day")
+
+
+def sash_run(*arguments: str) -> Result:
+    """What `sash run --local` says."""
+    return CliRunner().invoke(app, ["run", "--local", "job.toml", *arguments])
+
+
+def written(name: str = "out/results.parquet") -> pa.Table:
+    return pq.ParquetFile(name).read()
+
+
+def over_all(name: str = "query") -> pa.Table:
+    """The query's results over all events."""
+    import queries  # type: ignore[import-not-found]
+
+    return result_as_on_spark(getattr(queries, name).run(pa.concat_tables(events())))
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    made = [
+        {k: v for k, v in row.items() if k not in ("revision", "deleted")}
+        for row in table.to_pylist()
+    ]
+    return sorted(made, key=repr)
+
+
+@pytest.mark.parametrize("mode", ["final", "live"])
+@pytest.mark.parametrize("name", ["query", "sessions", "trailing"])
+def test_the_sink_has_the_last_revision_of_each_window(mode: str, name: str, folder: Path) -> None:
+    text = PATIENT.replace("queries:query", f"queries:{name}")
+    (folder / "job.toml").write_text(f'{text}\n[run]\nmode = "{mode}"\n')
+    done = sash_run()
+    assert done.exit_code == 0, done.output
+    assert rows(written()) == rows(over_all(name))
+    assert not (folder / "late").exists() or written("late/late.parquet").num_rows == 0
+
+
+def test_late_rows_go_to_their_own_path(folder: Path) -> None:
+    (folder / "job.toml").write_text(JOB.replace("3 minutes", "1 second"))
+    done = sash_run("--json")
+    assert done.exit_code == 0, done.output
+    late = written("late/late.parquet")
+    assert late.column_names == ["ts", "k", "x", "late_reason", "late_missed"]
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(said) == 5, "an object for each file, and one for the end"
+    assert sum(sum(report["late"].values()) for report in said) == late.num_rows > 0
+    assert sum(report["rows_in"] for report in said) == sum(t.num_rows for t in events())
+    assert sum(report["rows_out"] for report in said) == written().num_rows
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_files_of_text_give_the_same(format_: str, folder: Path) -> None:
+    (folder / "text").mkdir()
+    for i, table in enumerate(events()):
+        name = folder / "text" / f"{i:03}.{format_}"
+        if format_ == "csv":
+            pyarrow.csv.write_csv(table, name)
+        else:
+            times = [t.strftime("%Y-%m-%dT%H:%M:%S") for t in table["ts"].to_pylist()]
+            plain = table.set_column(0, "ts", pa.array(times)).to_pylist()
+            name.write_text("".join(json.dumps(row) + "\n" for row in plain))
+    source = f'path = "text"\nschema = "{DDL}"\n'
+    if format_ == "csv":
+        source += "options = { header = true }\n"
+    (folder / "job.toml").write_text(PATIENT.replace('path = "in"', source))
+    done = sash_run()
+    assert done.exit_code == 0, done.output
+    assert rows(written()) == rows(over_all())
+
+
+def test_several_queries_have_folders_of_their_own(folder: Path) -> None:
+    more = '[[query]]\nname = "visits"\npython = "queries:sessions"\n\n[sink]'
+    (folder / "job.toml").write_text(PATIENT.replace("[sink]", more))
+    done = sash_run()
+    assert done.exit_code == 0, done.output
+    assert rows(written("out/counts/results.parquet")) == rows(over_all())
+    assert rows(written("out/visits/results.parquet")) == rows(over_all("sessions"))
+
+
+def test_ties_go_by_their_column_if_files_do(folder: Path) -> None:
+    """Files whose tie column goes back are refused, as arrival would decide."""
+    (folder / "job.toml").write_text(PATIENT.replace("queries:query", "queries:tied"))
+    done = sash_run()
+    assert done.exit_code == 1
+    assert "it must rise from file to file: -9 comes after 8" in done.stderr
+    for i, table in enumerate(events()):
+        raised = pa.array([20 * i + x for x in table["x"].to_pylist()])
+        pq.write_table(table.set_column(2, "x", raised), folder / "in" / f"{i:03}.parquet")
+    assert sash_run().exit_code == 0
+    import queries
+
+    files = sorted((folder / "in").iterdir())
+    whole = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+    assert rows(written()) == rows(result_as_on_spark(queries.tied.run(whole)))
+
+
+def test_ctrl_c_leaves_the_sink_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sash_run().exit_code == 0
+    before = written()
+    read, calls = sash.cli.local.read, []
+
+    def interrupted(*given: Any) -> pa.Table:
+        calls.append(given)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return read(*given)
+
+    monkeypatch.setattr(sash.cli.local, "read", interrupted)
+    (folder / "job.toml").write_text(JOB.replace("3 minutes", "0 seconds"))
+    done = sash_run()
+    assert done.exit_code == 130
+    assert written().equals(before)
+    assert [p.name for p in (folder / "out").iterdir()] == ["results.parquet"]
+
+
+def test_a_folder_with_other_results_is_left_alone(folder: Path) -> None:
+    (folder / "out" / "sash_batch=0").mkdir(parents=True)
+    done = sash_run()
+    assert done.exit_code == 1
+    assert "out holds sash_batch=0 already, which --local did not write" in done.stderr
+
+
+def test_the_console_shows_rows(folder: Path) -> None:
+    (folder / "job.toml").write_text(JOB.replace('path = "out"', 'format = "console"'))
+    done = sash_run()
+    assert done.exit_code == 0, done.output
+    assert "more rows" in done.stdout
+    assert "window" in done.stdout
+
+
+def test_a_mistake_has_exit_code_2(folder: Path) -> None:
+    (folder / "job.toml").write_text(JOB.replace("time", "tme"))
+    done = sash_run()
+    assert done.exit_code == 2
+    assert done.stderr.startswith("job.toml:3: unknown key 'tme'")
+
+
+def test_an_option_that_is_not_known_here_is_refused(folder: Path) -> None:
+    more = 'path = "in"\noptions = { mergeSchema = true, maxFilesPerTrigger = 1 }'
+    (folder / "job.toml").write_text(JOB.replace('path = "in"', more))
+    done = sash_run()
+    assert done.exit_code == 2
+    assert "job.toml:3: source.options.mergeSchema: --local does not know" in done.stderr
+
+
+def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
+    (folder / "in" / "001.parquet").write_text("no")
+    done = sash_run()
+    assert done.exit_code == 1
+    assert "001.parquet cannot be read as parquet" in done.stderr
+    assert not (folder / "out" / "results.parquet").exists()
