@@ -68,10 +68,11 @@ RULES = {
     "engine/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
-    "page/": Rule(("sash.query", "sash.tables", "sash.windows", "numpy", "pyarrow")),
+    "page/": Rule(
+        ("sash.kernels", "sash.query", "sash.tables", "sash.windows", "numpy", "pyarrow")
+    ),
     "plot/": Rule(
-        ("sash.engine", "sash.query", "sash.tables", "sash.windows", "numpy", "pyarrow"),
-        inside=("matplotlib",),
+        ("sash.kernels", "sash.query", "sash.tables", "numpy", "pyarrow"), inside=("matplotlib",)
     ),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),

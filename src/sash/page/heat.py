@@ -12,6 +12,7 @@ before it was among these.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ class Heat:
 
     def __init__(
         self,
-        by: list[str] | tuple[str, ...],
+        by: Sequence[str],
         value: str,
         *,
         keys: int = KEYS,

@@ -90,7 +90,7 @@ def _value(table: pa.Table, query: Query, value: str | None) -> str:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 class _Rows:
