@@ -31,7 +31,9 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.explain", "sash.spark", "sash.testing")),
+    "__init__.py": Rule(
+        _LIBRARY, inside=("sash.explain", "sash.plot", "sash.spark", "sash.testing")
+    ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -71,18 +73,24 @@ RULES = {
     "explain/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
+    "page/": Rule(
+        ("sash.kernels", "sash.query", "sash.tables", "sash.windows", "numpy", "pyarrow")
+    ),
+    "plot/": Rule(
+        ("sash.kernels", "sash.query", "sash.tables", "numpy", "pyarrow"), inside=("matplotlib",)
+    ),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
     "spark/": Rule((*_LIBRARY, "sash.explain", "numpy", "pyarrow", "pandas", "pyspark")),
     "cli/": Rule(
-        (*_LIBRARY, "sash", "sash.explain", "numpy", "pyarrow", "pydantic", "rich", "typer"),
-        inside=(
-            *("matplotlib", "numba", "pandas", "pyspark"),
-            *("sash.page", "sash.plot", "sash.spark", "sash.testing"),
+        (
+            *(*_LIBRARY, "sash", "sash.explain", "sash.page", "sash.plot"),
+            *("numpy", "pyarrow", "pydantic", "rich", "typer"),
         ),
+        inside=(*("numba", "pandas", "pyspark", "sash.spark", "sash.testing"),),
     ),
-    "cli/__init__.py": Rule(),
+    "cli/__init__.py": Rule(inside=("sash.page",)),
     "cli/submit.py": Rule(inside=("sash.cli",)),
     "testing/": Rule(
         (
@@ -224,8 +232,8 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("not_planned/x.py", "")
 
 
-LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pydantic", "pyspark"]
-LAZY += ["rich", "typer"]
+LAZY = ["datasketches", "http.server", "hypothesis", "matplotlib", "numba", "pandas", "polars"]
+LAZY += ["pydantic", "pyspark", "rich", "typer"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:

@@ -29,6 +29,7 @@ MODULES = (
     "sash.windows",
     "sash.aggregators",
     "sash.policies",
+    "sash.plot",
     "sash.spark",
     "sash.testing",
 )

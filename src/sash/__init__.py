@@ -9,6 +9,8 @@
     sash.aggregators    data structures that keep a window and answer over it
     sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
                         ready ones
+    sash.lateness(…)    what an allowed lateness would cost a stream
+    sash.plot           pictures of results and of lateness
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
@@ -94,9 +96,10 @@ from .windows import (
 )
 
 if TYPE_CHECKING:
-    from . import aggregators, testing
+    from . import aggregators, plot, testing
     from . import spark as spark
     from .aggregators.guard import InUse
+    from .engine.lateness import lateness
     from .engine.stream import Stream
     from .explain import Explanation
     from .kernels.program import InterpretedWarning
@@ -144,6 +147,7 @@ __all__ = [
     "hll",
     "last",
     "last_n",
+    "lateness",
     "lifetime",
     "linear_regression",
     "longest_run",
@@ -158,6 +162,7 @@ __all__ = [
     "nth_youngest",
     "operator",
     "operators",
+    "plot",
     "policies",
     "policy",
     "population_stddev",
@@ -188,6 +193,7 @@ _LAZY = {
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
     "Stream": ".engine.stream",
+    "lateness": ".engine.lateness",
 }
 
 
@@ -195,7 +201,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "spark", "testing"):
+        if name in ("aggregators", "plot", "spark", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)

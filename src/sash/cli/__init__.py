@@ -34,14 +34,12 @@ def main() -> None:
 
 
 def _with_port(arguments: list[str]) -> list[str]:
-    """The arguments with a number behind --page, which may stand alone; 0 is the page's own port.
-
-    >>> _with_port(["run", "--page", "job.toml"])
-    ['run', '--page', '0', 'job.toml']
-    """
+    """The arguments with a port behind --page, which may stand alone."""
     made = []
     for i, word in enumerate(arguments):
         made.append(word)
         if word == "--page" and not "".join(arguments[i + 1 : i + 2]).isdigit():
-            made.append("0")
+            from ..page import PORT
+
+            made.append(str(PORT))
     return made

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
+from ..plot import results
 from ..query import Query
 from .check import Ready, prepare, query_of
 from .demo_flights import write_demo
@@ -120,12 +120,11 @@ def _when(row: dict[str, Any]) -> str:
 def _picture(revisions: pa.Table, query: Query, file: Path, say: Console) -> None:
     """Draw the mean delay of each airport, with corrections."""
     try:
-        plot: Any = import_module("sash.plot")
-        import_module("matplotlib")
-    except ImportError:
+        figure = results(as_emitted(revisions), query, "mean")
+    except ModuleNotFoundError:
         say.print("\nFor a picture of it: pip install 'sash[plots]'")
         return
-    plot.results(as_emitted(revisions), query, "mean").savefig(file, dpi=120)
+    figure.savefig(file, dpi=120)
     say.print(f"\nMean delays and their corrections: {file}")
 
 

@@ -86,7 +86,8 @@ class _Side:
         sink: Sink = ConsoleSink(name, show) if path is None else FolderSink(path, RESULTS)
         self._sink = Kept(sink, self._query) if self._mode == "live" else sink
         self._late_sink = None if late is None else FolderSink(late, LATE)
-        self._out = self._before = 0
+        self._before = 0
+        self._delays = [int(count) for count in self._stream.delays]
 
     def push(self, number: int, table: pa.Table, watch: Watcher) -> None:
         """Take in a batch."""
@@ -129,9 +130,15 @@ class _Side:
             late=dict(Counter(late["reason"].to_pylist())) if late.num_rows else {},
             watermark=self._stream.watermark if watermark is None else watermark,
             state_bytes=self._stream.state_size()["bytes"],
+            lateness=self._new_delays(),
         )
         self._before = rows
         watch.batch(report)
+
+    def _new_delays(self) -> tuple[int, ...]:
+        """How late the rows of the last batch came."""
+        before, self._delays = self._delays, [int(count) for count in self._stream.delays]
+        return tuple(now - was for now, was in zip(self._delays, before, strict=True))
 
     def finish(self) -> None:
         self._sink.finish()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
 import pyarrow as pa
 
+from ..page import Batch, Feed, Heat, serve
 from ..query.plan import make_plan
 from ..query.query import Query
 from ..windows import duration
@@ -24,24 +22,20 @@ class PageWatcher(Watcher):
     wants_rows = True
 
     def __init__(self, ready: Ready, port: int) -> None:
-        try:
-            self._page: Any = import_module("sash.page")
-        except ModuleNotFoundError:
-            raise RunError("this sash has no live page; leave out --page") from None
         self._name = next(iter(ready.queries))
         query, schema = query_of(ready.queries[self._name]), ready.source.schema
         heat = None
         if schema is not None:
-            heat = self._page.Heat.of(query, _results(query, schema, ready.mode))
+            heat = Heat.of(query, _results(query, schema, ready.mode))
         several = len(ready.queries) > 1
-        self._feed = self._page.Feed(
+        self._feed = Feed(
             f"{ready.job.name}: {self._name}" if several else ready.job.name,
             explain=_explained(ready, self._name),
             allowance=duration(ready.job.tables.source.lateness),
             heat=heat,
         )
         try:
-            self._served = self._page.serve(self._feed, port=port or self._page.PORT)
+            self._served = serve(self._feed, port=port)
         except OSError as error:
             raise RunError(f"no page can be served on port {port}: {error.strerror}") from None
         self.url: str = self._served.url
@@ -50,7 +44,7 @@ class PageWatcher(Watcher):
         if report.query != self._name:
             return
         self._feed.batch(
-            self._page.Batch(
+            Batch(
                 at=report.at,
                 seconds=report.seconds,
                 rows=report.rows_in,
@@ -81,7 +75,11 @@ class PageWatcher(Watcher):
             self._feed.note(why)
 
     def close(self) -> None:
-        """The page stays until the process ends; its last state has been said."""
+        """The page stays, with its last state, until it is stopped."""
+
+    def stop(self) -> None:
+        """Take the page away."""
+        self._served.close()
 
 
 def _explained(ready: Ready, name: str) -> str:

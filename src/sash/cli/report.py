@@ -37,7 +37,7 @@ class Report:
     watermark: int | None = None
     state_bytes: int | None = None
     open_windows: int | None = None
-    lateness: tuple[int, ...] | None = None  # rows by how late they came
+    lateness: tuple[int, ...] | None = None  # rows by how late they came, as `Stream.delays`
     at: float = field(default_factory=time.time)
 
     @property

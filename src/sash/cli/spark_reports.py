@@ -66,6 +66,7 @@ class Reports:
             watermark=self.watermark,
             state_bytes=_state_bytes(said.get("stateOperators", [])),
             open_windows=self.open_windows,
+            lateness=tuple(metrics["lateness"]) if metrics.get("lateness") else None,
         )
 
 

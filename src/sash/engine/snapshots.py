@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["from_bytes", "to_bytes"]
 
-_KIND = "Stream 4"
+_KIND = "Stream 5"
 
 
 def to_bytes(stream: Stream) -> bytes:
@@ -40,6 +41,7 @@ def to_bytes(stream: Stream) -> bytes:
         "keep_late": stream._late.limit,
         "late_dropped": stream._late.dropped,
         "progress": asdict(stream._progress),
+        "delays": stream._delays.tolist(),
     }
     blobs = [json.dumps(head).encode()]
     blobs.append(to_ipc(stream._schema.empty_table() if stream._plan else pa.table({})))
@@ -56,7 +58,7 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
     if not isinstance(query, Query):
         raise TypeError(f"a stream comes back with its sash.Query, not {query!r}")
     said, body = open_bytes(bytes(data))
-    if said[0] in ("Stream 1", "Stream 2", "Stream 3"):
+    if said[0] in ("Stream 1", "Stream 2", "Stream 3", "Stream 4"):
         raise ValueError("these bytes are of an older sash, whose streams this one cannot read")
     if said != [_KIND]:
         raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")
@@ -73,6 +75,7 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
     made = cls._for(query)(query, **settings)
     made._late.load(from_ipc(next(blobs)), head["late_dropped"])
     made._progress = Progress(**head["progress"])
+    made._delays = np.array(head["delays"], dtype=np.int64)
     made._closed, made._kind = head["closed"], head["kind"]
     if len(schema):
         made._set_up(schema)

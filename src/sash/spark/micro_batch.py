@@ -150,11 +150,14 @@ class Bucket:
             "state_bytes": self._store.bytes,
             "watermark": watermark,
         }
+        came = np.flatnonzero(part.delays)
+        amounts = np.append([metrics[name] for name in METRICS], part.delays[came])
+        places = np.append(np.arange(len(METRICS)), len(METRICS) + came)
         parts.append(
             {
-                "event_time": np.full(len(METRICS), now),
-                "metric": pa.array(range(len(METRICS)), pa.int32()),
-                "amount": pa.array([metrics[name] for name in METRICS], pa.int64()),
+                "event_time": np.full(len(places), now),
+                "metric": pa.array(places, pa.int32()),
+                "amount": pa.array(amounts, pa.int64()),
             }
         )
         return self._joined(parts)
