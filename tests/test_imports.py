@@ -32,7 +32,7 @@ _LIBRARY += ("sash.policies",)
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
     "__init__.py": Rule(
-        _LIBRARY, inside=("sash.explain", "sash.plot", "sash.spark", "sash.testing")
+        _LIBRARY, inside=("sash.explain", "sash.plot", "sash.spark", "sash.sql", "sash.testing")
     ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
@@ -82,13 +82,19 @@ RULES = {
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
+    "sql/": Rule((*_LIBRARY, "numpy", "pyarrow")),
+    "sql/__init__.py": Rule(inside=("sash.operators",)),
     "spark/": Rule((*_LIBRARY, "sash.explain", "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/frames.py": Rule(
+        (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
+    ),
+    "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
     "cli/": Rule(
         (
             *(*_LIBRARY, "sash", "sash.explain", "sash.page", "sash.plot"),
             *("numpy", "pyarrow", "pydantic", "rich", "typer"),
         ),
-        inside=(*("numba", "pandas", "pyspark", "sash.spark", "sash.testing"),),
+        inside=(*("numba", "pandas", "pyspark", "sash.spark", "sash.sql", "sash.testing"),),
     ),
     "cli/__init__.py": Rule(inside=("sash.page",)),
     "cli/submit.py": Rule(inside=("sash.cli",)),

@@ -11,6 +11,7 @@
                         ready ones
     sash.lateness(…)    what an allowed lateness would cost a stream
     sash.plot           pictures of results and of lateness
+    sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
@@ -103,6 +104,10 @@ if TYPE_CHECKING:
     from .engine.stream import Stream
     from .explain import Explanation
     from .kernels.program import InterpretedWarning
+    from .sql import sql as sql
+    from .sql.errors import SqlError
+    from .sql.statement import Statement
+    from .sql.stream import SqlStream
 
 #: The version of sash.
 __version__ = "0.1.0"
@@ -124,6 +129,9 @@ __all__ = [
     "Rows",
     "Session",
     "Sliding",
+    "SqlError",
+    "SqlStream",
+    "Statement",
     "Stream",
     "Trailing",
     "__version__",
@@ -174,6 +182,7 @@ __all__ = [
     "session",
     "sliding",
     "span",
+    "sql",
     "standard_deviation",
     "stddev",
     "sum",
@@ -192,6 +201,9 @@ _LAZY = {
     "Explanation": ".explain",
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
+    "SqlError": ".sql.errors",
+    "SqlStream": ".sql.stream",
+    "Statement": ".sql.statement",
     "Stream": ".engine.stream",
     "lateness": ".engine.lateness",
 }
@@ -201,7 +213,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "plot", "spark", "testing"):
+        if name in ("aggregators", "plot", "spark", "sql", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)

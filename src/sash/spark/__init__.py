@@ -3,6 +3,7 @@
 session     a Spark session with all that sash needs
 aggregate   the results of a query over a bounded or streaming DataFrame
 explain     how a query runs, why, and what it costs
+sql         the results of a statement of SQL over Spark's tables and views
 way         how a query runs over a table, and why
 split       parts results from rows that missed windows
 upsert      a sink for `foreachBatch` that keeps revisions, whatever is replayed
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from .frames import aggregate, way
     from .sessions import session
     from .sink import compact, latest, split, upsert
+    from .statements import sql
 
-__all__ = ["aggregate", "compact", "explain", "latest", "session", "split", "upsert", "way"]
+__all__ = ["aggregate", "compact", "explain", "latest", "session", "split", "sql", "upsert", "way"]
 
 #: Where the names are: a Python worker imports this package too, and needs none of them.
 _PLACES = {
@@ -34,6 +36,7 @@ _PLACES = {
     "compact": "sink",
     "latest": "sink",
     "split": "sink",
+    "sql": "statements",
     "upsert": "sink",
 }
 
