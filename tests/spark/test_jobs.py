@@ -22,7 +22,15 @@ from sash.cli.stopping import Stop
 
 __all__ = ["folder"]  # a fixture
 
-MODES = {"live": "query", "final": "sessions"}
+SQL = """sql = '''
+SELECT upper(k) AS key, window, sum(x * 2) AS twice FROM input
+GROUP BY upper(k), window(ts, '10 minutes', '2 minutes')'''
+"""
+JOBS = {
+    "live windows": ("live", 'python = "queries:query"'),
+    "final sessions": ("final", 'python = "queries:sessions"'),
+    "live SQL": ("live", SQL),
+}
 
 
 class Heard(Watcher):
@@ -42,10 +50,11 @@ class Heard(Watcher):
         self.late += 0 if late is None else late.num_rows
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_job_gives_the_same_here_and_on_spark(mode: str, spark: Any, folder: Path) -> None:
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_gives_the_same_here_and_on_spark(job: str, spark: Any, folder: Path) -> None:
+    mode, query = JOBS[job]
     text = JOB.replace("3 minutes", "1 day" if mode == "live" else "10 minutes")
-    text = text.replace("queries:query", f"queries:{MODES[mode]}")
+    text = text.replace('python = "queries:query"', query)
     text = text.replace('path = "in"', 'path = "in"\noptions = { maxFilesPerTrigger = 1 }')
     # with one bucket, stream time is that of all keys
     (folder / "job.toml").write_text(f'{text}\n[run]\nmode = "{mode}"\nbuckets = 1\n')
@@ -56,10 +65,10 @@ def test_a_job_gives_the_same_here_and_on_spark(mode: str, spark: Any, folder: P
         run_on_spark(spark, ready, heard, lambda *_: None, Stop(sys.stderr))
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
-    (query,) = ready.queries.values()
+    (given,) = ready.queries.values()
     theirs = read_revisions("out")
     if mode == "live":
-        theirs = last_revisions(theirs, query)
+        theirs = last_revisions(theirs, given)
     (folder / "job.toml").write_text(
         (folder / "job.toml")
         .read_text()

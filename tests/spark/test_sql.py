@@ -38,7 +38,7 @@ GROUPED = {
 OVER = {
     "range": "SELECT row, origin, count(*) OVER w AS n, max(delay) OVER w - min(delay) OVER w AS "
     "spread, delay / 2 AS half FROM flights WINDOW w AS (PARTITION BY origin ORDER BY t RANGE "
-    "BETWEEN INTERVAL '3' HOUR PRECEDING AND INTERVAL '10' MINUTE PRECEDING)",
+    "BETWEEN INTERVAL '180' MINUTE PRECEDING AND INTERVAL '10' MINUTE PRECEDING)",
     "lifetime": "SELECT *, sum(delay) OVER (PARTITION BY origin ORDER BY t) AS total FROM flights",
     "rows": "SELECT row, sum(delay) OVER (PARTITION BY origin ORDER BY t, row ROWS BETWEEN 9 "
     "PRECEDING AND CURRENT ROW) AS ten FROM flights WHERE delay % 2 = 0",
@@ -76,7 +76,7 @@ def test_from_is_whatever_spark_reads(spark: Any, frame: Frame) -> None:
         "FROM late l JOIN (SELECT code, state FROM places) p ON l.origin = p.code "
         "WHERE trim(BOTH FROM p.state) <> '' GROUP BY p.state, window(l.t, '6 hours', '2 hours') "
         "HAVING n > 2"
-    ).replace("HAVING n > 2", "HAVING count(*) > 2")
+    )
     theirs = spark.sql(text)
     ours = sash.spark.sql(spark, text)
     assert ours.columns == theirs.columns
@@ -120,7 +120,8 @@ def test_a_stream_has_the_rows_of_the_table(spark: Any, files: Stream) -> None:
 
 def test_live_revisions_that_having_rejects_are_deleted(spark: Any, files: Stream) -> None:
     table = events("disorder", 60, plain=True)
-    files.write(table.slice(0, 30), table.slice(30), last_one(table))
+    half = [table.take(range(i, 60, 2)) for i in (0, 1)]
+    files.write(*half, last_one(table))
     files.read("1 day").createOrReplaceTempView("events")
     text = (
         "SELECT k, window.start AS s, window.end AS e, count(*) AS n FROM events "

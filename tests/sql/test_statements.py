@@ -397,6 +397,18 @@ def test_group_by_takes_aliases_and_numbers_and_expressions() -> None:
         sash.sql(text.replace("sum(x) AS s", "count(*) AS s")).run(table)
 
 
+def test_having_takes_aliases_and_a_session_its_gap_from_a_column() -> None:
+    text = (
+        "SELECT k, count(*) AS n FROM t GROUP BY k, window(ts, '1 hour') HAVING n > 1 AND k <> ''"
+    )
+    assert sash.sql(text).run({"ts": [1, 2, 3], "k": ["a", "b", "b"]}).to_pylist() == [
+        {"k": "b", "n": 2}
+    ]
+    text = "SELECT count(*) AS n FROM t GROUP BY session_window(ts, gap)"
+    found = sash.sql(text).run({"ts": [1, 5, 20], "gap": [5, 2, 2]})
+    assert found["n"].to_pylist() == [2, 1]
+
+
 def test_equal_aggregates_and_conditions_are_computed_once() -> None:
     text = (
         "SELECT max(x + 1) AS a, max(X+1) AS b, max(x + 1) / 2 AS c FROM t "

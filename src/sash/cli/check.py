@@ -27,7 +27,7 @@ from .job import Job, is_remote, load
 from .queries import load_queries, sql_problem
 from .source import LOCAL_FORMATS, Files, find
 
-__all__ = ["Ready", "arrives_by_tie", "prepare", "query_of"]
+__all__ = ["Ready", "arrives_by_tie", "columns_of", "prepare", "query_of"]
 
 #: Names that results on Spark have for themselves, besides those of all results.
 _SPARK_RESERVED = ("event_time", "late", "sash_batch")
@@ -80,6 +80,11 @@ def query_of(given: Any) -> Query:
     made = given if isinstance(given, Query) else given.query
     assert isinstance(made, Query)
     return made
+
+
+def columns_of(given: Any, schema: pa.Schema) -> pa.Schema:
+    """The columns that a query reads: those of the source, and those that SQL computes."""
+    return schema if isinstance(given, Query) else given.schema(schema)
 
 
 def _check_local(job: Job, source: Files) -> None:
@@ -161,8 +166,8 @@ def _check_query(job: Job, source: Files, given: Any, *, local: bool) -> None:
     tables, query, schema = job.tables, query_of(given), source.schema
     if not isinstance(given, Query):
         given.check_stream(tables.run.mode)
-        if schema is not None:
-            schema = given.schema(schema)  # with the columns that SQL computes
+    if schema is not None:
+        schema = columns_of(given, schema)
     if query.time != tables.source.time:
         raise ValueError(
             f"its time column is {query.time!r}, and the source's is {tables.source.time!r}; make "

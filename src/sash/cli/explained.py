@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..explain import Explanation
 from ..query.plan import make_plan
 from ..windows import duration
-from .check import Ready, arrives_by_tie, query_of
+from .check import Ready, arrives_by_tie, columns_of, query_of
 from .errors import RunError
 
 __all__ = ["explained"]
@@ -25,14 +25,14 @@ def explained(ready: Ready, *, local: bool) -> Iterator[tuple[str, Explanation]]
     lateness = duration(ready.job.tables.source.lateness)
     late = ready.job.tables.sink.late is not None
     for name, given in ready.queries.items():
-        query = query_of(given)
-        plan = make_plan(query, schema)
+        query, columns = query_of(given), columns_of(given, schema)
+        plan = make_plan(query, columns)
         if local:
             from ..explain.streams import explain_stream
 
             if arrives_by_tie(plan, ready.mode):
                 query = dataclasses.replace(query, tie=None)
-            yield name, explain_stream(query, schema, lateness=lateness, mode=ready.mode)
+            yield name, explain_stream(query, columns, lateness=lateness, mode=ready.mode)
         else:
             try:
                 from sash.spark.explaining import explain_streaming

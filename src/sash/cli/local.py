@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..query import Query
 from ..query.plan import make_plan
-from .check import Ready, arrives_by_tie, query_of
+from .check import Ready, arrives_by_tie
 from .errors import RunError
 from .read import read
 from .report import Report, Watcher
@@ -73,8 +73,8 @@ class _Side:
     def __init__(self, ready: Ready, name: str, show: Show) -> None:
         job, given = ready.job, ready.queries[name]
         self._name, self._mode = name, ready.mode
-        self._query = query_of(given)
-        self._tie = _Ties.of(ready, self._query)
+        self._given = given
+        self._tie = _Ties.of(ready, given)
         if self._tie is not None:
             given = dataclasses.replace(given, tie=None)
         self._plain = isinstance(given, Query)  # else SQL says which columns there are
@@ -117,7 +117,7 @@ class _Side:
         if made.num_columns:
             self._sink.add(made)
         if self._late_sink is not None and late.num_rows:
-            self._late_sink.add(late_as_on_spark(late, self._query))
+            self._late_sink.add(late_as_on_spark(late, self._given))
         rows = self._stream.counts["rows"]
         revised = pc.sum(pc.greater(made["revision"], 0)).as_py() if self._mode == "live" else 0
         report = Report(
@@ -159,9 +159,9 @@ class _Ties:
         self._column, self._last = column, None
 
     @classmethod
-    def of(cls, ready: Ready, query: Query) -> _Ties | None:
+    def of(cls, ready: Ready, query: Any) -> _Ties | None:
         assert ready.source.schema is not None
-        if query.tie is None:
+        if not isinstance(query, Query) or query.tie is None:  # SQL has none
             return None
         plan = make_plan(query, ready.source.schema)
         return cls(query.tie) if arrives_by_tie(plan, ready.mode) else None

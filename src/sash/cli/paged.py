@@ -8,7 +8,7 @@ from ..page import Batch, Feed, Heat, serve
 from ..query.plan import make_plan
 from ..query.query import Query
 from ..windows import duration
-from .check import Ready, query_of
+from .check import Ready
 from .errors import RunError
 from .explained import explained
 from .report import Report, State, Watcher
@@ -23,9 +23,9 @@ class PageWatcher(Watcher):
 
     def __init__(self, ready: Ready, port: int) -> None:
         self._name = next(iter(ready.queries))
-        query, schema = query_of(ready.queries[self._name]), ready.source.schema
+        query, schema = ready.queries[self._name], ready.source.schema
         heat = None
-        if schema is not None:
+        if schema is not None and isinstance(query, Query):  # SQL has columns of its own
             heat = Heat.of(query, _results(query, schema, ready.mode))
         several = len(ready.queries) > 1
         self._feed = Feed(

@@ -134,7 +134,7 @@ def last_revisions(table: pa.Table, given: Query | Statement) -> pa.Table:
         withdraws = isinstance(window, Merging)
     else:
         window, ids = given.query.window, given.identity(table)
-        withdraws = "deleted" in table.column_names
+        withdraws = not isinstance(window, Driven) and "deleted" in table.column_names
     codes, _ = key_codes(ids, table.num_rows)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes)) if len(codes) else np.zeros(0, np.int64)
@@ -165,10 +165,10 @@ def result_as_on_spark(table: pa.Table) -> pa.Table:
     return _spanned(table, "window_start", "window_end", "window")
 
 
-def late_as_on_spark(table: pa.Table, query: Query) -> pa.Table:
+def late_as_on_spark(table: pa.Table, query: Query | Statement) -> pa.Table:
     """Late rows with the columns that they have on Spark."""
     kept = [name for name in table.column_names if name not in ADDED]
-    if not isinstance(query.window, Driven):
+    if isinstance(query, Query) and not isinstance(query.window, Driven):
         kept = [name for name in kept if name in query.columns]
     made = table.select([*kept, "reason", "missed_start", "missed_end"])
     made = made.rename_columns([*kept, "late_reason", "missed_start", "missed_end"])

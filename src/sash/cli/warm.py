@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..query import Query
 from ..query.plan import Plan, make_plan
 from ..windows import Aligned, duration
-from .check import Ready, arrives_by_tie, query_of
+from .check import Ready, arrives_by_tie, columns_of, query_of
 from .errors import RunError
 
 __all__ = ["made_up", "warm"]
@@ -34,15 +34,15 @@ def warm(ready: Ready, *, local: bool) -> Iterator[tuple[str, float]]:
             'their types: add schema = "…" to [source]'
         )
     for name, given in ready.queries.items():
-        query = query_of(given)
-        plan = make_plan(query, schema)
+        query, columns = query_of(given), columns_of(given, schema)
+        plan = make_plan(query, columns)
         for state in ("memory",) if local else ("tiles", "slices"):
             started = time.perf_counter()
             if state == "slices":
-                if not _slice(query, plan, schema):
+                if not _slice(query, plan, columns):
                     continue
             else:
-                _stream(ready, query, plan, schema, state)
+                _stream(ready, query, plan, columns, state)
             yield f"{name}: {_CALLED[state]}", time.perf_counter() - started
 
 

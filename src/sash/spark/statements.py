@@ -21,7 +21,8 @@ from ..query.query import Query
 from ..query.signatures import Mode
 from ..sql.errors import Source
 from ..sql.nodes import Cql, Node, Other, Ref, Star, Table
-from ..sql.plan import Planned, plan
+from ..sql.plan import plan
+from ..sql.planned import Planned
 from ..sql.read_select import read
 from ..sql.scope import spliced
 from ..sql.statement import Statement, check_stream, checked_operators

@@ -23,11 +23,11 @@ days, weeks and months are those of its calendar, and EXTRACT and CAST read time
 
 Where it is:
 
-tokens, cursor, read_expression, read_select   a text is read into nodes
+tokens, numbers, cursor, read_…                a text is read into nodes
 forms, windows, intervals                      which window it asks for
 aggregates                                     calls as aggregates of sash
-plan, scope                                    what it comes to: before, query, after
-evaluate, arithmetic, casts, functions         expressions over Arrow columns, as Spark's
+plan, planned, scope                           what it comes to: before, query, after
+evaluate, arithmetic, casts, functions, …      expressions over Arrow columns, as Spark's
 tabled, statement, stream                      what runs it
 """
 

@@ -41,7 +41,7 @@ _RANKING = {
 }
 
 #: Names of aggregates that are scalar functions in SQL.
-_SCALAR = ("concat", "any", "all")
+_SCALAR = ("concat",)
 
 
 @dataclass(frozen=True)

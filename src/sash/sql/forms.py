@@ -37,6 +37,7 @@ class Asked:
     call: Call | None = None  # Spark's window(…) or session_window(…)
     over: bool = False
     cql_rows: bool = False
+    measured: tuple[Column, ...] = ()  # columns that the window reads
     sizes: dict[WindowSpec, Trailing] = field(default_factory=dict)  # of each OVER
 
     @property
@@ -146,7 +147,8 @@ def _by_spark(select: Select, source: Source, timezone: Any, call: Call) -> Aske
         raise source.error(f"{call.name}(…) stands by itself in GROUP BY", *call.at)
     time, window = spark_window(call, source, timezone)
     keys = tuple(g for g in select.group if g != call)
-    return Asked(window, time, keys, call=call)
+    measured = tuple(a for a in call.args[1:] if isinstance(a, Column))
+    return Asked(window, time, keys, call=call, measured=measured)
 
 
 def _by_table(select: Select, table: Table, source: Source, timezone: Any) -> Asked:

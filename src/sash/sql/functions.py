@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -91,8 +92,8 @@ def _next_whole(name: str) -> Callable[..., Value]:
                 rows,
             )
         found = kernel(Value(x.data).array(rows).cast(pa.float64()))
-        plain = np.asarray(found.fill_null(0.0))
-        fits = np.abs(plain) <= 2.0**63  # which NaN is not
+        plain = np.nan_to_num(np.asarray(found.fill_null(0.0)), nan=0.0, posinf=inf, neginf=-inf)
+        fits = np.abs(plain) <= 2.0**63
         below = fits & (plain < 2.0**63)
         cut = np.where(below, plain, 0.0).astype(np.int64)
         cut[fits & ~below] = 2**63 - 1  # as Java has it
@@ -150,7 +151,6 @@ def _round_floats(column: pa.Array, digits: int) -> Value:
         odd = near | (np.abs(scaled) >= 2.0**49) | (abs(digits) > 15) | (kind == pa.float32())
     finite = np.isfinite(plain)
     made = np.where(finite, made, plain)
-    made[made == 0] = 0.0  # which has no sign
     for row in np.flatnonzero(odd & finite).tolist():
         written = str(np.float32(plain[row])) if kind == pa.float32() else repr(float(plain[row]))
         number = Decimal(written)
@@ -159,6 +159,7 @@ def _round_floats(column: pa.Array, digits: int) -> Value:
             made[row] = plain[row]  # it has no more digits
             continue
         made[row] = float(_quantized(number, digits))
+    made[made == 0] = 0.0  # which has no sign
     return Value(pa.array(made, mask=np.asarray(column.is_null())).cast(kind))
 
 

@@ -46,6 +46,7 @@ __all__ = [
     "Unary",
     "WindowSpec",
     "children",
+    "free_columns",
     "rebuilt",
     "walk",
 ]
@@ -366,6 +367,15 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in children(node):
         yield from walk(child)
+
+
+def free_columns(node: Node) -> Iterator[Column]:
+    """The columns in an expression, without the names of its lambdas."""
+    if isinstance(node, Column):
+        yield node
+    names = {n.lower() for n in node.names} if isinstance(node, Lambda) else set()
+    for child in children(node):
+        yield from (c for c in free_columns(child) if c.folded not in names)
 
 
 def rebuilt(node: Node, change: Callable[[Node], Node | None]) -> Node:

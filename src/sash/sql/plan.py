@@ -9,16 +9,16 @@ the key, the aggregate or the window's bound that is written there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from ..operators.contract import Operator
 from ..query.aggregates import Aggregate
 from ..query.query import RESERVED, Query
-from ..windows import Driven, Window
+from ..windows import Window
 from .aggregates import AGGREGATES, Then, aggregate_of, is_aggregate, refuse_ranking
-from .errors import Source, SqlError, nearest
+from .errors import Source, nearest
 from .forms import Asked, window_of
 from .nodes import (
     Alias,
@@ -27,65 +27,21 @@ from .nodes import (
     Column,
     Field,
     Item,
+    Lambda,
     Literal_,
     Node,
     Order,
     Ref,
     Select,
     Star,
+    free_columns,
     rebuilt,
     walk,
 )
+from .planned import Output, Planned
 from .scope import Scope, text_of
 
-__all__ = ["Output", "Planned", "plan"]
-
-
-@dataclass(frozen=True)
-class Output:
-    """A column of the result: its name, and what it is, in terms of the query's result."""
-
-    name: str
-    node: Node
-    at: At
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A statement, ready to run."""
-
-    source: Source
-    select: Select
-    query: Query  # with `where` for rows that the condition's column chooses
-    before: Mapping[str, Node]  # columns that are computed, by name
-    read: Mapping[str, Column]  # columns of the table, by the name that the query has for them
-    where: str | None  # the computed column that says which rows count
-    outputs: tuple[Output, ...]  # a Star for all columns of the table
-    having: Node | None
-    order: tuple[Order, ...]
-    then: Mapping[str, Then]  # what becomes of some aggregates' answers
-    aliases: tuple[tuple[str, At], ...]  # names in GROUP BY that are aliases of the SELECT list
-    timed: Node  # the expression of the time
-
-    @property
-    def driven(self) -> bool:
-        """True if each row of the result is one of the table's."""
-        return isinstance(self.query.window, Driven)
-
-    def event_columns(self, missing: list[str]) -> SqlError:
-        """The error for columns of an event that live mode needs, and the SELECT list lacks."""
-        items = self.select.items
-        return self.source.error(
-            "in live mode the SELECT list has all columns of an event, so that the revisions of "
-            f"its row can be told apart; it lacks {', '.join(missing)}: write SELECT *, …",
-            items[0].at[0],
-            items[-1].at[1],
-        )
-
-    @property
-    def stars(self) -> bool:
-        """True if all columns of the table are selected."""
-        return any(isinstance(o.node, Star) for o in self.outputs)
+__all__ = ["plan"]
 
 
 def plan(
@@ -136,6 +92,8 @@ class _Planner:
         for key in asked.keys:
             self.keys[key] = self._key(key)
         clock = self._column(asked.time)
+        for column in asked.measured:
+            self._column(column)
         tie = None if asked.tie is None else self._column(asked.tie)
         where = self._where()
         outputs = self._outputs()
@@ -145,7 +103,7 @@ class _Planner:
                 self._fail(
                     "HAVING goes with GROUP BY; filter the result instead", self.select.having
                 )
-            having = self._after(self.select.having)
+            having = self._after(self._aliased(self.select.having, outputs))
         order = tuple(self._ordered(o, outputs) for o in self.select.order)
         query = self._query(clock, tie, where)
         return Planned(
@@ -212,7 +170,11 @@ class _Planner:
         for name, computed in self.before.items():
             if computed == node:
                 return name
-        for column in (n for n in walk(node) if isinstance(n, Column)):
+        return self._computed(node)
+
+    def _computed(self, node: Node) -> str:
+        """The name of a column that is computed before the query."""
+        for column in free_columns(node):
             if not column.before:
                 self.read.setdefault(self._canonical(column), column)
         name = self._fresh(text_of(self.source, node))
@@ -253,11 +215,7 @@ class _Planner:
                     "windows; write HAVING",
                     node,
                 )
-        for column in (n for n in walk(where) if isinstance(n, Column) and not n.before):
-            self.read.setdefault(self._canonical(column), column)
-        name = self._fresh(text_of(self.source, where))
-        self.before[name] = where
-        return name
+        return self._computed(where)
 
     # after the query
 
@@ -290,14 +248,19 @@ class _Planner:
             if not 1 <= by.value <= len(outputs):
                 self._fail(f"the SELECT list has {len(outputs)} items, not {by.value}", by)
             return replace(order, by=outputs[by.value - 1].node)
+        return replace(order, by=self._after(self._aliased(by, outputs)))
+
+    def _aliased(self, node: Node, outputs: list[Output]) -> Node:
+        """An expression behind the SELECT list, in which aliases of that list may stand; a key of
+        the same name comes first."""
         named = {o.name.lower(): o.node for o in outputs}
 
         def change(part: Node) -> Node | None:
-            if isinstance(part, Column) and part.folded in named:
+            if isinstance(part, Column) and part.folded in named and part not in self.keys:
                 return Alias(named[part.folded], at=part.at)
             return part if self._is_aggregate(part) else None
 
-        return replace(order, by=self._after(rebuilt(by, change)))
+        return rebuilt(node, change)
 
     def _after(self, node: Node, alias: str | None = None) -> Node:
         """An expression in terms of the query's result."""
@@ -322,6 +285,8 @@ class _Planner:
             if isinstance(part, Call) and part.over is not None:
                 refuse_ranking(part, self.source)
                 self._unknown(part)
+            if isinstance(part, Lambda):
+                return _in_lambda(part, change)
             if isinstance(part, Column):
                 return self._kept(part)
             if isinstance(part, Star):
@@ -435,6 +400,17 @@ class _Planner:
             )
         except (ValueError, TypeError) as error:
             raise self.source.error(str(error), *self.select.at) from None
+
+
+def _in_lambda(part: Lambda, change: Callable[[Node], Node | None]) -> Node:
+    """A lambda with parts of its body replaced; its own names stay."""
+    names = {name.lower() for name in part.names}
+
+    def inner(node: Node) -> Node | None:
+        own = isinstance(node, Column) and node.folded in names
+        return node if own else change(node)
+
+    return replace(part, body=rebuilt(part.body, inner))
 
 
 _ONLY = {

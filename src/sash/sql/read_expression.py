@@ -8,7 +8,6 @@ it is written, as `Raw`.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Literal
 
 from .cursor import RESERVED_WORDS
@@ -35,6 +34,7 @@ from .nodes import (
     Star,
     Unary,
 )
+from .numbers import NUMBERS, number_of
 from .read_over import OverReader
 
 __all__ = ["ExpressionReader"]
@@ -50,7 +50,6 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("+", "-", "||"),
     ("*", "/", "%", "DIV"),
 )
-_SUFFIXES = {"L": "bigint", "S": "smallint", "Y": "tinyint", "D": "double", "F": "float"}
 _EXPRESSION = "an expression"
 
 
@@ -142,7 +141,7 @@ class ExpressionReader(OverReader):
         for sign in "-+~":
             if self.takes_sign(sign):
                 of = self._unary()
-                if sign == "-" and isinstance(of, Literal_) and of.kind in _NUMBERS:
+                if sign == "-" and isinstance(of, Literal_) and of.kind in NUMBERS:
                     return Literal_(-of.value, of.kind, at=self.since(start))
                 return Unary(sign, of, at=self.since(start))
         return self._postfix()
@@ -167,7 +166,7 @@ class ExpressionReader(OverReader):
     def _primary(self) -> Node:
         token, start = self.token, self.begins
         if token.kind == "number":
-            return self._number()
+            return number_of(self.step())
         if token.kind == "string":
             self.step()
             value = token.value
@@ -215,25 +214,6 @@ class ExpressionReader(OverReader):
             self.step()
             return self._raw(start)
         return None
-
-    def _number(self) -> Node:
-        token = self.step()
-        text, at = token.value, (token.start, token.end)
-        upper = text.upper()
-        if upper.endswith("BD"):
-            return Literal_(Decimal(text[:-2]), "decimal", at=at)
-        suffix = _SUFFIXES.get(upper[-1])
-        if suffix is not None:
-            number = float(text[:-1]) if suffix in ("double", "float") else int(text[:-1])
-            return Literal_(number, suffix, at=at)
-        if "E" in upper:
-            return Literal_(float(text), "double", at=at)
-        if "." in text:
-            return Literal_(Decimal(text), "decimal", at=at)
-        whole = int(text)
-        if whole >= 2**63:
-            return Literal_(Decimal(text), "decimal", at=at)
-        return Literal_(whole, "int" if whole < 2**31 else "bigint", at=at)
 
     def interval(self) -> Interval:
         """INTERVAL and a length of time."""
@@ -425,6 +405,3 @@ class ExpressionReader(OverReader):
             found.named,
             at=self.since(start),
         )
-
-
-_NUMBERS = ("int", "bigint", "smallint", "tinyint", "decimal", "double", "float")

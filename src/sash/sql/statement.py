@@ -15,7 +15,8 @@ from .errors import Source
 from .evaluate import check_expression
 from .functions import FUNCTIONS
 from .nodes import Interval, Ref, walk
-from .plan import Planned, plan
+from .plan import plan
+from .planned import Planned
 from .read_select import read
 from .stream import SqlStream
 from .tabled import Noted, identity, prepared, projected

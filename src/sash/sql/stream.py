@@ -21,7 +21,7 @@ from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import Prepared, given_table, with_names
 from ..windows import tumbling
 from .nodes import Column, Ref
-from .plan import Planned
+from .planned import Planned
 from .tabled import columns_read, prepared, projected
 
 if TYPE_CHECKING:
@@ -111,6 +111,11 @@ class SqlStream:
     def counts(self) -> dict[str, int]:
         """Rows so far, as `Stream.counts`."""
         return self._stream.counts
+
+    @property
+    def delays(self) -> list[int]:
+        """How late rows came, as `Stream.delays`."""
+        return self._stream.delays
 
     @property
     def time(self) -> int | None:

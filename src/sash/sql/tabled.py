@@ -15,7 +15,7 @@ from ..windows import Merging
 from .errors import nearest
 from .evaluate import Evaluator
 from .nodes import Alias, At, Column, Node, Ref, Star
-from .plan import Planned
+from .planned import Planned
 from .values import Value, as_mask, plain, reasons
 
 __all__ = ["Noted", "columns_read", "identity", "prepared", "projected"]

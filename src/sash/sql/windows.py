@@ -74,7 +74,8 @@ class _Reader:
         def make() -> Window:
             if not calendar:
                 return sliding(size, every, offset or 0)
-            return sliding(size, every, offset or 0, timezone=self.timezone)
+            made: Window = sliding(size, every, offset or 0, timezone=self.timezone)
+            return made
 
         return self.made(node, make)
 
