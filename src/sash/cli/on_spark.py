@@ -218,7 +218,7 @@ def _watched(ready: Ready, running: list[_Running], watch: Watcher, stop: Stop) 
             busy = any(_is_busy(one.query) for one in running)
             watch.state("running" if busy else "waiting", _why_still(ready, running))
         else:
-            watch.state("starting", "the first micro-batch")
+            watch.state("starting", "the first micro-batch, which builds kernels if they are new")
         time.sleep(POLL)
     for one in running:
         for report in one.reports.new(one.query):
