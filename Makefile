@@ -42,11 +42,13 @@ CHECK_TESTS = $(addprefix tests/,aggregators/test_cbix.py aggregators/test_copy.
 	kernels query slicing spark/test_payloads.py state/test_memory.py state/test_scan.py stores \
 	testing/test_fuzz.py windows test_stages.py test_surface.py)
 SPARK_TESTS = $(wildcard tests/spark tests/faults)
+# Long ones, in terminals and browsers: `make test-front`.
+FRONT_TESTS = $(wildcard tests/front)
 KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tour check test test-faults lint unit plain spark bench bench-spark java clean
+.PHONY: help demo tour check test test-faults test-front lint unit plain spark bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
@@ -75,6 +77,10 @@ test-faults: $(STAMPS)/test java ## long streams, and a thousand kills, which go
 	@echo "==> kills of drivers, executors and Python workers; what is done is in $(KILLS)"
 	@$(TEST_ENV) $(BIN)/python tests/faults/kills.py "$(KILLS)" $(KILLS_ARGS)
 
+test-front: $(STAMPS)/test java ## the command line on Spark, in a terminal (10 minutes)
+	@echo "==> pytest, Spark in a terminal"
+	@$(PYTEST) $(FRONT_TESTS) $(ARGS)
+
 lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 	@echo "==> ruff check"
 	@$(BIN)/ruff check .
@@ -88,7 +94,7 @@ lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 unit: $(STAMPS)/test ## the tests and doctests (ARGS="-k daba" for some; WORKERS=2)
 	@echo "==> pytest, $(WORKERS) workers (the first run also compiles the kernels)"
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not plain" \
-		$(patsubst %,--ignore=%,$(SPARK_TESTS) $(PLAIN_ONLY)) $(ARGS)
+		$(patsubst %,--ignore=%,$(SPARK_TESTS) $(FRONT_TESTS) $(PLAIN_ONLY)) $(ARGS)
 
 plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that checks its bounds
 	@echo "==> pytest with the JIT off"
