@@ -45,9 +45,25 @@ class _Key:
     name: str
     cells: dict[int, list[tuple[int, float | None]]] = field(default_factory=dict)
     late: deque[tuple[int, int, str]] = field(default_factory=lambda: deque(maxlen=_LATE))
+    size: float = 0.0
 
-    def size(self) -> float:
-        return sum(abs(cell[-1][1] or 0.0) for cell in self.cells.values())
+    def put(self, start: int, revision: int, value: float | None) -> None:
+        """Take in a revision of a cell; an older one than it has changes nothing."""
+        cell = self.cells.setdefault(start, [])
+        if cell:
+            if revision < cell[-1][0]:
+                return
+            self.size -= abs(cell[-1][1] or 0.0)
+            if revision == cell[-1][0]:
+                cell.pop()
+        cell.append((revision, value))
+        del cell[:-_REVISIONS]
+        self.size += abs(value or 0.0)
+
+    def drop(self, start: int) -> None:
+        """Let go of a cell, if there is one."""
+        if cell := self.cells.pop(start, None):
+            self.size -= abs(cell[-1][1] or 0.0)
 
 
 class Heat:
@@ -90,14 +106,15 @@ class Heat:
     def add(self, table: pa.Table) -> None:
         """Take in rows of results; of a window that comes again, a further revision."""
         starts, _ = times_of(flat(table.column("window_start")))
-        known = np.unique(np.append(starts, np.array(self._starts, dtype=np.int64)))
+        before = self._starts
+        known = np.unique(np.append(starts, np.array(before, dtype=np.int64)))
         self._starts = known[-self._windows :].tolist()
         rows = np.flatnonzero(starts >= self._starts[0])
         table, starts = table.take(pa.array(rows)), starts[rows]
-        names, codes, values = self._read(table)
+        keys, codes, values = self._read(table)
         numbers = values.to_numpy(zero_copy_only=False)
-        sizes = np.bincount(codes, np.abs(np.nan_to_num(numbers)), len(names))
-        kept = self._kept(names, sizes)
+        many = len(keys[0]) if keys else 1
+        kept = self._kept(keys, np.bincount(codes, np.abs(np.nan_to_num(numbers)), many))
         taken = np.flatnonzero(np.isin(codes, list(kept)))
         revisions = [0] * len(taken)
         if "revision" in table.column_names:
@@ -105,41 +122,45 @@ class Heat:
         some = values.take(pa.array(taken)).to_pylist()
         places = zip(codes[taken].tolist(), starts[taken].tolist(), strict=True)
         for (code, start), revision, value in zip(places, revisions, some, strict=True):
-            cell = kept[code].cells.setdefault(start, [])
-            if not cell or revision >= cell[-1][0]:
-                if cell and revision == cell[-1][0]:
-                    cell.pop()
-                cell.append((revision, value if value is not None and isfinite(value) else None))
-                del cell[:-_REVISIONS]
-        self._forget()
+            finite = value is not None and isfinite(value)
+            kept[code].put(start, revision, value if finite else None)
+        self._forget([start for start in before if start < self._starts[0]])
 
-    def _read(self, table: pa.Table) -> tuple[list[tuple[Any, ...]], Array, pa.Array]:
+    def _read(self, table: pa.Table) -> tuple[list[pa.Array], Array, pa.Array]:
         """The keys of a table, the number of each row's key, and the values as floats."""
         codes, keys = key_codes([flat(table.column(name)) for name in self._by], table.num_rows)
-        named = list(zip(*(map(_hashable, key.to_pylist()) for key in keys), strict=True)) or [()]
-        return named, codes, pc.cast(flat(table.column(self.value)), pa.float64(), safe=False)
+        return keys, codes, pc.cast(flat(table.column(self.value)), pa.float64(), safe=False)
 
-    def _kept(self, names: list[tuple[Any, ...]], sizes: Array) -> dict[int, _Key]:
+    def _kept(self, keys: list[pa.Array], sizes: Array) -> dict[int, _Key]:
         """Those of a batch's keys that are kept already, or are among its largest."""
-        largest = set(np.argsort(-sizes, kind="stable")[: 2 * self._most].tolist())
-        kept = {}
-        for code, name in enumerate(names):
+        largest = np.argsort(-sizes, kind="stable")[: 2 * self._most]
+        looked_at = np.union1d(largest, self._maybe_known(keys, len(sizes)))
+        parts = [map(_hashable, key.take(pa.array(looked_at)).to_pylist()) for key in keys]
+        large, kept = set(largest.tolist()), {}
+        for code, name in zip(looked_at.tolist(), zip(*parts, strict=True) if parts else [()]):
             if name not in self._keys:
-                if code not in largest:
+                if code not in large:
                     continue
                 self._keys[name] = self._numbered[self._next] = _Key(self._next, _text(name))
                 self._next += 1
             kept[code] = self._keys[name]
         return kept
 
-    def _forget(self) -> None:
+    def _maybe_known(self, keys: list[pa.Array], many: int) -> Array:
+        """The numbers of a batch's keys, without many that are not kept: a batch may have a hundred
+        thousand."""
+        if len(keys) == 1 and (pa.types.is_integer(keys[0].type) or _is_text(keys[0].type)):
+            known = pa.array([name[0] for name in self._keys], keys[0].type)
+            return np.flatnonzero(np.asarray(pc.is_in(keys[0], value_set=known)))
+        return np.arange(many)
+
+    def _forget(self, past: list[int]) -> None:
         """Let go of windows that are no longer shown, and of keys beyond twice the shown ones."""
-        oldest = self._starts[0]
         for key in self._keys.values():
-            for start in [start for start in key.cells if start < oldest]:
-                del key.cells[start]
+            for start in past:
+                key.drop(start)
         if len(self._keys) > 2 * self._most:
-            order = sorted(self._keys.items(), key=lambda item: -item[1].size())
+            order = sorted(self._keys.items(), key=lambda item: -item[1].size)
             for name, key in order[2 * self._most :]:
                 del self._keys[name], self._numbered[key.number]
 
@@ -158,7 +179,7 @@ class Heat:
     def shown(self) -> dict[str, Any]:
         """The map as JSON has it: keys, the starts of windows, and a row of values for each key;
         the places of the cells that were corrected."""
-        keys = sorted(self._keys.values(), key=lambda key: (-key.size(), key.name))[: self._most]
+        keys = sorted(self._keys.values(), key=lambda key: (-key.size, key.name))[: self._most]
         cells = [[key.cells.get(start) for start in self._starts] for key in keys]
         return {
             "value": self.value,
@@ -183,6 +204,10 @@ class Heat:
         missed = [text for first, end, text in found.late if first <= start < end]
         revisions = [{"revision": r, "value": v} for r, v in found.cells[start]]
         return {"key": found.name, "start": start, "revisions": revisions, "late": missed}
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _hashable(value: Any) -> Any:

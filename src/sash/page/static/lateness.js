@@ -9,7 +9,7 @@ const lateness = (() => {
   const canvas = document.getElementById("lateness");
   const bound = (i) => (i === 0 ? 0 : 2 ** (i - 1)); // seconds, which bucket i goes up to
   const name = (seconds) => (seconds === 0 ? "0" : span(seconds));
-  const room = { left: 8, right: 8, top: 10, bottom: 26 };
+  const room = { left: 8, right: 8, top: 30, bottom: 26 };
 
   function later(i) {
     return counts.slice(i + 1).reduce((sum, n) => sum + n, 0);
@@ -66,15 +66,15 @@ const lateness = (() => {
     if (allowed !== null) {
       const at = Math.min(place(spot(allowed), width), width - room.right);
       pen.fillStyle = color("--good");
-      for (let y = room.top; y < room.top + tall; y += 6) pen.fillRect(at - 0.5, y, 1, 3);
+      for (let y = 0; y < room.top + tall; y += 6) pen.fillRect(at - 0.5, y, 1, 3);
       pen.textAlign = at > width / 2 ? "right" : "left";
-      pen.fillText(`the job allows ${name(allowed)}`, at + (at > width / 2 ? -6 : 6), room.top + 8);
+      pen.fillText(`the job allows ${name(allowed)}`, at + (at > width / 2 ? -6 : 6), 9);
     }
     const x = place(allowance, width);
     pen.fillStyle = color("--ink");
-    pen.fillRect(x - 1, 0, 2, room.top + tall);
+    pen.fillRect(x - 1, 20, 2, room.top + tall - 20);
     pen.beginPath();
-    pen.arc(x, 6, 6, 0, 7);
+    pen.arc(x, 20, 6, 0, 7);
     pen.fill();
     say();
   }

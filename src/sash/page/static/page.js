@@ -33,21 +33,32 @@ const history = { at: [], rate: [], lag: [] };
 let charts = [];
 let last = null;
 
-function chart(id, values, label) {
+// Times of day in UTC, as all times here are.
+function clock(u, ticks, axis, space, step) {
+  return ticks.map((t) => (step >= 86400 ? moment(t * 1e6).slice(5, 16) : moment(t * 1e6).slice(11, step < 60 ? 19 : 16)));
+}
+
+function chart(id, values, label, steps) {
   const box = $(id);
   const axis = { stroke: color("--soft"), grid: { stroke: color("--rule"), width: 1 }, ticks: { show: false } };
   const options = {
     width: box.clientWidth, height: 180, legend: { show: false }, cursor: { y: false },
     scales: { y: { range: (u, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? high * 1.1 : 1] } },
-    axes: [{ ...axis, space: 70 }, { ...axis, size: 58, values: (u, ticks) => ticks.map(label) }],
+    axes: [
+      { ...axis, space: 70, size: 30, values: clock },
+      { ...axis, size: 58, values: (u, ticks) => ticks.map(label), ...(steps && { incrs: steps }) },
+    ],
     series: [{}, { stroke: color("--line"), fill: color("--fill"), width: 1.5, points: { show: false } }],
   };
   box.textContent = "";
   return { plot: new uPlot(options, [history.at, values], box), values, box };
 }
 
+const STEPS = [0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 43200, 86400];
+for (let days = 2; days < 1e5; days *= 2) STEPS.push(days * 86400);
+
 function drawCharts() {
-  charts = [chart("rate-chart", history.rate, short), chart("lag-chart", history.lag, span)];
+  charts = [chart("rate-chart", history.rate, short), chart("lag-chart", history.lag, span, STEPS)];
 }
 
 function showBatches(batches) {
