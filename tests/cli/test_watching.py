@@ -100,7 +100,10 @@ def test_each_micro_batch_is_reported_once(folder: Path) -> None:
     assert [report.batch for report in heard.reports] == [0, 1, 2, 3]
     report = heard.reports[0]
     assert (report.rows_in, report.rows_out, report.rate, report.state_bytes) == (10, 3, 20.0, 11)
-    assert heard.states[0] == ("starting", "the first micro-batch, which builds kernels if they are new")
+    assert heard.states[0] == (
+        "starting",
+        "the first micro-batch, which builds kernels if they are new",
+    )
     assert ("running", "") in heard.states
 
 

@@ -122,7 +122,7 @@ def _picture(revisions: pa.Table, query: Query, file: Path, say: Console) -> Non
     try:
         figure = results(as_emitted(revisions), query, "mean")
     except ModuleNotFoundError:
-        say.print("\nFor a picture of it: pip install 'sash[plots]'")
+        say.print("\nFor a picture of it: pip install 'sash[plots]'", markup=False)
         return
     figure.savefig(file, dpi=120)
     say.print(f"\nMean delays and their corrections: {file}")
