@@ -31,7 +31,9 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.plot", "sash.spark", "sash.testing")),
+    "__init__.py": Rule(
+        _LIBRARY, inside=("sash.explain", "sash.plot", "sash.spark", "sash.testing")
+    ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -42,7 +44,8 @@ RULES = {
     "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(
-        ("sash.operators", "sash.policies", "sash.windows"), inside=("sash.engine", "pyarrow")
+        ("sash.operators", "sash.policies", "sash.windows"),
+        inside=("sash.engine", "sash.explain", "pyarrow"),
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
@@ -66,6 +69,9 @@ RULES = {
         )
     ),
     "engine/": Rule((*_LIBRARY, "numpy", "pyarrow")),
+    "engine/stream.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "engine/shared_stream.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "explain/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "page/": Rule(
@@ -77,7 +83,7 @@ RULES = {
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
-    "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/": Rule((*_LIBRARY, "sash.explain", "numpy", "pyarrow", "pandas", "pyspark")),
     "cli/": Rule(
         (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
         inside=("pyspark", "sash.spark"),

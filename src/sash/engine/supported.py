@@ -95,6 +95,14 @@ def _several_aligned(asked: Asked) -> bool:
     return asked.query.several and not _by_time(asked)
 
 
+def _endless_quantile(asked: Asked) -> bool:
+    return any(
+        a.operator.ready in ("quantile", "median") and asked.query.sizes[name] is None
+        for name, a in asked.query.select.items()
+        if _lifetime(asked) or a.size == "lifetime"
+    )
+
+
 def _empty(asked: Asked) -> bool:
     window = asked.query.window
     return isinstance(window, Aligned) and window.empty is not None
@@ -176,6 +184,15 @@ ABILITIES = (
         "several sizes in one row of `sliding` and `tumbling`",
         dict.fromkeys(PLACES, _ONE_SIZE),
         _several_aligned,
+    ),
+    Ability(
+        "exact `quantile` and `median` over a `lifetime`",
+        dict.fromkeys(
+            PLACES,
+            "an exact quantile keeps all values of its window, and a lifetime never lets one go; "
+            "use sash.quantiles('x', 0.5), which estimates in fixed space, or another window",
+        ),
+        _endless_quantile,
     ),
     Ability("`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies"),
     Ability("`session`"),
@@ -310,6 +327,11 @@ ABILITIES = (
         {"Spark stream": "its state leaves the process, as bytes"},
         _without_codec,
         TypeError,
+    ),
+    Ability(
+        "the values of `trailing` and `lifetime` as of any moment (`Query.at`, "
+        "`Stream.query(at=…)`, `sash.spark.at`)",
+        {"Spark stream": "its state cannot be asked"},
     ),
     Ability(
         "a key's values over any range of what is kept (`Stream.query`)",
