@@ -12,6 +12,8 @@
                         ready ones
     sash.lateness(…)    what an allowed lateness would cost a stream
     sash.plot           pictures of results and of lateness
+    sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
+    sash.stores         where windows and streams live that outgrow, or outlive, the process
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
@@ -113,7 +115,7 @@ from .windows import (
 )
 
 if TYPE_CHECKING:
-    from . import aggregators, plot, testing
+    from . import aggregators, plot, stores, testing
     from . import spark as spark
     from .aggregators.guard import InUse
     from .engine.lateness import lateness
@@ -121,6 +123,10 @@ if TYPE_CHECKING:
     from .engine.stream import Stream
     from .explain import Explanation, SharedExplanation
     from .kernels.program import InterpretedWarning
+    from .sql import sql as sql
+    from .sql.errors import SqlError
+    from .sql.statement import Statement
+    from .sql.stream import SqlStream
 
 #: The version of sash.
 __version__ = "0.1.0"
@@ -145,6 +151,9 @@ __all__ = [
     "SharedExplanation",
     "SharedStream",
     "Sliding",
+    "SqlError",
+    "SqlStream",
+    "Statement",
     "Stream",
     "Trailing",
     "__version__",
@@ -212,8 +221,10 @@ __all__ = [
     "skewness",
     "sliding",
     "span",
+    "sql",
     "standard_deviation",
     "stddev",
+    "stores",
     "sum",
     "sum_of_squares",
     "testing",
@@ -232,6 +243,9 @@ _LAZY = {
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
     "SharedStream": ".engine.shared_stream",
+    "SqlError": ".sql.errors",
+    "SqlStream": ".sql.stream",
+    "Statement": ".sql.statement",
     "Stream": ".engine.stream",
     "lateness": ".engine.lateness",
 }
@@ -241,7 +255,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "plot", "spark", "testing"):
+        if name in ("aggregators", "plot", "spark", "sql", "stores", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..engine.stream import Stream
     from ..explain import Explanation
+    from ..stores.contract import Store
 
 __all__ = ["RESERVED", "Query"]
 
@@ -312,8 +313,17 @@ class Query:
         early: bool = False,
         schema: Any = None,
         keep_late: int | None = 1_000_000,
+        *,
+        store: Store | None = None,
+        name: str | None = None,
+        trust: Sequence[str] = (),
     ) -> Stream:
         """Start a stream of the query, which is fed batch by batch; see `sash.Stream`.
+
+        With a `store` (`sash.stores`) the state lives there under a `name`, so that it can be
+        larger than memory; `Stream.sync` makes it durable, and a stream of that name goes on
+        from its last `sync`.  Another query is refused there; where only an operator of your own
+        was mended, and its partials mean the same, name its aggregate in `trust`.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -324,9 +334,15 @@ class Query:
         from ..engine.stream import Stream
 
         made = oracle.OracleStream if oracle.asked_for() else Stream
-        return made._for(self)(
-            self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
-        )
+        given = {"lateness": lateness, "mode": mode, "early": early}
+        given |= {"schema": schema, "keep_late": keep_late}
+        if store is None and name is None:
+            return made._for(self)(self, **given)
+        if made is not Stream:
+            raise ValueError("SASH_ORACLE=1 runs streams in memory alone: leave out store and name")
+        from ..engine.stored import open_stream
+
+        return open_stream(made, self, store, name, trust, **given)  # type: ignore[arg-type]
 
     def explain(
         self, schema: Any = None, *, data: Any = None, slicing: SlicingName = "auto"

@@ -139,6 +139,7 @@ class Bucket:
         metrics = {
             "rows_in": part.rows,
             "rows_late": part.lost,
+            "rows_unusable": _unusable(batch, part),
             "rows_partly_late": part.partly_late,
             "rows_counted": part.rows - part.lost,
             "corrections": sum(part.corrections for part in made),
@@ -196,6 +197,13 @@ class Bucket:
             else:
                 columns[name] = pd.Series(array, dtype=pd.ArrowDtype(type_))
         return pd.DataFrame(columns)
+
+
+def _unusable(batch: pa.Table | Sliced | None, part: Part) -> int:
+    """How many rows were refused, and not only late."""
+    if isinstance(batch, Sliced):
+        return batch.refused
+    return int((part.late.missed <= 0).sum())
 
 
 def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:

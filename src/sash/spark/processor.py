@@ -34,6 +34,7 @@ METRICS = (
     "rows_in",
     "rows_counted",
     "rows_late",
+    "rows_unusable",
     "rows_partly_late",
     "corrections",
     "rows_out",
