@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ def test_lateness_is_by_stream_time_over_all_keys(spark: Any, tmp_path: Path, wi
     for i, seconds in enumerate(BATCHES):
         times = pa.array([s * SECOND for s in seconds], pa.timestamp("us", "UTC"))
         table = pa.table({"t": times, "k": [f"key {s}" for s in seconds]})
-        pq.write_table(table, tmp_path / "in" / f"{i}.parquet")
+        file = tmp_path / "in" / f"{i}.parquet"
+        pq.write_table(table, file)
+        os.utime(file, (1000 + i, 1000 + i))  # Spark takes files in order of their age
     rows = spark.readStream.schema("t timestamp, k string").option("maxFilesPerTrigger", 1)
     rows = rows.parquet(str(tmp_path / "in")).withWatermark("t", "30 seconds")
     out = sash.spark.aggregate(rows, q, late=True)
