@@ -79,7 +79,8 @@ def session(
     try:
         yield spark
     finally:
-        spark.stop()
+        with contextlib.suppress(Exception):  # Java may be gone
+            spark.stop()
 
 
 def ask_worker(*, master: str, remote: str | None) -> list[Finding]:
