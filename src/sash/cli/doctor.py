@@ -23,7 +23,6 @@ _PACKAGES = {
     "": ("numpy", "numba", "pyarrow"),
     "spark": ("pyspark", "pandas", "protobuf"),
     "connect": ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard"),
-    "sql": ("sqlglot",),
     "sketches": ("datasketches",),
     "plots": ("matplotlib",),
 }
