@@ -41,7 +41,7 @@ def launch(
     log: Path | None = None,
 ) -> None:
     """Run a job on Spark."""
-    if remote is None:
+    if remote is None or remote.startswith("local"):
         need_java()
     with terminal(log or log_path(ready.job.name)) as (out, stop), opened(out) as (watch, show):
         watch.started(ready, None)
