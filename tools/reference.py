@@ -30,6 +30,7 @@ MODULES = (
     "sash.aggregators",
     "sash.policies",
     "sash.plot",
+    "sash.stores",
     "sash.spark",
     "sash.testing",
 )

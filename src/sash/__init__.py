@@ -1,6 +1,7 @@
 """Exact, incremental sliding-window aggregation.
 
     sash.Query(…)       aggregates over columns, for windows and keys: q.run(table), q.stream()
+    sash.share({…})     several queries over one table or stream, which share what they can
     sash.max("delay")   aggregates: count, sum, mean, arg_max, quantiles, …
     sash.sliding(…)     windows
     sash.operator(…)    an operator of your own, from plain Python functions, for
@@ -12,6 +13,7 @@
     sash.lateness(…)    what an allowed lateness would cost a stream
     sash.plot           pictures of results and of lateness
     sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
+    sash.stores         where windows and streams live that outgrow, or outlive, the process
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
@@ -30,24 +32,34 @@ from typing import TYPE_CHECKING, Any
 from . import operators, policies, windows
 from .operators import Operator, operator
 from .policies import Policy, policy
-from .query import Query
+from .query import Query, Shared, share
 from .query.aggregates import (
     Aggregate,
     aggregate,
+    all,
+    any,
     arg_max,
     arg_min,
     avg,
+    bit_and,
+    bit_or,
+    bit_xor,
     bloom,
+    change,
     collect,
     collect_distinct,
     concat,
+    correlation,
     count,
     count_distinct,
     count_min,
+    covariance,
+    ewm,
     first,
     first_n,
     geometric_mean,
     hll,
+    kurtosis,
     last,
     last_n,
     linear_regression,
@@ -57,14 +69,20 @@ from .query.aggregates import (
     max_by,
     max_count,
     mean,
+    median,
     min,
     min_by,
     min_count,
+    mode,
     nth_youngest,
+    population_covariance,
     population_stddev,
     population_variance,
     product,
+    quantile,
     quantiles,
+    rate,
+    skewness,
     span,
     standard_deviation,
     stddev,
@@ -97,12 +115,13 @@ from .windows import (
 )
 
 if TYPE_CHECKING:
-    from . import aggregators, plot, testing
+    from . import aggregators, plot, stores, testing
     from . import spark as spark
     from .aggregators.guard import InUse
     from .engine.lateness import lateness
+    from .engine.shared_stream import SharedStream
     from .engine.stream import Stream
-    from .explain import Explanation
+    from .explain import Explanation, SharedExplanation
     from .kernels.program import InterpretedWarning
     from .sql import sql as sql
     from .sql.errors import SqlError
@@ -128,6 +147,9 @@ __all__ = [
     "Query",
     "Rows",
     "Session",
+    "Shared",
+    "SharedExplanation",
+    "SharedStream",
     "Sliding",
     "SqlError",
     "SqlStream",
@@ -137,22 +159,32 @@ __all__ = [
     "__version__",
     "aggregate",
     "aggregators",
+    "all",
+    "any",
     "arg_max",
     "arg_min",
     "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
     "bloom",
+    "change",
     "collect",
     "collect_distinct",
     "concat",
+    "correlation",
     "count",
     "count_distinct",
     "count_min",
+    "covariance",
     "cumulate",
     "delta",
+    "ewm",
     "first",
     "first_n",
     "geometric_mean",
     "hll",
+    "kurtosis",
     "last",
     "last_n",
     "lateness",
@@ -164,27 +196,35 @@ __all__ = [
     "max_by",
     "max_count",
     "mean",
+    "median",
     "min",
     "min_by",
     "min_count",
+    "mode",
     "nth_youngest",
     "operator",
     "operators",
     "plot",
     "policies",
     "policy",
+    "population_covariance",
     "population_stddev",
     "population_variance",
     "product",
     "punctuated",
+    "quantile",
     "quantiles",
+    "rate",
     "rows",
     "session",
+    "share",
+    "skewness",
     "sliding",
     "span",
     "sql",
     "standard_deviation",
     "stddev",
+    "stores",
     "sum",
     "sum_of_squares",
     "testing",
@@ -199,8 +239,10 @@ __all__ = [
 #: Names whose modules take a while to load, and where they are.
 _LAZY = {
     "Explanation": ".explain",
+    "SharedExplanation": ".explain",
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
+    "SharedStream": ".engine.shared_stream",
     "SqlError": ".sql.errors",
     "SqlStream": ".sql.stream",
     "Statement": ".sql.statement",
@@ -213,7 +255,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "plot", "spark", "sql", "testing"):
+        if name in ("aggregators", "plot", "spark", "sql", "stores", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)

@@ -58,7 +58,9 @@ def test_answers_come_back_in_the_kind_that_was_given() -> None:
     assert [found.tolist() for found in by_numpy] == [[9, 9, 9, 5], [9, 3, 5, 1]]
     by_arrow = FlatFit(ops.max).slide(pa.array(values), sizes)
     assert [found.to_pylist() for found in by_arrow] == [[9, 9, 9, 5], [9, 3, 5, 1]]
-    assert FlatFit(ops.max).slide(values, np.array(sizes))[1].tolist() == [9, 3, 5, 1]
+    for order in ([3, 1], [1, 3], [1, 3, 1], [3, 2, 1], [2, 3, 1]):
+        whole = FlatFit(ops.max).slide(values, np.array(order))
+        assert whole.tolist() == [FlatFit(ops.max).slide(values, n).tolist() for n in order]
 
 
 @pytest.mark.once
@@ -116,4 +118,8 @@ def test_sizes_that_cannot_be_are_refused() -> None:
         window.slide([1], [2, "3"])
     with pytest.raises(TypeError, match="size is a number of values"):
         window.slide([1], "3")
+    with pytest.raises(TypeError, match="size is a number of values"):
+        window.slide([1], np.array([2.0]))
+    with pytest.raises(ValueError, match="at least one value"):
+        window.slide([1], np.array([2, 0]))
     assert window.queries([]) == []

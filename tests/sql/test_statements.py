@@ -425,6 +425,33 @@ def test_rows_that_where_leaves_out_cannot_fail() -> None:
     assert sash.sql(text).run({"ts": [1, 2], "x": [0, 5]}).to_pylist() == [{"s": 2.0}]
 
 
+def test_statements_share_a_table() -> None:
+    table = stream("disorder", 80, plain=True)
+    grouped = "SELECT k, sum(i / 2) AS s, window.end AS e FROM t {} GROUP BY k, window(t, '{}')"
+    given: dict[str, Any] = {
+        "fast": sash.sql(grouped.format("", "2 seconds")),
+        "slow": sash.sql(grouped.format("", "10 seconds")),
+        "some": sash.sql(grouped.format("WHERE i > 0", "10 seconds")),
+        "each": sash.sql("SELECT *, count(*) OVER (PARTITION BY k ORDER BY t) AS up FROM t"),
+        "plain": sash.Query(time="t", window=sash.trailing(10**6), select={"m": sash.count()}),
+    }
+    shared = sash.share(given)
+    found = shared.run(table)
+    for name, one in given.items():
+        assert str(rows_of(found[name])) == str(rows_of(one.run(table))), name
+    assert shared.plan.bundle_of("fast").names == ("fast", "slow")
+    with pytest.raises(ValueError, match="statements of SQL share tables, and not streams"):
+        shared.stream()
+
+
+def test_a_statement_explains_its_query() -> None:
+    s = sash.sql("SELECT sum(x * 2) AS s FROM t GROUP BY window(ts, '6 min', '2 min')")
+    table = {"ts": [1, 2], "x": [1, 2]}
+    assert "sliding('6 minutes', '2 minutes')" in str(s.explain(table))
+    assert "sliding('6 minutes', '2 minutes')" in str(s.explain())
+    assert str(s.explain(data=table))
+
+
 # The Reactive Aggregator and NEXMark
 
 

@@ -105,9 +105,10 @@ class ManySizes(InOrder):
     def queries(self, sizes: Sequence[int]) -> list[Any]:
         """The answers over several sizes, in one call, asked longest first, which shares the most
         work."""
-        falling, places = _falling([self._held(size) for size in sizes])
+        falling, places = _falling(sizes)
         if not len(falling):
             return []
+        self._held(int(falling[0]))
         core = self._core
         with core.call() as call:
             outputs = call.outputs(len(falling))
@@ -119,7 +120,8 @@ class ManySizes(InOrder):
         """Insert each value in turn, with at most `size` in the window, and answer after each.
 
         With several sizes, the window holds the longest, and there are answers over each: a list
-        with the answers of each size, in the order of the sizes.
+        with the answers of each size, in the order of the sizes; or one array with a row for each
+        size, if sizes and answers are numpy arrays.
 
         `values` is a numpy array, an Arrow array or a list (for several columns a tuple of
         them); answers come back in the same kind.
@@ -134,8 +136,8 @@ class ManySizes(InOrder):
         return super().slide(values, size)
 
     @alone
-    def _slide_sizes(self, values: Any, sizes: Sequence[int]) -> list[Any]:
-        falling, places = _falling([check_size(size) for size in sizes])
+    def _slide_sizes(self, values: Any, sizes: Sequence[int]) -> Any:
+        falling, places = _falling(sizes)
         many = len(falling)
         if not many:
             raise ValueError("slide needs a size, or several; an empty list was given")
@@ -154,14 +156,28 @@ class ManySizes(InOrder):
             finally:
                 self._shrink()
             found = call.answers(table.kind)
-        return [_every(found, place, many) for place in places]
+        if isinstance(sizes, np.ndarray) and type(found) is np.ndarray and found.ndim == 1:
+            return _rows(found.reshape(table.rows, many).T, places)
+        return [_every(found, place, many) for place in places.tolist()]
 
 
-def _falling(sizes: list[int]) -> tuple[Array, list[int]]:
+def _falling(sizes: Any) -> tuple[Array, Array]:
     """Different sizes, longest first, and the place of each one given."""
-    falling = sorted(set(sizes), reverse=True)
-    at = {size: i for i, size in enumerate(falling)}
-    return np.array(falling, dtype=np.int64), [at[size] for size in sizes]
+    given = np.asarray(sizes) if isinstance(sizes, range | np.ndarray) else None
+    if given is None or given.ndim != 1 or given.dtype.kind != "i" or (given < 1).any():
+        given = np.array([check_size(size) for size in sizes], dtype=np.int64)
+    rising, places = np.unique(given.astype(np.int64), return_inverse=True)
+    return np.ascontiguousarray(rising[::-1]), len(rising) - 1 - places
+
+
+def _rows(answers: Array, places: Array) -> Array:
+    """The rows at these places; a view, where that can be."""
+    steps = np.diff(places)
+    if len(places) == len(answers) and (steps == 1).all():
+        return answers
+    if len(places) == len(answers) and (steps == -1).all():
+        return answers[::-1]
+    return answers[places]
 
 
 def _every(answers: Any, first: int, step: int) -> Any:

@@ -29,7 +29,13 @@ from ..state.trace import note_step
 from ..tables.rows import Ordered, Parts, Rows, put_in_order
 from ..tables.threads import cut_groups, side_by_side
 
-__all__ = ["windows_of_slices", "windows_of_table"]
+__all__ = [
+    "add_ranged",
+    "divisible",
+    "typed",
+    "windows_of_slices",
+    "windows_of_table",
+]
 
 _LARGE = 4  # a part with more than one in so many of all rows may have all threads to itself
 
@@ -47,9 +53,9 @@ def windows_of_table(
     if not by pairs."""
     groups = [columns_of(group, table) for group in plan.groups]
     columns, sources = [c for c, _ in groups], [s for _, s in groups]
-    if not _divisible(plan, columns):
+    if not divisible(plan, columns):
         return _Work(plan, table, columns, sources, first, last, slicing).of_part(read)
-    columns = [_typed(group, c) for group, c in zip(plan.groups, columns, strict=True)]
+    columns = [typed(group, c) for group, c in zip(plan.groups, columns, strict=True)]
     work = _Work(plan, table, columns, sources, first, last, slicing)
     found = None if read.rise(threads) else work.by_place(read, threads, few=True)
     if found is not None:
@@ -73,7 +79,7 @@ def _by_parts(work: _Work, read: Rows, threads: int) -> list[Windows]:
     return [made[i] for i in range(len(parts))]
 
 
-def _divisible(plan: Plan, columns: list[Table]) -> bool:
+def divisible(plan: Plan, columns: list[Table]) -> bool:
     """True if the windows of some keys need nothing of others: not where answers are Python
     objects, whose types only all of them tell."""
     known = all(plan.types[name] is not None for name in plan.query.select)
@@ -85,7 +91,7 @@ def _divisible(plan: Plan, columns: list[Table]) -> bool:
     )
 
 
-def _typed(group: Group, columns: Table) -> Table:
+def typed(group: Group, columns: Table) -> Table:
     """Columns in the types that kernels read, so that these need not be made for each piece."""
     layout = specialise(SCAN, group.operator).layout
     assert layout is not None
@@ -119,7 +125,8 @@ class _Work:
             return None
         edges = None if cut is None else cut.on_clock(self.plan.query.aligned)
         given = self.plan, self.columns, part, threads or 1
-        slices = slices_by_place(*given, few=few, edges=edges)
+        between = None if edges is None else lambda low, high: edges
+        slices = slices_by_place(*given, few=few, edges_between=between)
         if slices is None:
             return None
         note_step("rows combined by place, in the order in which they come")
@@ -152,13 +159,7 @@ class _Work:
         except NoAnswer as error:
             error.group += part.first
             raise
-        made.values.pop(NO_NAME, None)
-        if plan.ranged:
-            aligned, numbers = plan.query.aligned, made.numbers
-            spans = aligned.start(numbers), aligned.end(numbers)
-            ranges = window_ranges(ordered.times, ordered.bounds, made.groups, *spans)
-            for chosen in plan.ranged:
-                made.values[chosen.name] = answers_of_ranges(chosen, ordered, *ranges)
+        add_ranged(plan, made, ordered)
         return made
 
     def _of_events(
@@ -184,6 +185,18 @@ class _Work:
             given = table, sources, order, times, bounds
             found.append(scan.windows_of_events(*given, first, last))
         return _together(found)
+
+
+def add_ranged(plan: Plan, made: Windows, ordered: Ordered) -> None:
+    """Add the answers of aggregates that are ranges of the ordered rows."""
+    made.values.pop(NO_NAME, None)
+    if not plan.ranged:
+        return
+    aligned, numbers = plan.query.aligned, made.numbers
+    spans = aligned.start(numbers), aligned.end(numbers)
+    ranges = window_ranges(ordered.times, ordered.bounds, made.groups, *spans)
+    for chosen in plan.ranged:
+        made.values[chosen.name] = answers_of_ranges(chosen, ordered, *ranges)
 
 
 def windows_of_slices(

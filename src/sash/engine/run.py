@@ -41,7 +41,17 @@ from .parts import windows_of_slices, windows_of_table
 from .sessions import session_results, tick_results
 from .supported import Asked, check
 
-__all__ = ["compute", "compute_from_slices", "results", "run", "run_plan", "slicing_for"]
+__all__ = [
+    "compute",
+    "compute_from_slices",
+    "emitted",
+    "explained",
+    "results",
+    "run",
+    "run_arrow",
+    "run_plan",
+    "slicing_for",
+]
 
 Wanted = Callable[[list[pa.Array]], tuple[Array, Array]]
 
@@ -54,10 +64,17 @@ def run(query: Query, table: Any, threads: int | None = None, slicing: str = "au
     driven = isinstance(query.window, Driven)
     # a condition may read any column, and a driven window keeps them all
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
-    plan = make_plan(query, given.schema, whole=True)
     kind = kind_of(table)
-    made = run_plan(plan, given, many, cut)
+    made = run_arrow(query, given, many, cut)
     return as_given(made, kind, table if driven and kind == "pandas" else None)
+
+
+def run_arrow(
+    query: Query, given: pa.Table, threads: int, slicing: Slicing | None = None
+) -> pa.Table:
+    """The results over a whole table of Arrow."""
+    plan = make_plan(query, given.schema, whole=True)
+    return run_plan(plan, given, threads, slicing)
 
 
 def slicing_for(query: Query, asked: str) -> Slicing | None:
@@ -105,10 +122,10 @@ def compute(
     try:
         made = windows_of_table(plan, table, read, first, last, threads, slicing)
     except NoAnswer as error:
-        raise OverflowError(_explained(plan, read.keys, error)) from None
+        raise OverflowError(explained(plan, read.keys, error)) from None
     except ScanFailed as failure:
         raise failure.error from None
-    return read.keys, _emitted(plan, made)
+    return read.keys, emitted(plan, made)
 
 
 def compute_from_slices(
@@ -125,11 +142,11 @@ def compute_from_slices(
     try:
         made = windows_of_slices(plan, slices, [{}] * len(partials), *spans)
     except NoAnswer as error:
-        raise OverflowError(_explained(plan, slices.keys, error)) from None
-    return slices.keys, _emitted(plan, made)
+        raise OverflowError(explained(plan, slices.keys, error)) from None
+    return slices.keys, emitted(plan, made)
 
 
-def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
+def explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     """The reason why an answer does not exist, with its window and key."""
     query, window = plan.query, plan.query.aligned
     whose = ", ".join(f"{n} = {k[error.group]}" for n, k in zip(query.by, keys, strict=False))
@@ -138,7 +155,7 @@ def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     return f"{error} in the window from {start} to {end}{whose and ' of ' + whose}"
 
 
-def _emitted(plan: Plan, windows: Windows) -> Windows:
+def emitted(plan: Plan, windows: Windows) -> Windows:
     """Of windows that hold something, those whose values differ from those of the one before, if
     only changes are wanted; or with them those that hold nothing, if these are wanted."""
     if plan.query.aligned.empty:

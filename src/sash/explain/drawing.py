@@ -11,7 +11,7 @@ A long window is drawn with a gap: `⋯` stands for the slices that are left out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from ..slicing.edges import Periodic
@@ -34,7 +34,7 @@ from ..windows.contract import (
 from ..windows.durations import duration_text
 from ..windows.trailing import Trailing
 
-__all__ = ["draw"]
+__all__ = ["draw", "draw_several"]
 
 _DRAWN = 3  # windows
 _WHOLE = 14  # slices that are drawn without a gap
@@ -74,14 +74,47 @@ def _aligned(window: Aligned, cut: Slicing) -> list[str]:
     last = max(_DRAWN, min(cycle.windows, 4)) - 1
     spans = [(cycle.start(n), cycle.end(n)) for n in range(last + 1)]
     shown, columns = _shown(cuts, spans)
-    unit, scale = _unit(window, [int(cuts.time(n)) - spans[0][0] for n in shown])
-    labels = [(columns[n], f"{(int(cuts.time(n)) - spans[0][0]) // scale:,}") for n in shown]
-    lines = [f"{_labelled(labels)}  {unit}", _edges(columns, shown, cuts, cut.edges)]
-    for start, stop in spans:
-        low, high = columns[int(cuts.number(start))], columns[int(cuts.number(stop))]
-        inner = "".join(_gap_at(columns, shown, x) for x in range(low + 1, high))
-        lines.append(" " * low + "[" + inner + ")")
+    lines = _ruler(window, cuts, shown, columns, spans[0][0], cut.edges)
+    return lines + [_bar(cuts, shown, columns, *span) for span in spans]
+
+
+def draw_several(windows: Mapping[str, Aligned], cuts: Periodic) -> list[str]:
+    """Two windows of each query, over the edges of all."""
+    spans = {
+        name: [(w.cycle.start(n), w.cycle.end(n)) for n in range(2)] for name, w in windows.items()
+    }
+    every = [span for some in spans.values() for span in some]
+    shown, columns = _shown(cuts, every)
+    first = min(start for start, _ in every)
+    one = next(iter(windows.values()))
+    lines = _ruler(one, cuts, shown, columns, first, cuts)
+    wide = columns[shown[-1]] + 4
+    for name, some in spans.items():
+        for i, (start, stop) in enumerate(some):
+            line = _bar(cuts, shown, columns, start, stop)
+            lines.append(f"{line:<{wide}}{name if not i else ''}".rstrip())
     return lines
+
+
+def _ruler(
+    window: Aligned,
+    cuts: Periodic,
+    shown: list[int],
+    columns: dict[int, int],
+    first: int,
+    edges: Periodic,
+) -> list[str]:
+    """The times of edges since the first window starts, and the edges."""
+    unit, scale = _unit(window, [int(cuts.time(n)) - first for n in shown])
+    labels = [(columns[n], f"{(int(cuts.time(n)) - first) // scale:,}") for n in shown]
+    return [f"{_labelled(labels)}  {unit}", _edges(columns, shown, cuts, edges)]
+
+
+def _bar(cuts: Periodic, shown: list[int], columns: dict[int, int], start: int, stop: int) -> str:
+    """A window from one edge to another."""
+    low, high = columns[int(cuts.number(start))], columns[int(cuts.number(stop))]
+    inner = "".join(_gap_at(columns, shown, x) for x in range(low + 1, high))
+    return " " * low + "[" + inner + ")"
 
 
 def _shown(cuts: Periodic, spans: list[tuple[int, int]]) -> tuple[list[int], dict[int, int]]:

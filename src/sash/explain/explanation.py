@@ -6,7 +6,17 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Costs", "Counts", "Explanation", "Kept", "Partial", "Step", "Windows"]
+__all__ = [
+    "Costs",
+    "Counts",
+    "Explanation",
+    "Kept",
+    "Partial",
+    "Step",
+    "Windows",
+    "entry_lines",
+    "plain",
+]
 
 _WIDTH = 100  # columns of the text
 _INDENT = 13  # columns before what a line says
@@ -133,22 +143,22 @@ class Explanation:
         >>> q.explain().to_dict()["windows"]["slices"]
         1
         """
-        made = _plain(dataclasses.asdict(self))
+        made = plain(dataclasses.asdict(self))
         assert isinstance(made, dict)
         return made
 
     def __str__(self) -> str:
         lines = [f"{self.query}", f"runs by {self.place}", ""]
-        lines += _entry("windows", self.windows.words)
+        lines += entry_lines("windows", self.windows.words)
         lines += ["", *(f"{' ' * _INDENT}{line}" for line in self.windows.drawing), ""]
         for i, partial in enumerate(self.partials):
-            lines += _entry("aggregates" if not i else "", _partial_words(partial))
+            lines += entry_lines("aggregates" if not i else "", _partial_words(partial))
         for i, step in enumerate(self.steps):
-            lines += _entry("how" if not i else "", (f"{step.what}: {step.why}",))
-        lines += _entry("state", (self.kept.words,))
-        lines += _entry("combines", (self.costs.words,))
+            lines += entry_lines("how" if not i else "", (f"{step.what}: {step.why}",))
+        lines += entry_lines("state", (self.kept.words,))
+        lines += entry_lines("combines", (self.costs.words,))
         for i, warning in enumerate(self.warnings):
-            lines += _entry("warnings" if not i else "", (f"! {warning}",))
+            lines += entry_lines("warnings" if not i else "", (f"! {warning}",))
         if self.measured is not None:
             lines += ["", *self._measured()]
         return "\n".join(line.rstrip() for line in lines)
@@ -168,7 +178,7 @@ class Explanation:
         table = [
             f"{' ' * _INDENT}{a:<{wide[0]}}  {b:>{wide[1]}}  {c:>{wide[2]}}" for a, b, c in rows
         ]
-        return [*_entry("sample", (f"it took: {', '.join(self.taken)}",)), *table]
+        return [*entry_lines("sample", (f"it took: {', '.join(self.taken)}",)), *table]
 
 
 _RUNS = {
@@ -197,7 +207,7 @@ def _partial_words(partial: Partial) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _entry(label: str, texts: tuple[str, ...]) -> list[str]:
+def entry_lines(label: str, texts: tuple[str, ...]) -> list[str]:
     """Texts behind a label, broken into lines."""
     lines: list[str] = []
     for text in texts:
@@ -213,9 +223,10 @@ def _entry(label: str, texts: tuple[str, ...]) -> list[str]:
     return [f"{head:<{_INDENT}}{line}" for head, line in zip(heads, lines, strict=True)]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Dicts, lists, text and numbers for what a dataclass holds."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value

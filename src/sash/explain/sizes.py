@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
 
+from ..query.query import Query
 from ..slicing.edges import cuts_of
 from ..slicing.techniques import Slicing, Technique, pairs, panes
 from ..windows.calendars import CalendarClock
 from ..windows.contract import Aligned, Driven, Merging, Ticked, Window
 from ..windows.durations import duration_text
+from ..windows.months import Months
 from .drawing import draw
 from .explanation import Windows
 
-__all__ = ["slices_between", "windows_of"]
+__all__ = ["slices_between", "windows_of", "with_sizes"]
 
 
 def windows_of(window: Window, cut: Slicing | None = None) -> Windows:
@@ -52,6 +55,25 @@ def windows_of(window: Window, cut: Slicing | None = None) -> Windows:
     )
 
 
+def with_sizes(windows: Windows, query: Query) -> Windows:
+    """The same with the sizes of aggregates whose windows have others than the query's.
+
+    >>> import sash
+    >>> select = {"n": sash.count(), "ever": sash.count().over(sash.lifetime())}
+    >>> q = sash.Query(time="t", window=sash.trailing("5 min"), select=select)
+    >>> with_sizes(windows_of(q.window), q).words[1]
+    'in one row: n over 5 minutes, ever over all since the beginning'
+    """
+    if not query.several:
+        return windows
+    each = [
+        f"{name} over {'all since the beginning' if size is None else duration_text(size)}"
+        for name, size in query.sizes.items()
+    ]
+    words = (*windows.words, f"in one row: {', '.join(each)}")
+    return dataclasses.replace(windows, words=words)
+
+
 def _how(window: Aligned, technique: Technique, slices: int) -> str:
     """Why the slices are as many as they are."""
     if technique == "cutty":
@@ -60,6 +82,8 @@ def _how(window: Aligned, technique: Technique, slices: int) -> str:
         return "windows begin and end at different times, so there are two slices a slide"
     if slices == 1:
         return "a slice is a window"
+    if isinstance(window.cycle, Months):
+        return "windows of months may end on any day"
     if panes(window).edges != pairs(window).edges:
         return "slices are all alike, so they are as short as size and slide have in common"
     return "every window begins and ends where others do, so there is one slice a slide"

@@ -22,7 +22,7 @@ from .costs import costs_of_stream
 from .explanation import Costs, Explanation, Kept, Step
 from .measured_stream import measured_stream
 from .partials import partials_of, select_only
-from .sizes import slices_between, windows_of
+from .sizes import slices_between, windows_of, with_sizes
 from .tables import byte_text, query_text, schema_of
 
 __all__ = ["explain_stream", "kept_by_stream", "stream_steps"]
@@ -48,7 +48,7 @@ def explain_stream(
     made = Explanation(
         query_text(query),
         f"Query.stream, batch by batch, mode={mode!r}, lateness={duration_text(lateness)!r}",
-        windows_of(query.window),
+        with_sizes(windows_of(query.window), query),
         select_only(query) if plan is None else partials_of(plan),
         stream_steps(query, plan, mode),
         kept,

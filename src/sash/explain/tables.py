@@ -26,9 +26,12 @@ from .costs import costs_of_table
 from .explanation import Explanation, Kept, Step
 from .measured import measured_table
 from .partials import partials_of, select_only
-from .sizes import windows_of
+from .sizes import windows_of, with_sizes
 
 __all__ = ["algorithm", "byte_text", "explain_table", "query_text", "schema_of"]
+
+
+_FEW = 1_000  # rows of a table that tell its types
 
 
 def explain_table(
@@ -46,7 +49,7 @@ def explain_table(
     made = Explanation(
         query_text(query),
         "Query.run, over a table",
-        windows_of(window, cut),
+        with_sizes(windows_of(window, cut), query),
         select_only(query) if plan is None else partials_of(plan),
         _steps(query, plan, cut),
         _kept(plan, window, cut),
@@ -57,9 +60,15 @@ def explain_table(
 
 
 def schema_of(given: Any) -> pa.Schema:
-    """The columns of a schema, or of a table of any kind."""
+    """The columns of a schema, or of a table of any kind, of which a few rows tell."""
+    if isinstance(getattr(given, "schema", None), pa.Schema):
+        given = given.schema
     if isinstance(given, pa.Schema):
         return pa.schema([f.with_type(plain_type(f.type)) for f in given])
+    if hasattr(given, "head"):  # of pandas or Polars
+        few = as_arrow(given.head(_FEW)).schema
+        if not any(pa.types.is_null(f.type) for f in few):
+            return few
     return as_arrow(given).schema
 
 

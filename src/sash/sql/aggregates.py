@@ -21,7 +21,7 @@ from ..query.registry import REGISTRY, SQL_NAMES
 from .errors import Source
 from .nodes import Call, Literal_, Node, Star, Unary
 
-__all__ = ["AGGREGATES", "Made", "aggregate_of", "is_aggregate", "refuse_ranking"]
+__all__ = ["AGGREGATES", "Made", "aggregate_of", "constants", "is_aggregate", "refuse_ranking"]
 
 #: What becomes of an answer: nothing, the whole number next to it, the one field of a struct, or
 #: its fields as a list.
@@ -92,6 +92,8 @@ def aggregate_of(
             f"ORDER BY within {call.name} is not supported: values are in order of event time",
             *call.ordered[0].at,
         )
+    if call.where is not None and "where" not in inspect.signature(ready.count).parameters:
+        raise source.error("FILTER is not supported; write CASE WHEN … THEN x END", *call.where.at)
     where = {} if call.where is None else {"where": pc.field(column(call.where))}
     if call.name in operators:
         return _own(call, operators[call.name], column, source, where)
@@ -232,6 +234,11 @@ def _arguments(
         scalar = not isinstance(value, list)
         made.append(value)
     return made, scalar
+
+
+def constants(call: Call) -> list[Node]:
+    """The arguments of an aggregate that are numbers in array(…)."""
+    return [a for a in call.args if isinstance(a, Call) and _constant(a) is not None]
 
 
 def _constant(node: Node) -> Any:

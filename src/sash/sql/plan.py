@@ -17,7 +17,7 @@ from ..operators.contract import Operator
 from ..query.aggregates import Aggregate
 from ..query.query import RESERVED, Query
 from ..windows import Window
-from .aggregates import AGGREGATES, Then, aggregate_of, is_aggregate, refuse_ranking
+from .aggregates import AGGREGATES, Then, aggregate_of, constants, is_aggregate, refuse_ranking
 from .errors import Source, nearest
 from .forms import Asked, window_of
 from .nodes import (
@@ -360,9 +360,11 @@ class _Planner:
 
     def _check_calls(self) -> None:
         """Refuse functions that there are not."""
-        for call in self._every(Call):
+        calls = self._every(Call)
+        lists = [a for c in calls if self._is_aggregate(c) for a in constants(c)]
+        for call in calls:
             refuse_ranking(call, self.source)
-            if call == self.asked.call or self._is_aggregate(call):
+            if call == self.asked.call or self._is_aggregate(call) or call in lists:
                 continue
             if self.functions is not None and call.name not in self.functions:
                 self._unknown(call)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,7 +21,10 @@ from .read_select import read
 from .stream import SqlStream
 from .tabled import Noted, identity, prepared, projected
 
-__all__ = ["Statement", "statement"]
+if TYPE_CHECKING:
+    from ..explain import Explanation
+
+__all__ = ["Statement", "check_stream", "checked_operators", "statement"]
 
 
 class Statement:
@@ -103,16 +106,45 @@ class Statement:
         >>> s.run({"ts": [1, 8, 15], "x": [3, 4, 5]})["worst"].to_pylist()
         [4, 5]
         """
-        planned = self._planned
-        given = as_arrow(table, self._wanted(table))
-        ready, noted = prepared(planned, given, self._zone, whole=False)
+        ready = self.prepared(as_arrow(table, self._wanted(table)))
+        return self.projected(self.query.run(ready, threads=threads), table)
+
+    @property
+    def computed(self) -> dict[str, Any]:
+        """What is computed before the query, by name, in a form that can be compared."""
+        return {name: (node, self._zone) for name, node in self._planned.before.items()}
+
+    def prepared(self, table: pa.Table) -> pa.Table:
+        """The table that the query runs over, of an Arrow table in place of FROM."""
+        ready, noted = prepared(self._planned, table, self._zone, whole=False)
         if noted:
             raise self._failure(noted, "row")
-        found = self.query.run(ready, threads=threads)
-        made, noted = projected(planned, found, self._zone)
+        return ready
+
+    def projected(self, found: pa.Table, table: Any, hidden: Collection[str] = ()) -> Any:
+        """The rows of the statement, of its query's result, as the kind of table that was given;
+        * has none of the `hidden` columns."""
+        made, noted = projected(self._planned, found, self._zone, hidden=hidden)
         if noted:
             raise self._failure(noted, "row of the result")
         return self._as_given(made, table)
+
+    def explain(self, schema: Any = None, *, data: Any = None) -> Explanation:
+        """How `run` answers the statement's query, why, and what that costs; see
+        `sash.Explanation`.  `schema` is that of a table in place of FROM, or a table that has one;
+        `data` is a sample, which is run and counted.
+
+        >>> import sash
+        >>> s = sash.sql("SELECT sum(x * 2) FROM t GROUP BY window(ts, '6 min', '2 min')")
+        >>> print(s.explain({"ts": [1], "x": [1]}))  # doctest: +ELLIPSIS
+        sum(x * 2) = sum('x * 2')
+        ...
+        """
+        if schema is not None and not isinstance(schema, pa.Schema):
+            schema = as_arrow(schema).schema
+        given = None if schema is None else self.schema(schema)
+        sample = None if data is None else self.prepared(as_arrow(data))
+        return self.query.explain(given, data=sample)
 
     def _wanted(self, table: Any) -> list[str] | None:
         """The columns that are read, where all are there by these very names."""

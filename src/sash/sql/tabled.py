@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -150,13 +150,18 @@ class _Result:
 
 
 def projected(
-    planned: Planned, table: pa.Table, zone: str | None, *, live: bool = False
+    planned: Planned,
+    table: pa.Table,
+    zone: str | None,
+    *,
+    live: bool = False,
+    hidden: Collection[str] = (),
 ) -> tuple[pa.Table, list[Noted]]:
     """The SELECT list over the result of the query, with the rows that HAVING lets through, in
     order; and the rows that have no value for an expression.
 
     In live mode a revision that HAVING rejects is marked deleted, as an earlier one may have been
-    emitted; the first of a window is left out."""
+    emitted; the first of a window is left out.  * has none of the `hidden` columns."""
     result = _Result(planned, table)
     rows = table.num_rows
     evaluator = Evaluator(planned.source, rows, _Cached(result.column), zone)
@@ -168,7 +173,7 @@ def projected(
     columns: dict[str, Any] = {}
     for output in planned.outputs:
         if isinstance(output.node, Star):
-            inner = {*planned.query.select, *planned.before, "window_start", "window_end"}
+            inner = {*planned.query.select, *planned.before, "window_start", "window_end", *hidden}
             for name in table.column_names:
                 if name not in inner and name != "revision":
                     _add(columns, name, table.column(name), planned, output.at)

@@ -118,20 +118,26 @@ def slices_by_place(
     threads: int = 1,
     *,
     few: bool = False,
-    edges: Edges | None = None,
+    edges_between: Callable[[int, int], Edges | None] | None = None,
 ) -> Slices | None:
     """The slices of rows in any order, of each group of aggregates by its columns.  None if the
     order of events matters, or a place for each slice would take too much room, or if places are
-    to be so `few` that several pieces of the table can each have their own, and are not.  `edges`
-    are where slices are cut, if not where the windows say."""
+    to be so `few` that several pieces of the table can each have their own, and are not.
+
+    Slices are cut at the edges of the plan's window, or at those that `edges_between` gives for the
+    oldest and the youngest time, if it gives any."""
     most = len(rows) // (2 * _SHARE) if few else max(len(rows), _FEW)
     if in_order_only(plan) or not len(rows) or rows.groups > most:
         return None
-    edges, times, codes = edges or edges_of(plan.query.aligned), rows.times, rows.codes
+    times, codes = rows.times, rows.codes
     pieces = [piece for run in rows.ranges for piece in _cut(run)]
     ends = side_by_side(lambda p: (times[slice(*p)].min(), times[slice(*p)].max()), pieces, threads)
-    first = int(edges.number(min(low for low, _ in ends)))
-    last = int(edges.number(max(high for _, high in ends)))
+    oldest, youngest = int(min(low for low, _ in ends)), int(max(high for _, high in ends))
+    between = edges_between or (lambda low, high: edges_of(plan.query.aligned))
+    edges = between(oldest, youngest)
+    if edges is None:
+        return None
+    first, last = int(edges.number(oldest)), int(edges.number(youngest))
     span = last - first + 1
     size = span * rows.groups
     if size > most:

@@ -191,6 +191,13 @@ class Scan:
         starts, partials, ends = cut_events(*given, whole=True, slots=(RING, NEW), room=room)
         return clock.time(starts), partials, ends
 
+    def cut_where(
+        self, columns: Table, rows: Array | None, marks: Array, bounds: Array
+    ) -> tuple[Array, Any, Array]:
+        """Cut groups of events wherever their `marks`, which never fall within a group, rise.
+        Returns the mark of each slice instead of its start."""
+        return cut_events(self._core, columns, rows, marks, bounds, whole=False, slots=(RING, NEW))
+
     def windows_of_events(
         self,
         columns: Table,
