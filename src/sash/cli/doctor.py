@@ -24,6 +24,8 @@ _PACKAGES = {
     "spark": ("pyspark", "pandas", "protobuf"),
     "connect": ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard"),
     "sketches": ("datasketches",),
+    "rocksdb": ("rocksdict",),
+    "redis": ("redis",),
     "plots": ("matplotlib",),
 }
 
