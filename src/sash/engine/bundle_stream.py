@@ -73,7 +73,7 @@ class BundleStream(Stream):
         return None
 
     def _process(
-        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: int
+        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: Any
     ) -> Any:
         self._turns.changing = True
         lives = self._lives
