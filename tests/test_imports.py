@@ -32,7 +32,8 @@ _LIBRARY += ("sash.policies",)
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
     "__init__.py": Rule(
-        _LIBRARY, inside=("sash.explain", "sash.spark", "sash.sql", "sash.testing")
+        _LIBRARY,
+        inside=("sash.explain", "sash.spark", "sash.sql", "sash.stores", "sash.testing"),
     ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
@@ -41,11 +42,13 @@ RULES = {
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
     "kernels/linked.py": Rule(("numba",)),
     "kernels/native.py": Rule(("numba", "llvmlite")),
-    "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
+    "aggregators/": Rule(
+        ("sash.kernels", "sash.operators", "sash.policies", "sash.stores", "numpy")
+    ),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(
         ("sash.operators", "sash.policies", "sash.windows"),
-        inside=("sash.engine", "sash.explain", "pyarrow"),
+        inside=("sash.engine", "sash.explain", "sash.stores", "pyarrow"),
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
@@ -231,7 +234,7 @@ def test_the_rules_catch_what_they_are_for() -> None:
 
 
 LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pydantic", "pyspark"]
-LAZY += ["rich", "typer"]
+LAZY += ["redis", "rich", "rocksdict", "typer"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:

@@ -11,6 +11,7 @@
     sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
                         ready ones
     sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
+    sash.stores         where windows and streams live that outgrow, or outlive, the process
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
@@ -33,20 +34,30 @@ from .query import Query, Shared, share
 from .query.aggregates import (
     Aggregate,
     aggregate,
+    all,
+    any,
     arg_max,
     arg_min,
     avg,
+    bit_and,
+    bit_or,
+    bit_xor,
     bloom,
+    change,
     collect,
     collect_distinct,
     concat,
+    correlation,
     count,
     count_distinct,
     count_min,
+    covariance,
+    ewm,
     first,
     first_n,
     geometric_mean,
     hll,
+    kurtosis,
     last,
     last_n,
     linear_regression,
@@ -56,14 +67,20 @@ from .query.aggregates import (
     max_by,
     max_count,
     mean,
+    median,
     min,
     min_by,
     min_count,
+    mode,
     nth_youngest,
+    population_covariance,
     population_stddev,
     population_variance,
     product,
+    quantile,
     quantiles,
+    rate,
+    skewness,
     span,
     standard_deviation,
     stddev,
@@ -96,7 +113,7 @@ from .windows import (
 )
 
 if TYPE_CHECKING:
-    from . import aggregators, testing
+    from . import aggregators, stores, testing
     from . import spark as spark
     from .aggregators.guard import InUse
     from .engine.shared_stream import SharedStream
@@ -139,22 +156,32 @@ __all__ = [
     "__version__",
     "aggregate",
     "aggregators",
+    "all",
+    "any",
     "arg_max",
     "arg_min",
     "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
     "bloom",
+    "change",
     "collect",
     "collect_distinct",
     "concat",
+    "correlation",
     "count",
     "count_distinct",
     "count_min",
+    "covariance",
     "cumulate",
     "delta",
+    "ewm",
     "first",
     "first_n",
     "geometric_mean",
     "hll",
+    "kurtosis",
     "last",
     "last_n",
     "lifetime",
@@ -165,27 +192,34 @@ __all__ = [
     "max_by",
     "max_count",
     "mean",
+    "median",
     "min",
     "min_by",
     "min_count",
+    "mode",
     "nth_youngest",
     "operator",
     "operators",
     "policies",
     "policy",
+    "population_covariance",
     "population_stddev",
     "population_variance",
     "product",
     "punctuated",
+    "quantile",
     "quantiles",
+    "rate",
     "rows",
     "session",
     "share",
+    "skewness",
     "sliding",
     "span",
     "sql",
     "standard_deviation",
     "stddev",
+    "stores",
     "sum",
     "sum_of_squares",
     "testing",
@@ -215,7 +249,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "spark", "sql", "testing"):
+        if name in ("aggregators", "spark", "sql", "stores", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import sash
@@ -94,6 +95,22 @@ def test_a_sample_may_be_small(rows: int) -> None:
     for found in (q.explain(data=sample), q.stream().explain(data=sample)):
         assert found.measured is not None
         assert (found.measured.events, found.measured.rows) == (rows, 5 * rows)
+
+
+@pytest.mark.plain
+def test_a_stream_of_rows_that_cannot_be_used_and_with_a_condition() -> None:
+    """Rows without a time are late, and a condition leaves rows out; batches are as they were."""
+    times = [t if i % 7 else None for i, t in enumerate(SAMPLE["t"].to_pylist())]
+    sample = SAMPLE.set_column(0, "t", pa.array(times, SAMPLE.schema.field("t").type))
+    q = query(sash.sliding("10 s", "2 s"), where=pc.field("i") > 0)
+    found = q.stream(lateness="10 s").explain(data=sample, batch=40)
+    assert found.measured is not None
+    chosen = [i > 0 for i in SAMPLE["i"].to_pylist()]
+    assert found.measured.events == sum(
+        t is not None and some for t, some in zip(times, chosen, strict=True)
+    )
+    assert ratio(found, "rows") == ratio(found, "most_entries") == 1
+    assert 0.5 <= ratio(found, "combines") <= 2
 
 
 @pytest.mark.plain

@@ -21,7 +21,7 @@ from ..slicing.slices import slices_held
 from ..slicing.techniques import Slicing
 from ..state.scan import room_for
 from ..state.trace import Trace, tracing
-from ..tables.arrow import filtered
+from ..tables.arrow import filtered, one_array, times_of
 from ..tables.rows import read_rows
 from ..windows.contract import Aligned
 from .counted import Counter, counted
@@ -30,24 +30,39 @@ from .explanation import Counts, Explanation
 __all__ = ["Events", "measured_table", "windows_of_slices"]
 
 
+_ROW = "sash row"  # a column with the number of each row
+
+
 @dataclass(frozen=True)
 class Events:
-    """The keys, by number, and the times of a sample's events."""
+    """The keys, by number, and the times of a sample's events; and their rows in the sample."""
 
     codes: Array
     times: Array
+    rows: Array
 
     def __len__(self) -> int:
         return len(self.times)
 
     @classmethod
     def of(cls, plan: Plan, sample: pa.Table) -> Events:
-        """Those that the query's condition chooses."""
-        if plan.query.where is not None:
-            sample = filtered(sample, plan.query.where)
-        read = read_rows(plan, sample.select([f.name for f in plan.schema]))
+        """Those that the query's condition chooses, and whose times can be used."""
+        query = plan.query
+        time = one_array(sample.column(query.time))
+        chosen = ~times_of(time, query.window.clock)[1]
+        if query.where is not None:
+            numbered = sample.append_column(_ROW, pa.array(range(sample.num_rows), pa.int64()))
+            kept = np.asarray(filtered(numbered, query.where).column(_ROW))
+            chosen &= np.isin(np.arange(len(chosen)), kept)
+        rows = np.flatnonzero(chosen)
+        some = sample.select([f.name for f in plan.schema]).take(pa.array(rows))
+        read = read_rows(plan, some)
         codes = read.codes if read.keys else np.zeros(len(read.times), dtype=np.int64)
-        return cls(np.asarray(codes, dtype=np.int64), read.times)
+        return cls(np.asarray(codes, dtype=np.int64), read.times, rows)
+
+    def where(self, chosen: Array) -> Events:
+        """Some of them."""
+        return Events(self.codes[chosen], self.times[chosen], self.rows[chosen])
 
     def entries(self, edges: Edges, *, times: bool = False) -> tuple[Array, Array]:
         """The distinct slices, or times, of each key, in order: key and number, or time."""

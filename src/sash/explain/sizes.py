@@ -11,6 +11,7 @@ from ..slicing.techniques import Slicing, Technique, pairs, panes
 from ..windows.calendars import CalendarClock
 from ..windows.contract import Aligned, Driven, Merging, Ticked, Window
 from ..windows.durations import duration_text
+from ..windows.months import Months
 from .drawing import draw
 from .explanation import Windows
 
@@ -81,6 +82,8 @@ def _how(window: Aligned, technique: Technique, slices: int) -> str:
         return "windows begin and end at different times, so there are two slices a slide"
     if slices == 1:
         return "a slice is a window"
+    if isinstance(window.cycle, Months):
+        return "windows of months may end on any day"
     if panes(window).edges != pairs(window).edges:
         return "slices are all alike, so they are as short as size and slide have in common"
     return "every window begins and ends where others do, so there is one slice a slide"

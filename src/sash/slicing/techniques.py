@@ -54,8 +54,9 @@ class Slicing:
 
     def per_window(self, window: Aligned) -> int:
         """The most slices that a window reads, the open one among them."""
-        cycle = window.cycle
-        spans = [(cycle.start(n), cycle.end(n)) for n in range(2 * cycle.windows)]
+        cycle = window.cycle  # of which the last window is the longest
+        longest = (cycle.windows - 1, 2 * cycle.windows - 1)
+        spans = [(cycle.start(n), cycle.end(n)) for n in longest]
         return max(int(self.edges.number(b - 1) - self.edges.number(a)) + 1 for a, b in spans)
 
 

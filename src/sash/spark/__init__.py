@@ -2,6 +2,7 @@
 
 session     a Spark session with all that sash needs
 aggregate   the results of a query over a bounded or streaming DataFrame
+at          the values of a query as of moments of one's choosing
 explain     how a query runs, why, and what it costs
 sql         the results of a statement of SQL over Spark's tables and views
 way         how a query runs over a table, and why
@@ -19,6 +20,7 @@ from .packages import check_packages as _check_packages
 _check_packages()  # before what needs them is imported
 
 if TYPE_CHECKING:
+    from .as_of import at
     from .explaining import explain
     from .frames import aggregate, way
     from .sessions import session
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "aggregate",
+    "at",
     "compact",
     "explain",
     "latest",
@@ -40,6 +43,7 @@ __all__ = [
 #: Where the names are: a Python worker imports this package too, and needs none of them.
 _PLACES = {
     "aggregate": "frames",
+    "at": "as_of",
     "explain": "explaining",
     "way": "frames",
     "session": "sessions",

@@ -70,9 +70,9 @@ class SharedStatements(Shared):
         found = super().run(pa.table(columns), threads=threads)
         made = {}
         for name, result in found.items():
-            statement = self.given[name]
-            if isinstance(statement, Statement):
-                made[name] = statement.projected(result, table, hidden=computed)
+            one = self.given[name]
+            if isinstance(one, Statement):
+                made[name] = one.projected(result, table, hidden=computed)
             else:
                 kept = [n for n in result.column_names if n not in computed]
                 made[name] = as_given(result.select(kept), kind_of(table))
