@@ -122,7 +122,7 @@ def test_a_stream_has_the_rows_of_the_table(spark: Any, files: Stream) -> None:
 
 def test_live_revisions_that_having_rejects_are_deleted(spark: Any, files: Stream) -> None:
     table = events("disorder", 60, plain=True)
-    half = [table.take(range(i, 60, 2)) for i in (0, 1)]
+    half = [table.take(list(range(i, 60, 2))) for i in (0, 1)]
     files.write(*half, last_one(table))
     files.read("1 day").createOrReplaceTempView("events")
     text = (
