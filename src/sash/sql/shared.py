@@ -70,9 +70,9 @@ class SharedStatements(Shared):
         found = super().run(pa.table(columns), threads=threads)
         made = {}
         for name, result in found.items():
-            one = self.given[name]
-            if isinstance(one, Statement):
-                made[name] = one.projected(result, table, hidden=computed)
+            given = self.given[name]
+            if isinstance(given, Statement):
+                made[name] = given.projected(result, table, hidden=computed)
             else:
                 kept = [n for n in result.column_names if n not in computed]
                 made[name] = as_given(result.select(kept), kind_of(table))
