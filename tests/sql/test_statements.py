@@ -450,6 +450,19 @@ def test_rows_that_where_leaves_out_cannot_fail() -> None:
     assert sash.sql(text).run({"ts": [1, 2], "x": [0, 5]}).to_pylist() == [{"s": 2.0}]
 
 
+def test_several_sizes_are_over() -> None:
+    text = (
+        "SELECT count(*) OVER (w RANGE INTERVAL '1' HOUR PRECEDING) AS hour, count(*) OVER w AS "
+        "ever, sum(x) OVER (w RANGE INTERVAL '24' HOUR PRECEDING) - max(x) OVER (w RANGE INTERVAL "
+        "'1' HOUR PRECEDING) AS less FROM t WINDOW w AS (PARTITION BY k ORDER BY ts)"
+    )
+    q = sash.sql(text).query
+    hour, ever, total, most = q.select.values()
+    assert q.window == sash.trailing("1 hour")
+    assert (hour, ever) == (sash.count(), sash.count().over(sash.lifetime()))
+    assert (total, most) == (sash.sum("x").over("24 hours"), sash.max("x"))
+
+
 def test_statements_share_a_table() -> None:
     table = stream("disorder", 80, plain=True)
     grouped = "SELECT k, sum(i / 2) AS s, window.end AS e FROM t {} GROUP BY k, window(t, '{}')"
