@@ -20,7 +20,8 @@ SYNC = $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # outside this folder.
 TEST_ENV = SASH_CACHE_DIR="$(abspath $(VENV))/sash-kernels"
 PYTEST = $(TEST_ENV) $(BIN)/python -m pytest
-PLAIN_TESTS = $(wildcard tests/aggregators tests/cli tests/kernels tests/engine tests/state tests/slicing) \
+PLAIN_TESTS = $(wildcard tests/aggregators tests/cli tests/kernels tests/engine tests/explain) \
+	$(wildcard tests/state tests/slicing) \
 	$(addprefix tests/,query/test_plan.py spark/test_payloads.py spark/test_processor.py \
 	stores/test_faults.py testing/test_fuzz.py)
 # Operators that are Python objects, which no JIT compiles, or kernels that others test as well.

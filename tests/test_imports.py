@@ -31,7 +31,9 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.stores", "sash.testing")),
+    "__init__.py": Rule(
+        _LIBRARY, inside=("sash.explain", "sash.spark", "sash.stores", "sash.testing")
+    ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -45,7 +47,7 @@ RULES = {
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(
         ("sash.operators", "sash.policies", "sash.windows"),
-        inside=("sash.engine", "sash.stores", "pyarrow"),
+        inside=("sash.engine", "sash.explain", "sash.stores", "pyarrow"),
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
@@ -69,12 +71,15 @@ RULES = {
         )
     ),
     "engine/": Rule((*_LIBRARY, "numpy", "pyarrow")),
+    "engine/stream.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "engine/shared_stream.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "explain/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
-    "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/": Rule((*_LIBRARY, "sash.explain", "numpy", "pyarrow", "pandas", "pyspark")),
     "cli/": Rule(
         (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
         inside=("pyspark", "sash.spark"),

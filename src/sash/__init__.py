@@ -1,6 +1,7 @@
 """Exact, incremental sliding-window aggregation.
 
     sash.Query(…)       aggregates over columns, for windows and keys: q.run(table), q.stream()
+    sash.share({…})     several queries over one table or stream, which share what they can
     sash.max("delay")   aggregates: count, sum, mean, arg_max, quantiles, …
     sash.sliding(…)     windows
     sash.operator(…)    an operator of your own, from plain Python functions, for
@@ -28,24 +29,34 @@ from typing import TYPE_CHECKING, Any
 from . import operators, policies, windows
 from .operators import Operator, operator
 from .policies import Policy, policy
-from .query import Query
+from .query import Query, Shared, share
 from .query.aggregates import (
     Aggregate,
     aggregate,
+    all,
+    any,
     arg_max,
     arg_min,
     avg,
+    bit_and,
+    bit_or,
+    bit_xor,
     bloom,
+    change,
     collect,
     collect_distinct,
     concat,
+    correlation,
     count,
     count_distinct,
     count_min,
+    covariance,
+    ewm,
     first,
     first_n,
     geometric_mean,
     hll,
+    kurtosis,
     last,
     last_n,
     linear_regression,
@@ -55,14 +66,20 @@ from .query.aggregates import (
     max_by,
     max_count,
     mean,
+    median,
     min,
     min_by,
     min_count,
+    mode,
     nth_youngest,
+    population_covariance,
     population_stddev,
     population_variance,
     product,
+    quantile,
     quantiles,
+    rate,
+    skewness,
     span,
     standard_deviation,
     stddev,
@@ -98,7 +115,9 @@ if TYPE_CHECKING:
     from . import aggregators, stores, testing
     from . import spark as spark
     from .aggregators.guard import InUse
+    from .engine.shared_stream import SharedStream
     from .engine.stream import Stream
+    from .explain import Explanation, SharedExplanation
     from .kernels.program import InterpretedWarning
 
 #: The version of sash.
@@ -109,6 +128,7 @@ __all__ = [
     "Calendar",
     "Cumulate",
     "Delta",
+    "Explanation",
     "InUse",
     "InterpretedWarning",
     "Kept",
@@ -119,28 +139,41 @@ __all__ = [
     "Query",
     "Rows",
     "Session",
+    "Shared",
+    "SharedExplanation",
+    "SharedStream",
     "Sliding",
     "Stream",
     "Trailing",
     "__version__",
     "aggregate",
     "aggregators",
+    "all",
+    "any",
     "arg_max",
     "arg_min",
     "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
     "bloom",
+    "change",
     "collect",
     "collect_distinct",
     "concat",
+    "correlation",
     "count",
     "count_distinct",
     "count_min",
+    "covariance",
     "cumulate",
     "delta",
+    "ewm",
     "first",
     "first_n",
     "geometric_mean",
     "hll",
+    "kurtosis",
     "last",
     "last_n",
     "lifetime",
@@ -151,21 +184,28 @@ __all__ = [
     "max_by",
     "max_count",
     "mean",
+    "median",
     "min",
     "min_by",
     "min_count",
+    "mode",
     "nth_youngest",
     "operator",
     "operators",
     "policies",
     "policy",
+    "population_covariance",
     "population_stddev",
     "population_variance",
     "product",
     "punctuated",
+    "quantile",
     "quantiles",
+    "rate",
     "rows",
     "session",
+    "share",
+    "skewness",
     "sliding",
     "span",
     "standard_deviation",
@@ -184,8 +224,11 @@ __all__ = [
 
 #: Names whose modules take a while to load, and where they are.
 _LAZY = {
+    "Explanation": ".explain",
+    "SharedExplanation": ".explain",
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
+    "SharedStream": ".engine.shared_stream",
     "Stream": ".engine.stream",
 }
 

@@ -247,7 +247,9 @@ class EventStream(Stream, ABC):
         """The entry of the state in whose combination an error was raised."""
         return f"at a key's event {number}"
 
-    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
         """Refused: events make the windows."""
         raise ValueError(
             f"a stream of {self._query.window!r} answers for its events; for any range of times "

@@ -13,7 +13,8 @@ they are inserted, and then windows close by the watermark that holds after the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +22,30 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.signatures import Mode
-from ..state.contract import AGAIN, Emitted, Slices, State, Step, StepFailed, some_slices
+from ..state.contract import AGAIN, Emitted, Recalled, Slices, State, Step, StepFailed, some_slices
 from ..state.filling import NONE, filled_values, gaps_filled, remembered_until
 from ..tables.answers import changed, concat_answers
-from ..tables.arrow import one_array
-from ..tables.intake import bad_rows, some_rows
-from .failures import name_failure, name_step_failure
-from .late import Late, late_rows, refused_times
+from .failures import name_step_failure
+from .late import Late, late_rows
+from .taken import Taken, take_in
 
 __all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced", "latest"]
+
+
+class Keeper(Protocol):
+    """What remembers emitted windows: a state, or what a query has of one."""
+
+    def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
+        """Count a revision of the windows in some rows."""
+
+    def recall(self, emitted: Emitted, codes: Array) -> Recalled:
+        """What is remembered of some keys."""
+
+    def remember(
+        self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
+    ) -> None:
+        """Remember values of some keys."""
+
 
 #: After all times; a watermark here closes every window.
 UNBOUNDED = 2**62
@@ -77,18 +93,6 @@ class Sliced:
     rows: Array
     newest: Array
     refused: int = 0
-
-
-@dataclass
-class _Taken:
-    """What is left of a batch when its rows are judged."""
-
-    slices: Slices | None
-    late: Late
-    newest: int | None = None
-    rows: int = 0
-    lost: int = 0
-    partly_late: int = 0
 
 
 class Lifecycle:
@@ -148,13 +152,17 @@ class Lifecycle:
         stream_time: int | None,
     ) -> tuple[Outcome, Progress]:
         """What a batch emits, and where the stream stands after it."""
-        taken = _Taken(None, Late.none())
+        taken = Taken(None, Late.none())
         if isinstance(batch, Sliced):
             taken = self._take_in_slices(progress, batch)
         elif batch is not None and batch.num_rows:
             taken = self._take_in(progress, state, batch, refused)
-        moved = self._moved(progress, taken.newest, watermark, stream_time)
-        emitted = state.step(taken.slices, self._step(progress, moved))
+        moved = self.moved(progress, taken.newest, watermark, stream_time)
+        emitted = state.step(taken.slices, self.step(progress, moved))
+        return self.finish(state, emitted, taken, moved), moved
+
+    def finish(self, state: Keeper, emitted: Emitted, taken: Taken, moved: Progress) -> Outcome:
+        """Leave out or fill in windows, number revisions, and count."""
         if self._changes:
             emitted = self._only_changes(state, emitted)
         elif self._window.empty:
@@ -169,7 +177,7 @@ class Lifecycle:
         moved.late += outcome.lost
         moved.partly_late += outcome.partly_late
         moved.emitted += len(emitted.windows)
-        return outcome, moved
+        return outcome
 
     def open_windows(self, progress: Progress) -> int:
         """How many windows are open that may hold something."""
@@ -195,29 +203,13 @@ class Lifecycle:
 
     def _take_in(
         self, progress: Progress, state: State, batch: pa.Table, refused: dict[int, str]
-    ) -> _Taken:
+    ) -> Taken:
         """Judge the rows of a batch, and cut those that can be used into slices."""
-        column = one_array(batch.column(self._plan.query.time))
-        times, refused = refused_times(column, refused, self._window.clock)
-        usable, late = late_rows(self._window, progress.watermark, times, refused)
-        rows = np.flatnonzero(usable)
-        lost = int(late.lost.sum())
-        counts = len(times), lost, len(late.rows) - lost
-        if not len(rows):
-            return _Taken(None, late, None, *counts)
-        held = some_rows(batch, rows)
-        try:
-            slices = state.cut(held, times[rows])
-        except Exception as error:
-            # a value that `lift` refuses makes its row late; a `combine` that fails is a defect
-            wrong = bad_rows(lambda part: state.cut(part, np.zeros(len(part), np.int64)), held)
-            if not wrong:
-                raise name_failure(self._plan, held, times[rows], error) from error
-            refused |= {int(rows[i]): why for i, why in wrong.items()}
-            return self._take_in(progress, state, batch, refused)
-        return _Taken(slices, late, int(times[rows].max()), *counts)
+        judge = partial(late_rows, self._window, progress.watermark)
+        slices, late, newest = take_in(self._plan, state, batch, refused, judge)
+        return Taken.of(slices, late, newest, batch.num_rows)
 
-    def _take_in_slices(self, progress: Progress, batch: Sliced) -> _Taken:
+    def _take_in_slices(self, progress: Progress, batch: Sliced) -> Taken:
         """Judge the slices of a batch."""
         slices = batch.slices
         usable, late = late_rows(self._window, progress.watermark, slices.starts, {})
@@ -225,13 +217,13 @@ class Lifecycle:
         partly = int(batch.rows[late.rows[~late.lost]].sum())
         counts = int(batch.rows.sum()) + batch.refused, lost, partly
         if not usable.any():
-            return _Taken(None, Late.none(), None, *counts)
+            return Taken(None, Late.none(), None, *counts)
         newest = int(batch.newest[usable].max())
-        return _Taken(some_slices(slices, usable), Late.none(), newest, *counts)
+        return Taken(some_slices(slices, usable), Late.none(), newest, *counts)
 
     # what a batch asks of the state
 
-    def _moved(
+    def moved(
         self,
         progress: Progress,
         newest: int | None,
@@ -246,7 +238,8 @@ class Lifecycle:
         moved.watermark = latest(moved.watermark, watermark)
         return moved
 
-    def _step(self, before: Progress, after: Progress) -> Step:
+    def step(self, before: Progress, after: Progress) -> Step:
+        """What a batch asks of the state, from where the stream stands before and after it."""
         return Step(
             opened=self._opened(before),
             fresh=self._undue(before),
@@ -271,7 +264,7 @@ class Lifecycle:
 
     # what is emitted
 
-    def _only_changes(self, state: State, emitted: Emitted) -> Emitted:
+    def _only_changes(self, state: Keeper, emitted: Emitted) -> Emitted:
         """The windows whose values differ from those of the same key's window before."""
         codes, covered = emitted.codes, emitted.covered
         if not len(codes):
@@ -302,7 +295,7 @@ class Lifecycle:
         )
         return _where(emitted, keep[order >= many])
 
-    def _with_empty(self, state: State, emitted: Emitted) -> Emitted:
+    def _with_empty(self, state: Keeper, emitted: Emitted) -> Emitted:
         """The windows, and those that hold nothing between a key's and the one before.  Windows
         close in their order, so when one is emitted none before it can be filled any more."""
         codes, windows = emitted.codes, emitted.windows
@@ -328,7 +321,7 @@ class Lifecycle:
             failed=filled.moved(emitted.failed),
         )
 
-    def _revisions(self, state: State, emitted: Emitted) -> Array:
+    def _revisions(self, state: Keeper, emitted: Emitted) -> Array:
         """Number the revision that each row is.  A window that was empty when it was due starts at
         0, like one that is emitted for the first time."""
         made = np.zeros(len(emitted.windows), dtype=np.int64)

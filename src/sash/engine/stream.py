@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
 from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
-from .asked import asked_range
+from .asked import asked_range, refuse_at
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, latest
@@ -36,6 +36,9 @@ from .pending import MOST, Noted, Pending
 from .results import result_table
 from .supported import Asked, Place, check
 from .turns import Turns, in_turn, in_turn_as_it_is
+
+if TYPE_CHECKING:
+    from ..explain import Explanation
 
 __all__ = ["Stream"]
 
@@ -223,10 +226,9 @@ class Stream:
     def _process_noted(self, last: Noted | None = None) -> Outcome:
         """Take in the events that are noted, and some more behind them."""
         assert self._pending is not None
-        assert self._plan is not None
         table = self._pending.table(last)
         outcome = self._process(table)
-        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
+        self._add_late(table, outcome)
         self._pending.clear()
         return outcome
 
@@ -236,11 +238,15 @@ class Stream:
         if taken is None:
             return self._as_pushed(None)
         table, reasons = taken
-        assert self._plan is not None
         given, misfits = conform(table, self._schema, self._only_time)
         outcome = self._process(given, reasons | misfits)
-        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
+        self._add_late(table, outcome)
         return self._as_pushed(outcome)
+
+    def _add_late(self, table: pa.Table, outcome: Outcome) -> None:
+        """Keep the late rows of a batch."""
+        assert self._plan is not None
+        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
 
     def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]] | None:
         """The rows of a batch that the query's condition chooses, and of those that cannot be used
@@ -298,9 +304,12 @@ class Stream:
         return self._as_pushed(outcome)
 
     @in_turn
-    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
         """The values over the times `[lo, hi)` of one key (a tuple, if there are several key
-        columns), out of what later windows need.
+        columns), out of what later windows need.  Where each event has a window of the time up to
+        it (`trailing`, `lifetime`), the values as of the time `at`, from the watermark on.
 
         Events of one slice are kept as one partial where their order does not matter; then
         both ends have to be where a window starts or ends.
@@ -315,6 +324,7 @@ class Stream:
         >>> s.query("a"), s.query("a", 10, 20), s.query("c")
         ({'n': 2}, {'n': 1}, {'n': 0})
         """
+        refuse_at(self._query, at)
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
         first, end = asked_range(self._plan, self._progress.watermark, lo, hi)
@@ -326,6 +336,32 @@ class Stream:
         if self._plan is None:
             return {"keys": 0, "slices": 0, "bytes": 0}
         return self._state.size()
+
+    @in_turn
+    def explain(self, schema: Any = None, *, data: Any = None, batch: int = 1000) -> Explanation:
+        """How the stream runs, why, and what it keeps and costs; see `sash.Explanation`.
+
+        `schema` has the types of the columns, or is a table that does, for a stream that has seen
+        none yet.  With `data`, a sample is pushed into a new stream of the same kind, in batches of
+        `batch` rows, and what it takes is counted.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> q.stream(lateness=5).explain().kept.entries
+        2
+        """
+        from ..explain.streams import explain_stream
+
+        known = schema if self._plan is None or schema is not None else self._plan.schema
+        return explain_stream(
+            self._query,
+            known,
+            data,
+            lateness=self._lateness,
+            mode=self._mode,
+            early=self._early,
+            batch=batch,
+        )
 
     @in_turn
     def to_bytes(self) -> bytes:
@@ -445,10 +481,14 @@ class Stream:
             self._pending = Pending.of(plan, self._schema)
         self._plan = plan
 
+    def _planned(self, schema: pa.Schema) -> Plan:
+        """The plan for a schema."""
+        return make_plan(self._query, schema)
+
     def _tied(self, schema: pa.Schema) -> Plan:
         """The plan for a schema; what is kept of the schema is noted."""
         query = self._query
-        plan = make_plan(query, schema)
+        plan = self._planned(schema)
         for field in plan.schema:
             if pa.types.is_null(field.type):
                 raise TypeError(
@@ -457,7 +497,7 @@ class Stream:
                 )
         check(self._place, Asked(query, plan, self._mode, self._early))
         read = {*query.by, *query.window.columns}
-        read |= {c for a in query.select.values() for c in a.columns}
+        read |= {c for a in query.select.values() for c in a.reads}
         self._only_time = None if query.time in read else query.time
         fields = [f.with_type(value_type(f.type)) for f in plan.schema]
         others = [f for f in schema if f.name not in plan.schema.names]

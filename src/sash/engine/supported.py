@@ -99,6 +99,14 @@ def _several_aligned(asked: Asked) -> bool:
     return asked.query.several and not _by_time(asked)
 
 
+def _endless_quantile(asked: Asked) -> bool:
+    return any(
+        a.operator.ready in ("quantile", "median") and asked.query.sizes[name] is None
+        for name, a in asked.query.select.items()
+        if _lifetime(asked) or a.size == "lifetime"
+    )
+
+
 def _empty(asked: Asked) -> bool:
     window = asked.query.window
     return isinstance(window, Aligned) and window.empty is not None
@@ -116,7 +124,6 @@ def _names_deleted(asked: Asked) -> bool:
     return "deleted" in (*asked.query.by, *asked.query.select)
 
 
-_NO_STATE = "there is no state to ask"
 _ONCE = "it has all its rows, and emits each window once"
 _ARRIVAL = (
     "on a stream in this process, events of one time are in the order of their arrival, and `tie` "
@@ -181,6 +188,15 @@ ABILITIES = (
         "several sizes in one row of `sliding` and `tumbling`",
         dict.fromkeys(PLACES, _ONE_SIZE),
         _several_aligned,
+    ),
+    Ability(
+        "exact `quantile` and `median` over a `lifetime`",
+        dict.fromkeys(
+            PLACES,
+            "an exact quantile keeps all values of its window, and a lifetime never lets one go; "
+            "use sash.quantiles('x', 0.5), which estimates in fixed space, or another window",
+        ),
+        _endless_quantile,
     ),
     Ability("`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies"),
     Ability("`session`"),
@@ -325,12 +341,17 @@ ABILITIES = (
         TypeError,
     ),
     Ability(
-        "a key's values over any range of what is kept (`Stream.query`)",
+        "the values of `trailing` and `lifetime` as of any moment (`Query.at`, "
+        "`Stream.query(at=…)`, `sash.spark.at`)",
         {
-            "Query.run": _NO_STATE,
-            "Spark batch": _NO_STATE,
-            "Spark stream": _NO_STATE,
+            "Query.stream, in a store": "what a stream of events has in a store is read for the "
+            "events of a batch; ask a stream in memory",
+            "Spark stream": "its state cannot be asked",
         },
+    ),
+    Ability(
+        "a key's values over any range of what is kept (`Stream.query`)",
+        dict.fromkeys(("Query.run", "Spark batch", "Spark stream"), "there is no state to ask"),
     ),
     Ability(
         "the whole state as bytes (`Stream.to_bytes`)",

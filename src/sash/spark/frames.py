@@ -28,7 +28,7 @@ from .sessions import check_stream
 from .streaming import STREAM_RESERVED, aggregate_stream
 from .types import arrow_schema, from_entries, has_map, normal, quoted, quoted_name
 
-__all__ = ["aggregate", "way"]
+__all__ = ["aggregate", "planned", "schema_for", "way", "with_types"]
 
 #: What to do with rows of a table whose time cannot be used.
 Bad: TypeAlias = Literal["error", "drop"]
@@ -106,7 +106,7 @@ def aggregate(
     maps = _map_keys(df, query)
     for key, kind in maps.items():
         df = df.withColumn(key, normal(quoted(key), kind, key))
-    schema = _schema_for(df, query)
+    schema = schema_for(df, query)
     plan = with_types(make_plan(query, schema))
     check_trust(query, trust)
     if query.where is not None:
@@ -140,11 +140,17 @@ def aggregate(
 def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
     """How `aggregate` runs a query over a table, and why: its `name` is "tumbled", "spark",
     "python" or "rows".  Where a sample decides, its rows are counted by Spark now."""
-    df = with_names(df, query.columns, sensitive=is_case_sensitive(df))
+    df, plan = planned(df, query)
     if not isinstance(query.window, Aligned):
-        check_slices(make_plan(query, _schema_for(df, query)), slices)
+        check_slices(plan, slices)
         return Way("rows", "events make the windows")
-    return way_for(df, with_types(make_plan(query, _schema_for(df, query))), slices)
+    return way_for(df, plan, slices)
+
+
+def planned(df: DataFrame, query: Query) -> tuple[DataFrame, Plan]:
+    """A DataFrame whose columns have the names that a query uses, and the query's plan for it."""
+    df = with_names(df, query.columns, sensitive=is_case_sensitive(df))
+    return df, with_types(make_plan(query, schema_for(df, query)))
 
 
 def check_slices(plan: Plan, slices: Slices) -> None:
@@ -184,7 +190,7 @@ def _with_maps(out: DataFrame, maps: dict[str, DataType]) -> DataFrame:
     return out.withColumns(made) if made else out
 
 
-def _schema_for(df: DataFrame, query: Query) -> pa.Schema:
+def schema_for(df: DataFrame, query: Query) -> pa.Schema:
     """The Arrow types of a DataFrame's columns; what is not read may have none."""
     held = []
     for field in df.schema:

@@ -20,6 +20,7 @@ from ..tables.rows import rows_in_order, without_others
 from ..windows import Driven, tumbling
 from ..windows.contract import Span
 from .due import Due
+from .forest import Forest
 from .grove import Grove
 from .ragged import places_among, run_starts
 from .range_answers import Ranges
@@ -63,7 +64,7 @@ class TrailState:
         assert isinstance(window.keeps, Span)
         self._span = window.keeps
         # a forest is made for some window; trailing ones are told to it when they are asked for
-        self._grove = Grove(plan, tumbling(1))
+        self._grove = Grove(plan, tumbling(1), Forest)
         self.no_values = self._grove.no_values
         self._due = Due()
         self.visited = 0  # keys, over all steps
@@ -113,6 +114,16 @@ class TrailState:
         if older is None:
             oldest = np.repeat(grove.forests[0].oldest_of(asks), asked_counts)
         return Answers(found.values, found.failed, oldest)
+
+    def partials(self, key: tuple[Any, ...], at: int) -> list[Any]:
+        """What the window of a key that ends at a time holds, for each group of aggregates."""
+        number, (low, high) = self._grove.keys.number(key), self.ends(at)
+        return [forest.partial(number, low, high) for forest in self._grove.forests]
+
+    def ends(self, at: int) -> tuple[int, int]:
+        """The first and the last time that a window which ends at a time holds."""
+        low = -_FAR if self._span.older is None else at - self._span.older
+        return low, at - self._span.younger - 1
 
     def _numbers(self, batch: Batch | None) -> tuple[Array, Array]:
         """The numbers of a batch's keys, and how many times each has."""
