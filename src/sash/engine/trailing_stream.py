@@ -258,5 +258,6 @@ class TrailingStream(KeepingStream):
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
+        self._check_parts()
         if self._plan is not None and isinstance(self._trails, TrailState):
             self._trails._check()
