@@ -10,6 +10,9 @@
     sash.aggregators    data structures that keep a window and answer over it
     sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
                         ready ones
+    sash.lateness(…)    what an allowed lateness would cost a stream
+    sash.plot           pictures of results and of lateness
+    sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
     sash.stores         where windows and streams live that outgrow, or outlive, the process
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
@@ -112,13 +115,18 @@ from .windows import (
 )
 
 if TYPE_CHECKING:
-    from . import aggregators, stores, testing
+    from . import aggregators, plot, stores, testing
     from . import spark as spark
     from .aggregators.guard import InUse
+    from .engine.lateness import lateness
     from .engine.shared_stream import SharedStream
     from .engine.stream import Stream
     from .explain import Explanation, SharedExplanation
     from .kernels.program import InterpretedWarning
+    from .sql import sql as sql
+    from .sql.errors import SqlError
+    from .sql.statement import Statement
+    from .sql.stream import SqlStream
 
 #: The version of sash.
 __version__ = "0.1.0"
@@ -143,6 +151,9 @@ __all__ = [
     "SharedExplanation",
     "SharedStream",
     "Sliding",
+    "SqlError",
+    "SqlStream",
+    "Statement",
     "Stream",
     "Trailing",
     "__version__",
@@ -176,6 +187,7 @@ __all__ = [
     "kurtosis",
     "last",
     "last_n",
+    "lateness",
     "lifetime",
     "linear_regression",
     "longest_run",
@@ -192,6 +204,7 @@ __all__ = [
     "nth_youngest",
     "operator",
     "operators",
+    "plot",
     "policies",
     "policy",
     "population_covariance",
@@ -208,6 +221,7 @@ __all__ = [
     "skewness",
     "sliding",
     "span",
+    "sql",
     "standard_deviation",
     "stddev",
     "stores",
@@ -229,7 +243,11 @@ _LAZY = {
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
     "SharedStream": ".engine.shared_stream",
+    "SqlError": ".sql.errors",
+    "SqlStream": ".sql.stream",
+    "Statement": ".sql.statement",
     "Stream": ".engine.stream",
+    "lateness": ".engine.lateness",
 }
 
 
@@ -237,7 +255,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "spark", "stores", "testing"):
+        if name in ("aggregators", "plot", "spark", "sql", "stores", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)

@@ -47,7 +47,7 @@ def open_stream(
         journal = Journal(space, first=FIRST)
         made = _made(cls, query, journal, settings)
         if journal.root is not None:
-            snapshots.restore(made, journal.root, trust)
+            snapshots.restore(made, journal.root, trust, settings)
     except BaseException:
         space.release()
         raise

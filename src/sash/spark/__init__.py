@@ -4,6 +4,7 @@ session     a Spark session with all that sash needs
 aggregate   the results of a query over a bounded or streaming DataFrame
 at          the values of a query as of moments of one's choosing
 explain     how a query runs, why, and what it costs
+sql         the results of a statement of SQL over Spark's tables and views
 way         how a query runs over a table, and why
 split       parts results from rows that missed windows
 upsert      a sink for `foreachBatch` that keeps revisions, whatever is replayed
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .frames import aggregate, way
     from .sessions import session
     from .sink import compact, latest, split, upsert
+    from .statements import sql
 
 __all__ = [
     "aggregate",
@@ -33,6 +35,7 @@ __all__ = [
     "latest",
     "session",
     "split",
+    "sql",
     "upsert",
     "way",
 ]
@@ -47,6 +50,7 @@ _PLACES = {
     "compact": "sink",
     "latest": "sink",
     "split": "sink",
+    "sql": "statements",
     "upsert": "sink",
 }
 
