@@ -169,7 +169,8 @@ class Forest:
             )
             return done
 
-        apart = self._completed(run, visits)
+        with core.call(len(starts)):
+            apart = self._completed(run, visits)
         del held  # the kernel needs it no more
         made = int(call[MADE])
         self._rows = max(1024, made + made // 4)
@@ -207,7 +208,8 @@ class Forest:
             )
             return done
 
-        apart = self._completed(run, visits)
+        with core.call(len(inserted.numbers)):
+            apart = self._completed(run, visits)
         del held  # the kernel needs it no more
         values, failed = answers_of(core, self.group, self._types, kept, len(asked.lows), apart)
         return Found(values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64))
