@@ -22,6 +22,7 @@ from .bundles import BundlePlan
 from .failures import name_step_failure
 from .late import Late, late_rows
 from .lifecycle import Lifecycle, Outcome, Progress
+from .sizes import reach_of
 from .taken import Taken, take_in
 
 __all__ = ["BundleLifecycle"]
@@ -115,14 +116,16 @@ class BundleLifecycle:
         held = np.zeros(len(rows), dtype=bool)
         found: dict[Aligned, Late] = {}
         for plan in self._plan.plans.values():
-            window = plan.query.aligned
+            window = reach_of(plan.query)
             if window not in found:
                 counts, late = late_rows(window, watermark, times[rows], own)
                 held |= counts
                 late.rows = rows[late.rows]
                 found[window] = late
         usable[rows] = held
-        return usable, {name: found[plan.query.aligned] for name, plan in self._plan.plans.items()}
+        return usable, {
+            name: found[reach_of(plan.query)] for name, plan in self._plan.plans.items()
+        }
 
     def quiet(self, progress: dict[str, Progress]) -> tuple[int, int]:
         """The times from the first up to the second, which is not included, of which events are in

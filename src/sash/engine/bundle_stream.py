@@ -15,11 +15,12 @@ from ..tables.arrow import as_given
 from .asked import asked_range
 from .bundle_lifecycle import BundleLifecycle, Outcomes
 from .bundles import Bundle, plan_bundle, union_query
-from .late import late_table
+from .late import LateOutput, late_table
 from .lifecycle import Progress, latest
 from .pending import Pending
 from .results import result_table
 from .shared_late import NamedLate, named
+from .sizes import EVER
 from .stream import Stream
 from .supported import Asked, check
 
@@ -34,7 +35,7 @@ class BundleStream(Stream):
         self,
         bundle: Bundle,
         *,
-        late: NamedLate,
+        late: LateOutput,
         lateness: Any = 0,
         mode: Mode = "final",
         early: bool = False,
@@ -45,7 +46,7 @@ class BundleStream(Stream):
             try:
                 check(self._place, Asked(query, mode=mode, early=early))
             except ValueError as error:
-                raise type(error)(f"query {name!r}: {error}") from None
+                raise type(error)(f"query {name!r}: {error}" if name else error) from None
         query, _ = union_query(bundle)
         super().__init__(query, lateness=lateness, mode=mode, early=early, schema=schema)
         self._late = late
@@ -58,7 +59,11 @@ class BundleStream(Stream):
         made = self._made = plan_bundle(self._bundle, schema)
         for one in made.plans.values():
             check(self._place, Asked(one.query, one, self._mode, self._early))
-        self._shared = SharedState(made.union, made.composite, made.plans, made.columns)
+        sizes = {
+            name: [(EVER if size.size is None else size.size, size.columns) for size in some]
+            for name, some in made.sizes.items()
+        }
+        self._shared = SharedState(made.union, made.composite, made.plans, made.columns, sizes)
         self._lives = BundleLifecycle(
             made, mode=self._mode, lateness=self._lateness, early=self._early
         )

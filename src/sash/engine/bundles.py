@@ -29,8 +29,22 @@ from ..state.answers import Sources
 from ..state.contract import Slices
 from ..state.scan_kernel import SCAN
 from ..windows import Aligned
+from .sizes import further_cuts, sizes_of
 
-__all__ = ["Bundle", "BundlePlan", "SharedPlan", "plan_bundle", "shared_plan", "union_query"]
+__all__ = [
+    "ALONE",
+    "Bundle",
+    "BundlePlan",
+    "SharedPlan",
+    "Sized",
+    "bundle_alone",
+    "plan_bundle",
+    "shared_plan",
+    "union_query",
+]
+
+#: The name of a query that is alone in its bundle.
+ALONE = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,11 @@ class SharedPlan:
     def bundle_of(self, name: str) -> Bundle:
         """The bundle of a query."""
         return next(bundle for bundle in self.bundles if name in bundle.queries)
+
+
+def bundle_alone(query: Query) -> Bundle:
+    """A bundle of one query."""
+    return _bundle({ALONE: query}, {ALONE: query})
 
 
 def shared_plan(queries: Mapping[str, Query]) -> SharedPlan:
@@ -125,7 +144,9 @@ def _bundle(members: dict[str, Query], queries: Mapping[str, Query]) -> Bundle:
     why = _differs(first, others[0]) if others else ""
     composite = None
     if isinstance(first.window, Aligned):
-        composite = Composite({name: query.aligned for name, query in members.items()})
+        more = [cuts for query in members.values() for cuts in further_cuts(query)]
+        windows = {name: query.aligned for name, query in members.items()}
+        composite = Composite(windows, tuple(dict.fromkeys(more)))
     return Bundle(members, composite, why)
 
 
@@ -146,6 +167,7 @@ def _identity(chosen: Aggregate) -> Any:
     what: Any = id(operator)
     if operator.ready:
         what = operator.ready, repr(operator.parameters), operator.types, operator.skips
+    # whatever its size, an aggregate has the same partials
     return what, chosen.columns, str(chosen.returns)
 
 
@@ -180,9 +202,22 @@ class Projection:
 
 
 @dataclass(frozen=True)
+class Sized:
+    """The columns of a query's result that are over another size than its windows: the size, None
+    for all since the beginning; and for a whole table the plan of these columns, and what it
+    reads."""
+
+    size: int | None
+    columns: tuple[str, ...]
+    plan: Plan | None = None
+    reads: Projection | None = None
+
+
+@dataclass(frozen=True)
 class BundlePlan:
     """A bundle for one schema.  `union` is the plan of all aggregates, each once.  `plans` has the
     plan of each query, and `columns` for each column of its result the aggregate of the union.
+    `sizes` has what aggregates of other sizes than the query's own read.
     For a whole table a query's plan is over the union's partials, and `reads` has what it reads of
     them."""
 
@@ -191,6 +226,7 @@ class BundlePlan:
     plans: Mapping[str, Plan]
     reads: Mapping[str, Projection]
     columns: Mapping[str, Mapping[str, str]]
+    sizes: Mapping[str, tuple[Sized, ...]]
 
     def __deepcopy__(self, memo: Any) -> BundlePlan:
         """The plan itself, which never changes."""
@@ -212,16 +248,37 @@ def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> Bu
             alone[name] = make_plan(query, schema, whole=whole)
         except (KeyError, TypeError, ValueError) as error:
             text = error.args[0] if error.args else error
-            raise type(error)(f"query {name!r}: {text}") from None
-    rowless = [name for name, plan in alone.items() if NO_NAME in plan.types]
+            raise type(error)(f"query {name!r}: {text}" if name else text) from None
+    sizes = {
+        name: tuple(Sized(size, some) for size, some in sizes_of(query).items())
+        for name, query in bundle.queries.items()
+    }
+    rowless = [name for name, plan in alone.items() if whole and _needs_count(plan, sizes[name])]
     query, columns = union_query(bundle, rowless)
     union = make_plan(query, schema, whole=whole)
     if not whole:
-        return BundlePlan(bundle, union, alone, {}, columns)
-    plans, reads = {}, {}
+        return BundlePlan(bundle, union, alone, {}, columns, sizes)
+    plans, reads, sized = {}, {}, {}
     for name, plan in alone.items():
-        plans[name], reads[name] = _projected(plan, union, columns[name])
-    return BundlePlan(bundle, union, plans, reads, columns)
+        others = {column for size in sizes[name] for column in size.columns}
+        own = {column: of for column, of in columns[name].items() if column not in others}
+        if NO_NAME in columns[name]:
+            plan = dataclasses.replace(plan, types=plan.types | {NO_NAME: pa.int64()})
+        plans[name], reads[name] = _projected(plan, union, own)
+        made = []
+        for size in sizes[name]:
+            some = {column: columns[name][column] for column in size.columns}
+            made.append(Sized(size.size, size.columns, *_projected(plan, union, some)))
+        sized[name] = tuple(made)
+    return BundlePlan(bundle, union, plans, reads, columns, sized)
+
+
+def _needs_count(plan: Plan, sizes: tuple[Sized, ...]) -> bool:
+    """True if no aggregate with a partial is over the query's own windows, so that something else
+    has to tell which windows there are."""
+    others = {column for size in sizes for column in size.columns}
+    others |= {chosen.name for chosen in plan.ranged}
+    return all(name in others for name in plan.query.select)
 
 
 def union_query(
@@ -238,11 +295,11 @@ def union_query(
         for column, aggregate in (dict(query.select) | counted).items():
             known = _identity(aggregate)
             if known not in names:
-                made = f"{name}.{column}"
+                made = f"{name}.{column}" if name else column
                 while made in first.by or made in select:
                     made += "'"
                 names[known] = made
-                select[made] = aggregate
+                select[made] = dataclasses.replace(aggregate, size=None)
             columns[name][column] = names[known]
     return dataclasses.replace(first, select=select, emit="all"), columns
 
@@ -263,7 +320,8 @@ def _projected(plan: Plan, union: Plan, columns: Mapping[str, str]) -> tuple[Pla
         at.append(g)
         items.append(parts)
         read.append(used)
-    made_plan = dataclasses.replace(plan, groups=tuple(groups))
+    ranged = tuple(chosen for chosen in plan.ranged if chosen.name in columns)
+    made_plan = dataclasses.replace(plan, groups=tuple(groups), ranged=ranged)
     return made_plan, Projection(tuple(at), tuple(items), tuple(read))
 
 

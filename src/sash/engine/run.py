@@ -34,7 +34,7 @@ from ..tables.arrow import (
 )
 from ..tables.rows import read_rows
 from ..tables.threads import how_many, side_by_side
-from ..windows import Driven, Merging, Ticked
+from ..windows import Aligned, Driven, Merging, Ticked
 from .driven import driven_results
 from .parts import windows_of_slices, windows_of_table
 from .sessions import session_results, tick_results
@@ -67,6 +67,10 @@ def run(query: Query, table: Any, threads: int | None = None) -> Any:
 
 def run_arrow(query: Query, given: pa.Table, threads: int) -> pa.Table:
     """The results over a whole table of Arrow."""
+    if query.several and isinstance(query.window, Aligned):
+        from .shared_run import sized_results  # which comes back here for other queries
+
+        return sized_results(query, given, threads)
     plan = make_plan(query, given.schema, whole=True)
     if isinstance(query.window, Driven):
         return driven_results(plan, given, threads)
