@@ -18,7 +18,7 @@ from ..query.signatures import Mode
 from ..state.contract import StepFailed
 from ..state.shared import SharedState
 from ..windows import Aligned
-from .bundles import BundlePlan
+from .bundle_plans import BundlePlan
 from .failures import name_step_failure
 from .late import Late, late_rows
 from .lifecycle import Lifecycle, Outcome, Progress

@@ -29,7 +29,8 @@ from ..tables.rows import Ordered, Parts, Rows, put_in_order, read_rows
 from ..tables.threads import how_many, side_by_side
 from ..windows import Driven
 from . import oracle
-from .bundles import ALONE, Bundle, BundlePlan, Sized, bundle_alone, plan_bundle
+from .bundle_plans import BundlePlan, Sized, plan_bundle
+from .bundles import ALONE, Bundle, bundle_alone
 from .parts import add_ranged, divisible, typed, windows_of_slices
 from .run import emitted, explained, results, run_arrow
 from .supported import Asked, check

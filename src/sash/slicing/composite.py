@@ -121,6 +121,22 @@ class Composite:
         found = [_marks(cuts, 0, self.slide) for cuts in (*each, *self.more)]
         return np.unique(np.concatenate(found), return_counts=True)[1]
 
+    def has(self, cuts: Periodic) -> bool:
+        """True if each of these edges is one of a window here."""
+        mine = [cuts_of(window) for window in self.windows.values()]
+        pairs = [
+            (one.cycle, (one.offset + cut) % one.cycle)
+            for one in (*mine, *self.more)
+            for cut in one.cuts
+        ]
+        return all(
+            any(
+                cuts.cycle % cycle == 0 and (cuts.offset + cut) % cycle == first
+                for cycle, first in pairs
+            )
+            for cut in cuts.cuts
+        )
+
     @property
     def longest(self) -> str:
         """The name of the window that holds events for the longest time."""

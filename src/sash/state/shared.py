@@ -105,6 +105,20 @@ class SharedState:
             last = {"last": pa.array([], pa.int64())}
         return View(plan, columns, sizes, EmittedBefore(last))
 
+    def add(
+        self,
+        name: str,
+        plan: Plan,
+        columns: Mapping[str, str],
+        sizes: Sequence[tuple[int, tuple[str, ...]]],
+    ) -> None:
+        """Let another query share what is here, whose aggregates and edges are those of others."""
+        self.views[name] = self._view(plan, columns, sizes)
+
+    def remove(self, name: str) -> None:
+        """Take a query away; the partials that only it read stay."""
+        del self.views[name]
+
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing.  The rows can be in any order."""
         names = [field.name for field in self._union.keys]
@@ -265,11 +279,11 @@ class SharedState:
         """Take back what `dump` gave, into a state that is empty."""
         head = json.loads(blobs[0])
         self._grove.check_same(head["forests"])
-        lasts = blobs[1 : 1 + len(self.views)]
-        for (name, view), last in zip(self.views.items(), lasts, strict=True):
-            view.keep = head["keep"][name]
-            view.before.load(head["revisions"][name], last)
-        self._grove.load(blobs[1 + len(self.views) :])
+        names = list(head["keep"])
+        for name, last in zip(names, blobs[1 : 1 + len(names)], strict=True):
+            self.views[name].keep = head["keep"][name]
+            self.views[name].before.load(head["revisions"][name], last)
+        self._grove.load(blobs[1 + len(names) :])
         there = self._grove.keys.in_order()
         self._idle = np.sort(there[~self._grove.holds(there)])
 
