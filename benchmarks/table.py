@@ -18,6 +18,7 @@ from .bulk_eviction import bulk_eviction
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
 from .queries import queries
+from .shared import shared_queries
 from .small_pushes import small_pushes
 from .streaming import streaming
 from .streams import citi_bike
@@ -67,6 +68,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *windows(quick=quick),
         *streaming(quick=quick),
         *small_pushes(quick=quick),
+        *shared_queries(quick=quick),
         *citi_bike(),
     ]
 
