@@ -31,7 +31,10 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.spark", "sash.testing")),
+    "__init__.py": Rule(
+        _LIBRARY,
+        inside=("sash.explain", "sash.spark", "sash.sql", "sash.stores", "sash.testing"),
+    ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -39,13 +42,17 @@ RULES = {
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
     "kernels/linked.py": Rule(("numba",)),
     "kernels/native.py": Rule(("numba", "llvmlite")),
-    "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
+    "aggregators/": Rule(
+        ("sash.kernels", "sash.operators", "sash.policies", "sash.stores", "numpy")
+    ),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(
-        ("sash.operators", "sash.policies", "sash.windows"), inside=("sash.engine", "pyarrow")
+        ("sash.operators", "sash.policies", "sash.windows"),
+        inside=("sash.engine", "sash.explain", "sash.stores", "pyarrow"),
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
+    "query/shared.py": Rule(inside=("sash.engine", "sash.explain", "sash.sql")),
     "query/types.py": Rule(("pyarrow",)),
     "tables/": Rule(
         ("sash.kernels", "sash.query", "sash.windows", "numpy", "pyarrow"), inside=("polars",)
@@ -66,15 +73,24 @@ RULES = {
         )
     ),
     "engine/": Rule((*_LIBRARY, "numpy", "pyarrow")),
+    "engine/stream.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "engine/shared_stream.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "explain/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
+    "sql/": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "sql/__init__.py": Rule(inside=("sash.operators",)),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
-    "spark/": Rule((*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/": Rule((*_LIBRARY, "sash.explain", "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/frames.py": Rule(
+        (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
+    ),
+    "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
     "cli/": Rule(
         (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
-        inside=("pyspark", "sash.spark"),
+        inside=("pyspark", "sash.spark", "sash.sql"),
     ),
     "cli/__init__.py": Rule(),
     "testing/": Rule(
@@ -218,7 +234,7 @@ def test_the_rules_catch_what_they_are_for() -> None:
 
 
 LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pydantic", "pyspark"]
-LAZY += ["rich", "typer"]
+LAZY += ["redis", "rich", "rocksdict", "typer"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:

@@ -29,6 +29,7 @@ MODULES = (
     "sash.windows",
     "sash.aggregators",
     "sash.policies",
+    "sash.stores",
     "sash.spark",
     "sash.testing",
 )

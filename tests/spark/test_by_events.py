@@ -57,7 +57,7 @@ def test_a_row_for_each_event(frame: Frame, monkeypatch: pytest.MonkeyPatch, win
     monkeypatch.setattr(by_events, "_TIMES", 1)
     events = stream("disorder", 80)
     q = query(window)
-    length = by_events._Stretches.of(window).length
+    length = by_events.Stretches.of(window).length
     if length is not None:
         times = np.unique(events["t"].cast("int64").to_numpy() // length)
         assert len(times) > 3, "rows are in several stretches"

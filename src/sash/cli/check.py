@@ -57,7 +57,7 @@ def prepare(path: str | Path, *, local: bool = False) -> Ready:
     problems: list[Problem] = []
     for i, (name, query) in enumerate(queries.items()):
         try:
-            _check_query(job, source, query_of(query), local=local)
+            _check_query(job, source, query, local=local)
         except (KeyError, TypeError, ValueError) as error:
             table = job.tables.query[i]
             key = next(k for k in ("python", "sql", "file") if getattr(table, k) is not None)
@@ -141,28 +141,30 @@ def _check_sinks(job: Job) -> None:
             raise job.problem(f"{called}: {there} cannot be written to", *key)
 
 
-def _check_query(job: Job, source: Files, query: Query, *, local: bool) -> None:
+def _check_query(job: Job, source: Files, given: Any, *, local: bool) -> None:
     """Refuse a query that cannot run in this mode over these columns."""
-    tables = job.tables
+    tables, query, schema = job.tables, query_of(given), source.schema
+    if schema is not None and not isinstance(given, Query):
+        schema = given.schema(schema)  # with the columns that SQL computes
     if query.time != tables.source.time:
         raise ValueError(
             f"its time column is {query.time!r}, and the source's is {tables.source.time!r}; make "
             "them the same"
         )
     plan = None
-    if source.schema is not None:
-        _check_columns(query, source.schema.names)
-        plan = make_plan(query, source.schema)
+    if schema is not None:
+        _check_columns(query, schema.names)
+        plan = make_plan(query, schema)
         if query.where is not None:
-            filtered(source.schema.empty_table(), query.where)
+            filtered(schema.empty_table(), query.where)
     place: Place = "Query.stream" if local else "Spark stream"
     late = tables.sink.late is not None
     if local and plan is not None and arrives_by_tie(plan, tables.run.mode):
         query = dataclasses.replace(query, tie=None)
-        plan = make_plan(query, source.schema)
+        plan = make_plan(query, schema)
     check(place, Asked(query, plan, tables.run.mode, late=late))
     if not local:
-        _check_names(query, source.schema.names if source.schema is not None else ())
+        _check_names(query, schema.names if schema is not None else ())
 
 
 def arrives_by_tie(plan: Plan, mode: str) -> bool:

@@ -84,7 +84,7 @@ class _Side:
         )
         path, late = job.sinks()[name], job.late_sinks()[name]
         sink: Sink = ConsoleSink(name, show) if path is None else FolderSink(path, RESULTS)
-        self._sink = Kept(sink, self._query) if self._mode == "live" else sink
+        self._sink = Kept(sink, given) if self._mode == "live" else sink
         self._late_sink = None if late is None else FolderSink(late, LATE)
         self._out = self._before = 0
 

@@ -13,6 +13,7 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..state.frames import NoFrameAnswer, inverse, taken
 from ..state.measures import frames_of
+from ..state.ranges import answers_over
 from ..tables.arrow import as_time, filtered, one_array, time_text, times_of
 from ..tables.rows import rows_in_order
 from ..tables.threads import cut_groups
@@ -49,6 +50,7 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     try:
         for group in plan.groups:
             values |= frames.answers(group, plan.types, read, rows, order, cuts, threads)
+        values |= answers_over(plan, ordered, frames, order)
     except NoFrameAnswer as error:
         row = error.frame if places is None else int(places[error.frame])
         raise OverflowError(_explained(plan, table, row, error)) from None

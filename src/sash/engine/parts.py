@@ -17,6 +17,7 @@ import pyarrow as pa
 from ..kernels.columns import Array, Table
 from ..kernels.program import specialise
 from ..query.plan import NO_NAME, Group, Plan
+from ..slicing.techniques import Slicing
 from ..state.answers import Sources, columns_of
 from ..state.contract import Slices
 from ..state.long_keys import slices_in_order
@@ -24,6 +25,7 @@ from ..state.places import slices_by_place
 from ..state.ranges import answers_of_ranges, check_lengths, window_ranges
 from ..state.scan import NoAnswer, Scan, Windows
 from ..state.scan_kernel import SCAN
+from ..state.trace import note_step
 from ..tables.rows import Ordered, Parts, Rows, put_in_order
 from ..tables.threads import cut_groups, side_by_side
 
@@ -39,15 +41,22 @@ _LARGE = 4  # a part with more than one in so many of all rows may have all thre
 
 
 def windows_of_table(
-    plan: Plan, table: pa.Table, read: Rows, first: Array, last: Array, threads: int
+    plan: Plan,
+    table: pa.Table,
+    read: Rows,
+    first: Array,
+    last: Array,
+    threads: int,
+    slicing: Slicing | None = None,
 ) -> Windows:
-    """The windows of a table's rows, from first[k] to last[k], by number, of key k."""
+    """The windows of a table's rows, from first[k] to last[k], by number, of key k; by a slicing,
+    if not by pairs."""
     groups = [columns_of(group, table) for group in plan.groups]
     columns, sources = [c for c, _ in groups], [s for _, s in groups]
     if not divisible(plan, columns):
-        return _Work(plan, table, columns, sources, first, last).of_part(read)
+        return _Work(plan, table, columns, sources, first, last, slicing).of_part(read)
     columns = [typed(group, c) for group, c in zip(plan.groups, columns, strict=True)]
-    work = _Work(plan, table, columns, sources, first, last)
+    work = _Work(plan, table, columns, sources, first, last, slicing)
     found = None if read.rise(threads) else work.by_place(read, threads, few=True)
     if found is not None:
         return found
@@ -101,6 +110,7 @@ class _Work:
     sources: list[Sources]
     first: Array
     last: Array
+    slicing: Slicing | None = None
 
     def of_part(self, part: Rows, threads: int | None = None) -> Windows:
         """The windows of some keys; in pieces, if a number of threads is given."""
@@ -110,9 +120,16 @@ class _Work:
     def by_place(self, part: Rows, threads: int | None, *, few: bool = False) -> Windows | None:
         """The windows of some keys by way of their slices; None if these cannot be combined by
         place, or if they are to be `few`, and are not."""
-        slices = slices_by_place(self.plan, self.columns, part, threads or 1, few=few)
+        cut = self.slicing
+        if cut is not None and cut.reads_open:
+            return None
+        edges = None if cut is None else cut.on_clock(self.plan.query.aligned)
+        given = self.plan, self.columns, part, threads or 1
+        between = None if edges is None else lambda low, high: edges
+        slices = slices_by_place(*given, few=few, edges_between=between)
         if slices is None:
             return None
+        note_step("rows combined by place, in the order in which they come")
         wanted = self._wanted(part)
         try:
             return windows_of_slices(self.plan, slices, self.sources, *wanted, threads=threads)
@@ -128,11 +145,12 @@ class _Work:
         """The windows of some keys by way of their events in order."""
         plan = self.plan
         ordered, order = put_in_order(plan, self.table, part)
+        note_step("rows in order" if order is None else "rows sorted by key and time")
         columns = [c if part.runs is None else c.runs(part.runs) for c in self.columns]
         wanted = self._wanted(part)
         try:
             slices = None
-            if threads is not None:
+            if threads is not None and self.slicing is None:
                 slices = slices_in_order(plan, columns, ordered, order, threads)
             if slices is None:
                 made = self._of_events(ordered, order, columns, *wanted)
@@ -157,7 +175,13 @@ class _Work:
         times, bounds = ordered.times, ordered.bounds
         found = []
         for group, table, sources in zip(plan.groups, columns, self.sources, strict=True):
-            scan = Scan(group, query.aligned, plan.types, changes=query.emit == "changes")
+            scan = Scan(
+                group,
+                query.aligned,
+                plan.types,
+                changes=query.emit == "changes",
+                slicing=self.slicing,
+            )
             given = table, sources, order, times, bounds
             found.append(scan.windows_of_events(*given, first, last))
         return _together(found)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..slicing.techniques import Slicing, choose_slicing
 from ..state.filling import filled_windows
 from ..state.joining import join_slices
 from ..state.scan import NoAnswer, ScanFailed, Windows, unlimited
@@ -48,41 +49,71 @@ __all__ = [
     "results",
     "run",
     "run_arrow",
+    "run_plan",
+    "slicing_for",
 ]
 
 Wanted = Callable[[list[pa.Array]], tuple[Array, Array]]
 
 
-def run(query: Query, table: Any, threads: int | None = None) -> Any:
+def run(query: Query, table: Any, threads: int | None = None, slicing: str = "auto") -> Any:
     """The results over a whole table, as the same kind of table."""
     check("Query.run", Asked(query))
+    cut = slicing_for(query, slicing)
     many = how_many(threads)
     driven = isinstance(query.window, Driven)
     # a condition may read any column, and a driven window keeps them all
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
     kind = kind_of(table)
-    made = run_arrow(query, given, many)
+    made = run_arrow(query, given, many, cut)
     return as_given(made, kind, table if driven and kind == "pandas" else None)
 
 
-def run_arrow(query: Query, given: pa.Table, threads: int) -> pa.Table:
+def run_arrow(
+    query: Query, given: pa.Table, threads: int, slicing: Slicing | None = None
+) -> pa.Table:
     """The results over a whole table of Arrow."""
     if query.several and isinstance(query.window, Aligned):
         from .shared_run import sized_results  # which comes back here for other queries
 
         return sized_results(query, given, threads)
     plan = make_plan(query, given.schema, whole=True)
-    if isinstance(query.window, Driven):
-        return driven_results(plan, given, threads)
-    if isinstance(query.window, Merging):
-        return session_results(plan, given, threads)
-    if isinstance(query.window, Ticked):
-        return tick_results(plan, given, threads)
-    return results(plan, *compute(plan, given, threads=threads), threads)
+    return run_plan(plan, given, threads, slicing)
+
+
+def slicing_for(query: Query, asked: str) -> Slicing | None:
+    """The slicing that is asked for; None if none is."""
+    if asked == "auto":
+        return None
+    if isinstance(query.window, Aligned):
+        return choose_slicing(query.window, asked, in_order=True)
+    raise ValueError(
+        f"slicing={asked!r} cannot be had for {query.window!r}: events make its windows, and only "
+        "windows that are aligned to the clock have slices"
+    )
+
+
+def run_plan(
+    plan: Plan, table: pa.Table, threads: int = 1, slicing: Slicing | None = None
+) -> pa.Table:
+    """The results of a plan for a whole table."""
+    window = plan.query.window
+    if isinstance(window, Driven):
+        return driven_results(plan, table, threads)
+    if isinstance(window, Merging):
+        return session_results(plan, table, threads)
+    if isinstance(window, Ticked):
+        return tick_results(plan, table, threads)
+    found = compute(plan, table, threads=threads, slicing=slicing)
+    return results(plan, *found, threads)
 
 
 def compute(
-    plan: Plan, table: pa.Table, wanted: Wanted | None = None, threads: int = 1
+    plan: Plan,
+    table: pa.Table,
+    wanted: Wanted | None = None,
+    threads: int = 1,
+    slicing: Slicing | None = None,
 ) -> tuple[list[pa.Array], Windows]:
     """The keys in a table, and the windows of each key; `wanted` says the numbers of the first and
     last window of each key, if not all windows are wanted."""
@@ -93,7 +124,7 @@ def compute(
     read = read_rows(plan, table, threads)
     first, last = wanted(read.keys) if wanted else unlimited(read.groups)
     try:
-        made = windows_of_table(plan, table, read, first, last, threads)
+        made = windows_of_table(plan, table, read, first, last, threads, slicing)
     except NoAnswer as error:
         raise OverflowError(explained(plan, read.keys, error)) from None
     except ScanFailed as failure:

@@ -35,7 +35,7 @@ from .parts import add_ranged, divisible, typed, windows_of_slices
 from .run import emitted, explained, results, run_arrow
 from .supported import Asked, check
 
-__all__ = ["run", "sized_results"]
+__all__ = ["results_of_bundle", "run", "sized_results"]
 
 _FAR = 2**61  # before all times, with a minus
 _FEW = 1 << 16  # edges that are no burden, however few rows there are
@@ -69,12 +69,11 @@ def _results(bundle: Bundle, given: pa.Table, threads: int) -> dict[str, pa.Tabl
     if len(bundle.queries) == 1:
         ((name, query),) = bundle.queries.items()
         return {name: run_arrow(query, given, threads)}
-    return _bundle_results(bundle, given, threads)
+    return results_of_bundle(plan_bundle(bundle, given.schema, whole=True), given, threads)
 
 
-def _bundle_results(bundle: Bundle, given: pa.Table, threads: int) -> dict[str, pa.Table]:
-    """The results of aligned queries that share slices."""
-    plan = plan_bundle(bundle, given.schema, whole=True)
+def results_of_bundle(plan: BundlePlan, given: pa.Table, threads: int = 1) -> dict[str, pa.Table]:
+    """The results of several queries that share slices."""
     union = plan.union
     table = given if union.query.where is None else filtered(given, union.query.where)
     table = table.select([field.name for field in union.schema])
@@ -95,7 +94,8 @@ def _bundle_results(bundle: Bundle, given: pa.Table, threads: int) -> dict[str, 
 
 def sized_results(query: Query, given: pa.Table, threads: int) -> pa.Table:
     """The results of one query whose rows have aggregates of several sizes."""
-    return _bundle_results(bundle_alone(query), given, threads)[ALONE]
+    plan = plan_bundle(bundle_alone(query), given.schema, whole=True)
+    return results_of_bundle(plan, given, threads)[ALONE]
 
 
 class _NoAnswerFor(Exception):

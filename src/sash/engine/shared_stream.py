@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -28,6 +28,9 @@ from .shared_late import QUERIES, NamedLate, check_no_queries
 from .snapshots import check_bytes, fill, joined, opened, parts, settings_of
 from .stream import Stream
 from .turns import Turns, in_turn
+
+if TYPE_CHECKING:
+    from ..explain.shared import SharedExplanation
 
 __all__ = ["SharedStream"]
 
@@ -213,6 +216,16 @@ class SharedStream:
                 raise
             self._turns.changing = True
         return {name: made[name] for name in self._queries}
+
+    def explain(self, schema: Any = None) -> SharedExplanation:
+        """What the queries share with each other on this stream, and why; see
+        `sash.SharedExplanation`."""
+        from ..explain.shared import explain_shared
+        from ..windows import duration
+
+        lateness = duration(self._settings["lateness"], "the lateness")
+        more = {n: self._settings[n] for n in ("mode", "early")}
+        return explain_shared(Shared(self._queries), schema, lateness=lateness, **more)
 
     @in_turn
     def advance(self, watermark: Any) -> dict[str, Any]:

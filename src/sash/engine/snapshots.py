@@ -29,6 +29,7 @@ __all__ = [
     "joined",
     "opened",
     "parts",
+    "restore",
     "settings_of",
     "to_bytes",
 ]
@@ -36,8 +37,8 @@ __all__ = [
 _KIND = "Stream 4"
 
 
-def to_bytes(stream: Stream) -> bytes:
-    """The whole stream as bytes."""
+def to_bytes(stream: Stream, *, state: bool = True) -> bytes:
+    """The whole stream as bytes, or all but its state."""
     head = {
         "query": stream._fingerprint,
         "lateness": stream._lateness,
@@ -48,11 +49,12 @@ def to_bytes(stream: Stream) -> bytes:
         "keep_late": stream._late.limit,
         "late_dropped": stream._late.dropped,
         "progress": asdict(stream._progress),
+        "stored": stream._journal is not None,
     }
     blobs = [json.dumps(head).encode()]
     blobs.append(to_ipc(stream._schema.empty_table() if stream._plan else pa.table({})))
     blobs.append(to_ipc(stream._late.table(stream._plan and stream._plan.time_type)))
-    if stream._plan is not None:
+    if state and stream._plan is not None:
         blobs += stream._dump()
     return seal((_KIND,), joined(blobs))
 
@@ -62,6 +64,45 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
     check_bytes(data)
     if not isinstance(query, Query):
         raise TypeError(f"a stream comes back with its sash.Query, not {query!r}")
+    head, blobs = _opened_for(query, data, trust)
+    if head.get("stored"):
+        from .stored import load
+
+        made = load(cls, query, settings_of(head))
+    else:
+        made = cls._for(query)(query, **settings_of(head))
+    fill(made, head, blobs)
+    return made
+
+
+def restore(stream: Stream, data: bytes, trust: Sequence[str], settings: dict[str, Any]) -> None:
+    """Make a new stream what it was; its state is where it is."""
+    head, blobs = _opened_for(stream._query, data, trust)
+    for name, mine in (("mode", stream._mode), ("early", stream._early)):
+        if head[name] != mine:
+            raise ValueError(
+                f"{stream._journal!r} is a stream with {name}={head[name]!r}, and cannot go on "
+                f"with {name}={mine!r}"
+            )
+    schema = from_ipc(next(blobs)).schema
+    given = settings.get("schema")
+    if given is not None and len(schema) and not stream._schema.equals(schema):
+        raise ValueError(
+            f"{stream._journal!r} is a stream of other columns or types: {_columns(schema)}; "
+            f"those that are given are {_columns(stream._schema)}"
+        )
+    _fill(stream, head, schema, blobs)
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _opened_for(
+    query: Query, data: bytes, trust: Sequence[str]
+) -> tuple[dict[str, Any], Iterator[bytes]]:
+    """What a stream's bytes say of it, and the blobs that follow; those of another query are
+    refused."""
     head, blobs = opened(data)
     found = differences(head["query"], fingerprint(query), trust)
     if found:
@@ -69,9 +110,7 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
             f"these bytes are of a stream of another query ({'; '.join(found)}); use the query as "
             "it was, or name the aggregates whose partials mean the same as before: trust=['…']"
         )
-    made = cls._for(query)(query, **settings_of(head))
-    fill(made, head, blobs)
-    return made
+    return head, blobs
 
 
 def check_bytes(data: Any) -> None:
@@ -98,13 +137,18 @@ def settings_of(head: dict[str, Any]) -> dict[str, Any]:
 
 def fill(made: Stream, head: dict[str, Any], blobs: Iterator[bytes]) -> None:
     """Bring a new stream to where the one was that the bytes are of."""
-    schema = from_ipc(next(blobs)).schema
+    _fill(made, head, from_ipc(next(blobs)).schema, blobs)
+
+
+def _fill(made: Stream, head: dict[str, Any], schema: pa.Schema, blobs: Iterator[bytes]) -> None:
     made._late.load(from_ipc(next(blobs)), head["late_dropped"])
     vars(made._progress).update(head["progress"])
     made._closed, made._kind = head["closed"], head["kind"]
     if len(schema):
-        made._set_up(schema)
-        made._load(list(blobs))
+        if made._plan is None:
+            made._set_up(schema)
+        if state := list(blobs):
+            made._load(state)
 
 
 def joined(blobs: Iterable[bytes]) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,12 +20,15 @@ from ..query.query import Query
 from ..query.signatures import Mode
 from ..query.types import value_type
 from ..state.memory import ForestState
+from ..state.tiles import TileState
+from ..stores.contract import Store
+from ..stores.journal import Journal
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
 from ..windows import Aligned, Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
-from .asked import asked_range
+from .asked import asked_range, refuse_at
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, latest
@@ -33,6 +36,9 @@ from .pending import MOST, Noted, Pending
 from .results import result_table
 from .supported import Asked, Place, check
 from .turns import Turns, in_turn, in_turn_as_it_is
+
+if TYPE_CHECKING:
+    from ..explain import Explanation
 
 __all__ = ["Stream"]
 
@@ -75,6 +81,8 @@ class Stream:
     """
 
     _place: Place = "Query.stream"
+    _store: Store | None = None  # where the state is, if it is not in memory
+    _journal: Journal | None = None  # the same, if the stream is synced with it
 
     def __init__(
         self,
@@ -142,6 +150,11 @@ class Stream:
 
     @in_turn
     def _copied(self, memo: dict[int, Any]) -> Stream:
+        if self._journal is not None:
+            raise TypeError(
+                f"{self._journal!r} has one writer, so it cannot be copied; "
+                "Stream.from_bytes(stream.to_bytes(), query) is a copy in memory"
+            )
         made = memo[id(self)] = object.__new__(type(self))
         vars(made).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
         return made
@@ -291,9 +304,12 @@ class Stream:
         return self._as_pushed(outcome)
 
     @in_turn
-    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
         """The values over the times `[lo, hi)` of one key (a tuple, if there are several key
-        columns), out of what later windows need.
+        columns), out of what later windows need.  Where each event has a window of the time up to
+        it (`trailing`, `lifetime`), the values as of the time `at`, from the watermark on.
 
         Events of one slice are kept as one partial where their order does not matter; then
         both ends have to be where a window starts or ends.
@@ -308,6 +324,7 @@ class Stream:
         >>> s.query("a"), s.query("a", 10, 20), s.query("c")
         ({'n': 2}, {'n': 1}, {'n': 0})
         """
+        refuse_at(self._query, at)
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
         first, end = asked_range(self._plan, self._progress.watermark, lo, hi)
@@ -321,11 +338,66 @@ class Stream:
         return self._state.size()
 
     @in_turn
+    def explain(self, schema: Any = None, *, data: Any = None, batch: int = 1000) -> Explanation:
+        """How the stream runs, why, and what it keeps and costs; see `sash.Explanation`.
+
+        `schema` has the types of the columns, or is a table that does, for a stream that has seen
+        none yet.  With `data`, a sample is pushed into a new stream of the same kind, in batches of
+        `batch` rows, and what it takes is counted.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> q.stream(lateness=5).explain().kept.entries
+        2
+        """
+        from ..explain.streams import explain_stream
+
+        known = schema if self._plan is None or schema is not None else self._plan.schema
+        return explain_stream(
+            self._query,
+            known,
+            data,
+            lateness=self._lateness,
+            mode=self._mode,
+            early=self._early,
+            batch=batch,
+        )
+
+    @in_turn
     def to_bytes(self) -> bytes:
         """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
         from .snapshots import to_bytes
 
         return to_bytes(self)
+
+    @in_turn
+    def sync(self) -> None:
+        """Make all up to now durable, for a stream with a store: a process that opens the stream
+        again, after a kill or a failure of the machine, goes on from here.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> store = sash.stores.memory()
+        >>> s = q.stream(store=store, name="hits")
+        >>> s.push([{"t": 3}, {"t": 4}]).num_rows
+        0
+        >>> s.sync()
+        >>> s.push({"t": 5}).num_rows
+        0
+        >>> s.release()  # what was not synced is lost, as by a kill
+        >>> q.stream(store=store, name="hits").close().to_pylist()
+        [{'window_start': 0, 'window_end': 10, 'n': 2}]
+        """
+        from .stored import sync
+
+        sync(self)
+
+    @in_turn_as_it_is
+    def release(self) -> None:
+        """Let another process, or another stream of this one, open the stream in its store.  What
+        was not synced is lost, and this stream cannot be used any more."""
+        if self._journal is not None:
+            self._journal.space.release()
 
     @classmethod
     def from_bytes(cls, data: bytes, query: Query, trust: Sequence[str] = ()) -> Stream:
@@ -375,10 +447,23 @@ class Stream:
 
     def _dump(self) -> list[bytes]:
         """The state as bytes."""
+        if self._journal is not None:
+            return [part for record in self._journal.scan() for part in record]
+        return self._dump_state()
+
+    def _dump_state(self) -> list[bytes]:
+        """A state in memory as bytes."""
         return self._state.dump()
 
     def _load(self, blobs: list[bytes]) -> None:
         """Take back what `_dump` gave."""
+        if self._journal is not None:
+            self._journal.put_many(dict(zip(blobs[::2], blobs[1::2], strict=True)))
+        else:
+            self._load_state(blobs)
+
+    def _load_state(self, blobs: list[bytes]) -> None:
+        """Take back what `_dump_state` gave."""
         self._state.load(blobs)
 
     def _set_out(self) -> None:
@@ -400,10 +485,14 @@ class Stream:
             self._pending = Pending.of(plan, self._schema)
         self._plan = plan
 
+    def _planned(self, schema: pa.Schema) -> Plan:
+        """The plan for a schema."""
+        return make_plan(self._query, schema)
+
     def _tied(self, schema: pa.Schema) -> Plan:
         """The plan for a schema; what is kept of the schema is noted."""
         query = self._query
-        plan = make_plan(query, schema)
+        plan = self._planned(schema)
         for field in plan.schema:
             if pa.types.is_null(field.type):
                 raise TypeError(
@@ -412,7 +501,7 @@ class Stream:
                 )
         check(self._place, Asked(query, plan, self._mode, self._early))
         read = {*query.by, *query.window.columns}
-        read |= {c for a in query.select.values() for c in a.columns}
+        read |= {c for a in query.select.values() for c in a.reads}
         self._only_time = None if query.time in read else query.time
         fields = [f.with_type(value_type(f.type)) for f in plan.schema]
         others = [f for f in schema if f.name not in plan.schema.names]
@@ -428,7 +517,10 @@ class Stream:
         return plan
 
     def _make_state(self, plan: Plan) -> ForestState:
-        return ForestState(plan)
+        if self._store is None:
+            return ForestState(plan)
+        state: Any = TileState(plan, self._store)  # which cannot be asked or dumped
+        return state  # type: ignore[no-any-return]
 
     def _move(self, time: int) -> Outcome | None:
         """Move stream time and watermark on to a time."""
@@ -444,6 +536,7 @@ class Stream:
     ) -> Outcome:
         """Go through the lifecycle.  Until the caller returns what it emits, or the lifecycle says
         that nothing was changed, the stream is in the middle of a change."""
+        self._spill()
         self._turns.changing = True
         lifecycle, progress = self._lifecycle, self._progress
         try:
@@ -454,6 +547,11 @@ class Stream:
         if self._pending is not None:
             self._pending.low, self._pending.high = lifecycle.quiet(progress)
         return outcome
+
+    def _spill(self) -> None:
+        """Write changes to the store that have become many; an error has changed nothing."""
+        if self._journal is not None:
+            self._journal.spill()
 
     def _as_pushed(self, outcome: Outcome | None) -> Any:
         """A result, as the kind of table that was pushed."""

@@ -13,6 +13,8 @@ from .signatures import Mode
 if TYPE_CHECKING:
     from ..engine.bundles import SharedPlan
     from ..engine.shared_stream import SharedStream
+    from ..explain.shared import SharedExplanation
+    from ..sql.statement import Statement
 
 __all__ = ["Shared", "check_queries", "share"]
 
@@ -112,9 +114,26 @@ class Shared:
             self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
         )
 
+    def explain(self, schema: Any = None, *, data: Any = None) -> SharedExplanation:
+        """What the queries share with each other when they run over a table, why, and what that
+        costs; see `sash.SharedExplanation`.
 
-def share(queries: Mapping[str, Query]) -> Shared:
-    """Run several queries with the same time column over one table or stream.
+        `schema` is a pyarrow.Schema, or a table that has one.  `data` is a sample of some thousands
+        of rows, which is run and counted.  For a stream, ask that: `shared.stream(…).explain()`.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> sash.share({"a": q, "b": q}).explain().bundles[0].shared
+        {'count()': ('a.n', 'b.n')}
+        """
+        from ..explain.shared import explain_shared
+
+        return explain_shared(self, schema, data)
+
+
+def share(queries: Mapping[str, Query | Statement]) -> Shared:
+    """Run several queries, or statements of SQL, with the same time column over one table or
+    stream.
 
     >>> import sash
     >>> n = {"n": sash.count()}
@@ -123,4 +142,8 @@ def share(queries: Mapping[str, Query]) -> Shared:
     >>> sash.share({"fast": fast, "daily": daily}).plan.bundles[0].names
     ('fast', 'daily')
     """
-    return Shared(queries)
+    if isinstance(queries, Mapping) and any(hasattr(q, "query") for q in queries.values()):
+        from ..sql.shared import SharedStatements
+
+        return SharedStatements.of(queries)
+    return Shared(queries)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ from .results import result_fields
 from .shipping import shipped
 from .types import arrow_schema, micros, quoted
 
-__all__ = ["aggregate_by_events"]
+__all__ = ["Stretches", "aggregate_by_events"]
 
 _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
 _LEAST = 60_000_000  # microseconds in a stretch
@@ -44,14 +44,14 @@ _TIMES = 16  # as long as the windows, so that few rows are in windows of two st
 
 
 @dataclass(frozen=True)
-class _Stretches:
+class Stretches:
     """Time cut into stretches so long that few rows are in windows of two; or one for all."""
 
     length: int | None
     older: int  # how much older than an event the rows are that its window holds
 
     @classmethod
-    def of(cls, window: Window) -> _Stretches:
+    def of(cls, window: Window) -> Stretches:
         if isinstance(window, Driven) and isinstance(window.keeps, Span):
             older = window.keeps.older
             if older is not None and window.fires == Count(1):
@@ -59,6 +59,11 @@ class _Stretches:
                 if length < LATEST:
                     return cls(length, older)
         return cls(None, 0)
+
+    @property
+    def whole(self) -> bool:
+        """True if all rows of a key are in one."""
+        return self.length is None
 
     def at(self, time: Column) -> Column:
         """The stretches that need a row: its own, and the next if a window there holds it."""
@@ -69,6 +74,13 @@ class _Stretches:
         first = F.coalesce(SPARK.div(usable, self.length), none)
         last = F.coalesce(SPARK.div(usable + F.lit(self.older), self.length), none)
         return F.explode(F.sequence(first, last))
+
+    def own_of(self, time: Column) -> Column:
+        """The stretch that a time is in."""
+        none = F.lit(0).cast("long")
+        if self.length is None:
+            return none
+        return F.coalesce(SPARK.div(F.when(in_range(time), time), self.length), none)
 
     def own(self, times: Array, stretches: Array) -> Array | None:
         """Which rows are in their own stretch; None for all."""
@@ -83,7 +95,7 @@ def aggregate_by_events(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     query, schema = plan.query, df.schema
     every = isinstance(query.window, Driven) or query.where is not None
     names = df.columns if every else list(query.columns)
-    stretches = _Stretches.of(query.window)
+    stretches = Stretches.of(query.window)
     time = micros(quoted(query.time), schema[query.time].dataType)
     # not every way through Spark takes names with dots
     plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
@@ -99,7 +111,7 @@ class _Work:
     """What a task does with a bucket."""
 
     def __init__(
-        self, query: Query, names: list[str], stretches: _Stretches, result: StructType
+        self, query: Query, names: list[str], stretches: Stretches, result: StructType
     ) -> None:
         self._query = query
         self._names = names

@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from ..engine.lifecycle import Sliced
 from ..kernels.columns import Array
 from ..kernels.core import decoder, encoder
-from ..kernels.layout import leaf_operators
+from ..kernels.layout import words_of
 from ..operators.contract import Operator
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
@@ -37,23 +37,17 @@ from .types import arrow_schema, quoted
 __all__ = ["Cutter", "combinable", "combined", "joined_slices", "partials_from"]
 
 _ROWS = 262_144  # combined at a time
-_WORDS = 64  # of a partial; a larger one is more than the rows that it stands for
+_WORDS = 80  # of a partial; a larger one is more than the rows that it stands for
 
 
 def combinable(plan: Plan) -> bool:
     """True if rows of a slice can be combined in any order, into small partials that can travel.
 
-    Arrow's bytes end at 2^31: a million partials of 64 words are a quarter of that.
+    Arrow's bytes end at 2^31: a million partials of 80 words are a third of that.
     """
     operators = [group.operator for group in plan.groups]
-    small = all(o.shape != "object" and _words(o) <= _WORDS for o in operators)
+    small = all(o.shape != "object" and words_of(o) <= _WORDS for o in operators)
     return small and not plan.ordered
-
-
-def _words(operator: Operator) -> int:
-    """How many words a partial has."""
-    kept = [leaf.identity for leaf, _ in leaf_operators(operator)]
-    return sum(len(x) if isinstance(x, tuple | np.ndarray) else 1 for x in kept)
 
 
 @dataclass

@@ -40,7 +40,7 @@ from .sink import BATCH
 from .sliced import is_window, tumbled_stream
 from .types import Carried, arrow_schema, carried, quoted, time_from
 
-__all__ = ["STREAM_RESERVED", "aggregate_stream"]
+__all__ = ["STREAM_RESERVED", "aggregate_stream", "combines"]
 
 _LONG = LongType()
 #: Names that results of a stream have for themselves, besides those of all results.
@@ -69,8 +69,8 @@ def aggregate_stream(
     # not every way through Spark takes names with dots
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
     called = bucket_names() if buckets is None else bucket_names(buckets)
-    combines = _combines(plan, slices, late=late)
-    packer = Packer(query, tuple(columns), tuple(travels), called, buckets, combines)
+    combining = combines(plan, slices, late=late)
+    packer = Packer(query, tuple(columns), tuple(travels), called, buckets, combining)
     packed = df.select(*plain).mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
     shape = _Shape(plan, schema, tuple(travels), mode, late)
     fields = shape.travelling()
@@ -110,7 +110,7 @@ def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -
     return _named(out, name, [F.count(F.lit(1)).alias("rows_out")])
 
 
-def _combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
+def combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
     """Whether rows are combined into slices before the shuffle.  Late rows are wanted as they
     came, so not with `late`."""
     if not isinstance(plan.query.window, Aligned):

@@ -19,9 +19,9 @@ from ..kernels.core import BufferCore, ObjectCore
 from ..query.plan import Group
 from ..query.types import in_ticks, value_type
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
-from ..tables.arrow import flat
+from ..tables.arrow import flat, one_array
 from ..tables.keys import key_codes
-from ..tables.numbers import places_in_order, row_numbers
+from ..tables.numbers import places_in_order, row_numbers, unscaled
 
 __all__ = [
     "Apart",
@@ -65,6 +65,7 @@ def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
         else:
             column = _column(group, i, column)
         arrays.append(column)
+    arrays += [one_array(condition.holds(table)) for condition in group.conditions]
     return read(tuple(arrays) if len(arrays) > 1 else arrays[0], len(arrays)), sources
 
 
@@ -72,6 +73,8 @@ def _column(group: Group, i: int, column: pa.Array) -> pa.Array:
     """A column as the group's operator reads it."""
     if group.hows[i] == "ticks":
         return column.cast(in_ticks(value_type(column.type)))
+    if group.hows[i] == "unscaled":
+        return unscaled(column)
     if not pa.types.is_uint64(column.type):
         return column
     try:

@@ -17,7 +17,7 @@ from ..aggregators.guard import raised_by_operator
 from ..aggregators.nodes import COUNT, LEFT, RIGHT, ROOT, SLOTS, TOP
 from ..aggregators.snapshot import describe
 from ..aggregators.tree_check import TreeCheck
-from ..aggregators.tree_window import TreeWindow, _arity_for
+from ..aggregators.tree_window import TreeWindow
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
 from ..kernels.program import Kernel
@@ -48,6 +48,7 @@ from .forest_fields import (
 from .forest_kernel import forest_kernel
 from .forest_out import Out
 from .range_answers import Found, Inserted, Ranges
+from .tree_size import FEWEST, leaf_entries, node_words
 
 __all__ = ["Answered", "CombineRaised", "Forest"]
 
@@ -87,12 +88,10 @@ class Forest:
         self.group = group
         self._types = types
         self._windows = window.first(-_FAR), window.first(_FAR)
-        arity = _arity_for(group.operator)
-        self._entries = 2 * arity
-        core = make_core(self._kernel_of(arity), group.operator, HEADER)
+        self._entries = leaf_entries(group.operator)
+        core = make_core(self._kernel_of(self._entries // 2), group.operator, HEADER)
         self._core: BufferCore | ObjectCore = core
-        leaf = 2 + self._entries + core.width * (self._entries + 2)
-        self._reserve = 33 * (leaf + (1 + core.width) * (self._entries + 1))
+        self._reserve = 33 * node_words(self._entries, core.width)[1]
         first = HEADER + SLOTS * core.width
         core.lay_out(first + 2 * self._reserve)
         core.hasten()  # a stream's calls have many rows
@@ -130,7 +129,7 @@ class Forest:
         have = len(self._records) // RECORD
         if numbers <= have:
             return
-        made = np.zeros((max(numbers, 2 * have, 16), RECORD), dtype=np.int64)
+        made = np.zeros((max(numbers, 2 * have, FEWEST), RECORD), dtype=np.int64)
         made[:have] = np.asarray(self._records, dtype=np.int64).reshape(-1, RECORD)
         made[have:] = _fresh_record()
         self._records, self._at_records = self._core.integers(made.reshape(-1))
@@ -254,6 +253,19 @@ class Forest:
         """Answers by name without any row."""
         kept, _ = self._core.outputs(0)
         return answers_of(self._core, self.group, self._types, kept, 0, {})[0]
+
+    def partial(self, number: int | None, lo: int, hi: int) -> Any:
+        """The partial over a range of a key's times, both ends in."""
+        core = self._core
+        if number is None or not self._records[RECORD * number]:
+            return self.group.operator.identity
+        _, at = core.outputs(1)
+        try:
+            core.run.ask(core.m, self._at_call, self._at_records, number, at, lo, hi)
+        except Exception:
+            if self._call[AT] < 0:  # else its answer does not exist, and the partial does
+                raise
+        return core.peek(int(self._call[SLOT]))
 
     def ask(self, number: int | None, lo: int, hi: int) -> dict[str, Any]:
         """The answers over a range of a key's times, both ends in; None stands for a key that is

@@ -41,7 +41,7 @@ from ..tables.rows import Rows
 from ..tables.threads import BLOCK, cut_rows, side_by_side
 from .contract import Slices
 
-__all__ = ["slices_by_place"]
+__all__ = ["in_order_only", "slices_by_place"]
 
 SUM, NEW, SPARE = 0, 1, 2  # slots
 _FEW = 2**16  # places that are no burden, however few rows there are
@@ -102,6 +102,15 @@ PLACES = Kernel(
 )
 
 
+def in_order_only(plan: Plan) -> str:
+    """Why rows cannot be combined by place, however many there are; empty if they can."""
+    if plan.ordered:
+        return "the order of events matters to an aggregate"
+    if not all(g.operator.compile and g.operator.shape != "object" for g in plan.groups):
+        return "an aggregate has partials that are Python objects"
+    return ""
+
+
 def slices_by_place(
     plan: Plan,
     columns: list[Table],
@@ -118,7 +127,7 @@ def slices_by_place(
     Slices are cut at the edges of the plan's window, or at those that `edges_between` gives for the
     oldest and the youngest time, if it gives any."""
     most = len(rows) // (2 * _SHARE) if few else max(len(rows), _FEW)
-    if plan.ordered or not len(rows) or rows.groups > most:
+    if in_order_only(plan) or not len(rows) or rows.groups > most:
         return None
     times, codes = rows.times, rows.codes
     pieces = [piece for run in rows.ranges for piece in _cut(run)]
