@@ -33,7 +33,14 @@ _LIBRARY += ("sash.policies",)
 RULES = {
     "__init__.py": Rule(
         _LIBRARY,
-        inside=("sash.explain", "sash.spark", "sash.sql", "sash.stores", "sash.testing"),
+        inside=(
+            "sash.explain",
+            "sash.plot",
+            "sash.spark",
+            "sash.sql",
+            "sash.stores",
+            "sash.testing",
+        ),
     ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
@@ -78,6 +85,12 @@ RULES = {
     "explain/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
+    "page/": Rule(
+        ("sash.kernels", "sash.query", "sash.tables", "sash.windows", "numpy", "pyarrow")
+    ),
+    "plot/": Rule(
+        ("sash.kernels", "sash.query", "sash.tables", "numpy", "pyarrow"), inside=("matplotlib",)
+    ),
     "sql/": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
     "sql/__init__.py": Rule(inside=("sash.operators",)),
     "stores/": Rule(),
@@ -89,10 +102,14 @@ RULES = {
     ),
     "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
     "cli/": Rule(
-        (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
-        inside=("pyspark", "sash.spark", "sash.sql"),
+        (
+            *(*_LIBRARY, "sash", "sash.explain", "sash.page", "sash.plot"),
+            *("numpy", "pyarrow", "pydantic", "rich", "typer"),
+        ),
+        inside=(*("numba", "pandas", "pyspark", "sash.spark", "sash.sql", "sash.testing"),),
     ),
-    "cli/__init__.py": Rule(),
+    "cli/__init__.py": Rule(inside=("sash.page",)),
+    "cli/submit.py": Rule(inside=("sash.cli",)),
     "testing/": Rule(
         (
             "sash.operators",
@@ -233,8 +250,8 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("not_planned/x.py", "")
 
 
-LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pydantic", "pyspark"]
-LAZY += ["redis", "rich", "rocksdict", "typer"]
+LAZY = ["datasketches", "http.server", "hypothesis", "matplotlib", "numba", "pandas", "polars"]
+LAZY += ["pydantic", "pyspark", "redis", "rich", "rocksdict", "typer"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:

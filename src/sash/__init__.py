@@ -10,6 +10,8 @@
     sash.aggregators    data structures that keep a window and answer over it
     sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
                         ready ones
+    sash.lateness(…)    what an allowed lateness would cost a stream
+    sash.plot           pictures of results and of lateness
     sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
     sash.stores         where windows and streams live that outgrow, or outlive, the process
     sash.spark          the same queries on Spark
@@ -113,9 +115,10 @@ from .windows import (
 )
 
 if TYPE_CHECKING:
-    from . import aggregators, stores, testing
+    from . import aggregators, plot, stores, testing
     from . import spark as spark
     from .aggregators.guard import InUse
+    from .engine.lateness import lateness
     from .engine.shared_stream import SharedStream
     from .engine.stream import Stream
     from .explain import Explanation, SharedExplanation
@@ -184,6 +187,7 @@ __all__ = [
     "kurtosis",
     "last",
     "last_n",
+    "lateness",
     "lifetime",
     "linear_regression",
     "longest_run",
@@ -200,6 +204,7 @@ __all__ = [
     "nth_youngest",
     "operator",
     "operators",
+    "plot",
     "policies",
     "policy",
     "population_covariance",
@@ -242,6 +247,7 @@ _LAZY = {
     "SqlStream": ".sql.stream",
     "Statement": ".sql.statement",
     "Stream": ".engine.stream",
+    "lateness": ".engine.lateness",
 }
 
 
@@ -249,7 +255,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "spark", "sql", "stores", "testing"):
+        if name in ("aggregators", "plot", "spark", "sql", "stores", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)

@@ -183,10 +183,14 @@ def test_a_statement_of_sql_runs_as_a_query_does(mode: str, folder: Path) -> Non
     )
     query = f"sql = '''\n{text}\n'''"
     job = PATIENT.replace('python = "queries:query"', query)
+    job = job.replace('path = "in"', 'path = "in"\nname = "events"')
     (folder / "job.toml").write_text(f'{job}\n[run]\nmode = "{mode}"\n')
     done = sash_run()
     assert done.exit_code == 0, done.output
     assert rows(written()) == rows(sash.sql(text).run(pa.concat_tables(events())))
+    for command in (["check"], ["explain"], ["explain", "--local"], ["warm"], ["warm", "--local"]):
+        said = CliRunner().invoke(app, [*command, "job.toml"])
+        assert said.exit_code == 0, said.output
     (folder / "job.toml").write_text(job.replace("sum(x", "sum(xx"))
     done = sash_run()
     assert done.exit_code == 2

@@ -13,18 +13,21 @@ from typing import Any
 
 import pyarrow as pa
 
+import sash
+
 from ..engine.supported import Asked, Place, check
 from ..query import Query
 from ..query.plan import Plan, make_plan
 from ..query.query import RESERVED
+from ..query.signatures import Mode
 from ..tables.arrow import filtered
 from ..windows import Driven
 from .errors import JobError, Problem
 from .job import Job, is_remote, load
-from .queries import load_queries
+from .queries import load_queries, sql_problem
 from .source import LOCAL_FORMATS, Files, find
 
-__all__ = ["Ready", "arrives_by_tie", "prepare", "query_of"]
+__all__ = ["Ready", "arrives_by_tie", "columns_of", "prepare", "query_of"]
 
 #: Names that results on Spark have for themselves, besides those of all results.
 _SPARK_RESERVED = ("event_time", "late", "sash_batch")
@@ -40,7 +43,7 @@ class Ready:
     notes: tuple[str, ...] = field(default=())
 
     @property
-    def mode(self) -> str:
+    def mode(self) -> Mode:
         return self.job.tables.run.mode
 
 
@@ -59,6 +62,9 @@ def prepare(path: str | Path, *, local: bool = False) -> Ready:
         try:
             _check_query(job, source, query, local=local)
         except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, sash.SqlError):
+                problems.append(sql_problem(job, i, error))
+                continue
             table = job.tables.query[i]
             key = next(k for k in ("python", "sql", "file") if getattr(table, k) is not None)
             said = error.args[0] if isinstance(error, KeyError) else error
@@ -74,6 +80,11 @@ def query_of(given: Any) -> Query:
     made = given if isinstance(given, Query) else given.query
     assert isinstance(made, Query)
     return made
+
+
+def columns_of(given: Any, schema: pa.Schema) -> pa.Schema:
+    """The columns that a query reads: those of the source, and those that SQL computes."""
+    return schema if isinstance(given, Query) else given.schema(schema)
 
 
 def _check_local(job: Job, source: Files) -> None:
@@ -110,7 +121,16 @@ def _check_local(job: Job, source: Files) -> None:
 
 
 def _check_types(job: Job, schema: pa.Schema) -> None:
-    """Refuse columns of Parquet files that Spark cannot read."""
+    """Refuse a time that Spark has no watermark for, and columns of Parquet files that it cannot
+    read."""
+    time = job.tables.source.time
+    if time in schema.names and not pa.types.is_timestamp(schema.field(time).type):
+        raise job.problem(
+            f"source.time: column {time!r} has type {schema.field(time).type}, and Spark's "
+            "watermark needs a timestamp; --local also takes whole numbers of microseconds",
+            "source",
+            "time",
+        )
     for column in schema:
         kind = column.type
         if pa.types.is_timestamp(kind) and kind.unit == "ns":
@@ -130,7 +150,7 @@ def _check_sinks(job: Job) -> None:
     for place, *key in (*keys, (job.tables.run.checkpoint, "run", "checkpoint")):
         if place is None or is_remote(place):
             continue
-        there = Path(job.place(place)).absolute()
+        there = Path(job.place(place))
         while not there.exists():
             there = there.parent
         called = ".".join(key)
@@ -144,8 +164,10 @@ def _check_sinks(job: Job) -> None:
 def _check_query(job: Job, source: Files, given: Any, *, local: bool) -> None:
     """Refuse a query that cannot run in this mode over these columns."""
     tables, query, schema = job.tables, query_of(given), source.schema
-    if schema is not None and not isinstance(given, Query):
-        schema = given.schema(schema)  # with the columns that SQL computes
+    if not isinstance(given, Query):
+        given.check_stream(tables.run.mode)
+    if schema is not None:
+        schema = columns_of(given, schema)
     if query.time != tables.source.time:
         raise ValueError(
             f"its time column is {query.time!r}, and the source's is {tables.source.time!r}; make "

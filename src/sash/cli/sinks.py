@@ -165,10 +165,10 @@ def result_as_on_spark(table: pa.Table) -> pa.Table:
     return _spanned(table, "window_start", "window_end", "window")
 
 
-def late_as_on_spark(table: pa.Table, query: Query) -> pa.Table:
+def late_as_on_spark(table: pa.Table, query: Query | Statement) -> pa.Table:
     """Late rows with the columns that they have on Spark."""
     kept = [name for name in table.column_names if name not in ADDED]
-    if not isinstance(query.window, Driven):
+    if isinstance(query, Query) and not isinstance(query.window, Driven):
         kept = [name for name in kept if name in query.columns]
     made = table.select([*kept, "reason", "missed_start", "missed_end"])
     made = made.rename_columns([*kept, "late_reason", "missed_start", "missed_end"])

@@ -14,7 +14,7 @@ left of them (`state.keyed`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +26,7 @@ from ..state.keyed import Keyed, KeyedTables
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, one_array, times_of
 from ..tables.intake import bad_rows, conform
+from .delays import delay_counts, no_delays
 from .failures import CombineFailed, key_text
 from .late import Late, refused_times
 from .lifecycle import Progress, latest
@@ -43,13 +44,15 @@ CLOSED = "its time is before the watermark, so the windows that it is in are emi
 @dataclass(frozen=True)
 class Admitted:
     """What a batch emits: rows, as the kind of table that was pushed; those of them that lack
-    answers, and why; the late rows; how many rows the batch has, and how many count."""
+    answers, and why; the late rows; how many rows the batch has, and how many count; how late they
+    came."""
 
     made: Any
     failed: dict[int, str]
     late: Late
     rows: int
     counted: int
+    delays: Array = field(default_factory=no_delays)
 
 
 class EventStream(Stream, ABC):
@@ -58,6 +61,7 @@ class EventStream(Stream, ABC):
     _prefix = b""  # of its records
     _keyed: KeyedTables | None = None
     _follows = True  # the watermark follows stream time; else the caller moves it
+    _behind: int | None = None  # how far the caller keeps it behind stream time
 
     @abstractmethod
     def _cut(self, table: pa.Table) -> Any:
@@ -125,6 +129,10 @@ class EventStream(Stream, ABC):
         try:
             self._load_parts(given, time, watermark)
             times, rows, late = self._judge(given, self._unusable(given) | refused)
+            known = self._progress.stream_time
+            if self._behind is not None and watermark is not None:
+                known = watermark + self._behind  # over all keys, and not only those in the store
+            delays = delay_counts(times, known, late.rows[late.missed == 0].tolist())
             new = given.take(pa.array(rows)) if len(rows) < given.num_rows else given
             newest = int(times[rows].max()) if len(rows) else None
             self._turns.changing = True
@@ -133,6 +141,7 @@ class EventStream(Stream, ABC):
             at.rows += given.num_rows
             at.counted += len(rows)
             at.late += given.num_rows - len(rows)
+            self._delays = self._delays + delays
             if self._store is not None:
                 self._parts.replace(self._held())
         except BaseException:
@@ -140,7 +149,7 @@ class EventStream(Stream, ABC):
             raise
         if self._store is not None:
             self._parts.commit()
-        return Admitted(made, failed, late, given.num_rows, len(rows))
+        return Admitted(made, failed, late, given.num_rows, len(rows), delays)
 
     def _abandon(self, before: Progress) -> None:
         """Undo a batch that failed, if the state is in a store: what is in memory is of no use

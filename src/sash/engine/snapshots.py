@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
@@ -34,7 +35,7 @@ __all__ = [
     "to_bytes",
 ]
 
-_KIND = "Stream 4"
+_KIND = "Stream 5"
 
 
 def to_bytes(stream: Stream, *, state: bool = True) -> bytes:
@@ -50,6 +51,7 @@ def to_bytes(stream: Stream, *, state: bool = True) -> bytes:
         "late_dropped": stream._late.dropped,
         "progress": asdict(stream._progress),
         "stored": stream._journal is not None,
+        "delays": stream._delays.tolist(),
     }
     blobs = [json.dumps(head).encode()]
     blobs.append(to_ipc(stream._schema.empty_table() if stream._plan else pa.table({})))
@@ -122,7 +124,7 @@ def check_bytes(data: Any) -> None:
 def opened(data: bytes) -> tuple[dict[str, Any], Iterator[bytes]]:
     """What a stream's bytes say of it, and the blobs that follow."""
     said, body = open_bytes(bytes(data))
-    if said[0] in ("Stream 1", "Stream 2", "Stream 3"):
+    if said[0] in ("Stream 1", "Stream 2", "Stream 3", "Stream 4"):
         raise ValueError("these bytes are of an older sash, whose streams this one cannot read")
     if said != [_KIND]:
         raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")
@@ -143,6 +145,7 @@ def fill(made: Stream, head: dict[str, Any], blobs: Iterator[bytes]) -> None:
 def _fill(made: Stream, head: dict[str, Any], schema: pa.Schema, blobs: Iterator[bytes]) -> None:
     made._late.load(from_ipc(next(blobs)), head["late_dropped"])
     vars(made._progress).update(head["progress"])
+    made._delays = np.array(head["delays"], dtype=np.int64)
     made._closed, made._kind = head["closed"], head["kind"]
     if len(schema):
         if made._plan is None:

@@ -29,6 +29,7 @@ from ..tables.intake import chosen, conform, given_table, known_names, with_name
 from ..windows import Aligned, Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
 from .asked import asked_range, refuse_at
+from .delays import no_delays
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, latest
@@ -111,6 +112,7 @@ class Stream:
         self._pending: Pending | None = None
         self._nothing: pa.Table | None = None  # a result without rows
         self._progress = Progress()
+        self._delays = no_delays()
         self._closed = False
         self._kind = ""  # the library that the last batch was a table of
         self._late = LateOutput(keep_late)
@@ -194,6 +196,26 @@ class Stream:
             names = ("rows", "counted", "late", "partly_late", "emitted")
             return {n: at[n] + noted * (n in ("rows", "counted")) for n in names}
 
+    @property
+    def delays(self) -> list[int]:
+        """How late rows came, as stream time at the start of their push less their own time: how
+        many came in order, then how many in each of 24 buckets, of up to 1 second, 2, 4, …; the
+        last one has no bound.  Rows that could not be used are not among them.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> s = q.stream()
+        >>> for second in (10, 20, 18, 17):
+        ...     _ = s.push({"t": second * 1_000_000})
+        >>> s.delays[:4]
+        [2, 0, 1, 1]
+        """
+        return self._counted_delays()
+
+    @in_turn
+    def _counted_delays(self) -> list[int]:
+        return [int(many) for many in self._delays]
+
     @in_turn_as_it_is
     def push(self, batch: Any) -> Any:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
@@ -227,7 +249,8 @@ class Stream:
         """Take in the events that are noted, and some more behind them."""
         assert self._pending is not None
         table = self._pending.table(last)
-        outcome = self._process(table)
+        came = self._pending.came(self._progress.stream_time, last)
+        outcome = self._process(table, came=came)
         self._add_late(table, outcome)
         self._pending.clear()
         return outcome
@@ -532,7 +555,7 @@ class Stream:
         return None
 
     def _process(
-        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: int
+        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: Any
     ) -> Outcome:
         """Go through the lifecycle.  Until the caller returns what it emits, or the lifecycle says
         that nothing was changed, the stream is in the middle of a change."""
@@ -544,6 +567,7 @@ class Stream:
         except BaseException:
             self._turns.changing = not lifecycle.abandoned
             raise
+        self._delays = self._delays + outcome.delays
         if self._pending is not None:
             self._pending.low, self._pending.high = lifecycle.quiet(progress)
         return outcome

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..query.plan import Plan
 from ..state.contract import Slices
 from ..tables.arrow import one_array
 from ..tables.intake import bad_rows, some_rows
+from .delays import no_delays
 from .failures import name_failure
 from .late import Late, refused_times
 
@@ -39,6 +40,7 @@ class Taken:
     rows: int = 0
     lost: int = 0
     partly_late: int = 0
+    delays: Array = field(default_factory=no_delays)
 
     @classmethod
     def of(cls, slices: Slices | None, late: Late, newest: int | None, rows: int) -> Taken:

@@ -22,7 +22,7 @@ from .batch import Slices
 from .frames import planned, way
 from .streaming import combines
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_streaming"]
 
 _WAYS = {
     "tumbled": "Spark's own aggregates make the windows",
@@ -56,7 +56,7 @@ def explain(
     """
     df, plan = planned(df, query)
     if df.isStreaming:
-        return _of_stream(plan, mode, late, slices, duration(lateness, "the lateness"), data)
+        return explain_streaming(plan, mode, late, slices, duration(lateness, "the lateness"), data)
     check("Spark batch", Asked(query, plan, mode, late=late))
     found = way(df, query, slices)
     made = explain_table(query, plan.schema, data)
@@ -87,9 +87,10 @@ def _unsplit(query: Query, way: str) -> str:
     return ""
 
 
-def _of_stream(
+def explain_streaming(
     plan: Plan, mode: Mode, late: bool, slices: Slices, lateness: int, data: Any
 ) -> Explanation:
+    """How a plan runs over a stream on Spark, which need not be there for it."""
     query = plan.query
     check("Spark stream", Asked(query, plan, mode, late=late))
     made = explain_stream(_without_tie(query), plan.schema, data, lateness=lateness, mode=mode)

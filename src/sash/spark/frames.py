@@ -78,9 +78,11 @@ def aggregate(
 
     The metrics of each micro-batch are in the query's progress, as the observed metrics named
     `name`, which must differ where one streaming query has several sash operators: `rows_in`, which
-    is `rows_counted` (in some window) and `rows_late` (in none); `rows_partly_late`, counted but
-    not in all their windows; `corrections`, `rows_out`, `open_windows`; `state_records` and
-    `state_bytes` read and written; `watermark`.
+    is `rows_counted` (in some window) and `rows_late` (in none), of which `rows_unusable` could not
+    be used; `rows_partly_late`, counted but not in all their windows; `corrections`, `rows_out`,
+    `open_windows`; `state_records` and `state_bytes` read and written; `watermark`; and
+    `lateness`, how many rows came in order, and how many in each of 24 buckets of lateness, which
+    double from one second on.
     """
     if not isinstance(df, DataFrame):
         raise TypeError(

@@ -74,6 +74,29 @@ class Statement:
         """
         return prepared(self._planned, given.empty_table(), self._zone, whole=False)[0].schema
 
+    def check_source(self, name: str) -> None:
+        """Raise if FROM is not this name.
+
+        >>> import sash
+        >>> sash.sql("SELECT max(x) AS m FROM t GROUP BY window(ts, '1 hour')").check_source("t")
+        """
+        given = self._planned.select.source
+        called = getattr(given, "name", "")
+        if called.lower() != name.lower():
+            raise self._planned.source.error(
+                f"FROM is {called or 'more than a name'}, and the source is called {name}; write "
+                f"FROM {name}",
+                *given.at,
+            )
+
+    def check_stream(self, mode: Mode) -> None:
+        """Raise if a stream in this mode cannot run the statement.
+
+        >>> import sash
+        >>> sash.sql("SELECT max(x) AS m FROM t GROUP BY window(ts, '1 h')").check_stream("final")
+        """
+        check_stream(self._planned, mode)
+
     def run(self, table: Any, *, threads: int | None = None) -> Any:
         """The results over a whole table (pandas, Polars or Arrow), as the same kind of table: the
         columns of the SELECT list, in its order.  `threads` is as for `Query.run`.

@@ -113,6 +113,11 @@ class SqlStream:
         return self._stream.counts
 
     @property
+    def delays(self) -> list[int]:
+        """How late rows came, as `Stream.delays`."""
+        return self._stream.delays
+
+    @property
     def time(self) -> int | None:
         """Stream time, in microseconds."""
         return self._stream.time
