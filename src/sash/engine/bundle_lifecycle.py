@@ -8,7 +8,7 @@ again or unchanged is each query's own to say (`lifecycle`).
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from ..state.contract import StepFailed
 from ..state.shared import SharedState
 from ..windows import Aligned
 from .bundle_plans import BundlePlan
+from .delays import delay_counts, no_delays
 from .failures import name_step_failure
 from .late import Late, late_rows
 from .lifecycle import Lifecycle, Outcome, Progress
@@ -53,13 +54,14 @@ class BundleLifecycle:
         *,
         watermark: int | None = None,
         stream_time: int | None = None,
+        came: Array | None = None,
     ) -> Outcomes:
         """Insert the rows of a batch that can be used, move on, and emit the windows that are due;
         see `Lifecycle.process`."""
         self.abandoned = False
         try:
             outcomes, moved = self._process(
-                progress, state, batch, dict(refused or {}), watermark, stream_time
+                progress, state, batch, dict(refused or {}), watermark, stream_time, came
             )
             state.commit()
         except BaseException as error:
@@ -80,13 +82,21 @@ class BundleLifecycle:
         refused: dict[int, str],
         watermark: int | None,
         stream_time: int | None,
+        came: Array | None,
     ) -> tuple[Outcomes, dict[str, Progress]]:
         """What a batch emits, and where each query stands after it."""
-        slices, newest, rows = None, None, 0
+        slices, newest, rows, delays = None, None, 0, no_delays()
         late = {name: Late.none() for name in self._each}
         if batch is not None and batch.num_rows:
             # queries with the same rows have come as far
-            judge = partial(self._judge, next(iter(progress.values())).watermark)
+            first = next(iter(progress.values()))
+            at = first.stream_time if came is None else came
+
+            def judge(times: Array, refused: dict[int, str]) -> tuple[Array, dict[str, Late]]:
+                nonlocal delays
+                delays = delay_counts(times, at, refused)
+                return self._judge(first.watermark, times, refused)
+
             slices, late, newest = take_in(self._plan.union, state, batch, refused, judge)
             rows = batch.num_rows
         moved = {
@@ -97,7 +107,7 @@ class BundleLifecycle:
         emitted = state.step(slices, steps)
         outcomes = {}
         for name, one in self._each.items():
-            taken = Taken.of(None, late[name], newest, rows)
+            taken = replace(Taken.of(None, late[name], newest, rows), delays=delays)
             outcomes[name] = one.finish(state.views[name], emitted[name], taken, moved[name])
         return outcomes, moved
 

@@ -78,7 +78,7 @@ class BundleStream(Stream):
         return None
 
     def _process(
-        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: int
+        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: Any
     ) -> Any:
         self._turns.changing = True
         lives = self._lives
@@ -87,6 +87,7 @@ class BundleStream(Stream):
         except BaseException:
             self._turns.changing = not lives.abandoned
             raise
+        self._delays = self._delays + next(iter(outcomes.values())).delays
         if self._pending is not None:
             self._pending.low, self._pending.high = lives.quiet(self._each)
         return outcomes
@@ -194,11 +195,11 @@ class BundleStream(Stream):
         """The queries whose partials are kept, with those that were taken away."""
         return self._bundle
 
-    def _dump(self) -> list[bytes]:
+    def _dump_state(self) -> list[bytes]:
         each = {name: asdict(at) for name, at in self._each.items()}
         return [json.dumps(each).encode(), *self._shared.dump()]
 
-    def _load(self, blobs: list[bytes]) -> None:
+    def _load_state(self, blobs: list[bytes]) -> None:
         for name, at in json.loads(blobs[0]).items():
             vars(self._each[name]).update(at)
         self._shared.load(blobs[1:])

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..query.query import Query
 from ..query.signatures import Mode
+from .asked import refuse_at
 from .bundle_stream import BundleStream
 from .bundles import ALONE, bundle_alone
 from .identity import fingerprint
@@ -53,6 +54,9 @@ class SizedStream(BundleStream):
         return made
 
     @in_turn
-    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
         """The values over the times `[lo, hi)` of one key; see `Stream.query`."""
+        refuse_at(self._query, at)
         return self.ask(ALONE, key, lo, hi)
