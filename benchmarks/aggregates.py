@@ -149,7 +149,8 @@ def _as_of(events: int) -> Workload:
         return found.sort("id")["sum"].to_numpy()
 
     def by_duckdb() -> Any:
-        table, questions = given()
+        for name, table in zip(("events", "questions"), given(), strict=True):
+            duckdb.register(name, table)
         return (
             duckdb.sql(
                 """SELECT coalesce(sum(x), 0) AS total
