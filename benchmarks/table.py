@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -16,10 +17,12 @@ from sash import aggregators, operators
 from .aggregates import aggregates
 from .any_order import any_order
 from .bulk_eviction import bulk_eviction
+from .many_sizes import many_sizes
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
 from .queries import queries
 from .small_pushes import small_pushes
+from .stores import stores
 from .streaming import streaming
 from .streams import citi_bike
 from .users_operators import CEILING, saturating_max, saturating_max_by_hand
@@ -44,6 +47,8 @@ BOUNDS = {
     "DabaLite": AS_FAST,
     "FlatFit": (Bound(1.8, "bottleneck"),),
 }
+#: How many threads slide over an array, and of bottleneck's time at most so much.
+THREADS = (("one thread", 1, 0.30), ("two threads", 2, 0.20))
 NO_SLOWER = (Bound(1.0, "Polars", or_equal=True), Bound(1.0, "pandas", or_equal=True))
 
 
@@ -61,6 +66,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         _round(),
         _import(),
         _second_process(),
+        *many_sizes(quick=quick),
         *bulk_eviction(rows, quick=quick),
         *out_of_order(x, quick=quick),
         *queries(rows, quick=quick),
@@ -69,6 +75,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *aggregates(quick=quick),
         *streaming(quick=quick),
         *small_pushes(quick=quick),
+        *stores(quick=quick),
         *citi_bike(),
     ]
 
@@ -103,6 +110,23 @@ def _slide(
     )
 
 
+def _in_threads(x: Any, size: int, threads: int, most: float) -> Contender:
+    """Two stacks with a number of threads."""
+
+    def run() -> Any:
+        before = os.environ.get("SASH_THREADS")
+        os.environ["SASH_THREADS"] = str(threads)
+        try:
+            return aggregators.TwoStacksLite(operators.max).slide(x, size)
+        finally:
+            if before is None:
+                del os.environ["SASH_THREADS"]
+            else:
+                os.environ["SASH_THREADS"] = before
+
+    return Contender(run=run, answer=np.asarray, bounds=(Bound(most, "bottleneck", or_equal=True),))
+
+
 def _in_words(size: int) -> str:
     return f"{size:,}" if size < LARGE else f"2^{size.bit_length() - 1}"
 
@@ -117,7 +141,8 @@ def _max(x: Any, size: int) -> Workload:
             name: _slide(name, operators.max, x, size, bounds=BOUNDS.get(name, ()))
             for name in AT_ONCE + OTHERS
             if _is_there(name)
-        },
+        }
+        | {f"TwoStacksLite, {said}": _in_threads(x, size, n, most) for said, n, most in THREADS},
         peers={
             "bottleneck": _peer(lambda: bottleneck.move_max(x, size, min_count=1)),
             "Polars": _peer(lambda: polars_x.rolling_max(window_size=size, min_samples=1)),

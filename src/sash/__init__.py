@@ -1,6 +1,7 @@
 """Exact, incremental sliding-window aggregation.
 
     sash.Query(…)       aggregates over columns, for windows and keys: q.run(table), q.stream()
+    sash.share({…})     several queries over one table or stream, which share what they can
     sash.max("delay")   aggregates: count, sum, mean, arg_max, quantiles, …
     sash.sliding(…)     windows
     sash.operator(…)    an operator of your own, from plain Python functions, for
@@ -9,6 +10,10 @@
     sash.aggregators    data structures that keep a window and answer over it
     sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
                         ready ones
+    sash.lateness(…)    what an allowed lateness would cost a stream
+    sash.plot           pictures of results and of lateness
+    sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
+    sash.stores         where windows and streams live that outgrow, or outlive, the process
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
@@ -27,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 from . import operators, policies, windows
 from .operators import Operator, operator
 from .policies import Policy, policy
-from .query import Query
+from .query import Query, Shared, share
 from .query.aggregates import (
     Aggregate,
     aggregate,
@@ -110,11 +115,18 @@ from .windows import (
 )
 
 if TYPE_CHECKING:
-    from . import aggregators, testing
+    from . import aggregators, plot, stores, testing
     from . import spark as spark
     from .aggregators.guard import InUse
+    from .engine.lateness import lateness
+    from .engine.shared_stream import SharedStream
     from .engine.stream import Stream
+    from .explain import Explanation, SharedExplanation
     from .kernels.program import InterpretedWarning
+    from .sql import sql as sql
+    from .sql.errors import SqlError
+    from .sql.statement import Statement
+    from .sql.stream import SqlStream
 
 #: The version of sash.
 __version__ = "0.1.0"
@@ -124,6 +136,7 @@ __all__ = [
     "Calendar",
     "Cumulate",
     "Delta",
+    "Explanation",
     "InUse",
     "InterpretedWarning",
     "Kept",
@@ -134,7 +147,13 @@ __all__ = [
     "Query",
     "Rows",
     "Session",
+    "Shared",
+    "SharedExplanation",
+    "SharedStream",
     "Sliding",
+    "SqlError",
+    "SqlStream",
+    "Statement",
     "Stream",
     "Trailing",
     "__version__",
@@ -168,6 +187,7 @@ __all__ = [
     "kurtosis",
     "last",
     "last_n",
+    "lateness",
     "lifetime",
     "linear_regression",
     "longest_run",
@@ -184,6 +204,7 @@ __all__ = [
     "nth_youngest",
     "operator",
     "operators",
+    "plot",
     "policies",
     "policy",
     "population_covariance",
@@ -196,11 +217,14 @@ __all__ = [
     "rate",
     "rows",
     "session",
+    "share",
     "skewness",
     "sliding",
     "span",
+    "sql",
     "standard_deviation",
     "stddev",
+    "stores",
     "sum",
     "sum_of_squares",
     "testing",
@@ -214,9 +238,16 @@ __all__ = [
 
 #: Names whose modules take a while to load, and where they are.
 _LAZY = {
+    "Explanation": ".explain",
+    "SharedExplanation": ".explain",
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
+    "SharedStream": ".engine.shared_stream",
+    "SqlError": ".sql.errors",
+    "SqlStream": ".sql.stream",
+    "Statement": ".sql.statement",
     "Stream": ".engine.stream",
+    "lateness": ".engine.lateness",
 }
 
 
@@ -224,7 +255,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "spark", "testing"):
+        if name in ("aggregators", "plot", "spark", "sql", "stores", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)

@@ -28,6 +28,7 @@ from sash.aggregators import (
     SubtractOnEvict,
     TwoStacks,
     TwoStacksLite,
+    two_stacks_lite,
 )
 from sash.kernels.program import jit_enabled
 from sash.testing import KINDS, agrees, replay, schedule, schedules, windows
@@ -423,6 +424,47 @@ def test_slide_over_arrow_and_masked_arrays() -> None:
     assert line.to_pylist()[1] == {"slope": 2.0, "intercept": -1.0, "r2": 1.0}
     stamps = pa.array([5, 1, None], type=pa.timestamp("ms"))
     assert TwoStacks(ops.min).slide(stamps, 2).type == pa.timestamp("us")
+
+
+@pytest.mark.once
+def test_a_slide_in_pieces_is_the_same_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_stacks_lite, "PIECE", 50)
+    source = random.Random(3)
+    values = np.random.default_rng(3).normal(size=1500) * 1e6
+    pieces = 0
+    for _ in range(40):
+        size, before, evicted = (source.randrange(n) for n in (120, 200, 60))
+        found = []
+        for threads in "123":
+            monkeypatch.setenv("SASH_THREADS", threads)
+            window = TwoStacksLite(ops.stddev.of(float))
+            window.slide(values[:before], size + 30)
+            for _ in range(min(evicted, len(window))):
+                window.evict()
+            pieces += len(window._pieces(len(values) - before, size + 1)) > 1
+            answers = window.slide(values[before:], size + 1)
+            window._check()
+            found.append((answers.tobytes(), window.to_bytes()))
+        assert found[0] == found[1] == found[2]
+    assert pieces > 60
+
+
+@pytest.mark.once
+def test_an_answer_that_does_not_exist_in_a_later_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_stacks_lite, "PIECE", 50)
+    values = np.zeros(1000, dtype=np.int64)
+    values[700:702] = 2**62
+    for threads in "12":
+        monkeypatch.setenv("SASH_THREADS", threads)
+        window = TwoStacksLite(ops.sum.of(int))
+        assert len(window._pieces(1000, 20)) > 4
+        with pytest.raises(OverflowError, match="row 701: the sum leaves int64"):
+            window.slide(values, 20)
+        window._check()
+        assert len(window) == 20
+        for _ in range(19):
+            window.evict()
+        assert window.query() == 2**62
 
 
 def test_from_bytes_refuses_what_does_not_fit() -> None:

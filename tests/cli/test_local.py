@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
+import sash
 import sash.cli.local
 from sash.cli.app import app
 from sash.cli.sinks import result_as_on_spark
@@ -172,3 +173,25 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
     assert done.exit_code == 1
     assert "001.parquet cannot be read as parquet" in done.stderr
     assert not (folder / "out" / "results.parquet").exists()
+
+
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_a_statement_of_sql_runs_as_a_query_does(mode: str, folder: Path) -> None:
+    text = (
+        "SELECT upper(k) AS u, window.start AS s, window.end AS e, sum(x * 2) AS twice FROM events "
+        "WHERE x <> 3 GROUP BY upper(k), window(ts, '10 minutes', '2 minutes')"
+    )
+    query = f"sql = '''\n{text}\n'''"
+    job = PATIENT.replace('python = "queries:query"', query)
+    job = job.replace('path = "in"', 'path = "in"\nname = "events"')
+    (folder / "job.toml").write_text(f'{job}\n[run]\nmode = "{mode}"\n')
+    done = sash_run()
+    assert done.exit_code == 0, done.output
+    assert rows(written()) == rows(sash.sql(text).run(pa.concat_tables(events())))
+    for command in (["check"], ["explain"], ["explain", "--local"], ["warm"], ["warm", "--local"]):
+        said = CliRunner().invoke(app, [*command, "job.toml"])
+        assert said.exit_code == 0, said.output
+    (folder / "job.toml").write_text(job.replace("sum(x", "sum(xx"))
+    done = sash_run()
+    assert done.exit_code == 2
+    assert "column xx is not there; did you mean x" in " ".join(done.output.split())

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import sash
+from sash.kernels import threads as kernel_threads
 from sash.kernels.program import jit_enabled
 from sash.tables import threads as threads_module
 from sash.tables.threads import cut_groups, cut_rows, how_many, side_by_side
@@ -252,12 +253,12 @@ def test_an_interrupt_leaves_no_thread_behind() -> None:
     q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select={"a": sash.sum("i")})
     given = table("few", 60)
     right = q.run(given, threads=2)
-    with interrupted(0, within="tables/threads.py") as seen:
+    with interrupted(0, within="kernels/threads.py") as seen:
         q.run(given, threads=2)
     before, came = threading.active_count(), 0
     for at in range(1, seen[0] + 1, 3):
         try:
-            with interrupted(at, within="tables/threads.py"):  # others may do what was left to do
+            with interrupted(at, within="kernels/threads.py"):  # others may do what was left to do
                 q.run(given, threads=2)
         except KeyboardInterrupt:
             came += 1
@@ -368,7 +369,7 @@ def test_a_worker_of_spark_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
     fake: Any = Pyspark()
     fake.TaskContext = TaskContext
     monkeypatch.delenv("SASH_THREADS", raising=False)
-    monkeypatch.setattr(threads_module, "_cores", lambda: 7)
+    monkeypatch.setattr(kernel_threads, "_cores", lambda: 7)
     monkeypatch.setitem(sys.modules, "pyspark", fake)
     assert how_many() == 1
     TaskContext.task = None  # on the driver

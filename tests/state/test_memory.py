@@ -161,8 +161,8 @@ def test_a_state_goes_on_from_its_bytes(select: Any, mode: str) -> None:
                 s.remember(e, codes, e.covered[first], values)
             else:
                 s.revise(e, np.arange(len(e.codes)), np.full(len(e.codes), -1))
-        assert fresh._revisions == one._revisions
-        assert fresh._last.values == one._last.values
+        assert fresh._before._revisions == one._before._revisions
+        assert fresh._before._last.values == one._before._last.values
         low, keep, other = due, closed, fresh
     with pytest.raises(ValueError, match="these bytes hold partials of"):
         state(window, {"n": sash.max("x")}).load(other.dump())

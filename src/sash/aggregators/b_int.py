@@ -1,6 +1,6 @@
 """B-Int, base intervals: a dyadic pyramid of partials over a circular buffer.
 
-    order      first in, first out
+    order      first in, first out; also answers over any number of the youngest values
     operator   any associative
     time       amortised 1 combine an insert (worst case log2 n), none an evict,
                at most 2·log2 n a query
@@ -29,7 +29,7 @@ from ..kernels.slots import (
     put,
 )
 from ..operators.contract import same
-from .in_order import InOrder, kernel
+from .many_sizes import ManySizes, kernel_of_sizes
 
 __all__ = ["BInt"]
 
@@ -67,9 +67,9 @@ def evict(m: Memory) -> None:
     put(m, START, start + 1)
 
 
-def query(m: Memory) -> int:
-    at = get(m, START)
+def youngest(m: Memory, size: int) -> int:
     end = get(m, END)
+    at = end - size
     found = -1
     while at < end:
         level = 0
@@ -88,7 +88,11 @@ def query(m: Memory) -> int:
     return found
 
 
-class BInt(InOrder):
+def query(m: Memory) -> int:
+    return youngest(m, get(m, END) - get(m, START))
+
+
+class BInt(ManySizes):
     """In-order aggregation over dyadic runs, in logarithmic time.
 
     >>> from sash.operators import concat
@@ -96,7 +100,7 @@ class BInt(InOrder):
     ['a', 'ab', 'abc', 'bcd', 'cde']
     """
 
-    _kernel = kernel("b_int", run_at, insert, evict, query, scratch=1, each=2)
+    _kernel = kernel_of_sizes("b_int", run_at, insert, evict, youngest, query, scratch=1, each=2)
 
     def _move(self, capacity: int) -> None:
         core = self._core

@@ -1,6 +1,6 @@
 """A first-in, first-out window on FlatFAT, as the Reactive Aggregator keeps one.
 
-    order      first in, first out
+    order      first in, first out; also answers over any number of the youngest values
     operator   any associative
     time       log2 n combines an insert and an evict, at most 2·log2 n a query;
                none a query while the window does not wrap around the end of the leaves
@@ -28,8 +28,8 @@ from ..kernels.slots import (
     lift,
     put,
 )
-from .flat_fat import build, check_tree, climb, prefix, suffix
-from .in_order import InOrder, kernel
+from .flat_fat import between, build, check_tree, climb, prefix, suffix
+from .many_sizes import ManySizes, kernel_of_sizes
 
 __all__ = ["FlatFatFifo"]
 
@@ -69,7 +69,21 @@ def query(m: Memory) -> int:
     return ANSWER
 
 
-class FlatFatFifo(InOrder):
+def youngest(m: Memory, size: int) -> int:
+    mask = get(m, CAPACITY) - 1
+    end = get(m, END)
+    if size == end - get(m, START):
+        return query(m)
+    first = (end - size) & mask
+    last = (end - 1) & mask
+    if first <= last:
+        return between(m, first, last)
+    older = suffix(m, first, RIGHT)
+    combine(m, ANSWER, older, prefix(m, last))
+    return ANSWER
+
+
+class FlatFatFifo(ManySizes):
     """In-order aggregation on a FlatFAT, in logarithmic time.
 
     >>> from sash.operators import concat
@@ -77,15 +91,17 @@ class FlatFatFifo(InOrder):
     ['4', '47', '473', '4732', '7329']
     """
 
-    _kernel = kernel(
+    _kernel = kernel_of_sizes(
         "flat_fat_fifo",
         build,
         climb,
         prefix,
         suffix,
+        between,
         insert,
         evict,
         query,
+        youngest,
         entries=("build",),
         scratch=2,
         each=2,

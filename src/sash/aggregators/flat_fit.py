@@ -24,7 +24,6 @@ that the oldest element is on, and the places of the next lap start over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..kernels.slots import (
@@ -34,18 +33,17 @@ from ..kernels.slots import (
     START,
     Columns,
     Memory,
-    Outputs,
     combine,
     drop,
     get,
     lift,
     link,
-    lower,
     put,
     set_link,
 )
 from .guard import alone
-from .in_order import SMALLEST, InOrder, check_size, kernel
+from .in_order import SMALLEST
+from .many_sizes import ManySizes, kernel_of_sizes
 
 __all__ = ["FlatFit"]
 
@@ -84,6 +82,27 @@ def youngest(m: Memory, size: int) -> int:
     at = end - size
     if at == end:
         return EMPTY
+    slot = element(m, at)
+    after = link(m, slot)
+    if after == end:
+        return slot
+    second = element(m, after)
+    third = link(m, second)
+    if third == end:
+        combine(m, ANSWER, slot, second)
+        return ANSWER
+    found = element(m, third)
+    if link(m, found) == end:
+        combine(m, second, second, found)
+        set_link(m, second, end)
+        combine(m, ANSWER, slot, second)
+        return ANSWER
+    return walk(m, at, end)
+
+
+def walk(m: Memory, at: int, end: int) -> int:
+    """The same over any number of jumps: `youngest` takes up to three, which are nearly all, in one
+    go, without turning links."""
     put(m, BUSY, 1)  # until the links are turned back
     before = NONE
     while at != end:
@@ -96,7 +115,7 @@ def youngest(m: Memory, size: int) -> int:
     slot = element(m, at)
     before = link(m, slot)
     set_link(m, slot, end)
-    while before != NONE:
+    while True:
         after = at
         found = slot
         at = before
@@ -109,20 +128,15 @@ def youngest(m: Memory, size: int) -> int:
             return ANSWER
         combine(m, slot, slot, found)
         set_link(m, slot, end)
-    put(m, BUSY, 0)
-    return slot
 
 
 def query(m: Memory) -> int:
     return youngest(m, get(m, END) - get(m, START))
 
 
-def ask_youngest(m: Memory, outputs: Outputs, row: int, size: int) -> None:
-    lower(m, youngest(m, size), outputs, row)
-
-
-class FlatFit(InOrder):
-    """In-order aggregation in amortised constant time, for many sizes of window at once.
+class FlatFit(ManySizes):
+    """In-order aggregation in amortised constant time, for many sizes of window at once, each of
+    which takes one combine at most if all are asked for.
 
     >>> from sash.operators import max
     >>> window = FlatFit(max)
@@ -134,42 +148,9 @@ class FlatFit(InOrder):
     [1, 5, 9]
     """
 
-    _kernel = kernel(
-        "flat_fit",
-        element,
-        insert,
-        evict,
-        youngest,
-        query,
-        ask_youngest,
-        brief=("ask_youngest",),
-        scratch=2,
-        link=True,
+    _kernel = kernel_of_sizes(
+        "flat_fit", element, insert, evict, walk, youngest, query, scratch=2, link=True
     )
-
-    def query(self, size: int | None = None) -> Any:
-        """The answer over the `size` youngest values; over all of them if none is given."""
-        if size is None:
-            return super().query()
-        return self._query(size)
-
-    @alone
-    def _query(self, size: int) -> Any:
-        core = self._core
-        core.run.ask_youngest(core.m, core.answer, 0, self._held(size))
-        return core.read()
-
-    def _held(self, size: int) -> int:
-        """A number of values that there are."""
-        whole, held = check_size(size), self._length()
-        if whole > held:
-            raise ValueError(f"size must be from 1 to the {held} values held, not {size}")
-        return whole
-
-    def queries(self, sizes: Sequence[int]) -> list[Any]:
-        """The answers over several sizes, asked longest first, which shares the most work."""
-        found = {size: self.query(size) for size in sorted(set(sizes), reverse=True)}
-        return [found[size] for size in sizes]
 
     @alone
     def jumps(self) -> list[tuple[int, Any]]:

@@ -49,9 +49,9 @@ def ask(m: Memory, outputs: Outputs, row: int) -> None:
     lower(m, query(m), outputs, row)
 
 
-def slide(m: Memory, columns: Columns, outputs: Outputs, rows: int, size: int) -> None:
-    """For each row: make room, insert, answer."""
-    for row in range(rows):
+def slide(m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int, size: int) -> None:
+    """For each row from `first` on: make room, insert, answer."""
+    for row in range(first, rows):
         while get(m, END) - get(m, START) >= size:
             evict(m)
         insert(m, columns, row)
@@ -213,7 +213,7 @@ class InOrder(Copyable):
         with core.call(table.rows) as call:
             columns, outputs = call.columns(table), call.outputs(table.rows)
             try:
-                core.run.slide(core.m, columns, outputs, table.rows, size)
+                self._slide(columns, outputs, table.rows, size)
             except BaseException as error:
                 self._catch_up()
                 if isinstance(error, OverflowError):
@@ -222,6 +222,10 @@ class InOrder(Copyable):
             finally:
                 self._shrink()
             return call.answers(table.kind)
+
+    def _slide(self, columns: Any, outputs: Any, rows: int, size: int) -> None:
+        """Let the kernel slide over columns."""
+        self._core.run.slide(self._core.m, columns, outputs, 0, rows, size)
 
     def _catch_up(self) -> None:
         """Bring the header up to what was done, after a call that raised."""

@@ -1,6 +1,6 @@
 """Recalculation: the whole window folded anew at every query.
 
-    order      first in, first out
+    order      first in, first out; also answers over any number of the youngest values
     operator   any associative
     time       n - 1 combines a query
     space      n + 1 partials
@@ -24,7 +24,7 @@ from ..kernels.slots import (
     lift,
     put,
 )
-from .in_order import InOrder, kernel
+from .many_sizes import ManySizes, kernel_of_sizes
 
 __all__ = ["Recalc"]
 
@@ -43,10 +43,10 @@ def evict(m: Memory) -> None:
     put(m, START, start + 1)
 
 
-def query(m: Memory) -> int:
+def youngest(m: Memory, size: int) -> int:
     mask = get(m, CAPACITY) - 1
-    start = get(m, START)
     end = get(m, END)
+    start = end - size
     if start == end:
         clear(m, ANSWER)
         return ANSWER
@@ -56,7 +56,11 @@ def query(m: Memory) -> int:
     return ANSWER
 
 
-class Recalc(InOrder):
+def query(m: Memory) -> int:
+    return youngest(m, get(m, END) - get(m, START))
+
+
+class Recalc(ManySizes):
     """In-order aggregation by recalculation: linear time a query, and nothing to get wrong.
 
     >>> from sash.operators import concat
@@ -65,4 +69,4 @@ class Recalc(InOrder):
     ['a', 'ab', 'bc']
     """
 
-    _kernel = kernel("recalc", insert, evict, query, scratch=1)
+    _kernel = kernel_of_sizes("recalc", insert, evict, youngest, query, scratch=1)

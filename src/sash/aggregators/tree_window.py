@@ -11,7 +11,7 @@ import numpy as np
 
 from ..kernels.columns import read
 from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
-from ..kernels.layout import leaf_operators
+from ..kernels.layout import words_of
 from ..kernels.program import Kernel, specialise
 from ..kernels.slots import CAPACITY, HEADER
 from ..operators.contract import Operator, itself
@@ -383,10 +383,7 @@ def _arity_for(operator: Operator) -> int:
     """The least arity that suits an operator's partials."""
     if operator.shape == "object":
         return 4
-    words = sum(
-        np.size(op.identity) if not isinstance(op.identity, tuple) else len(op.identity)
-        for op, _, _ in leaf_operators(operator)
-    )
+    words = words_of(operator)
     return 8 if words <= 12 else 4 if words <= 64 else 2
 
 

@@ -18,6 +18,9 @@ their aggregate.  When the front is empty, a flip turns the back into a new fron
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.slots import (
     AHEAD,
     BUSY,
@@ -37,12 +40,14 @@ from ..kernels.slots import (
     lower,
     put,
 )
+from ..kernels.threads import how_many, side_by_side
 from ..operators.contract import same
 from .in_order import InOrder, kernel
 
 __all__ = ["TwoStacksLite"]
 
 MID = 3  # header: where the front ends and the back starts
+PIECE = 2**18  # the least rows that are worth a thread: some 1 ms of work
 BACK, ANSWER, RING = 0, 1, 2  # slots: the back's aggregate, a query's answer, the elements
 
 
@@ -79,11 +84,17 @@ def query(m: Memory) -> int:
     return ANSWER
 
 
-def slide(m: Memory, columns: Columns, outputs: Outputs, rows: int, size: int) -> None:
-    """For each row: make room, insert, answer.  While the front of a full window lasts, rounds are
-    alike, and the back's aggregate stays in registers.  That is how van Herk's and Gil and Werman's
-    filters work; values are combined in the same order as in single rounds."""
-    row = 0
+def fill(m: Memory, columns: Columns, first: int, rows: int) -> None:
+    """Insert the rows from `first` on."""
+    for row in range(first, rows):
+        insert(m, columns, row)
+
+
+def slide(m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int, size: int) -> None:
+    """For each row from `first` on: make room, insert, answer.  While the front of a full window
+    lasts, rounds are alike, and the back's aggregate stays in registers.  So work van Herk's and
+    Gil and Werman's filters; values are combined in the same order as in single rounds."""
+    row = first
     while row < rows:
         while get(m, END) - get(m, START) > size:
             evict(m)
@@ -139,9 +150,55 @@ class TwoStacksLite(InOrder):
         query,
         slide,
         catch_up,
-        entries=("catch_up",),
+        fill,
+        entries=("catch_up", "fill"),
         scratch=2,
     )
+
+    def _slide(self, columns: Any, outputs: Any, rows: int, size: int) -> None:
+        """Let the kernel slide over columns, in pieces side by side: where the front of a full
+        window is used up, the window is as if its values had come into an empty one."""
+        pieces, threads = self._pieces(rows, size), how_many()
+        core = self._core
+        if len(pieces) < 2 or threads < 2 or core.program.mode != "compiled":
+            core.run.slide(core.m, columns, outputs, 0, rows, size)
+            return
+        position, last = core.get(END), pieces[-1]
+
+        def work(piece: tuple[int, int]) -> BufferCore | ObjectCore | None:
+            first, end = piece
+            if not first:
+                core.run.slide(core.m, columns, outputs, 0, end, size)
+                return None
+            made = make_core(self._kernel, core.operator, core.get(CAPACITY))
+            for field in (START, MID, END):
+                made.header[field] = position + first - size
+            made.run.fill(made.m, columns, first - size, first)
+            made.run.slide(made.m, columns, outputs, first, end, size)
+            return made if piece == last else None
+
+        try:
+            made = side_by_side(work, pieces, threads)[-1]
+        except Exception:
+            first = core.get(END) - position
+            if first < pieces[0][1]:
+                raise
+            # a later piece raised: the row at which it did must be the last that is in
+            core.run.slide(core.m, columns, outputs, first, rows, size)
+            raise
+        assert made is not None
+        core.restore(made.dump())
+
+    def _pieces(self, rows: int, size: int) -> list[tuple[int, int]]:
+        """Ranges of rows that each begin where the front of a full window is used up."""
+        core = self._core
+        start, end = core.get(START), core.get(END)
+        if end - start > size:
+            return [(0, rows)]
+        used_up = size - (end - start) + max(core.get(MID) - start, 0)
+        length = size * -(-max(PIECE, 4 * size) // size)
+        cuts = range(used_up + length, rows - length // 2, length)
+        return list(zip([0, *cuts], [*cuts, rows], strict=True))
 
     def _catch_up(self) -> None:
         if self._core.get(AHEAD):

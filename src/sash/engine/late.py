@@ -24,6 +24,7 @@ __all__ = [
     "Spanned",
     "check_names",
     "late_rows",
+    "late_table",
     "refused_times",
 ]
 
@@ -130,6 +131,16 @@ def check_names(names: list[str]) -> None:
             )
 
 
+def late_table(batch: pa.Table, late: Late, window: Spanned, time: pa.DataType) -> pa.Table:
+    """The late rows of a batch, with the reason and what they missed."""
+    made = batch.take(pa.array(late.rows)).replace_schema_metadata(None)
+    start, end = late.spans(window, time)
+    added = (pa.array(late.reasons, pa.string()), pa.array(late.missed), start, end)
+    for name, column in zip(ADDED, added, strict=True):
+        made = made.append_column(name, column)
+    return made
+
+
 class LateOutput:
     """A stream's second output: late rows, kept until they are taken.
 
@@ -154,14 +165,12 @@ class LateOutput:
 
     def add(self, batch: pa.Table, late: Late, window: Spanned, time: pa.DataType) -> None:
         """Keep the late rows of a batch, with the reason and what they missed."""
-        if not len(late.rows):
-            return
-        made = batch.take(pa.array(late.rows)).replace_schema_metadata(None)
-        start, end = late.spans(window, time)
-        added = (pa.array(late.reasons, pa.string()), pa.array(late.missed), start, end)
-        for name, column in zip(ADDED, added, strict=True):
-            made = made.append_column(name, column)
-        self._parts.append(made)
+        if len(late.rows):
+            self.keep(late_table(batch, late, window, time))
+
+    def keep(self, rows: pa.Table) -> None:
+        """Keep late rows that have a reason and what they missed."""
+        self._parts.append(rows)
         self._drop()
 
     def _drop(self) -> None:

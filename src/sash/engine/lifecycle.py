@@ -12,8 +12,8 @@ they are inserted, and then windows close by the watermark that holds after the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +21,31 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.signatures import Mode
-from ..state.contract import AGAIN, Emitted, Slices, State, Step, StepFailed, some_slices
+from ..state.contract import AGAIN, Emitted, Recalled, Slices, State, Step, StepFailed, some_slices
 from ..state.filling import NONE, filled_values, gaps_filled, remembered_until
 from ..tables.answers import changed, concat_answers
-from ..tables.arrow import one_array
-from ..tables.intake import bad_rows, some_rows
-from .failures import name_failure, name_step_failure
-from .late import Late, late_rows, refused_times
+from .delays import delay_counts, no_delays
+from .failures import name_step_failure
+from .late import Late, late_rows
+from .taken import Taken, take_in
 
 __all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced", "latest"]
+
+
+class Keeper(Protocol):
+    """What remembers emitted windows: a state, or what a query has of one."""
+
+    def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
+        """Count a revision of the windows in some rows."""
+
+    def recall(self, emitted: Emitted, codes: Array) -> Recalled:
+        """What is remembered of some keys."""
+
+    def remember(
+        self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
+    ) -> None:
+        """Remember values of some keys."""
+
 
 #: After all times; a watermark here closes every window.
 UNBOUNDED = 2**62
@@ -60,6 +76,7 @@ class Outcome:
     lost: int  # rows in no window
     partly_late: int  # rows in some of their windows
     corrections: int = 0
+    delays: Array = field(default_factory=no_delays)  # how late rows came
 
     @property
     def counted(self) -> int:
@@ -79,30 +96,26 @@ class Sliced:
     refused: int = 0
 
 
-@dataclass
-class _Taken:
-    """What is left of a batch when its rows are judged."""
-
-    slices: Slices | None
-    late: Late
-    newest: int | None = None
-    rows: int = 0
-    lost: int = 0
-    partly_late: int = 0
-
-
 class Lifecycle:
     """The lifecycle of one query.  What lasts between batches is in `Progress` and the state."""
 
     def __init__(
-        self, plan: Plan, *, mode: Mode, lateness: int | None = None, early: bool = False
+        self,
+        plan: Plan,
+        *,
+        mode: Mode,
+        lateness: int | None = None,
+        early: bool = False,
+        behind: int | None = None,
     ) -> None:
-        """With `lateness`, the watermark follows stream time; else the caller moves it."""
+        """With `lateness`, the watermark follows stream time; else the caller moves it, and it is
+        so far `behind` the stream time that others know."""
         self._plan = plan
         self._window = plan.query.aligned
         self._live = mode == "live"
         self._early = early
         self._lateness = lateness
+        self._behind = behind
         self._changes = plan.query.emit == "changes"
         self.abandoned = False  # whether the last batch failed, and nothing of it is in
 
@@ -115,16 +128,18 @@ class Lifecycle:
         *,
         watermark: int | None = None,
         stream_time: int | None = None,
+        came: Array | None = None,
     ) -> Outcome:
         """Insert the rows of a batch that can be used, move on, and emit the windows that are due.
-        `refused` has rows that the caller cannot use, with the reason.
+        `refused` has rows that the caller cannot use, with the reason; `came` the stream time when
+        each row came, if the batch is of several pushes.
 
         If this raises and `abandoned` is true, neither progress nor state has changed, or the state
         is `broken`.  If it is false, the error came while the batch was written."""
         self.abandoned = commits = False
         try:
             outcome, moved = self._process(
-                progress, state, batch, dict(refused or {}), watermark, stream_time
+                progress, state, batch, dict(refused or {}), watermark, stream_time, came
             )
             state.prepare()
             commits = True
@@ -146,30 +161,35 @@ class Lifecycle:
         refused: dict[int, str],
         watermark: int | None,
         stream_time: int | None,
+        came: Array | None,
     ) -> tuple[Outcome, Progress]:
         """What a batch emits, and where the stream stands after it."""
-        taken = _Taken(None, Late.none())
+        taken = Taken(None, Late.none())
+        at = came if came is not None else self._stream_time(progress, watermark)
         if isinstance(batch, Sliced):
-            taken = self._take_in_slices(progress, batch)
+            taken = self._take_in_slices(progress, batch, at)
         elif batch is not None and batch.num_rows:
-            taken = self._take_in(progress, state, batch, refused)
-        moved = self._moved(progress, taken.newest, watermark, stream_time)
-        emitted = state.step(taken.slices, self._step(progress, moved))
+            taken = self._take_in(progress, state, batch, refused, at)
+        moved = self.moved(progress, taken.newest, watermark, stream_time)
+        emitted = state.step(taken.slices, self.step(progress, moved))
+        return self.finish(state, emitted, taken, moved), moved
+
+    def finish(self, state: Keeper, emitted: Emitted, taken: Taken, moved: Progress) -> Outcome:
+        """Leave out or fill in windows, number revisions, and count."""
         if self._changes:
             emitted = self._only_changes(state, emitted)
         elif self._window.empty:
             emitted = self._with_empty(state, emitted)
         revisions = self._revisions(state, emitted) if self._live else None
         corrections = 0 if revisions is None else int((revisions > 0).sum())
-        outcome = Outcome(
-            emitted, revisions, taken.late, taken.rows, taken.lost, taken.partly_late, corrections
-        )
+        counts = taken.rows, taken.lost, taken.partly_late
+        outcome = Outcome(emitted, revisions, taken.late, *counts, corrections, taken.delays)
         moved.rows += outcome.rows
         moved.counted += outcome.counted
         moved.late += outcome.lost
         moved.partly_late += outcome.partly_late
         moved.emitted += len(emitted.windows)
-        return outcome, moved
+        return outcome
 
     def open_windows(self, progress: Progress) -> int:
         """How many windows are open that may hold something."""
@@ -193,45 +213,47 @@ class Lifecycle:
 
     # rows in
 
-    def _take_in(
-        self, progress: Progress, state: State, batch: pa.Table, refused: dict[int, str]
-    ) -> _Taken:
-        """Judge the rows of a batch, and cut those that can be used into slices."""
-        column = one_array(batch.column(self._plan.query.time))
-        times, refused = refused_times(column, refused, self._window.clock)
-        usable, late = late_rows(self._window, progress.watermark, times, refused)
-        rows = np.flatnonzero(usable)
-        lost = int(late.lost.sum())
-        counts = len(times), lost, len(late.rows) - lost
-        if not len(rows):
-            return _Taken(None, late, None, *counts)
-        held = some_rows(batch, rows)
-        try:
-            slices = state.cut(held, times[rows])
-        except Exception as error:
-            # a value that `lift` refuses makes its row late; a `combine` that fails is a defect
-            wrong = bad_rows(lambda part: state.cut(part, np.zeros(len(part), np.int64)), held)
-            if not wrong:
-                raise name_failure(self._plan, held, times[rows], error) from error
-            refused |= {int(rows[i]): why for i, why in wrong.items()}
-            return self._take_in(progress, state, batch, refused)
-        return _Taken(slices, late, int(times[rows].max()), *counts)
+    def _stream_time(self, progress: Progress, watermark: int | None) -> int | None:
+        """Stream time at the start of a batch: over all keys, also if only the watermark tells."""
+        if self._behind is None or watermark is None:
+            return progress.stream_time
+        return watermark + self._behind
 
-    def _take_in_slices(self, progress: Progress, batch: Sliced) -> _Taken:
-        """Judge the slices of a batch."""
+    def _take_in(
+        self,
+        progress: Progress,
+        state: State,
+        batch: pa.Table,
+        refused: dict[int, str],
+        came: Array | int | None,
+    ) -> Taken:
+        """Judge the rows of a batch, and cut those that can be used into slices."""
+        delays = no_delays()
+
+        def judge(times: Array, refused: dict[int, str]) -> tuple[Array, Late]:
+            nonlocal delays
+            delays = delay_counts(times, came, refused)
+            return late_rows(self._window, progress.watermark, times, refused)
+
+        slices, late, newest = take_in(self._plan, state, batch, refused, judge)
+        return replace(Taken.of(slices, late, newest, batch.num_rows), delays=delays)
+
+    def _take_in_slices(self, progress: Progress, batch: Sliced, came: Array | int | None) -> Taken:
+        """Judge the slices of a batch.  How late their rows came is told by the youngest."""
         slices = batch.slices
         usable, late = late_rows(self._window, progress.watermark, slices.starts, {})
         lost = int(batch.rows[late.rows[late.lost]].sum()) + batch.refused
         partly = int(batch.rows[late.rows[~late.lost]].sum())
-        counts = int(batch.rows.sum()) + batch.refused, lost, partly
+        delays = delay_counts(batch.newest, came, weights=batch.rows)
+        counts = int(batch.rows.sum()) + batch.refused, lost, partly, delays
         if not usable.any():
-            return _Taken(None, Late.none(), None, *counts)
+            return Taken(None, Late.none(), None, *counts)
         newest = int(batch.newest[usable].max())
-        return _Taken(some_slices(slices, usable), Late.none(), newest, *counts)
+        return Taken(some_slices(slices, usable), Late.none(), newest, *counts)
 
     # what a batch asks of the state
 
-    def _moved(
+    def moved(
         self,
         progress: Progress,
         newest: int | None,
@@ -246,7 +268,8 @@ class Lifecycle:
         moved.watermark = latest(moved.watermark, watermark)
         return moved
 
-    def _step(self, before: Progress, after: Progress) -> Step:
+    def step(self, before: Progress, after: Progress) -> Step:
+        """What a batch asks of the state, from where the stream stands before and after it."""
         return Step(
             opened=self._opened(before),
             fresh=self._undue(before),
@@ -271,7 +294,7 @@ class Lifecycle:
 
     # what is emitted
 
-    def _only_changes(self, state: State, emitted: Emitted) -> Emitted:
+    def _only_changes(self, state: Keeper, emitted: Emitted) -> Emitted:
         """The windows whose values differ from those of the same key's window before."""
         codes, covered = emitted.codes, emitted.covered
         if not len(codes):
@@ -302,7 +325,7 @@ class Lifecycle:
         )
         return _where(emitted, keep[order >= many])
 
-    def _with_empty(self, state: State, emitted: Emitted) -> Emitted:
+    def _with_empty(self, state: Keeper, emitted: Emitted) -> Emitted:
         """The windows, and those that hold nothing between a key's and the one before.  Windows
         close in their order, so when one is emitted none before it can be filled any more."""
         codes, windows = emitted.codes, emitted.windows
@@ -328,7 +351,7 @@ class Lifecycle:
             failed=filled.moved(emitted.failed),
         )
 
-    def _revisions(self, state: State, emitted: Emitted) -> Array:
+    def _revisions(self, state: Keeper, emitted: Emitted) -> Array:
         """Number the revision that each row is.  A window that was empty when it was due starts at
         0, like one that is emitted for the first time."""
         made = np.zeros(len(emitted.windows), dtype=np.int64)

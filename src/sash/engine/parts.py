@@ -17,6 +17,7 @@ import pyarrow as pa
 from ..kernels.columns import Array, Table
 from ..kernels.program import specialise
 from ..query.plan import NO_NAME, Group, Plan
+from ..slicing.techniques import Slicing
 from ..state.answers import Sources, columns_of
 from ..state.contract import Slices
 from ..state.long_keys import slices_in_order
@@ -24,24 +25,38 @@ from ..state.places import slices_by_place
 from ..state.ranges import answers_of_ranges, check_lengths, window_ranges
 from ..state.scan import NoAnswer, Scan, Windows
 from ..state.scan_kernel import SCAN
+from ..state.trace import note_step
 from ..tables.rows import Ordered, Parts, Rows, put_in_order
 from ..tables.threads import cut_groups, side_by_side
 
-__all__ = ["windows_of_slices", "windows_of_table"]
+__all__ = [
+    "add_ranged",
+    "divisible",
+    "typed",
+    "windows_of_slices",
+    "windows_of_table",
+]
 
 _LARGE = 4  # a part with more than one in so many of all rows may have all threads to itself
 
 
 def windows_of_table(
-    plan: Plan, table: pa.Table, read: Rows, first: Array, last: Array, threads: int
+    plan: Plan,
+    table: pa.Table,
+    read: Rows,
+    first: Array,
+    last: Array,
+    threads: int,
+    slicing: Slicing | None = None,
 ) -> Windows:
-    """The windows of a table's rows, from first[k] to last[k], by number, of key k."""
+    """The windows of a table's rows, from first[k] to last[k], by number, of key k; by a slicing,
+    if not by pairs."""
     groups = [columns_of(group, table) for group in plan.groups]
     columns, sources = [c for c, _ in groups], [s for _, s in groups]
-    if not _divisible(plan, columns):
-        return _Work(plan, table, columns, sources, first, last).of_part(read)
-    columns = [_typed(group, c) for group, c in zip(plan.groups, columns, strict=True)]
-    work = _Work(plan, table, columns, sources, first, last)
+    if not divisible(plan, columns):
+        return _Work(plan, table, columns, sources, first, last, slicing).of_part(read)
+    columns = [typed(group, c) for group, c in zip(plan.groups, columns, strict=True)]
+    work = _Work(plan, table, columns, sources, first, last, slicing)
     found = None if read.rise(threads) else work.by_place(read, threads, few=True)
     if found is not None:
         return found
@@ -64,7 +79,7 @@ def _by_parts(work: _Work, read: Rows, threads: int) -> list[Windows]:
     return [made[i] for i in range(len(parts))]
 
 
-def _divisible(plan: Plan, columns: list[Table]) -> bool:
+def divisible(plan: Plan, columns: list[Table]) -> bool:
     """True if the windows of some keys need nothing of others: not where answers are Python
     objects, whose types only all of them tell."""
     known = all(plan.types[name] is not None for name in plan.query.select)
@@ -76,7 +91,7 @@ def _divisible(plan: Plan, columns: list[Table]) -> bool:
     )
 
 
-def _typed(group: Group, columns: Table) -> Table:
+def typed(group: Group, columns: Table) -> Table:
     """Columns in the types that kernels read, so that these need not be made for each piece."""
     layout = specialise(SCAN, group.operator).layout
     assert layout is not None
@@ -95,6 +110,7 @@ class _Work:
     sources: list[Sources]
     first: Array
     last: Array
+    slicing: Slicing | None = None
 
     def of_part(self, part: Rows, threads: int | None = None) -> Windows:
         """The windows of some keys; in pieces, if a number of threads is given."""
@@ -104,9 +120,16 @@ class _Work:
     def by_place(self, part: Rows, threads: int | None, *, few: bool = False) -> Windows | None:
         """The windows of some keys by way of their slices; None if these cannot be combined by
         place, or if they are to be `few`, and are not."""
-        slices = slices_by_place(self.plan, self.columns, part, threads or 1, few=few)
+        cut = self.slicing
+        if cut is not None and cut.reads_open:
+            return None
+        edges = None if cut is None else cut.on_clock(self.plan.query.aligned)
+        given = self.plan, self.columns, part, threads or 1
+        between = None if edges is None else lambda low, high: edges
+        slices = slices_by_place(*given, few=few, edges_between=between)
         if slices is None:
             return None
+        note_step("rows combined by place, in the order in which they come")
         wanted = self._wanted(part)
         try:
             return windows_of_slices(self.plan, slices, self.sources, *wanted, threads=threads)
@@ -122,11 +145,12 @@ class _Work:
         """The windows of some keys by way of their events in order."""
         plan = self.plan
         ordered, order = put_in_order(plan, self.table, part)
+        note_step("rows in order" if order is None else "rows sorted by key and time")
         columns = [c if part.runs is None else c.runs(part.runs) for c in self.columns]
         wanted = self._wanted(part)
         try:
             slices = None
-            if threads is not None:
+            if threads is not None and self.slicing is None:
                 slices = slices_in_order(plan, columns, ordered, order, threads)
             if slices is None:
                 made = self._of_events(ordered, order, columns, *wanted)
@@ -135,13 +159,7 @@ class _Work:
         except NoAnswer as error:
             error.group += part.first
             raise
-        made.values.pop(NO_NAME, None)
-        if plan.ranged:
-            aligned, numbers = plan.query.aligned, made.numbers
-            spans = aligned.start(numbers), aligned.end(numbers)
-            ranges = window_ranges(ordered.times, ordered.bounds, made.groups, *spans)
-            for chosen in plan.ranged:
-                made.values[chosen.name] = answers_of_ranges(chosen, ordered, *ranges)
+        add_ranged(plan, made, ordered)
         return made
 
     def _of_events(
@@ -157,10 +175,28 @@ class _Work:
         times, bounds = ordered.times, ordered.bounds
         found = []
         for group, table, sources in zip(plan.groups, columns, self.sources, strict=True):
-            scan = Scan(group, query.aligned, plan.types, changes=query.emit == "changes")
+            scan = Scan(
+                group,
+                query.aligned,
+                plan.types,
+                changes=query.emit == "changes",
+                slicing=self.slicing,
+            )
             given = table, sources, order, times, bounds
             found.append(scan.windows_of_events(*given, first, last))
         return _together(found)
+
+
+def add_ranged(plan: Plan, made: Windows, ordered: Ordered) -> None:
+    """Add the answers of aggregates that are ranges of the ordered rows."""
+    made.values.pop(NO_NAME, None)
+    if not plan.ranged:
+        return
+    aligned, numbers = plan.query.aligned, made.numbers
+    spans = aligned.start(numbers), aligned.end(numbers)
+    ranges = window_ranges(ordered.times, ordered.bounds, made.groups, *spans)
+    for chosen in plan.ranged:
+        made.values[chosen.name] = answers_of_ranges(chosen, ordered, *ranges)
 
 
 def windows_of_slices(

@@ -19,6 +19,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..slicing.techniques import Slicing, choose_slicing
 from ..state.filling import filled_windows
 from ..state.joining import join_slices
 from ..state.scan import NoAnswer, ScanFailed, Windows, unlimited
@@ -34,39 +35,81 @@ from ..tables.arrow import (
 )
 from ..tables.rows import read_rows
 from ..tables.threads import how_many, side_by_side
-from ..windows import Driven, Merging, Ticked
+from ..windows import Aligned, Driven, Merging, Ticked
 from .driven import driven_results
 from .parts import windows_of_slices, windows_of_table
 from .sessions import session_results, tick_results
 from .supported import Asked, check
 
-__all__ = ["compute", "compute_from_slices", "results", "run"]
+__all__ = [
+    "compute",
+    "compute_from_slices",
+    "emitted",
+    "explained",
+    "results",
+    "run",
+    "run_arrow",
+    "run_plan",
+    "slicing_for",
+]
 
 Wanted = Callable[[list[pa.Array]], tuple[Array, Array]]
 
 
-def run(query: Query, table: Any, threads: int | None = None) -> Any:
+def run(query: Query, table: Any, threads: int | None = None, slicing: str = "auto") -> Any:
     """The results over a whole table, as the same kind of table."""
     check("Query.run", Asked(query))
+    cut = slicing_for(query, slicing)
     many = how_many(threads)
     driven = isinstance(query.window, Driven)
     # a condition may read any column, and a driven window keeps them all
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
+    kind = kind_of(table)
+    made = run_arrow(query, given, many, cut)
+    return as_given(made, kind, table if driven and kind == "pandas" else None)
+
+
+def run_arrow(
+    query: Query, given: pa.Table, threads: int, slicing: Slicing | None = None
+) -> pa.Table:
+    """The results over a whole table of Arrow."""
     plan = make_plan(query, given.schema, whole=True)
-    if driven:
-        kind = kind_of(table)
-        made = driven_results(plan, given, many)
-        return as_given(made, kind, table if kind == "pandas" else None)
-    if isinstance(query.window, Merging):
-        return as_given(session_results(plan, given, many), kind_of(table))
-    if isinstance(query.window, Ticked):
-        return as_given(tick_results(plan, given, many), kind_of(table))
-    found = compute(plan, given, threads=many)
-    return as_given(results(plan, *found, many), kind_of(table))
+    return run_plan(plan, given, threads, slicing)
+
+
+def slicing_for(query: Query, asked: str) -> Slicing | None:
+    """The slicing that is asked for; None if none is."""
+    if asked == "auto":
+        return None
+    if isinstance(query.window, Aligned):
+        return choose_slicing(query.window, asked, in_order=True)
+    raise ValueError(
+        f"slicing={asked!r} cannot be had for {query.window!r}: events make its windows, and only "
+        "windows that are aligned to the clock have slices"
+    )
+
+
+def run_plan(
+    plan: Plan, table: pa.Table, threads: int = 1, slicing: Slicing | None = None
+) -> pa.Table:
+    """The results of a plan for a whole table."""
+    window = plan.query.window
+    if isinstance(window, Driven):
+        return driven_results(plan, table, threads)
+    if isinstance(window, Merging):
+        return session_results(plan, table, threads)
+    if isinstance(window, Ticked):
+        return tick_results(plan, table, threads)
+    found = compute(plan, table, threads=threads, slicing=slicing)
+    return results(plan, *found, threads)
 
 
 def compute(
-    plan: Plan, table: pa.Table, wanted: Wanted | None = None, threads: int = 1
+    plan: Plan,
+    table: pa.Table,
+    wanted: Wanted | None = None,
+    threads: int = 1,
+    slicing: Slicing | None = None,
 ) -> tuple[list[pa.Array], Windows]:
     """The keys in a table, and the windows of each key; `wanted` says the numbers of the first and
     last window of each key, if not all windows are wanted."""
@@ -77,12 +120,12 @@ def compute(
     read = read_rows(plan, table, threads)
     first, last = wanted(read.keys) if wanted else unlimited(read.groups)
     try:
-        made = windows_of_table(plan, table, read, first, last, threads)
+        made = windows_of_table(plan, table, read, first, last, threads, slicing)
     except NoAnswer as error:
-        raise OverflowError(_explained(plan, read.keys, error)) from None
+        raise OverflowError(explained(plan, read.keys, error)) from None
     except ScanFailed as failure:
         raise failure.error from None
-    return read.keys, _emitted(plan, made)
+    return read.keys, emitted(plan, made)
 
 
 def compute_from_slices(
@@ -99,11 +142,11 @@ def compute_from_slices(
     try:
         made = windows_of_slices(plan, slices, [{}] * len(partials), *spans)
     except NoAnswer as error:
-        raise OverflowError(_explained(plan, slices.keys, error)) from None
-    return slices.keys, _emitted(plan, made)
+        raise OverflowError(explained(plan, slices.keys, error)) from None
+    return slices.keys, emitted(plan, made)
 
 
-def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
+def explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     """The reason why an answer does not exist, with its window and key."""
     query, window = plan.query, plan.query.aligned
     whose = ", ".join(f"{n} = {k[error.group]}" for n, k in zip(query.by, keys, strict=False))
@@ -112,7 +155,7 @@ def _explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
     return f"{error} in the window from {start} to {end}{whose and ' of ' + whose}"
 
 
-def _emitted(plan: Plan, windows: Windows) -> Windows:
+def emitted(plan: Plan, windows: Windows) -> Windows:
     """Of windows that hold something, those whose values differ from those of the one before, if
     only changes are wanted; or with them those that hold nothing, if these are wanted."""
     if plan.query.aligned.empty:

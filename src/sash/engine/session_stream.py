@@ -128,10 +128,10 @@ class SessionStream(EventStream):
     def _size(self) -> dict[str, int]:
         return self._sessions.size()
 
-    def _dump(self) -> list[bytes]:
+    def _dump_state(self) -> list[bytes]:
         return self._sessions.dump()
 
-    def _load(self, blobs: list[bytes]) -> None:
+    def _load_state(self, blobs: list[bytes]) -> None:
         self._sessions.load(blobs)
 
     def _check(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,12 +20,16 @@ from ..query.query import Query
 from ..query.signatures import Mode
 from ..query.types import value_type
 from ..state.memory import ForestState
+from ..state.tiles import TileState
+from ..stores.contract import Store
+from ..stores.journal import Journal
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
 from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
 from .asked import asked_range, refuse_at
+from .delays import no_delays
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, latest
@@ -33,6 +37,9 @@ from .pending import MOST, Noted, Pending
 from .results import result_table
 from .supported import Asked, Place, check
 from .turns import Turns, in_turn, in_turn_as_it_is
+
+if TYPE_CHECKING:
+    from ..explain import Explanation
 
 __all__ = ["Stream"]
 
@@ -75,6 +82,8 @@ class Stream:
     """
 
     _place: Place = "Query.stream"
+    _store: Store | None = None  # where the state is, if it is not in memory
+    _journal: Journal | None = None  # the same, if the stream is synced with it
 
     def __init__(
         self,
@@ -103,6 +112,7 @@ class Stream:
         self._pending: Pending | None = None
         self._nothing: pa.Table | None = None  # a result without rows
         self._progress = Progress()
+        self._delays = no_delays()
         self._closed = False
         self._kind = ""  # the library that the last batch was a table of
         self._late = LateOutput(keep_late)
@@ -142,6 +152,11 @@ class Stream:
 
     @in_turn
     def _copied(self, memo: dict[int, Any]) -> Stream:
+        if self._journal is not None:
+            raise TypeError(
+                f"{self._journal!r} has one writer, so it cannot be copied; "
+                "Stream.from_bytes(stream.to_bytes(), query) is a copy in memory"
+            )
         made = memo[id(self)] = object.__new__(type(self))
         vars(made).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
         return made
@@ -181,6 +196,26 @@ class Stream:
             names = ("rows", "counted", "late", "partly_late", "emitted")
             return {n: at[n] + noted * (n in ("rows", "counted")) for n in names}
 
+    @property
+    def delays(self) -> list[int]:
+        """How late rows came, as stream time at the start of their push less their own time: how
+        many came in order, then how many in each of 24 buckets, of up to 1 second, 2, 4, …; the
+        last one has no bound.  Rows that could not be used are not among them.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> s = q.stream()
+        >>> for second in (10, 20, 18, 17):
+        ...     _ = s.push({"t": second * 1_000_000})
+        >>> s.delays[:4]
+        [2, 0, 1, 1]
+        """
+        return self._counted_delays()
+
+    @in_turn
+    def _counted_delays(self) -> list[int]:
+        return [int(many) for many in self._delays]
+
     @in_turn_as_it_is
     def push(self, batch: Any) -> Any:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
@@ -213,10 +248,10 @@ class Stream:
     def _process_noted(self, last: Noted | None = None) -> Outcome:
         """Take in the events that are noted, and some more behind them."""
         assert self._pending is not None
-        assert self._plan is not None
         table = self._pending.table(last)
-        outcome = self._process(table)
-        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
+        came = self._pending.came(self._progress.stream_time, last)
+        outcome = self._process(table, came=came)
+        self._add_late(table, outcome)
         self._pending.clear()
         return outcome
 
@@ -226,11 +261,15 @@ class Stream:
         if taken is None:
             return self._as_pushed(None)
         table, reasons = taken
-        assert self._plan is not None
         given, misfits = conform(table, self._schema, self._only_time)
         outcome = self._process(given, reasons | misfits)
-        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
+        self._add_late(table, outcome)
         return self._as_pushed(outcome)
+
+    def _add_late(self, table: pa.Table, outcome: Outcome) -> None:
+        """Keep the late rows of a batch."""
+        assert self._plan is not None
+        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
 
     def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]] | None:
         """The rows of a batch that the query's condition chooses, and of those that cannot be used
@@ -322,11 +361,66 @@ class Stream:
         return self._state.size()
 
     @in_turn
+    def explain(self, schema: Any = None, *, data: Any = None, batch: int = 1000) -> Explanation:
+        """How the stream runs, why, and what it keeps and costs; see `sash.Explanation`.
+
+        `schema` has the types of the columns, or is a table that does, for a stream that has seen
+        none yet.  With `data`, a sample is pushed into a new stream of the same kind, in batches of
+        `batch` rows, and what it takes is counted.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> q.stream(lateness=5).explain().kept.entries
+        2
+        """
+        from ..explain.streams import explain_stream
+
+        known = schema if self._plan is None or schema is not None else self._plan.schema
+        return explain_stream(
+            self._query,
+            known,
+            data,
+            lateness=self._lateness,
+            mode=self._mode,
+            early=self._early,
+            batch=batch,
+        )
+
+    @in_turn
     def to_bytes(self) -> bytes:
         """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
         from .snapshots import to_bytes
 
         return to_bytes(self)
+
+    @in_turn
+    def sync(self) -> None:
+        """Make all up to now durable, for a stream with a store: a process that opens the stream
+        again, after a kill or a failure of the machine, goes on from here.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> store = sash.stores.memory()
+        >>> s = q.stream(store=store, name="hits")
+        >>> s.push([{"t": 3}, {"t": 4}]).num_rows
+        0
+        >>> s.sync()
+        >>> s.push({"t": 5}).num_rows
+        0
+        >>> s.release()  # what was not synced is lost, as by a kill
+        >>> q.stream(store=store, name="hits").close().to_pylist()
+        [{'window_start': 0, 'window_end': 10, 'n': 2}]
+        """
+        from .stored import sync
+
+        sync(self)
+
+    @in_turn_as_it_is
+    def release(self) -> None:
+        """Let another process, or another stream of this one, open the stream in its store.  What
+        was not synced is lost, and this stream cannot be used any more."""
+        if self._journal is not None:
+            self._journal.space.release()
 
     @classmethod
     def from_bytes(cls, data: bytes, query: Query, trust: Sequence[str] = ()) -> Stream:
@@ -372,10 +466,23 @@ class Stream:
 
     def _dump(self) -> list[bytes]:
         """The state as bytes."""
+        if self._journal is not None:
+            return [part for record in self._journal.scan() for part in record]
+        return self._dump_state()
+
+    def _dump_state(self) -> list[bytes]:
+        """A state in memory as bytes."""
         return self._state.dump()
 
     def _load(self, blobs: list[bytes]) -> None:
         """Take back what `_dump` gave."""
+        if self._journal is not None:
+            self._journal.put_many(dict(zip(blobs[::2], blobs[1::2], strict=True)))
+        else:
+            self._load_state(blobs)
+
+    def _load_state(self, blobs: list[bytes]) -> None:
+        """Take back what `_dump_state` gave."""
         self._state.load(blobs)
 
     def _set_out(self) -> None:
@@ -397,10 +504,14 @@ class Stream:
             self._pending = Pending.of(plan, self._schema)
         self._plan = plan
 
+    def _planned(self, schema: pa.Schema) -> Plan:
+        """The plan for a schema."""
+        return make_plan(self._query, schema)
+
     def _tied(self, schema: pa.Schema) -> Plan:
         """The plan for a schema; what is kept of the schema is noted."""
         query = self._query
-        plan = make_plan(query, schema)
+        plan = self._planned(schema)
         for field in plan.schema:
             if pa.types.is_null(field.type):
                 raise TypeError(
@@ -425,7 +536,10 @@ class Stream:
         return plan
 
     def _make_state(self, plan: Plan) -> ForestState:
-        return ForestState(plan)
+        if self._store is None:
+            return ForestState(plan)
+        state: Any = TileState(plan, self._store)  # which cannot be asked or dumped
+        return state  # type: ignore[no-any-return]
 
     def _move(self, time: int) -> Outcome | None:
         """Move stream time and watermark on to a time."""
@@ -437,10 +551,11 @@ class Stream:
         return None
 
     def _process(
-        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: int
+        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: Any
     ) -> Outcome:
         """Go through the lifecycle.  Until the caller returns what it emits, or the lifecycle says
         that nothing was changed, the stream is in the middle of a change."""
+        self._spill()
         self._turns.changing = True
         lifecycle, progress = self._lifecycle, self._progress
         try:
@@ -448,9 +563,15 @@ class Stream:
         except BaseException:
             self._turns.changing = not lifecycle.abandoned
             raise
+        self._delays = self._delays + outcome.delays
         if self._pending is not None:
             self._pending.low, self._pending.high = lifecycle.quiet(progress)
         return outcome
+
+    def _spill(self) -> None:
+        """Write changes to the store that have become many; an error has changed nothing."""
+        if self._journal is not None:
+            self._journal.spill()
 
     def _as_pushed(self, outcome: Outcome | None) -> Any:
         """A result, as the kind of table that was pushed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from ..kernels.core import encoder
 from ..query.plan import Plan
@@ -18,8 +18,12 @@ from ..windows import Aligned, Merging, Session, Trailing
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
-Place = Literal["Query.run", "Query.stream", "Spark batch", "Spark stream"]
-PLACES: tuple[Place, ...] = ("Query.run", "Query.stream", "Spark batch", "Spark stream")
+Place = Literal[
+    "Query.run", "Query.stream", "Query.stream, in a store", "Spark batch", "Spark stream"
+]
+PLACES: tuple[Place, ...] = get_args(Place)
+#: Streams whose state is in a store.
+_STORED: tuple[Place, ...] = ("Query.stream, in a store", "Spark stream")
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ def _names_deleted(asked: Asked) -> bool:
     return "deleted" in (*asked.query.by, *asked.query.select)
 
 
+_NO_STATE = "there is no state to ask"
 _ONCE = "it has all its rows, and emits each window once"
 _ARRIVAL = (
     "on a stream in this process, events of one time are in the order of their arrival, and `tie` "
@@ -148,7 +153,7 @@ ABILITIES = (
     Ability(
         "`empty='zero'` without `idle`",
         dict.fromkeys(
-            ("Query.stream", "Spark stream"),
+            ("Query.stream", *_STORED),
             "a stream with empty='zero' remembers the last window of each key; give idle='30 "
             "days', say, after which it forgets a key, and a later event starts anew",
         ),
@@ -266,7 +271,7 @@ ABILITIES = (
     Ability(
         "`emit='changes'` in live mode",
         dict.fromkeys(
-            ("Query.run", "Query.stream", "Spark batch", "Spark stream"),
+            PLACES,
             "emit='changes' needs mode='final': in live mode the window before may still be "
             "revised, so whether a window differs from it is not settled",
         ),
@@ -275,7 +280,7 @@ ABILITIES = (
     Ability(
         "`early=True`, in live mode: the window that ends next, as it stands",
         dict.fromkeys(
-            ("Query.run", "Spark batch", "Spark stream"),
+            ("Query.run", "Spark batch", *_STORED),
             "early=True emits a window of every key after each batch, which only a state in memory "
             "can do cheaply",
         ),
@@ -298,9 +303,12 @@ ABILITIES = (
         "`tie`, where the order of events matters, for `session`, and for `trailing` in live mode",
         {
             "Query.stream": _ARRIVAL,
-            "Spark stream": "a session, and a window for each event in live mode, keeps the events "
-            "of one time as one partial, in the order of their arrival, and `tie` cannot put them "
-            "into another; leave it out, or select only what has no order",
+            **dict.fromkeys(
+                _STORED,
+                "a session, and a window for each event in live mode, keeps the events of one time "
+                "as one partial, in the order of their arrival, and `tie` cannot put them into "
+                "another; leave it out, or select only what has no order",
+            ),
         },
         _ordered_by_events,
     ),
@@ -308,8 +316,11 @@ ABILITIES = (
         "`tie`, where the order of events matters: text",
         {
             "Query.stream": _ARRIVAL,
-            "Spark stream": "a tie column of text cannot be kept in a stream's state: use one of "
-            "numbers or times",
+            **dict.fromkeys(
+                _STORED,
+                "a tie column of text cannot be kept in a stream's state: use one of numbers or "
+                "times",
+            ),
         },
         _text_tie,
         TypeError,
@@ -317,25 +328,31 @@ ABILITIES = (
     Ability(
         "nanoseconds of times, which put events of one microsecond in order",
         {
-            "Query.stream": "those of one batch; events of several batches are in the order of "
-            "their arrival",
+            **dict.fromkeys(
+                ("Query.stream", "Query.stream, in a store"),
+                "those of one batch; events of several batches are in the order of their arrival",
+            ),
             **dict.fromkeys(("Spark batch", "Spark stream"), "Spark has none; use `tie`"),
         },
     ),
     Ability(
         "partials that are Python objects without `encode` and `decode`",
-        {"Spark stream": "its state leaves the process, as bytes"},
+        dict.fromkeys(_STORED, "its state leaves the process, as bytes"),
         _without_codec,
         TypeError,
     ),
     Ability(
-        "the values of `trailing` and `lifetime` as of any moment: `Query.at`, "
-        "`Stream.query(at=…)`, `sash.spark.at`",
+        "the values of `trailing` and `lifetime` as of any moment (`Query.at`, "
+        "`Stream.query(at=…)`, `sash.spark.at`)",
         {"Spark stream": "its state cannot be asked"},
     ),
     Ability(
         "a key's values over any range of what is kept (`Stream.query`)",
-        dict.fromkeys(("Query.run", "Spark batch", "Spark stream"), "there is no state to ask"),
+        {
+            "Query.run": _NO_STATE,
+            "Spark batch": _NO_STATE,
+            "Spark stream": _NO_STATE,
+        },
     ),
     Ability(
         "the whole state as bytes (`Stream.to_bytes`)",

@@ -239,12 +239,12 @@ class TrailingStream(KeepingStream):
         size = self._trails.size()
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
-    def _dump(self) -> list[bytes]:
+    def _dump_state(self) -> list[bytes]:
         assert isinstance(self._trails, TrailState)
         revised = np.array(list(self._revisions.items()), "<i8").tobytes()
         return [*self._waiting.dump(), revised, *self._trails.dump()]
 
-    def _load(self, blobs: list[bytes]) -> None:
+    def _load_state(self, blobs: list[bytes]) -> None:
         assert isinstance(self._trails, TrailState)
         rows, numbers, revised, *trails = blobs
         self._waiting.load([rows, numbers])

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..query.plan import Plan, make_plan
+from ..query.plan import Plan
 from ..query.types import value_type
 from ..state.keyed import Keyed
 from ..state.part_index import NEVER
@@ -58,7 +58,7 @@ class KeepingStream(WaitingStream):
     def _set_up(self, schema: pa.Schema) -> None:
         """Tie the query to the types of its columns; all of them are kept."""
         query = self._query
-        plan = make_plan(query, schema)
+        plan = self._planned(schema)
         read = {f.name for f in schema if f.name in plan.schema.names or self._asks(schema, f.name)}
         fields = []
         for field in schema:

@@ -4,7 +4,7 @@ A compiled kernel sees addresses, which keep nothing alive.  A `Call` owns the a
 
     with core.call() as call:
         columns, outputs = call.columns(table), call.outputs(table.rows)
-        core.run.slide(core.m, columns, outputs, table.rows, size)
+        core.run.slide(core.m, columns, outputs, 0, table.rows, size)
         return call.answers(table.kind)
 """
 

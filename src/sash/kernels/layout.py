@@ -122,6 +122,17 @@ def leaf_operators(
     ]
 
 
+def words_of(operator: Operator) -> int:
+    """How many words a partial of numbers has, by its identity.
+
+    >>> from sash.operators import mean
+    >>> words_of(mean)
+    2
+    """
+    kept = [leaf.identity for leaf, _, _ in leaf_operators(operator)]
+    return sum(len(x) if isinstance(x, tuple | np.ndarray) else 1 for x in kept)
+
+
 def lowerings(operator: Operator, first: int = 0) -> list[tuple[Operator, int]]:
     """The operators that have answers, in order, and the number of the leaf that each lowers."""
     if not operator.parts:

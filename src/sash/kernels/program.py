@@ -42,7 +42,7 @@ from .text import constants, kernel_text, primitives_text
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["InterpretedWarning", "Kernel", "Program", "specialise"]
+__all__ = ["InterpretedWarning", "Kernel", "Program", "interpret", "specialise"]
 
 #: What the names of sash's modules begin with.
 _SASH = __name__.partition(".")[0] + "."
@@ -116,6 +116,16 @@ def jit_enabled() -> bool:
     return os.environ.get("SASH_JIT", "1") != "0"
 
 
+def interpret(operator: Operator) -> Operator:
+    """Run an operator's kernels as checked Python text, so that its functions can count their
+    calls; returns the operator, whose own kernels must not be made yet.  Its functions are tried
+    now, and not again."""
+    operator.__dict__["_interpreted"] = True
+    if operator.compile and operator.shape != "object":
+        _layout_of_checked(operator)
+    return operator
+
+
 def specialise(kernel: Kernel, operator: Operator) -> Program:
     """The kernel for this operator, compiled if it can be; kept with the operator itself, so
     that both are let go together."""
@@ -130,7 +140,7 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
     if not operator.types or not operator.compile or operator.shape == "object":
         return _on_objects(kernel, operator)
     try:
-        if not jit_enabled():
+        if not jit_enabled() or operator.__dict__.get("_interpreted"):
             return _checked(kernel, operator)
         return _compiled(kernel, operator)
     except Refused as error:
@@ -165,7 +175,7 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
     """The generated text, run by Python on memory that checks its bounds."""
     from . import checked
 
-    layout = layout_by_trial(operator)
+    layout = _layout_of_checked(operator)
     functions = _functions(operator)
     names = {key: f"{key[1]}_{key[0]}" for key in functions}
     text = _constants_and_code(kernel, layout, names)
@@ -177,6 +187,14 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
     given |= {names[key]: function.call for key, function in functions.items()}
     module = kept.in_memory(f"{kernel.name} {operator.name}", text, given)
     return Program("checked", operator, module, layout)
+
+
+def _layout_of_checked(operator: Operator) -> Layout:
+    """The operator's layout as a trial of its functions shows it."""
+    if "_tried" not in operator.__dict__:
+        operator.__dict__["_tried"] = layout_by_trial(operator)
+    tried: Layout = operator.__dict__["_tried"]
+    return tried
 
 
 def _compiled(kernel: Kernel, operator: Operator) -> Program:

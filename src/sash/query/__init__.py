@@ -2,6 +2,7 @@
 
 aggregates   operators over columns
 query        aggregates, a window, and keys
+shared       several queries over the same events
 registry     what is known of each ready operator: its names, the type of its answers, …
 elsewhere    what other libraries call what is here under another name
 plan         a query tied to the types of a table: operators to run, columns of the result
@@ -9,5 +10,6 @@ plan         a query tied to the types of a table: operators to run, columns of 
 
 from .aggregates import Aggregate, aggregate
 from .query import Query
+from .shared import Shared, share
 
-__all__ = ["Aggregate", "Query", "aggregate"]
+__all__ = ["Aggregate", "Query", "Shared", "aggregate", "share"]

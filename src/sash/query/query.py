@@ -11,12 +11,14 @@ from ..windows import Aligned, Driven, Ruled, Sliding, Trailing, Window
 from .aggregates import Aggregate
 from .conditions import Condition
 from .resolving import resolved
-from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode
+from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode, SlicingName
 
 if TYPE_CHECKING:
     import pyarrow
 
     from ..engine.stream import Stream
+    from ..explain import Explanation
+    from ..stores.contract import Store
 
 __all__ = ["RESERVED", "Query"]
 
@@ -214,13 +216,23 @@ class Query:
         return tuple(dict.fromkeys(read))
 
     @overload
-    def run(self, table: Frame, *, threads: int | None = None) -> Frame: ...
+    def run(
+        self, table: Frame, *, threads: int | None = None, slicing: SlicingName = "auto"
+    ) -> Frame: ...
     @overload
-    def run(self, table: LazyFrame[Frame], *, threads: int | None = None) -> Frame: ...
+    def run(
+        self, table: LazyFrame[Frame], *, threads: int | None = None, slicing: SlicingName = "auto"
+    ) -> Frame: ...
     @overload
-    def run(self, table: ArrowStream | Columns, *, threads: int | None = None) -> pyarrow.Table: ...
+    def run(
+        self,
+        table: ArrowStream | Columns,
+        *,
+        threads: int | None = None,
+        slicing: SlicingName = "auto",
+    ) -> pyarrow.Table: ...
 
-    def run(self, table: Any, *, threads: int | None = None) -> Any:
+    def run(self, table: Any, *, threads: int | None = None, slicing: SlicingName = "auto") -> Any:
         """The results over a whole table (pandas, Polars or Arrow, rows in any order), as the
         same kind of table, ordered by keys, then window.  Where events drive the window, the result
         has a row for each that fires, with all its columns, in the table's order.
@@ -228,6 +240,10 @@ class Query:
         `threads` says how many threads work on it; by default as many as the environment variable
         SASH_THREADS says, or else one for each core that the process may use.  Results are the same
         to the bit for any number of threads.
+
+        `slicing` says how windows that are aligned to the clock are cut into slices: by "panes",
+        "pairs", or "cutty", which has half as many and puts rows in order of time first; "auto" is
+        pairs.  Results are the same, but for the rounding of floats that are added up.
 
         >>> import pyarrow as pa, sash
         >>> q = sash.Query(
@@ -242,7 +258,7 @@ class Query:
         if oracle.asked_for():
             return oracle.run(self, table)
         try:
-            return run(self, table, threads)
+            return run(self, table, threads, slicing)
         except MemoryError:
             if not isinstance(self.window, Aligned):
                 raise
@@ -297,8 +313,17 @@ class Query:
         early: bool = False,
         schema: Any = None,
         keep_late: int | None = 1_000_000,
+        *,
+        store: Store | None = None,
+        name: str | None = None,
+        trust: Sequence[str] = (),
     ) -> Stream:
         """Start a stream of the query, which is fed batch by batch; see `sash.Stream`.
+
+        With a `store` (`sash.stores`) the state lives there under a `name`, so that it can be
+        larger than memory; `Stream.sync` makes it durable, and a stream of that name goes on
+        from its last `sync`.  Another query is refused there; where only an operator of your own
+        was mended, and its partials mean the same, name its aggregate in `trust`.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -309,6 +334,36 @@ class Query:
         from ..engine.stream import Stream
 
         made = oracle.OracleStream if oracle.asked_for() else Stream
-        return made._for(self)(
-            self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
-        )
+        given = {"lateness": lateness, "mode": mode, "early": early}
+        given |= {"schema": schema, "keep_late": keep_late}
+        if store is None and name is None:
+            return made._for(self)(self, **given)
+        if made is not Stream:
+            raise ValueError("SASH_ORACLE=1 runs streams in memory alone: leave out store and name")
+        from ..engine.stored import open_stream
+
+        return open_stream(made, self, store, name, trust, **given)  # type: ignore[arg-type]
+
+    def explain(
+        self, schema: Any = None, *, data: Any = None, slicing: SlicingName = "auto"
+    ) -> Explanation:
+        """How `run` answers the query, why, and what that costs; see `sash.Explanation`.
+
+        `schema` is a pyarrow.Schema, or a table that has one; without it, nothing is said that
+        depends on the types of columns.  `data` is a sample of some thousands of rows, which is run
+        and counted: what it took stands beside what was expected.  `slicing` is that of `run`.
+        For a stream, ask that: `q.stream(…).explain()`.
+
+        >>> import sash
+        >>> window = sash.sliding("6 min", "2 min")
+        >>> q = sash.Query(time="t", by=["k"], window=window, select={"n": sash.count()})
+        >>> print(q.explain({"t": [60_000_000], "k": ["a"]}))  # doctest: +ELLIPSIS
+        n = count() for each k
+        runs by Query.run, over a table
+        <BLANKLINE>
+        windows      sliding('6 minutes', '2 minutes'): an event is in 3 windows
+        ...
+        """
+        from ..explain.tables import explain_table
+
+        return explain_table(self, schema, data, slicing)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REGISTRY",
+    "SQL_NAMES",
     "Facts",
     "Which",
     "check_columns",
@@ -360,4 +361,28 @@ REGISTRY: dict[str, Facts] = {
     "hll": Facts(ops.hll, _float, nullable=False),
     "quantiles": Facts(ops.quantiles, _floats, takes=(RANKED,)),
     "top_k": Facts(ops.top_k, _top_k, nullable=False, takes=(TEXT,)),
+}
+
+#: Further names in texts of SQL, by the name in `sash.operators`.
+SQL_NAMES: dict[str, tuple[str, ...]] = {
+    "variance": ("var_samp",),
+    "population_variance": ("var_pop",),
+    "stddev": ("stddev_samp", "std"),
+    "population_stddev": ("stddev_pop",),
+    "covariance": ("covar_samp",),
+    "population_covariance": ("covar_pop",),
+    "correlation": ("corr",),
+    "any": ("bool_or", "some"),
+    "all": ("bool_and", "every"),
+    "quantile": ("percentile", "percentile_cont"),
+    "max_count": ("maxcount",),
+    "min_count": ("mincount",),
+    "arg_max": ("argmax",),
+    "arg_min": ("argmin",),
+    "first": ("first_value", "any_value"),
+    "last": ("last_value",),
+    "collect": ("collect_list", "array_agg"),
+    "collect_distinct": ("collect_set",),
+    "hll": ("approx_count_distinct", "approx_distinct"),
+    "quantiles": ("percentile_approx", "approx_percentile"),
 }

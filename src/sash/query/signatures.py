@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-__all__ = ["ArrowStream", "Columns", "Emit", "Frame", "LazyFrame", "Mode"]
+__all__ = ["ArrowStream", "Columns", "Emit", "Frame", "LazyFrame", "Mode", "SlicingName"]
 
 #: When a stream emits a window: once, when it closes, or as soon as it ends and at each change.
 Mode: TypeAlias = Literal["final", "live"]
 #: Which windows are emitted: all, or those whose values differ from the window before.
 Emit: TypeAlias = Literal["all", "changes"]
+#: How windows that are aligned to the clock are cut into slices.
+SlicingName: TypeAlias = Literal["auto", "panes", "pairs", "cutty"]
 #: A table as plain Python lists or arrays by the names of columns.
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
-from math import lcm
+from math import gcd, lcm
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,17 @@ import numpy as np
 from ..windows.contract import PLAIN, UTC, Aligned, Arithmetic, Clock
 from ..windows.months import Months
 
-__all__ = ["Edges", "OnClock", "Periodic", "Union", "cuts_of", "edges_of", "union"]
+__all__ = [
+    "Edges",
+    "Listed",
+    "OnClock",
+    "Periodic",
+    "Union",
+    "cuts_of",
+    "edges_of",
+    "union",
+    "written_out",
+]
 
 #: A union with more edges in its cycle than this is not written out.
 _MOST = 4096
@@ -48,6 +58,10 @@ class Edges(ABC):
     @abstractmethod
     def time(self, number: Any) -> Any:
         """When a slice starts, from its number."""
+
+    def start(self, time: Any) -> Any:
+        """When the slice that holds a time starts: the last edge up to the time."""
+        return self.time(self.number(time))
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ class OnClock(Edges):
     """
 
     clock: Clock
-    edges: Periodic
+    edges: Edges
 
     def number(self, time: Any, on: Arithmetic = PLAIN) -> Any:
         assert on is PLAIN, "a calendar's edges are numbered in Python"
@@ -123,6 +137,46 @@ class Union(Edges):
             less = self.number(middle) < wanted
             low, high = np.where(less, middle, low), np.where(less, high, middle)
         return high if high.ndim else int(high)
+
+    def start(self, time: Any) -> Any:
+        """When the slice that holds a time starts: the last of its parts' edges up to the time."""
+        if not np.ndim(time):
+            return max(part.start(time) for part in self.parts)
+        latest = self.parts[0].start(time)
+        for part in self.parts[1:]:
+            latest = np.maximum(latest, part.start(time))
+        return latest
+
+
+class Listed(Edges):
+    """The edges of a stretch of time, written out; an edge's number is its place in the list.
+
+    All edges lie on a grid, whose cells are as long as the greatest common divisor of the edges'
+    distances.  Where the grid has few cells, a table has the number of each, so that to number a
+    time takes one division, however many windows the edges come from.
+
+    >>> edges = Listed(np.array([0, 4, 6, 8, 12]), 2, 100)
+    >>> edges.number(np.array([0, 5, 6, 13])), edges.time(np.array([2]))
+    (array([0, 1, 2, 4]), array([6]))
+    """
+
+    def __init__(self, times: Any, grid: int, cells: int) -> None:
+        self.times = times
+        self._grid = grid
+        self._table = None
+        if (int(times[-1]) - int(times[0])) // grid < cells:
+            marks = np.zeros((int(times[-1]) - int(times[0])) // grid + 1, dtype=np.int64)
+            marks[(times - times[0]) // grid] = 1
+            self._table = np.cumsum(marks) - 1
+
+    def number(self, time: Any, on: Arithmetic = PLAIN) -> Any:
+        if self._table is None:
+            return np.searchsorted(self.times, time, side="right") - 1
+        cell = (time - self.times[0]) // self._grid
+        return self._table[np.minimum(cell, len(self._table) - 1)]
+
+    def time(self, number: Any) -> Any:
+        return self.times[number]
 
 
 @cache
@@ -170,3 +224,22 @@ def union(*edges: Edges) -> Edges:
             offset = min(found)
             return Periodic(cycle, tuple(sorted(t - offset for t in found)), offset)
     return Union(edges)
+
+
+def written_out(edges: Edges, low: int, high: int, most: int) -> Listed | None:
+    """Write out the edges from the last one up to `low` to the last one up to `high`; None if they
+    are more than `most`, or not periodic.
+
+    >>> written_out(union(Periodic(4), Periodic(6)), 5, 13, 100).times
+    array([ 4,  6,  8, 12])
+    """
+    parts = edges.parts if isinstance(edges, Union) else (edges,)
+    periodic = [part for part in parts if isinstance(part, Periodic)]
+    if len(periodic) < len(parts):
+        return None
+    begin = edges.start(low)
+    cuts = {(p.cycle, (p.offset + cut - begin) % p.cycle) for p in periodic for cut in p.cuts}
+    if sum((high - begin) // cycle + 1 for cycle, _ in cuts) > most:
+        return None
+    marks = [np.arange(begin + first, high + 1, cycle) for cycle, first in cuts]
+    return Listed(np.unique(np.concatenate(marks)), gcd(*(n for cut in cuts for n in cut)), most)

@@ -15,7 +15,7 @@ from typing import Any
 from ..kernels.slots import Columns, Memory, fold_rows, get, item
 from ..windows.contract import Aligned
 from ..windows.months import Months
-from .edges import cuts_of
+from .edges import Periodic, cuts_of
 
 __all__ = ["SLICES", "fields_from", "slices_held", "specify"]
 
@@ -35,9 +35,12 @@ def fields_from(first: int) -> tuple[tuple[str, int], ...]:
     return tuple((name, first + i) for i, name in enumerate(_FIELDS))
 
 
-def specify(header: Any, window: Aligned, first: int = CYCLE) -> None:
-    """Write a window and its edges into a kernel's header, from the field `first` on."""
-    edges, cycle = cuts_of(window), window.cycle
+def specify(
+    header: Any, window: Aligned, first: int = CYCLE, edges: Periodic | None = None
+) -> None:
+    """Write a window and its edges, or other ones, into a kernel's header, from the field `first`
+    on."""
+    edges, cycle = edges or cuts_of(window), window.cycle
     if len(edges.cuts) > 2:
         raise ValueError(f"kernels cut at one or two edges a cycle, and {window!r} has others")
     slices = (edges.cycle, edges.offset, edges.cuts[-1])

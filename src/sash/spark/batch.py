@@ -42,7 +42,7 @@ from .shipping import shipped
 from .sliced import SliceWork, WordWork, is_window, rows_in_slices, sliced, tumbled
 from .types import micros, normal, quoted
 
-__all__ = ["Slices", "Way", "aggregate_batch", "is_usable", "way_for"]
+__all__ = ["Slices", "Stretches", "Way", "aggregate_batch", "is_usable", "way_for"]
 
 _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
 _ALL = 0  # the length of a stretch that has all windows
@@ -111,7 +111,7 @@ def aggregate_batch(df: DataFrame, plan: Plan, buckets: int, slices: Slices) -> 
     groups = (native_groups(plan, _types(df)) or []) if way in ("tumbled", "spark") else []
     if way == "tumbled":
         return tumbled(df, plan, groups, result)
-    stretches = _Stretches.of(query)
+    stretches = Stretches.of(query)
     if way == "rows":
         return _by_rows(df, plan, buckets, stretches, result)
     made = sliced(df, plan, groups) if way == "spark" else combined(df, plan)
@@ -131,7 +131,7 @@ def aggregate_batch(df: DataFrame, plan: Plan, buckets: int, slices: Slices) -> 
 
 
 def _by_rows(
-    df: DataFrame, plan: Plan, buckets: int, stretches: _Stretches, result: StructType
+    df: DataFrame, plan: Plan, buckets: int, stretches: Stretches, result: StructType
 ) -> DataFrame:
     query, schema = plan.query, df.schema
     time = micros(quoted(query.time), schema[query.time].dataType)
@@ -150,7 +150,7 @@ def _types(df: DataFrame) -> dict[str, DataType]:
 
 
 @dataclass(frozen=True)
-class _Stretches:
+class Stretches:
     """Windows cut into stretches of so many."""
 
     window: Aligned
@@ -159,7 +159,7 @@ class _Stretches:
     before: int  # for changes: the last window of the stretch before is looked at as well
 
     @classmethod
-    def of(cls, query: Query) -> _Stretches:
+    def of(cls, query: Query) -> Stretches:
         window = query.aligned
         if window.empty:
             return cls(window, _ALL, False, 0)
@@ -168,10 +168,15 @@ class _Stretches:
         several = held > 1 or before > 0 or window.clock is not UTC
         return cls(window, max(1024, 16 * (held + 1)), several, before)
 
+    @property
+    def whole(self) -> bool:
+        """True if all rows of a key are in one."""
+        return self.length == _ALL
+
     def at(self, time: Column) -> Column:
         """The stretches that have windows which hold a time, or that look at one; perhaps one more
         where the clock is that of a calendar."""
-        if self.length == _ALL:
+        if self.whole:
             return F.lit(0).cast("long")
         cycle, clock = self.window.cycle, self.window.clock
         low, high = clock.around(F.when(in_range(time, clock), time), SPARK)
@@ -186,7 +191,7 @@ class _Stretches:
 
     def wanted(self, keys: list[pa.Array]) -> tuple[Array, Array]:
         """The first and last window that each key's stretch, its last column, looks at."""
-        if self.length == _ALL:
+        if self.whole:
             return unlimited(len(keys[-1]))
         begins = self.begins(keys)
         return begins - self.before, begins + self.length - 1
@@ -206,7 +211,7 @@ class _Work:
     """What a task does with a bucket: windows by one of the ways, as rows of the result."""
 
     def __init__(
-        self, windows: Callable[..., Any], stretches: _Stretches, result: StructType
+        self, windows: Callable[..., Any], stretches: Stretches, result: StructType
     ) -> None:
         self._windows = windows
         self._stretches = stretches

@@ -60,6 +60,11 @@ class Stretches:
                     return cls(length, older)
         return cls(None, 0)
 
+    @property
+    def whole(self) -> bool:
+        """True if all rows of a key are in one."""
+        return self.length is None
+
     def at(self, time: Column) -> Column:
         """The stretches that need a row: its own, and the next if a window there holds it."""
         none = F.lit(0).cast("long")  # a time that cannot be used is for the first task to report

@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from ..engine.lifecycle import Sliced
 from ..kernels.columns import Array
 from ..kernels.core import decoder, encoder
-from ..kernels.layout import leaf_operators
+from ..kernels.layout import words_of
 from ..operators.contract import Operator
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
@@ -46,14 +46,8 @@ def combinable(plan: Plan) -> bool:
     Arrow's bytes end at 2^31: a million partials of 80 words are a third of that.
     """
     operators = [group.operator for group in plan.groups]
-    small = all(o.shape != "object" and _words(o) <= _WORDS for o in operators)
+    small = all(o.shape != "object" and words_of(o) <= _WORDS for o in operators)
     return small and not plan.ordered
-
-
-def _words(operator: Operator) -> int:
-    """How many words a partial has."""
-    kept = [leaf.identity for leaf, _, _ in leaf_operators(operator)]
-    return sum(len(x) if isinstance(x, tuple | np.ndarray) else 1 for x in kept)
 
 
 @dataclass

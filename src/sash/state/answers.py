@@ -26,11 +26,13 @@ from ..tables.numbers import places_in_order, row_numbers, unscaled
 __all__ = [
     "Apart",
     "Sources",
+    "answers_and_reasons",
     "answers_apart",
     "answers_of",
     "by_key_and_time",
     "columns_of",
     "joined_reasons",
+    "told",
 ]
 
 #: The values of columns that are read by number.
@@ -47,7 +49,7 @@ class Apart:
     @property
     def reason(self) -> str:
         """Which answers do not exist, and why."""
-        return _told(self.reasons)
+        return told(self.reasons)
 
 
 def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
@@ -113,7 +115,21 @@ def answers_of(
     sources: Sources | None = None,
 ) -> tuple[dict[str, pa.Array], dict[int, str]]:
     """The first rows of a core's outputs as answers by name, in the types that results have, and
-    the rows that lack some answers, and why.
+    the rows that lack some answers, and why; see `answers_and_reasons`."""
+    values, failed = answers_and_reasons(core, group, types, kept, rows, apart, sources)
+    return values, {row: told(reasons) for row, reasons in failed.items()}
+
+
+def answers_and_reasons(
+    core: BufferCore | ObjectCore,
+    group: Group,
+    types: dict[str, Any],
+    kept: Any,
+    rows: int,
+    apart: dict[int, Apart] | None,
+    sources: Sources | None = None,
+) -> tuple[dict[str, pa.Array], dict[int, dict[str, str]]]:
+    """The same with the reason for each answer that does not exist, by row and name.
 
     Rows in `apart` have the answers there.  An answer that does not fit its type is null; with None
     for `apart`, it is an error.
@@ -162,7 +178,7 @@ def answers_of(
         values[name] = as_wanted(found, types[name])
         for row, why in misfits.items():
             failed.setdefault(row, {}).setdefault(name, why)
-    return values, {row: _told(reasons) for row, reasons in failed.items()}
+    return values, failed
 
 
 def _replaced(found: pa.Array, apart: dict[int, Any], misfits: dict[int, str]) -> pa.Array:
@@ -185,7 +201,8 @@ def joined_reasons(*parts: dict[int, str]) -> dict[int, str]:
     return made
 
 
-def _told(reasons: dict[str, str]) -> str:
+def told(reasons: dict[str, str]) -> str:
+    """Which answers do not exist, and why, as text."""
     return "; ".join(f"{name}: {why}" for name, why in reasons.items())
 
 

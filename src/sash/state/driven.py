@@ -25,6 +25,7 @@ from ..windows.contract import Change, Mark, Rule, Span
 from .by_key import ByKey, Listed
 from .due import NEVER, Due
 from .folds import Folds, KeyRuns
+from .forest import Forest
 from .grove import Grove
 from .keeping import KeepRule, Settled, firing, keeping, mixed
 from .keyed import Keyed
@@ -103,7 +104,7 @@ class Kept:
 
     def _clear(self) -> None:
         """Keep nothing."""
-        self._grove = Grove(self._plan, tumbling(1))  # a forest is made for some window
+        self._grove = Grove(self._plan, tumbling(1), Forest)  # a forest is made for some window
         self._lanes = Lanes(self._columns_kept)
         self._due = Due()
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,10 @@ from ..aggregators.guard import raised_by_operator
 from ..aggregators.nodes import COUNT, LEFT, RIGHT, ROOT, SLOTS, TOP
 from ..aggregators.snapshot import describe
 from ..aggregators.tree_check import TreeCheck
-from ..aggregators.tree_window import TreeWindow, _arity_for
+from ..aggregators.tree_window import TreeWindow
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, decoder, encoder, make_core
+from ..kernels.program import Kernel
 from ..kernels.slots import BUSY, CAPACITY, HEADER
 from ..query.plan import Group
 from ..slicing.cut import cut_events
@@ -47,6 +48,7 @@ from .forest_fields import (
 from .forest_kernel import forest_kernel
 from .forest_out import Out
 from .range_answers import Found, Inserted, Ranges
+from .tree_size import FEWEST, leaf_entries, node_words
 
 __all__ = ["Answered", "CombineRaised", "Forest"]
 
@@ -80,34 +82,37 @@ class Answered:
 class Forest:
     """The slices of all keys for one group of aggregates, a tree for each key."""
 
+    _fields: ClassVar[int] = CALL  # of a call
+
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         self.group = group
         self._types = types
         self._windows = window.first(-_FAR), window.first(_FAR)
-        arity = _arity_for(group.operator)
-        self._entries = 2 * arity
-        core = make_core(forest_kernel(arity), group.operator, HEADER)
+        self._entries = leaf_entries(group.operator)
+        core = make_core(self._kernel_of(self._entries // 2), group.operator, HEADER)
         self._core: BufferCore | ObjectCore = core
-        leaf = 2 + self._entries + core.width * (self._entries + 2)
-        self._reserve = 33 * (leaf + (1 + core.width) * (self._entries + 1))
+        self._reserve = 33 * node_words(self._entries, core.width)[1]
         first = HEADER + SLOTS * core.width
         core.lay_out(first + 2 * self._reserve)
         core.hasten()  # a stream's calls have many rows
         core.header[TOP] = first
         specify(core.header, window, FIELDS)
-        self._call, self._at_call = core.integers(np.zeros(CALL, dtype=np.int64))
+        self._call, self._at_call = core.integers(np.zeros(self._fields, dtype=np.int64))
         self._records, self._at_records = core.integers(np.zeros(0, dtype=np.int64))
         self._rows = 1024
         self._plain = _plain_answers(core, group, types)
 
     def __deepcopy__(self, memo: Any) -> Forest:
         """The same with a memory of its own."""
-        made = Forest.__new__(Forest)
+        made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._core = core = copy.copy(self._core)
         made._call, made._at_call = core.integers(np.array(self._call, dtype=np.int64))
         made._records, made._at_records = core.integers(np.array(self._records, dtype=np.int64))
         return made
+
+    def _kernel_of(self, arity: int) -> Kernel:
+        return forest_kernel(arity)
 
     def cut(
         self, table: pa.Table, rows: Array | None, times: Array, bounds: Array, *, whole: bool
@@ -124,7 +129,7 @@ class Forest:
         have = len(self._records) // RECORD
         if numbers <= have:
             return
-        made = np.zeros((max(numbers, 2 * have, 16), RECORD), dtype=np.int64)
+        made = np.zeros((max(numbers, 2 * have, FEWEST), RECORD), dtype=np.int64)
         made[:have] = np.asarray(self._records, dtype=np.int64).reshape(-1, RECORD)
         made[have:] = _fresh_record()
         self._records, self._at_records = self._core.integers(made.reshape(-1))
@@ -292,13 +297,13 @@ class Forest:
 
     def oldest_of(self, numbers: Array) -> Array:
         """The lowest number that each of these keys ever had, where `ranges` merges."""
-        return self._fields(numbers, NEXT)
+        return self._noted(numbers, NEXT)
 
     def expires(self, numbers: Array) -> Array:
         """The edge behind which each of these keys has something to forget, after `ranges`."""
-        return self._fields(numbers, EXPIRES)
+        return self._noted(numbers, EXPIRES)
 
-    def _fields(self, numbers: Array, field: int) -> Array:
+    def _noted(self, numbers: Array, field: int) -> Array:
         if isinstance(self._records, list):
             return np.array([self._records[RECORD * n + field] for n in numbers.tolist()], np.int64)
         found: Array = self._records[RECORD * numbers + field]
@@ -361,11 +366,15 @@ class Forest:
         self.make_room(len(saved) // RECORD)
         visits, many = np.unique(np.array(numbers, dtype=np.int64), return_counts=True)
         bounds = np.append(0, np.cumsum(many))
-        low = self._windows[0]
-        nothing = Step(opened=low, fresh=low, due=low, keep=low)
-        self.step(nothing, visits, bounds, np.array(times, dtype=np.int64), partials)
+        self._plant(visits, bounds, np.array(times, dtype=np.int64), partials)
         for i in range(NEXT, len(saved), RECORD):
             self._records[i : i + RECORD - NEXT] = saved[i : i + RECORD - NEXT].tolist()
+
+    def _plant(self, visits: Array, bounds: Array, starts: Array, partials: Any) -> None:
+        """Insert slices, and do nothing else."""
+        low = self._windows[0]
+        nothing = Step(opened=low, fresh=low, due=low, keep=low)
+        self.step(nothing, visits, bounds, starts, partials)
 
     def _trees(self) -> Iterator[tuple[int, Iterator[tuple[int, Any]]]]:
         """Each key's number, and the times and partials in its tree, which is put at hand."""

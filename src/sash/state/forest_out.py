@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ __all__ = ["Out"]
 class Out:
     """Where a kernel writes windows."""
 
-    NAMES = ("keys", "windows", "reasons", "covered")
+    NAMES: ClassVar[tuple[str, ...]] = ("keys", "windows", "reasons", "covered")
 
     def __init__(self, core: BufferCore | ObjectCore, rows: int, *, changes: bool) -> None:
         self._core, self.rows, self._changes = core, rows, changes

@@ -20,6 +20,7 @@ from ..windows.contract import Span
 from .answers import answers_apart, answers_of, columns_of
 from .frame_steps import ANSWERS, FRAME, HOLDS
 from .frames_kernel import FRAMES
+from .trace import note_room
 
 __all__ = [
     "Apart",
@@ -129,6 +130,7 @@ class Frames(ABC):
             handle = call.columns(columns)
             try:
                 self._run(core, call, handle, outputs)
+                note_room(core)
             except OverflowError as error:
                 slot = core.get(ANSWERS)
                 reason = answers_apart(core, group, slot - 1).reason if slot else ""

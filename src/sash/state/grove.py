@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,14 @@ from .range_answers import Found, Inserted, Ranges
 __all__ = ["Grove"]
 
 
-class Grove:
+F = TypeVar("F", bound=Forest)
+
+
+class Grove(Generic[F]):
     """Forests whose trees have the same slices, each with the partials of its group."""
 
-    def __init__(self, plan: Plan, window: Aligned) -> None:
-        self.forests = [Forest(group, window, plan.types) for group in plan.groups]
+    def __init__(self, plan: Plan, window: Aligned, made: type[F]) -> None:
+        self.forests = [made(group, window, plan.types) for group in plan.groups]
         # an error here says that answers cannot have the types that are wanted
         self.no_values = {n: v for f in self.forests for n, v in f.no_values().items()}
         self.keys = KeyNumbers([value_type(field.type) for field in plan.keys])

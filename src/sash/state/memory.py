@@ -8,7 +8,6 @@ by what the window's clock shows (`windows.contract.Clock`).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,45 +15,18 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..tables.answers import concat_answers
-from ..tables.arrow import from_ipc, one_array, to_ipc
+from ..tables.arrow import one_array
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
 from .answers import joined_reasons
 from .contract import Emitted, Recalled, Slices, State, Step
+from .emitted_before import EmittedBefore
+from .forest import Forest
 from .grove import Grove
 
 __all__ = ["ForestState"]
 
 _NONE = np.zeros(0, dtype=np.int64)
-
-
-@dataclass
-class _Values:
-    """The last emitted values of some keys, in order of their numbers, and the last window that
-    each row covers."""
-
-    keys: Array
-    covered: Array
-    values: dict[str, pa.Array]
-
-    def take(self, rows: Array) -> _Values:
-        """Some of the rows."""
-        at = pa.array(rows)
-        values = {name: column.take(at) for name, column in self.values.items()}
-        return _Values(self.keys[rows], self.covered[rows], values)
-
-    def join(self, more: _Values) -> _Values:
-        """These rows and those of other keys."""
-        both = _Values(
-            np.concatenate([self.keys, more.keys]),
-            np.concatenate([self.covered, more.covered]),
-            {
-                name: concat_answers(column, more.values[name])
-                for name, column in self.values.items()
-            },
-        )
-        return both.take(np.argsort(both.keys))
 
 
 class ForestState(State):
@@ -66,9 +38,8 @@ class ForestState(State):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._clock = plan.query.aligned.clock
-        self._grove = Grove(plan, plan.query.aligned)
-        self._revisions: dict[int, dict[int, int]] = {}  # by window, then by key
-        self._last = _Values(_NONE, _NONE, self._no_last())
+        self._grove = Grove(plan, plan.query.aligned, Forest)
+        self._before = EmittedBefore(self._no_last())
         self._idle = _NONE  # keys that hold nothing, and may be remembered
         self._keep: int | None = None  # windows before it are closed
         self._changed = False  # since the last commit
@@ -134,12 +105,10 @@ class ForestState(State):
 
     def _release(self) -> None:
         """Let keys leave that hold nothing and are not remembered."""
-        last, keep = self._last, self._keep
-        if not len(self._idle) or keep is None:
+        if not len(self._idle) or self._keep is None:
             return
-        remembered = last.keys[last.covered + 1 >= keep]
         waiting = self._idle[~self._grove.holds(self._idle)]
-        gone = np.setdiff1d(waiting, remembered)
+        gone = np.setdiff1d(waiting, self._before.remembered(self._keep))
         self._idle = np.setdiff1d(waiting, gone)
         self._grove.keys.remove(gone)
 
@@ -147,52 +116,26 @@ class ForestState(State):
         """Forget what is remembered of closed windows and of keys that left, and number the others
         anew if many left."""
         self._release()
-        keys, last = self._grove.keys, self._last
         if self._keep is not None:
-            for window in [w for w in self._revisions if w < self._keep]:
-                del self._revisions[window]
-            if len(last.keys):
-                alive = (last.covered + 1 >= self._keep) & keys.there(last.keys)
-                if not alive.all():
-                    self._last = last = last.take(np.flatnonzero(alive))
+            self._before.forget(self._keep, self._grove.keys.there)
         kept = self._grove.compact()
-        if kept is None:
-            return
-        last.keys = np.searchsorted(kept, last.keys)
-        self._idle = np.searchsorted(kept, self._idle)
-        new = {old: i for i, old in enumerate(kept.tolist())}
-        self._revisions = {
-            window: {new[k]: revision for k, revision in of.items() if k in new}
-            for window, of in self._revisions.items()
-        }
+        if kept is not None:
+            self._before.renumber(kept)
+            self._idle = np.searchsorted(kept, self._idle)
 
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
         """Count a revision of the windows in some rows, and return its number."""
-        made = np.empty(len(rows), dtype=np.int64)
-        given = (emitted.windows[rows], emitted.codes[rows], last)
-        for i, (window, key, before) in enumerate(zip(*(a.tolist() for a in given), strict=True)):
-            of = self._revisions.setdefault(window, {})
-            made[i] = of[key] = of.get(key, before) + 1
-        return made
+        return self._before.revise(emitted, rows, last)
 
     def recall(self, emitted: Emitted, codes: Array) -> Recalled:
         """What is remembered of some keys; `covered` is 0 where there is nothing."""
-        last = self._last
-        place = np.searchsorted(last.keys, codes)
-        place[place == len(last.keys)] = 0
-        there = last.keys[place] == codes if len(last.keys) else np.zeros(len(codes), dtype=bool)
-        rows = place[there]
-        covered = np.zeros(len(codes), dtype=np.int64)
-        covered[there] = last.covered[rows]
-        return Recalled(there, covered, last.take(rows).values)
+        return self._before.recall(codes)
 
     def remember(
         self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
     ) -> None:
         """Remember the last emitted values of some keys, instead of what was remembered."""
-        old = self._last
-        others = np.flatnonzero(~np.isin(old.keys, codes))
-        self._last = old.take(others).join(_Values(codes, covered, values))
+        self._before.remember(codes, covered, values)
 
     def _check_sound(self) -> None:
         if self.broken:
@@ -234,16 +177,14 @@ class ForestState(State):
         self.broken = True  # unless it ends
         self._settle()
         self.broken = False
-        revisions = [[w, k, r] for w, of in self._revisions.items() for k, r in of.items()]
+        revisions, last = self._before.dump()
         head = {
             "forests": self._grove.describe(),
             "keep": self._keep,
             "revisions": revisions,
         }
-        last = {"key": self._last.keys, "covered": self._last.covered}
-        last |= {f"value {name}": column for name, column in self._last.values.items()}
         keys, *forests = self._grove.dump()
-        return [json.dumps(head).encode(), keys, to_ipc(pa.table(last)), *forests]
+        return [json.dumps(head).encode(), keys, last, *forests]
 
     def load(self, blobs: list[bytes]) -> None:
         """Take back what `dump` gave, into a state that is empty."""
@@ -251,15 +192,7 @@ class ForestState(State):
         saved = json.loads(head)
         self._grove.check_same(saved["forests"])
         self._keep = saved["keep"]
-        for window, key, revision in saved["revisions"]:
-            self._revisions.setdefault(window, {})[key] = revision
-        numbers, covered, *values = from_ipc(last).columns
-        names = [name.removeprefix("value ") for name in from_ipc(last).column_names[2:]]
-        self._last = _Values(
-            np.array(numbers),
-            np.array(covered),
-            dict(zip(names, map(one_array, values), strict=True)),
-        )
+        self._before.load(saved["revisions"], last)
         self._grove.load([keys, *forests])
         if self._plan.query.aligned.empty:
             there = self._grove.keys.in_order()
@@ -269,4 +202,4 @@ class ForestState(State):
         """Raise AssertionError if the state is not sound."""
         all_hold = self._plan.query.emit != "changes" and not self._plan.query.aligned.empty
         self._grove._check(all_hold=all_hold)
-        assert (np.diff(self._last.keys) > 0).all(), "a key has two last values"
+        self._before._check()

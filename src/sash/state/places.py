@@ -36,12 +36,12 @@ from ..kernels.slots import (
 )
 from ..operators.contract import Operator
 from ..query.plan import Plan
-from ..slicing.edges import edges_of
+from ..slicing.edges import Edges, edges_of
 from ..tables.rows import Rows
 from ..tables.threads import BLOCK, cut_rows, side_by_side
 from .contract import Slices
 
-__all__ = ["slices_by_place"]
+__all__ = ["in_order_only", "slices_by_place"]
 
 SUM, NEW, SPARE = 0, 1, 2  # slots
 _FEW = 2**16  # places that are no burden, however few rows there are
@@ -102,20 +102,42 @@ PLACES = Kernel(
 )
 
 
+def in_order_only(plan: Plan) -> str:
+    """Why rows cannot be combined by place, however many there are; empty if they can."""
+    if plan.ordered:
+        return "the order of events matters to an aggregate"
+    if not all(g.operator.compile and g.operator.shape != "object" for g in plan.groups):
+        return "an aggregate has partials that are Python objects"
+    return ""
+
+
 def slices_by_place(
-    plan: Plan, columns: list[Table], rows: Rows, threads: int = 1, *, few: bool = False
+    plan: Plan,
+    columns: list[Table],
+    rows: Rows,
+    threads: int = 1,
+    *,
+    few: bool = False,
+    edges_between: Callable[[int, int], Edges | None] | None = None,
 ) -> Slices | None:
     """The slices of rows in any order, of each group of aggregates by its columns.  None if the
     order of events matters, or a place for each slice would take too much room, or if places are
-    to be so `few` that several pieces of the table can each have their own, and are not."""
+    to be so `few` that several pieces of the table can each have their own, and are not.
+
+    Slices are cut at the edges of the plan's window, or at those that `edges_between` gives for the
+    oldest and the youngest time, if it gives any."""
     most = len(rows) // (2 * _SHARE) if few else max(len(rows), _FEW)
-    if plan.ordered or not len(rows) or rows.groups > most:
+    if in_order_only(plan) or not len(rows) or rows.groups > most:
         return None
-    edges, times, codes = edges_of(plan.query.aligned), rows.times, rows.codes
+    times, codes = rows.times, rows.codes
     pieces = [piece for run in rows.ranges for piece in _cut(run)]
     ends = side_by_side(lambda p: (times[slice(*p)].min(), times[slice(*p)].max()), pieces, threads)
-    first = int(edges.number(min(low for low, _ in ends)))
-    last = int(edges.number(max(high for _, high in ends)))
+    oldest, youngest = int(min(low for low, _ in ends)), int(max(high for _, high in ends))
+    between = edges_between or (lambda low, high: edges_of(plan.query.aligned))
+    edges = between(oldest, youngest)
+    if edges is None:
+        return None
+    first, last = int(edges.number(oldest)), int(edges.number(youngest))
     span = last - first + 1
     size = span * rows.groups
     if size > most:

@@ -15,9 +15,11 @@ from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..slicing.cut import cut_events
 from ..slicing.slices import slices_held, specify
+from ..slicing.techniques import Slicing
 from ..tables.threads import side_by_side
 from ..windows import Aligned
 from .answers import Apart, Sources, answers_apart, answers_of, columns_of, joined_reasons
+from .cutty_kernel import CUTTY
 from .scan_kernel import (
     ANSWERS,
     CHANGES,
@@ -30,8 +32,9 @@ from .scan_kernel import (
     SLICE,
     UNBOUNDED,
 )
+from .trace import note_room
 
-__all__ = ["NoAnswer", "Scan", "ScanFailed", "Windows", "unlimited"]
+__all__ = ["NoAnswer", "Scan", "ScanFailed", "Windows", "room_for", "unlimited"]
 
 _BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # all windows; their distance fits into int64
 
@@ -39,6 +42,15 @@ _BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # all windows; their distance fits 
 def unlimited(groups: int) -> tuple[Array, Array]:
     """The numbers of the first and last window wanted of each group, if all are."""
     return np.full(groups, _BEFORE), np.full(groups, _AFTER)
+
+
+def room_for(slices: int) -> int:
+    """How many slices a queue has room for that must hold so many.
+
+    >>> room_for(60)
+    64
+    """
+    return 1 << max(3, int(slices).bit_length())
 
 
 class NoAnswer(OverflowError):
@@ -117,28 +129,38 @@ class Windows:
 
 
 class Scan:
-    """The scan kernel for one group of aggregates over one window."""
+    """The scan kernel for one group of aggregates over one window, and one slicing: pairs, if no
+    other is given."""
 
     def __init__(
-        self, group: Group, window: Aligned, types: dict[str, Any], *, changes: bool = False
+        self,
+        group: Group,
+        window: Aligned,
+        types: dict[str, Any],
+        *,
+        changes: bool = False,
+        slicing: Slicing | None = None,
     ) -> None:
+        self._edges = slicing.edges if slicing else None
+        self._kernel = CUTTY if slicing and slicing.reads_open else SCAN
         self.group = group
         self.window = window
         self.changes = changes
         self._types = types
-        self._core: BufferCore | ObjectCore = make_core(SCAN, group.operator, 8)
+        self._core: BufferCore | ObjectCore = make_core(self._kernel, group.operator, 8)
         self._specify()
 
     def _specify(self) -> None:
-        specify(self._core.header, self.window)
+        specify(self._core.header, self.window, edges=self._edges)
         self._core.header[CHANGES] = self.changes
 
     def _reserve(self, slices: int) -> None:
         """Room for so many slices in the queue."""
-        capacity = 1 << max(3, int(slices).bit_length())
+        capacity = room_for(slices)
         if capacity > self._core.get(CAPACITY):
-            self._core = make_core(SCAN, self.group.operator, capacity)
+            self._core = make_core(self._kernel, self.group.operator, capacity)
             self._specify()
+        note_room(self._core)
 
     def answer_types(self) -> dict[str, pa.DataType]:
         """The types of the answers that compiled code gives."""
@@ -168,6 +190,13 @@ class Scan:
         given = self._core, columns, None, clock.reading(times), bounds
         starts, partials, ends = cut_events(*given, whole=True, slots=(RING, NEW), room=room)
         return clock.time(starts), partials, ends
+
+    def cut_where(
+        self, columns: Table, rows: Array | None, marks: Array, bounds: Array
+    ) -> tuple[Array, Any, Array]:
+        """Cut groups of events wherever their `marks`, which never fall within a group, rise.
+        Returns the mark of each slice instead of its start."""
+        return cut_events(self._core, columns, rows, marks, bounds, whole=False, slots=(RING, NEW))
 
     def windows_of_events(
         self,

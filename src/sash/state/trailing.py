@@ -20,6 +20,7 @@ from ..tables.rows import rows_in_order, without_others
 from ..windows import Driven, tumbling
 from ..windows.contract import Span
 from .due import Due
+from .forest import Forest
 from .grove import Grove
 from .ragged import places_among, run_starts
 from .range_answers import Ranges
@@ -63,7 +64,7 @@ class TrailState:
         assert isinstance(window.keeps, Span)
         self._span = window.keeps
         # a forest is made for some window; trailing ones are told to it when they are asked for
-        self._grove = Grove(plan, tumbling(1))
+        self._grove = Grove(plan, tumbling(1), Forest)
         self.no_values = self._grove.no_values
         self._due = Due()
         self.visited = 0  # keys, over all steps

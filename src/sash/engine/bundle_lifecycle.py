@@ -1,0 +1,131 @@
+"""The lifecycle of queries that share one copy of the slices.
+
+    batch ─→ judge, for each query ─→ cut ─→ state.step ─→ each query: changes, revisions, outcome
+
+Rows are inserted once, if any query has an open window that holds them.  What is late, due, emitted
+again or unchanged is each query's own to say (`lifecycle`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.signatures import Mode
+from ..state.contract import StepFailed
+from ..state.shared import SharedState
+from ..windows import Aligned
+from .bundles import BundlePlan
+from .failures import name_step_failure
+from .late import Late, late_rows
+from .lifecycle import Lifecycle, Outcome, Progress
+from .taken import Taken, take_in
+
+__all__ = ["BundleLifecycle"]
+
+Outcomes = dict[str, Outcome]
+
+
+class BundleLifecycle:
+    """The lifecycle of the queries of a bundle.  What lasts between batches is in a `Progress` for
+    each, and in the state."""
+
+    def __init__(
+        self, plan: BundlePlan, *, mode: Mode, lateness: int | None = None, early: bool = False
+    ) -> None:
+        self._plan = plan
+        self._each = {
+            name: Lifecycle(one, mode=mode, lateness=lateness, early=early)
+            for name, one in plan.plans.items()
+        }
+        self.abandoned = False  # whether the last batch failed, and nothing of it is in
+
+    def process(
+        self,
+        progress: dict[str, Progress],
+        state: SharedState,
+        batch: pa.Table | None = None,
+        refused: dict[int, str] | None = None,
+        *,
+        watermark: int | None = None,
+        stream_time: int | None = None,
+    ) -> Outcomes:
+        """Insert the rows of a batch that can be used, move on, and emit the windows that are due;
+        see `Lifecycle.process`."""
+        self.abandoned = False
+        try:
+            outcomes, moved = self._process(
+                progress, state, batch, dict(refused or {}), watermark, stream_time
+            )
+            state.commit()
+        except BaseException as error:
+            state.abandon()
+            self.abandoned = True
+            if isinstance(error, StepFailed):
+                raise name_step_failure(self._plan.union, error, broken=state.broken) from error
+            raise
+        for name, at in progress.items():
+            vars(at).update(vars(moved[name]))
+        return outcomes
+
+    def _process(
+        self,
+        progress: dict[str, Progress],
+        state: SharedState,
+        batch: pa.Table | None,
+        refused: dict[int, str],
+        watermark: int | None,
+        stream_time: int | None,
+    ) -> tuple[Outcomes, dict[str, Progress]]:
+        """What a batch emits, and where each query stands after it."""
+        slices, newest, rows = None, None, 0
+        late = {name: Late.none() for name in self._each}
+        if batch is not None and batch.num_rows:
+            # queries with the same rows have come as far
+            judge = partial(self._judge, next(iter(progress.values())).watermark)
+            slices, late, newest = take_in(self._plan.union, state, batch, refused, judge)
+            rows = batch.num_rows
+        moved = {
+            name: one.moved(progress[name], newest, watermark, stream_time)
+            for name, one in self._each.items()
+        }
+        steps = {name: one.step(progress[name], moved[name]) for name, one in self._each.items()}
+        emitted = state.step(slices, steps)
+        outcomes = {}
+        for name, one in self._each.items():
+            taken = Taken.of(None, late[name], newest, rows)
+            outcomes[name] = one.finish(state.views[name], emitted[name], taken, moved[name])
+        return outcomes, moved
+
+    def _judge(
+        self, watermark: int | None, times: Array, refused: dict[int, str]
+    ) -> tuple[Array, dict[str, Late]]:
+        """Judge rows by the watermark: which of them are in an open window of some query, and which
+        are late, for each query.  From the watermark on, no row is late."""
+        usable = np.ones(len(times), dtype=bool)
+        usable[list(refused)] = False
+        old = ~usable if watermark is None else ~usable | (times < watermark)
+        rows = np.flatnonzero(old)
+        if not len(rows):
+            return usable, {name: Late.none() for name in self._each}
+        own = {int(np.searchsorted(rows, row)): why for row, why in refused.items()}
+        held = np.zeros(len(rows), dtype=bool)
+        found: dict[Aligned, Late] = {}
+        for plan in self._plan.plans.values():
+            window = plan.query.aligned
+            if window not in found:
+                counts, late = late_rows(window, watermark, times[rows], own)
+                held |= counts
+                late.rows = rows[late.rows]
+                found[window] = late
+        usable[rows] = held
+        return usable, {name: found[plan.query.aligned] for name, plan in self._plan.plans.items()}
+
+    def quiet(self, progress: dict[str, Progress]) -> tuple[int, int]:
+        """The times from the first up to the second, which is not included, of which events are in
+        no window that is closed or emitted, and let none fall due."""
+        each = [one.quiet(progress[name]) for name, one in self._each.items()]
+        return max(low for low, _ in each), min(high for _, high in each)

@@ -1,0 +1,157 @@
+"""A stream of queries that share one copy of the slices; a member of a `SharedStream`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from ..query.signatures import Mode
+from ..state.shared import SharedState
+from ..tables.answers import warn_of
+from ..tables.arrow import as_given
+from .asked import asked_range
+from .bundle_lifecycle import BundleLifecycle, Outcomes
+from .bundles import Bundle, plan_bundle, union_query
+from .late import late_table
+from .lifecycle import Progress, latest
+from .pending import Pending
+from .results import result_table
+from .shared_late import NamedLate, named
+from .stream import Stream
+from .supported import Asked, check
+
+__all__ = ["BundleStream"]
+
+
+class BundleStream(Stream):
+    """A stream of the queries of a bundle.  Its intake is that of a query with the aggregates of
+    all; `push`, `advance` and `close` return a result for each query."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        *,
+        late: NamedLate,
+        lateness: Any = 0,
+        mode: Mode = "final",
+        early: bool = False,
+        schema: pa.Schema | None = None,
+    ) -> None:
+        self._bundle = bundle
+        for name, query in bundle.queries.items():
+            try:
+                check(self._place, Asked(query, mode=mode, early=early))
+            except ValueError as error:
+                raise type(error)(f"query {name!r}: {error}") from None
+        query, _ = union_query(bundle)
+        super().__init__(query, lateness=lateness, mode=mode, early=early, schema=schema)
+        self._late = late
+        self._each = {name: Progress() for name in bundle.queries}
+        self._progress = next(iter(self._each.values()))
+        self._fingerprint = {}  # a shared stream has those of its queries
+
+    def _set_up(self, schema: pa.Schema) -> None:
+        plan = self._tied(schema)
+        made = self._made = plan_bundle(self._bundle, schema)
+        for one in made.plans.values():
+            check(self._place, Asked(one.query, one, self._mode, self._early))
+        self._shared = SharedState(made.union, made.composite, made.plans, made.columns)
+        self._lives = BundleLifecycle(
+            made, mode=self._mode, lateness=self._lateness, early=self._early
+        )
+        self._pending = None if self._early else Pending.of(plan, self._schema)
+        self._plan = plan
+
+    def _move(self, time: int) -> Any:
+        if self._plan is not None:
+            return self._process(watermark=time, stream_time=time)
+        for at in self._each.values():
+            at.stream_time, at.watermark = latest(at.stream_time, time), latest(at.watermark, time)
+        return None
+
+    def _process(
+        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: int
+    ) -> Any:
+        self._turns.changing = True
+        lives = self._lives
+        try:
+            outcomes = lives.process(self._each, self._shared, batch, refused, **times)
+        except BaseException:
+            self._turns.changing = not lives.abandoned
+            raise
+        if self._pending is not None:
+            self._pending.low, self._pending.high = lives.quiet(self._each)
+        return outcomes
+
+    def _add_late(self, table: pa.Table, outcome: Any) -> None:
+        """Keep the late rows of a batch, those once that several queries missed alike."""
+        outcomes: Outcomes = outcome
+        made: dict[Any, tuple[Any, list[str]]] = {}
+        for name, one in outcomes.items():
+            if len(one.late.rows):
+                window = self._made.plans[name].query.aligned
+                made.setdefault(window, (one.late, []))[1].append(name)
+        for window, (late, names) in made.items():
+            rows = late_table(table, late, window, self._made.union.time_type)
+            assert isinstance(self._late, NamedLate)
+            self._late.into.keep(named(rows, names))
+
+    def _as_pushed(self, outcome: Any) -> Any:
+        if self._plan is None:
+            return {name: as_given(pa.table({}), self._kind) for name in self._each}
+        outcomes: Outcomes = outcome
+        tables = {
+            name: result_table(self._made.plans[name], one.emitted, one.revisions)
+            for name, one in outcomes.items()
+        }
+        if self._nothing is None:
+            empty: Any = {name: table.schema.empty_table() for name, table in tables.items()}
+            self._nothing = empty
+        made = {name: as_given(table, self._kind) for name, table in tables.items()}
+        for one in outcomes.values():
+            if one.emitted.failed:
+                self._turns.changing = False  # all is done; a warning may be an error
+                warn_of(one.emitted.failed, stacklevel=6)
+        return made
+
+    def counts_of(self, name: str) -> dict[str, int]:
+        """The counts of one query; see `Stream.counts`."""
+        with self._turns.between():
+            at = vars(self._each[name])
+            noted = self._pending.count if self._pending is not None else 0
+            names = ("rows", "counted", "late", "partly_late", "emitted")
+            return {n: at[n] + noted * (n in ("rows", "counted")) for n in names}
+
+    def ask(self, name: str, key: Any, lo: Any, hi: Any) -> dict[str, Any]:
+        """The values of a query over the times `[lo, hi)` of one key; see `Stream.query`."""
+        with self._turns.between():
+            self._settle()
+            if self._plan is None:
+                raise ValueError("nothing was pushed into this stream yet")
+            first, end = asked_range(self._made.plans[name], self._progress.watermark, lo, hi)
+            return self._shared.ask(name, key if isinstance(key, tuple) else (key,), first, end)
+
+    def state_size(self) -> dict[str, int]:
+        """How many keys and slices there are, and how many bytes they take."""
+        with self._turns.between():
+            self._settle()
+            if self._plan is None:
+                return {"keys": 0, "slices": 0, "bytes": 0}
+            return self._shared.size()
+
+    def _dump(self) -> list[bytes]:
+        each = {name: asdict(at) for name, at in self._each.items()}
+        return [json.dumps(each).encode(), *self._shared.dump()]
+
+    def _load(self, blobs: list[bytes]) -> None:
+        for name, at in json.loads(blobs[0]).items():
+            vars(self._each[name]).update(at)
+        self._shared.load(blobs[1:])
+
+    def _check(self) -> None:
+        """Raise AssertionError if the state is not sound."""
+        if self._plan is not None:
+            self._shared._check()

@@ -1,0 +1,57 @@
+"""Late rows of several queries: each names the queries whose windows it missed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import pyarrow as pa
+
+from .late import LateOutput
+
+__all__ = ["QUERIES", "NamedLate", "check_no_queries", "named"]
+
+#: The column that has the names of the queries.
+QUERIES = "queries"
+
+
+def named(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Late rows with the names of the queries that they are late for."""
+    each = pa.array([list(names)], pa.list_(pa.string()))
+    return rows.append_column(QUERIES, each.take(pa.array([0] * rows.num_rows, pa.int64())))
+
+
+def check_no_queries(batch: Any) -> None:
+    """Refuse a batch that has the column of its own."""
+    have: Any = ()
+    if isinstance(batch, Mapping):
+        have = batch
+    elif isinstance(batch, list):
+        have = [QUERIES] if any(isinstance(e, Mapping) and QUERIES in e for e in batch) else ()
+    else:
+        have = getattr(batch, "column_names", None) or getattr(batch, "columns", ())
+    if isinstance(have, Mapping | list | tuple) and QUERIES in have:
+        raise ValueError(
+            f"late rows of shared queries have a column {QUERIES!r} of their own; rename or leave "
+            f"out the batch's column {QUERIES!r}"
+        )
+
+
+class NamedLate(LateOutput):
+    """The late rows of some of the queries, on their way into the output of all."""
+
+    def __init__(self, into: LateOutput, names: Sequence[str]) -> None:
+        super().__init__(None)
+        self.into, self._names = into, tuple(names)
+
+    def __deepcopy__(self, memo: Any) -> NamedLate:
+        """The same for a copy of the output."""
+        return NamedLate(deepcopy(self.into, memo), self._names)
+
+    def keep(self, rows: pa.Table) -> None:
+        """Keep late rows in the output of all."""
+        self.into.keep(named(rows, self._names))
+
+    def load(self, rows: pa.Table, dropped: int) -> None:
+        """Nothing is here: the output of all has the rows."""

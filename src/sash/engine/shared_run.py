@@ -1,0 +1,191 @@
+"""Several queries over a whole table: `Shared.run`.
+
+    table → rows of a bundle, read and ordered once → slices, cut at the edges of all its queries
+          → windows of each query → a table for each
+
+Where edges are more than rows, each time is a slice: that many slices there are at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array, Table
+from ..query.shared import Shared
+from ..slicing.edges import Edges
+from ..state.answers import Sources, columns_of
+from ..state.contract import Slices
+from ..state.places import slices_by_place
+from ..state.ranges import check_lengths
+from ..state.scan import NoAnswer, Scan, ScanFailed, Windows, unlimited
+from ..tables.arrow import as_arrow, as_given, filtered, kind_of
+from ..tables.rows import Ordered, Parts, Rows, put_in_order, read_rows
+from ..tables.threads import how_many, side_by_side
+from ..windows import Driven
+from . import oracle
+from .bundles import Bundle, BundlePlan, plan_bundle
+from .parts import add_ranged, divisible, typed, windows_of_slices
+from .run import emitted, explained, results, run_arrow
+from .supported import Asked, check
+
+__all__ = ["results_of_bundle", "run"]
+
+_FEW = 1 << 16  # edges that are no burden, however few rows there are
+
+
+def run(shared: Shared, table: Any, threads: int | None = None) -> dict[str, Any]:
+    """The results of each query over a whole table, as the same kind of table."""
+    queries = shared.queries
+    if oracle.asked_for():
+        return {name: oracle.run(query, table) for name, query in queries.items()}
+    for query in queries.values():
+        check("Query.run", Asked(query))
+    many, kind = how_many(threads), kind_of(table)
+    # a condition may read any column, and a driven window keeps them all
+    some = not any(isinstance(q.window, Driven) or q.where is not None for q in queries.values())
+    read = dict.fromkeys(c for query in queries.values() for c in query.columns)
+    given = as_arrow(table, tuple(read) if some else None)
+    made: dict[str, pa.Table] = {}
+    for bundle in shared.plan.bundles:
+        made |= _results(bundle, given, many)
+    return {
+        name: as_given(
+            made[name], kind, table if kind == "pandas" and isinstance(q.window, Driven) else None
+        )
+        for name, q in queries.items()
+    }
+
+
+def _results(bundle: Bundle, given: pa.Table, threads: int) -> dict[str, pa.Table]:
+    """The results of a bundle's queries."""
+    if len(bundle.queries) == 1:
+        ((name, query),) = bundle.queries.items()
+        return {name: run_arrow(query, given, threads)}
+    return results_of_bundle(plan_bundle(bundle, given.schema, whole=True), given, threads)
+
+
+def results_of_bundle(plan: BundlePlan, given: pa.Table, threads: int = 1) -> dict[str, pa.Table]:
+    """The results of several queries that share slices."""
+    union = plan.union
+    table = given if union.query.where is None else filtered(given, union.query.where)
+    table = table.select([field.name for field in union.schema])
+    read = read_rows(union, table, threads)
+    try:
+        found = _windows(plan, table, read, threads)
+    except _NoAnswerFor as failed:
+        text = explained(plan.plans[failed.name], read.keys, failed.error)
+        raise OverflowError(f"query {failed.name!r}: {text}") from None
+    except ScanFailed as failure:
+        raise failure.error from None
+    return {
+        name: results(one, read.keys, emitted(one, found[name]), threads)
+        for name, one in plan.plans.items()
+    }
+
+
+class _NoAnswerFor(Exception):
+    """A window's answer does not exist: of which query, and which window."""
+
+    def __init__(self, name: str, error: NoAnswer) -> None:
+        super().__init__(name)
+        self.name, self.error = name, error
+
+
+def _windows(plan: BundlePlan, table: pa.Table, read: Rows, threads: int) -> dict[str, Windows]:
+    """The windows of a table's rows, of each query."""
+    union = plan.union
+    groups = [columns_of(group, table) for group in union.groups]
+    columns, sources = [c for c, _ in groups], [s for _, s in groups]
+    if not divisible(union, columns):
+        return _Work(plan, table, columns, sources).of_part(read)
+    columns = [typed(group, c) for group, c in zip(union.groups, columns, strict=True)]
+    work = _Work(plan, table, columns, sources)
+    found = None if read.rise(threads) else work.by_place(read, threads, few=True)
+    if found is not None:
+        return found
+    parts = Parts(read, columns, threads)
+    work = replace(work, columns=parts.columns)
+    each = side_by_side(lambda i: work.of_part(parts[i]), range(len(parts)), threads)
+    made = {}
+    for name, one in plan.plans.items():
+        own = [part[name] for part in each]
+        for chosen in one.ranged:
+            check_lengths(chosen, [part.values[chosen.name] for part in own])
+        made[name] = Windows.one_after_another(own, threads)
+    return made
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What there is to do over a table: the columns that each group of aggregates reads, and the
+    values of those that are read by number."""
+
+    plan: BundlePlan
+    table: pa.Table
+    columns: list[Table]
+    sources: list[Sources]
+
+    def _edges(self, low: int, high: int, rows: int) -> Edges | None:
+        return self.plan.composite.numbered(low, high, max(rows, _FEW))
+
+    def of_part(self, part: Rows) -> dict[str, Windows]:
+        """The windows of some keys."""
+        found = None if part.rise() else self.by_place(part, 1)
+        return self._in_order(part) if found is None else found
+
+    def by_place(self, part: Rows, threads: int, *, few: bool = False) -> dict[str, Windows] | None:
+        """The windows of some keys by way of their slices; None if these cannot be combined by
+        place, or if they are to be `few`, and are not."""
+        slices = slices_by_place(
+            self.plan.union,
+            self.columns,
+            part,
+            threads,
+            few=few,
+            edges_between=lambda low, high: self._edges(low, high, len(part)),
+        )
+        return None if slices is None else self._of_slices(slices, part.first, None, threads)
+
+    def _in_order(self, part: Rows) -> dict[str, Windows]:
+        """The windows of some keys by way of their events in order."""
+        union = self.plan.union
+        ordered, order = put_in_order(union, self.table, part)
+        columns = [c if part.runs is None else c.runs(part.runs) for c in self.columns]
+        times = ordered.times
+        marks, edges = times, None
+        if len(times):
+            edges = self._edges(int(times.min()), int(times.max()), len(times))
+        if edges is not None:
+            marks = np.asarray(edges.number(times), dtype=np.int64)
+        found = []
+        for group, table in zip(union.groups, columns, strict=True):
+            scan = Scan(group, union.query.aligned, union.types)
+            found.append(scan.cut_where(table, order, marks, ordered.bounds))
+        starts, _, bounds = found[0]
+        if edges is not None and len(starts):
+            starts = edges.time(starts)
+        slices = Slices(ordered.keys, bounds, starts, [partials for _, partials, _ in found])
+        return self._of_slices(slices, part.first, ordered)
+
+    def _of_slices(
+        self, slices: Slices, first: int, ordered: Ordered | None, threads: int | None = None
+    ) -> dict[str, Windows]:
+        """The windows of each query, from the slices of all.  Keys are numbered from `first` on."""
+        wanted: tuple[Array, Array] = unlimited(len(slices.bounds) - 1)
+        made = {}
+        for name, plan in self.plan.plans.items():
+            reads = self.plan.reads[name]
+            own, values = reads.slices(slices), reads.sources(self.sources)
+            try:
+                found = windows_of_slices(plan, own, values, *wanted, threads=threads)
+            except NoAnswer as error:
+                error.group += first
+                raise _NoAnswerFor(name, error) from None
+            if ordered is not None:
+                add_ranged(plan, found, ordered)
+            made[name] = found
+        return made

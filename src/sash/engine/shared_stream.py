@@ -1,0 +1,393 @@
+"""Several queries over a stream that is fed batch by batch: `Shared.stream`.
+
+batch ─→ members: bundles of queries that share slices, and others one by one
+      ─→ a result for each query
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ..aggregators.snapshot import open_bytes, seal
+from ..query.query import Query
+from ..query.shared import Shared
+from ..query.signatures import Mode
+from ..tables.arrow import as_arrow, as_given, from_ipc, kind_of, to_ipc
+from . import oracle
+from .bundle_stream import BundleStream
+from .bundles import Bundle
+from .identity import differences, fingerprint
+from .late import LATE_LIMIT, LateOutput
+from .shared_late import QUERIES, NamedLate, check_no_queries
+from .snapshots import check_bytes, fill, joined, opened, parts, settings_of
+from .stream import Stream
+from .turns import Turns, in_turn
+
+if TYPE_CHECKING:
+    from ..explain.shared import SharedExplanation
+
+__all__ = ["SharedStream"]
+
+_KIND = "SharedStream 1"
+
+
+class SharedStream:
+    """Several queries over one stream; made by `Shared.stream`.
+
+    `push`, `advance` and `close` return a dict with what the stream of each query alone would
+    return.  Queries that share slices keep one copy of them, and insert an event once.  In `late` a
+    row has the names of the `queries` whose windows it missed; a row that cannot be used for one of
+    the queries that share slices is used for none of them.
+
+    >>> import sash
+    >>> n = {"n": sash.count()}
+    >>> fast = sash.Query(time="t", window=sash.tumbling(10), select=n)
+    >>> slow = sash.Query(time="t", window=sash.tumbling(20), select=n)
+    >>> s = sash.share({"fast": fast, "slow": slow}).stream()
+    >>> made = s.push([{"t": 3}, {"t": 12}])
+    >>> made["fast"].to_pylist(), made["slow"].num_rows
+    ([{'window_start': 0, 'window_end': 10, 'n': 1}], 0)
+    >>> s.push({"t": 4})["fast"].num_rows, s.late["queries"].to_pylist()
+    (0, [['fast']])
+    >>> s.close()["slow"].to_pylist()
+    [{'window_start': 0, 'window_end': 20, 'n': 3}]
+    """
+
+    def __init__(
+        self,
+        shared: Shared,
+        *,
+        lateness: Any = 0,
+        mode: Mode = "final",
+        early: bool = False,
+        schema: pa.Schema | None = None,
+        keep_late: int | None = LATE_LIMIT,
+    ) -> None:
+        if not isinstance(shared, Shared):
+            raise TypeError(f"a shared stream runs what sash.share gave, not {shared!r}")
+        self._queries = dict(shared.queries)
+        self._fingerprints = {name: fingerprint(q) for name, q in self._queries.items()}
+        self._late = LateOutput(keep_late)
+        self._turns = Turns()
+        self._closed = False
+        self._settings: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early}
+        self._members = [self._member(bundle, schema) for bundle in _bundles(shared)]
+
+    def _member(self, bundle: Bundle, schema: pa.Schema | None) -> _Member:
+        """The stream of a bundle."""
+        late = NamedLate(self._late, bundle.names)
+        if bundle.composite is not None and not oracle.asked_for():
+            stream: Stream = BundleStream(bundle, late=late, schema=schema, **self._settings)
+            return _Member(bundle.names, stream)
+        ((name, query),) = bundle.queries.items()
+        made = oracle.OracleStream if oracle.asked_for() else Stream
+        try:
+            stream = made._for(query)(query, schema=schema, **self._settings)
+        except ValueError as error:
+            raise type(error)(f"query {name!r}: {error}") from None
+        stream._late = late
+        return _Member(bundle.names, stream)
+
+    def __copy__(self) -> SharedStream:
+        """The same with a state of its own."""
+        return deepcopy(self)
+
+    def __deepcopy__(self, memo: Any) -> SharedStream:
+        return self._copied(memo)
+
+    @in_turn
+    def _copied(self, memo: dict[int, Any]) -> SharedStream:
+        made = memo[id(self)] = object.__new__(type(self))
+        vars(made).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
+        return made
+
+    def _settle(self) -> None:
+        """Members settle by themselves."""
+
+    @property
+    def queries(self) -> Mapping[str, Query]:
+        """The queries, by name."""
+        return dict(self._queries)
+
+    @property
+    def time(self) -> int | None:
+        """Stream time, in microseconds: the largest event time so far, over all queries."""
+        return max((t for m in self._members if (t := m.stream.time) is not None), default=None)
+
+    @property
+    def watermark(self) -> int | None:
+        """Windows of all queries that end by this time, in microseconds, are closed; where
+        conditions leave some queries behind, the watermark of the last."""
+        each = [member.stream.watermark for member in self._members]
+        return None if None in each else min(t for t in each if t is not None)
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """The counts of each query, as `Stream.counts` has them."""
+        made: dict[str, dict[str, int]] = {}
+        for member in self._members:
+            made |= member.counts()
+        return {name: made[name] for name in self._queries}
+
+    @property
+    def late(self) -> pa.Table:
+        """Rows that missed windows or could not be used, as `Stream.late` has them, with the
+        names of the `queries` that they are late for.  A row that several queries missed in
+        different ways is there several times."""
+        return self._late_rows()
+
+    @in_turn
+    def _late_rows(self) -> pa.Table:
+        return self._late_table()
+
+    def _late_table(self) -> pa.Table:
+        made = self._late.table(self._time_type())
+        if QUERIES not in made.column_names:
+            made = made.append_column(QUERIES, pa.array([], pa.list_(pa.string())))
+        return made
+
+    def _time_type(self) -> pa.DataType | None:
+        plans = (member.stream._plan for member in self._members)
+        return next((plan.time_type for plan in plans if plan is not None), None)
+
+    @in_turn
+    def take_late(self) -> pa.Table:
+        """The rows in `late`, which is empty afterwards."""
+        made = self._late_table()
+        self._turns.changing = True  # from here on they would be lost
+        self._late.take(self._time_type())
+        return made
+
+    @property
+    def late_dropped(self) -> int:
+        """How many late rows were dropped unread, because there were more than `keep_late`."""
+        return self._late.dropped
+
+    @in_turn
+    def push(self, batch: Any) -> dict[str, Any]:
+        """Insert a batch, as `Stream.push` does, and return for each query the windows that are
+        then due."""
+        check_no_queries(batch)
+        kind, given = kind_of(batch), batch
+        several = len(self._members) > 1
+        if several and _is_table(batch):
+            given = as_arrow(batch)  # once for all
+        if several and isinstance(given, pa.Table):
+            self._check_columns(given)
+        made = self._all(lambda stream: stream.push(given))
+        if given is not batch:
+            made = {name: as_given(table, kind) for name, table in made.items()}
+        if self._late.unsaid:
+            self._turns.changing = False  # all is done; a warning may be an error
+            self._late.warn(stacklevel=4)
+        return made
+
+    def _check_columns(self, table: pa.Table) -> None:
+        """Refuse a table that one of the members would refuse, before any of them has it."""
+        for name, query in self._queries.items():
+            for column in query.columns:
+                if table.column_names.count(column) != 1:
+                    have = ", ".join(table.column_names) or "none"
+                    raise KeyError(
+                        f"query {name!r} reads column {column!r}, which is not there, or more than "
+                        f"once; the batch has: {have}"
+                    )
+
+    def _all(self, call: Callable[[Stream], Any]) -> dict[str, Any]:
+        """Call each member, and put together what each returns.  A batch is in or out as a whole:
+        if one raises, those before it have changed."""
+        made: dict[str, Any] = {}
+        for number, member in enumerate(self._members):
+            try:
+                made |= member.named(call(member.stream))
+            except BaseException:
+                self._turns.changing = number > 0
+                raise
+            self._turns.changing = True
+        return {name: made[name] for name in self._queries}
+
+    def explain(self, schema: Any = None) -> SharedExplanation:
+        """What the queries share with each other on this stream, and why; see
+        `sash.SharedExplanation`."""
+        from ..explain.shared import explain_shared
+        from ..windows import duration
+
+        lateness = duration(self._settings["lateness"], "the lateness")
+        more = {n: self._settings[n] for n in ("mode", "early")}
+        return explain_shared(Shared(self._queries), schema, lateness=lateness, **more)
+
+    @in_turn
+    def advance(self, watermark: Any) -> dict[str, Any]:
+        """Close all windows that end by a time, though no event has reached it; a time before the
+        watermark changes nothing."""
+        return self._all(lambda stream: stream.advance(watermark))
+
+    @in_turn
+    def close(self) -> dict[str, Any]:
+        """Close all windows and return what is left; nothing can be pushed any more."""
+        made = self._all(lambda stream: stream.close())
+        self._closed = True
+        return made
+
+    @in_turn
+    def query(self, name: str, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+        """The values of one query over the times `[lo, hi)` of one key; see `Stream.query`.
+
+        >>> import sash
+        >>> q = sash.Query(
+        ...     time="t", by=["k"], window=sash.sliding(30, 10), select={"n": sash.count()}
+        ... )
+        >>> s = sash.share({"q": q}).stream()
+        >>> s.push([{"t": 3, "k": "a"}, {"t": 12, "k": "a"}])["q"].num_rows
+        1
+        >>> s.query("q", "a"), s.query("q", "a", 10, 20)
+        ({'n': 2}, {'n': 1})
+        """
+        stream = self._member_of(name).stream
+        if isinstance(stream, BundleStream):
+            return stream.ask(name, key, lo, hi)
+        return stream.query(key, lo, hi)
+
+    def _member_of(self, name: str) -> _Member:
+        for member in self._members:
+            if name in member.names:
+                return member
+        raise KeyError(f"there is no query {name!r} here; there are: {', '.join(self._queries)}")
+
+    @in_turn
+    def state_size(self) -> dict[str, int]:
+        """How many keys and slices there are, and how many bytes they take; keys once for each
+        bundle of queries."""
+        each = [member.stream.state_size() for member in self._members]
+        return {name: sum(size[name] for size in each) for name in ("keys", "slices", "bytes")}
+
+    @in_turn
+    def to_bytes(self) -> bytes:
+        """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
+        head = {
+            "queries": self._fingerprints,
+            "members": [list(member.names) for member in self._members],
+            "closed": self._closed,
+            "keep_late": self._late.limit,
+            "late_dropped": self._late.dropped,
+        }
+        blobs = [json.dumps(head).encode(), to_ipc(self._late.table(self._time_type()))]
+        blobs += [member.stream.to_bytes() for member in self._members]
+        return seal((_KIND,), joined(blobs))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, shared: Shared, trust: Sequence[str] = ()) -> SharedStream:
+        """The stream again, from the bytes of `to_bytes` and the same queries.
+
+        Another set of queries is refused, and what differs is named.  `trust` has the names of
+        aggregates whose partials mean the same, as for `Stream.from_bytes`.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> s = sash.share({"q": q}).stream()
+        >>> s.push([{"t": 3}])["q"].num_rows
+        0
+        >>> SharedStream.from_bytes(s.to_bytes(), sash.share({"q": q})).close()["q"].num_rows
+        1
+        >>> SharedStream.from_bytes(s.to_bytes(), sash.share({"r": q}))
+        Traceback (most recent call last):
+        ValueError: these bytes are of other queries (q is not there any more; r is new); use the \
+queries as they were
+        """
+        check_bytes(data)
+        if not isinstance(shared, Shared):
+            raise TypeError(f"a shared stream comes back with what sash.share gave, not {shared!r}")
+        said, body = open_bytes(bytes(data))
+        if said != [_KIND]:
+            raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")
+        blobs = parts(body)
+        head = json.loads(next(blobs))
+        check_same_queries(head["queries"], shared, trust)
+        late = from_ipc(next(blobs))
+        heads = [(data, *opened(data)) for data in blobs]
+        settings = settings_of(heads[0][1])
+        settings["keep_late"] = head["keep_late"]
+        made = cls(shared, **settings)
+        by_names = {member.names: member for member in made._members}
+        for names, (_, own, rest) in zip(head["members"], heads, strict=True):
+            member = by_names.get(tuple(names))
+            if member is None:
+                raise ValueError(
+                    f"in these bytes {', '.join(names)} share slices, and in this release they do "
+                    "not; start a new stream"
+                )
+            fill(member.stream, own, rest)
+            member.spread()
+        made._late.load(late, head["late_dropped"])
+        made._closed = head["closed"]
+        return made
+
+    def _check(self) -> None:
+        """Raise AssertionError if the state is not sound."""
+        for member in self._members:
+            member.stream._check()
+
+
+class _Member:
+    """The stream of some of the queries."""
+
+    def __init__(self, names: tuple[str, ...], stream: Stream) -> None:
+        self.names, self.stream = names, stream
+
+    def named(self, found: Any) -> dict[str, Any]:
+        """What the stream returned, by query."""
+        if isinstance(self.stream, BundleStream):
+            return dict(found)
+        return {self.names[0]: found}
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """The counts of each query."""
+        if isinstance(self.stream, BundleStream):
+            return {name: self.stream.counts_of(name) for name in self.names}
+        return {self.names[0]: self.stream.counts}
+
+    def spread(self) -> None:
+        """Bring all queries to where the first is, if nothing was pushed yet."""
+        if isinstance(self.stream, BundleStream) and self.stream._plan is None:
+            for at in self.stream._each.values():
+                vars(at).update(vars(self.stream._progress))
+
+
+def check_same_queries(
+    old: Mapping[str, dict[str, str]], shared: Shared, trust: Sequence[str] = ()
+) -> None:
+    """Refuse the state of another set of queries, and say what differs."""
+    new = {name: fingerprint(query) for name, query in shared.queries.items()}
+    known = {name for query in shared.queries.values() for name in query.select}
+    for name in trust:
+        if name not in known:
+            raise ValueError(
+                f"trust names {name!r}, which no query selects; aggregates are: "
+                f"{', '.join(sorted(known))}"
+            )
+    found = [f"{name} is not there any more" for name in old if name not in new]
+    found += [f"{name} is new" for name in new if name not in old]
+    for name in old:
+        if name in new:
+            own = [one for one in trust if one in shared.queries[name].select]
+            found += [f"{name}: {text}" for text in differences(old[name], new[name], own)]
+    if found:
+        raise ValueError(
+            f"these bytes are of other queries ({'; '.join(found)}); use the queries as they were"
+        )
+
+
+def _bundles(shared: Shared) -> list[Bundle]:
+    """The bundles of the queries; each query for itself where brute force answers."""
+    if not oracle.asked_for():
+        return list(shared.plan.bundles)
+    return [Bundle({name: query}, None, "") for name, query in shared.queries.items()]
+
+
+def _is_table(batch: Any) -> bool:
+    return hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "columns")

@@ -1,0 +1,78 @@
+"""The rows of a batch on their way in: judged, and cut into slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..state.contract import Slices
+from ..tables.arrow import one_array
+from ..tables.intake import bad_rows, some_rows
+from .delays import no_delays
+from .failures import name_failure
+from .late import Late, refused_times
+
+__all__ = ["Taken", "take_in"]
+
+L = TypeVar("L")
+
+
+class Cuts(Protocol):
+    """What cuts rows into slices."""
+
+    def cut(self, table: pa.Table, times: Array) -> Slices:
+        """Cut rows into slices."""
+
+
+@dataclass
+class Taken:
+    """What is left of a batch when its rows are judged."""
+
+    slices: Slices | None
+    late: Late
+    newest: int | None = None
+    rows: int = 0
+    lost: int = 0
+    partly_late: int = 0
+    delays: Array = field(default_factory=no_delays)
+
+    @classmethod
+    def of(cls, slices: Slices | None, late: Late, newest: int | None, rows: int) -> Taken:
+        """What is left of so many rows, of which some are late."""
+        lost = int(late.lost.sum())
+        return cls(slices, late, newest, rows, lost, len(late.rows) - lost)
+
+
+#: Judges rows by their times, of which some are refused already: which of them are in an open
+#: window, and which are late.
+Judge: TypeAlias = Callable[[Array, dict[int, str]], tuple[Array, L]]
+
+
+def take_in(
+    plan: Plan, state: Cuts, batch: pa.Table, refused: dict[int, str], judge: Judge[L]
+) -> tuple[Slices | None, L, int | None]:
+    """Judge the rows of a batch, and cut those that can be used into slices; the slices, the late
+    rows, and the newest time of those that can be used."""
+    column = one_array(batch.column(plan.query.time))
+    times, refused = refused_times(column, refused, plan.query.window.clock)
+    usable, late = judge(times, refused)
+    rows = np.flatnonzero(usable)
+    if not len(rows):
+        return None, late, None
+    held = some_rows(batch, rows)
+    try:
+        slices = state.cut(held, times[rows])
+    except Exception as error:
+        # a value that `lift` refuses makes its row late; a `combine` that fails is a defect
+        wrong = bad_rows(lambda part: state.cut(part, np.zeros(len(part), np.int64)), held)
+        if not wrong:
+            raise name_failure(plan, held, times[rows], error) from error
+        refused |= {int(rows[i]): why for i, why in wrong.items()}
+        return take_in(plan, state, batch, refused, judge)
+    return slices, late, int(times[rows].max())

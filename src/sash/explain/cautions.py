@@ -1,0 +1,97 @@
+"""What to look out for, before it hurts."""
+
+from __future__ import annotations
+
+from ..engine.supported import Place
+from ..query.plan import Plan
+from ..query.query import Query
+from ..windows.contract import Aligned
+from ..windows.durations import duration_text
+from .partials import in_query
+from .sizes import slices_between
+
+__all__ = ["cautions"]
+
+_MANY = 1_000  # windows of one event
+_MUCH = 2.0  # times what windows need, from which lateness keeps much
+
+
+def cautions(
+    query: Query, plan: Plan | None, place: Place, lateness: int = 0, unsplit: str = ""
+) -> tuple[str, ...]:
+    """Warnings for a query at a place; `unsplit` says why the events of one key are one task's."""
+    found = [_lone(query), _tie(query, plan, place), _late(query, lateness)]
+    if unsplit:
+        found.append(f"a hot key cannot be split: {unsplit}")
+    return tuple(text for text in (*found, *_python(plan)) if text)
+
+
+def _lone(query: Query) -> str:
+    """One event in very many windows."""
+    window = query.window
+    if not isinstance(window, Aligned) or query.emit == "changes":
+        return ""
+    cycle = window.cycle
+    many = int(cycle.last(cycle.start(0)) - cycle.first(cycle.start(0)) + 1)
+    if many < _MANY:
+        return ""
+    return (
+        f"one lone event has a row in each of {many:,} windows; emit='changes' leaves out windows "
+        "that are as the one before"
+    )
+
+
+def _tie(query: Query, plan: Plan | None, place: Place) -> str:
+    """An order that nothing settles."""
+    if query.tie is not None or place == "Query.stream":
+        return ""
+    names = [n for n, a in query.select.items() if not a.operator.commutative]
+    if plan is not None:
+        parts = [p for g in plan.groups for p in zip(g.names, g.operator.parts, strict=True)]
+        ordered = [n for n, part in parts if not part.operator.commutative]
+        names = list(in_query(plan, [*ordered, *(r.name for r in plan.ranged)]))
+    if not names:
+        return ""
+    which = f"{', '.join(names)} depend{'s' if len(names) == 1 else ''} on the order of events"
+    if place == "Query.run":
+        return (
+            f"{which}, and those of one key and time are in the order of the table's rows; name a "
+            "column in tie='…' if that order means nothing"
+        )
+    return (
+        f"{which}, and on Spark those of one key and time have none, so results may differ from "
+        "run to run: name a column that puts them in order in tie='…'"
+    )
+
+
+def _late(query: Query, lateness: int) -> str:
+    """State that is kept for late events alone."""
+    window = query.window
+    if not lateness or not isinstance(window, Aligned):
+        return ""
+    need = slices_between(window, window.cycle.longest)
+    kept = slices_between(window, window.cycle.longest + lateness)
+    if kept < _MUCH * need + 1:
+        return ""
+    return (
+        f"a lateness of {duration_text(lateness)} keeps {kept:,} slices a key, where windows need "
+        f"{need:,}"
+    )
+
+
+def _python(plan: Plan | None) -> list[str]:
+    """Aggregates that are not compiled."""
+    if plan is None:
+        return []
+    python = [
+        name
+        for group in plan.groups
+        if not group.operator.compile or group.operator.shape == "object"
+        for name in group.names
+    ]
+    if not python:
+        return []
+    names = in_query(plan, python)
+    verb = "runs" if len(names) == 1 else "run"
+    slow = "where a combine takes microseconds instead of nanoseconds"
+    return [f"{', '.join(names)} {verb} in plain Python, {slow}"]

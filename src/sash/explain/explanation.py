@@ -1,0 +1,232 @@
+"""What `explain` returns: how a query runs, why, and what it costs, as data and as text."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = [
+    "Costs",
+    "Counts",
+    "Explanation",
+    "Kept",
+    "Partial",
+    "Step",
+    "Windows",
+    "entry_lines",
+    "plain",
+]
+
+_WIDTH = 100  # columns of the text
+_INDENT = 13  # columns before what a line says
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows: how many hold one event, how many slices the longest has, how long those are in
+    microseconds, by which technique they are cut, and a drawing.  None where events decide, or a
+    calendar."""
+
+    window: str
+    kind: Literal["aligned", "driven", "merging"]
+    per_event: int | None
+    slices: int | None
+    lengths: tuple[int, ...] | None
+    slicing: Literal["panes", "pairs", "cutty"] | None
+    words: tuple[str, ...]
+    drawing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Aggregates that run as one operator: how, how many words and bytes one partial of all of them
+    takes (None for Python objects), and who shares the partial of whom."""
+
+    names: tuple[str, ...]
+    runs: Literal["compiled", "python", "ranges", "unknown"]
+    words: int | None
+    bytes: int | None
+    shares: dict[str, str]
+    ordered: tuple[str, ...]  # the aggregates to which the order of events matters
+    why: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that is done with the events, and why it is done so."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The state: what an entry is, how many a key has, and how many bytes one entry and all those
+    of a key take.  None where that depends on the events."""
+
+    entry: str
+    entries: int | None
+    entry_bytes: int | None
+    bytes: int | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Combines that are expected for each event, for each entry of the state (a slice, say), and
+    for each row emitted."""
+
+    per_event: float
+    per_entry: float
+    per_row: float
+    words: str
+
+    def combines(self, counts: Counts) -> float:
+        """The combines that so many events, entries and rows are expected to take."""
+        return (
+            self.per_event * counts.events
+            + self.per_entry * counts.entries
+            + self.per_row * counts.rows
+        )
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a sample comes to: its events, the entries (slices, say) that they make, the rows
+    emitted, the combines of one partial, the most entries that are kept at once, and the most bytes
+    that they take."""
+
+    events: int
+    entries: int
+    rows: int
+    combines: float
+    most_entries: int
+    most_bytes: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How a query runs, and why; made by `Query.explain`, `Stream.explain` and
+    `sash.spark.explain`.
+
+    `str()` has it in words, with a drawing; `to_dict()` as data.
+
+    >>> import pyarrow as pa, sash
+    >>> q = sash.Query(
+    ...     time="t", window=sash.sliding("6 min", "2 min"), select={"n": sash.count()}
+    ... )
+    >>> found = q.explain(pa.schema({"t": pa.int64()}))
+    >>> found.windows.slices, found.windows.per_event, found.kept.entry_bytes
+    (3, 3, 16)
+    >>> found.warnings
+    ()
+    """
+
+    query: str
+    place: str
+    windows: Windows
+    partials: tuple[Partial, ...]
+    steps: tuple[Step, ...]
+    kept: Kept
+    costs: Costs
+    warnings: tuple[str, ...]
+    expected: Counts | None = None
+    measured: Counts | None = None
+    taken: tuple[str, ...] = ()  # the steps that the sample took
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data: dicts, lists, text and numbers.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> q.explain().to_dict()["windows"]["slices"]
+        1
+        """
+        made = plain(dataclasses.asdict(self))
+        assert isinstance(made, dict)
+        return made
+
+    def __str__(self) -> str:
+        lines = [f"{self.query}", f"runs by {self.place}", ""]
+        lines += entry_lines("windows", self.windows.words)
+        lines += ["", *(f"{' ' * _INDENT}{line}" for line in self.windows.drawing), ""]
+        for i, partial in enumerate(self.partials):
+            lines += entry_lines("aggregates" if not i else "", _partial_words(partial))
+        for i, step in enumerate(self.steps):
+            lines += entry_lines("how" if not i else "", (f"{step.what}: {step.why}",))
+        lines += entry_lines("state", (self.kept.words,))
+        lines += entry_lines("combines", (self.costs.words,))
+        for i, warning in enumerate(self.warnings):
+            lines += entry_lines("warnings" if not i else "", (f"! {warning}",))
+        if self.measured is not None:
+            lines += ["", *self._measured()]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _measured(self) -> list[str]:
+        """Measured counts beside the expected ones."""
+        assert self.measured is not None
+        assert self.expected is not None
+        rows = [("", "expected", "measured")]
+        for name, label in _LABELS.items():
+            pair = (getattr(self.expected, name), getattr(self.measured, name))
+            rows.append((label, f"{round(pair[0]):,}", f"{round(pair[1]):,}"))
+        for label, per in (("combines an event", "events"), ("combines a row", "rows")):
+            shares = [c.combines / max(getattr(c, per), 1) for c in (self.expected, self.measured)]
+            rows.append((label, f"{shares[0]:,.2f}", f"{shares[1]:,.2f}"))
+        wide = [max(len(row[i]) for row in rows) for i in range(3)]
+        table = [
+            f"{' ' * _INDENT}{a:<{wide[0]}}  {b:>{wide[1]}}  {c:>{wide[2]}}" for a, b, c in rows
+        ]
+        return [*entry_lines("sample", (f"it took: {', '.join(self.taken)}",)), *table]
+
+
+_RUNS = {
+    "compiled": "compiled",
+    "python": "in Python",
+    "ranges": "ranges of rows",
+    "unknown": "not known yet",
+}
+_LABELS = {
+    "events": "events",
+    "entries": "entries made",
+    "rows": "rows emitted",
+    "combines": "combines",
+    "most_entries": "most entries kept",
+    "most_bytes": "most bytes kept",
+}
+
+
+def _partial_words(partial: Partial) -> tuple[str, ...]:
+    size = "" if partial.bytes is None else f", {partial.bytes:,} bytes a partial"
+    lines = [f"{', '.join(partial.names)}: {_RUNS[partial.runs]}{size}; {partial.why}"]
+    lines += [f"{name} shares the partial of {owner}" for name, owner in partial.shares.items()]
+    if partial.ordered:
+        verb = "depend" if len(partial.ordered) > 1 else "depends"
+        lines.append(f"{', '.join(partial.ordered)} {verb} on the order of events")
+    return tuple(lines)
+
+
+def entry_lines(label: str, texts: tuple[str, ...]) -> list[str]:
+    """Texts behind a label, broken into lines."""
+    lines: list[str] = []
+    for text in texts:
+        at = ""
+        for word in text.split():
+            if at and _INDENT + len(at) + 1 + len(word) > _WIDTH:
+                lines.append(at)
+                at = f"  {word}"
+            else:
+                at = f"{at} {word}" if at else word
+        lines.append(at)
+    heads = [label, *[""] * (len(lines) - 1)]
+    return [f"{head:<{_INDENT}}{line}" for head, line in zip(heads, lines, strict=True)]
+
+
+def plain(value: Any) -> Any:
+    """Dicts, lists, text and numbers for what a dataclass holds."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value

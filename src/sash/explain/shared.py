@@ -1,0 +1,245 @@
+"""How several queries run that share what they can: `Shared.explain`, `SharedStream.explain`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..engine.bundles import Bundle, BundlePlan, plan_bundle
+from ..engine.shared_run import results_of_bundle
+from ..kernels.columns import Array
+from ..query.query import Query
+from ..query.shared import Shared
+from ..query.signatures import Mode
+from ..slicing.composite import Composite
+from ..slicing.edges import Periodic
+from ..tables.arrow import as_arrow
+from ..windows.durations import duration_text
+from .costs import costs_of_table
+from .counted import Counter, counted
+from .drawing import draw_several
+from .explanation import Counts, Explanation, entry_lines, plain
+from .measured import Events, windows_of_slices
+from .streams import explain_stream
+from .tables import explain_table, schema_of
+
+__all__ = ["BundleExplanation", "SharedExplanation", "explain_shared"]
+
+
+@dataclass(frozen=True)
+class BundleExplanation:
+    """Queries that share slices, or one that shares the intake only, and why: the composite slide
+    in microseconds, the slices and common edges in it (None where they are too many to write out,
+    or events make the windows), the slices that each window reads, and the aggregates that several
+    queries have in common."""
+
+    names: tuple[str, ...]
+    why: str
+    slide: int | None
+    slices: int | None
+    common: int | None
+    held: dict[str, int | None]
+    shared: dict[str, tuple[str, ...]]
+    drawing: tuple[str, ...]
+    expected: Counts | None = None
+    measured: Counts | None = None
+
+
+@dataclass(frozen=True)
+class SharedExplanation:
+    """How several queries run together, and why; made by `Shared.explain` and
+    `SharedStream.explain`.  `bundles` are those that share slices, and `queries` has the
+    explanation of each query alone.
+
+    >>> import sash
+    >>> def over(size, every):
+    ...     return sash.Query(
+    ...         time="t", window=sash.sliding(size, every), select={"n": sash.count()}
+    ...     )
+    >>> print(sash.share({"fast": over(6, 2), "daily": over(8, 4)}).explain())
+    2 queries over a table, in 1 bundle that shares slices
+    <BLANKLINE>
+    fast, daily  slices are cut once, wherever one of the windows has an edge: 2 in the composite
+                   slide of 4 microseconds, 1 of them at a common edge
+                 fast reads 3 slices a window, daily 4
+                 count() is one partial for fast.n, daily.n
+    <BLANKLINE>
+                 0   2   4   6   8   10  12  µs
+                 |   |   |   |   |   |   |   edges; a slice is what lies between two
+                 [-----------)               fast
+                     [-----------)
+                 [---------------)           daily
+                         [---------------)
+    """
+
+    place: str
+    bundles: tuple[BundleExplanation, ...]
+    queries: Mapping[str, Explanation]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of all queries, each with the query's name."""
+        return tuple(f"{n}: {text}" for n, one in self.queries.items() for text in one.warnings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data: dicts, lists, text and numbers."""
+        return {
+            "place": self.place,
+            "bundles": [plain(dataclasses.asdict(bundle)) for bundle in self.bundles],
+            "queries": {name: one.to_dict() for name, one in self.queries.items()},
+        }
+
+    def __str__(self) -> str:
+        many, bundles = len(self.queries), [b for b in self.bundles if len(b.names) > 1]
+        said = f"{len(bundles)} bundle{'s' if len(bundles) != 1 else ''} that share slices"
+        said = said.replace("bundle that share", "bundle that shares")
+        lines = [f"{many} quer{'ies' if many > 1 else 'y'} {self.place}, in {said}"]
+        for bundle in self.bundles:
+            lines += ["", *_bundle_lines(bundle)]
+        if self.warnings:
+            lines.append("")
+        for i, warning in enumerate(self.warnings):
+            lines += entry_lines("warnings" if not i else "", (f"! {warning}",))
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def _bundle_lines(bundle: BundleExplanation) -> list[str]:
+    label = ", ".join(bundle.names[:3]) + (", …" if len(bundle.names) > 3 else "")
+    texts: list[str] = []
+    if len(bundle.names) == 1:
+        alone = f"{bundle.why}, so it shares the intake only" if bundle.why else "it runs alone"
+        texts.append(alone)
+    else:
+        slide = duration_text(bundle.slide or 0)
+        known = f"in the composite slide of {slide}"
+        if bundle.slices is not None:
+            edges = f"{bundle.common:,} of them at a common edge"
+            known = f"{bundle.slices:,} {known}, {edges}"
+        else:
+            known = f"too many {known} to write out, so edges are found as events come"
+        texts.append(f"slices are cut once, wherever one of the windows has an edge: {known}")
+        held = [f"{name} {many:,}" for name, many in bundle.held.items() if many is not None]
+        if held:
+            first, *rest = held[:8]
+            name, many = first.rsplit(" ", 1)
+            more = ", …" if len(held) > 8 else ""
+            texts.append(f"{', '.join([f'{name} reads {many} slices a window', *rest])}{more}")
+        for what, where in bundle.shared.items():
+            some = ", ".join(where[:6]) + (", …" if len(where) > 6 else "")
+            texts.append(f"{what} is one partial for {some}")
+    lines = entry_lines(label if len(label) < 12 else "", tuple(texts))
+    if len(label) >= 12:
+        lines = [label, *lines]
+    if bundle.drawing:
+        lines += ["", *(f"{' ' * 13}{line}" for line in bundle.drawing)]
+    if bundle.measured is not None and bundle.expected is not None:
+        lines += ["", *_counted_lines(bundle.expected, bundle.measured)]
+    return lines
+
+
+def _counted_lines(expected: Counts, measured: Counts) -> list[str]:
+    text = (
+        f"{measured.events:,} events of the sample made {measured.entries:,} slices and "
+        f"{measured.rows:,} rows, with {measured.combines:,.0f} combines, where "
+        f"{expected.combines:,.0f} were expected at most"
+    )
+    return entry_lines("sample", (text,))
+
+
+def explain_shared(
+    shared: Shared,
+    schema: Any = None,
+    data: Any = None,
+    *,
+    lateness: int | None = None,
+    mode: Mode = "final",
+    early: bool = False,
+) -> SharedExplanation:
+    """How queries run over a table, or with a lateness over a stream; with `data`, a sample of a
+    table, whose combines are counted."""
+    sample = None if data is None else as_arrow(data)
+    known = schema if sample is None else sample.schema
+    schema = None if known is None else schema_of(known)
+
+    def alone(query: Query) -> Explanation:
+        if lateness is None:
+            return explain_table(query, schema)
+        return explain_stream(query, schema, lateness=lateness, mode=mode, early=early)
+
+    bundles = []
+    for bundle in shared.plan.bundles:
+        made = _explained(bundle)
+        if sample is not None and lateness is None and len(bundle.queries) > 1:
+            plan = plan_bundle(bundle, sample.schema, whole=True)
+            made = _measured(made, plan, sample)
+        bundles.append(made)
+    place = "over a table" if lateness is None else f"over a stream, mode={mode!r}"
+    queries = {name: alone(query) for name, query in shared.queries.items()}
+    return SharedExplanation(place, tuple(bundles), queries)
+
+
+def _explained(bundle: Bundle) -> BundleExplanation:
+    composite = bundle.composite
+    shared = {
+        what: tuple(f"{query}.{column}" for query, column in where)
+        for what, where in bundle.aggregates.items()
+        if len(where) > 1
+    }
+    if composite is None or len(bundle.queries) == 1:
+        return BundleExplanation(bundle.names, bundle.why, None, None, None, {}, shared, ())
+    return BundleExplanation(
+        bundle.names,
+        bundle.why,
+        composite.slide,
+        composite.slices,
+        composite.common,
+        {name: composite.held(name) for name in bundle.names},
+        shared,
+        _drawn(composite),
+    )
+
+
+def _drawn(composite: Composite) -> tuple[str, ...]:
+    """The edges and windows of a few queries; none where they are many."""
+    if len(composite.windows) > 4 or not isinstance(composite.cuts, Periodic):
+        return ()
+    return tuple(draw_several(composite.windows, composite.cuts))
+
+
+def _measured(made: BundleExplanation, plan: BundlePlan, sample: Any) -> BundleExplanation:
+    """An explanation with what a sample took."""
+    counters = {name: Counter() for name in plan.plans}
+    slicing = Counter()
+    counting = dataclasses.replace(
+        plan,
+        union=counted(plan.union, slicing),
+        plans={name: counted(one, counters[name]) for name, one in plan.plans.items()},
+    )
+    found = results_of_bundle(counting, sample)
+    events = Events.of(plan.union, sample)
+    codes, starts = _slices(plan.composite, events)
+    entries = len(starts)
+    combines: float = len(events) - entries
+    for one in plan.plans.values():
+        window = one.query.aligned
+        rows = windows_of_slices(codes, starts, window)
+        costs = costs_of_table(window)
+        combines += entries * (1 + max(costs.per_entry, 0.5)) + rows * max(costs.per_row, 1)
+    rows = sum(table.num_rows for table in found.values())
+    spent = slicing.combines + sum(counter.combines for counter in counters.values())
+    counts = Counts(len(events), entries, rows, spent, 0, 0)
+    expected = dataclasses.replace(counts, combines=combines)
+    return dataclasses.replace(made, expected=expected, measured=counts)
+
+
+def _slices(composite: Composite, events: Events) -> tuple[Array, Array]:
+    """The slices that hold events, cut at the edges of all windows: the key and start of each."""
+    if not len(events):
+        return events.codes, events.times
+    shown = composite.starts(composite.clock.reading(events.times))
+    found = np.unique(np.stack([events.codes, shown]), axis=1)
+    return found[0], composite.clock.time(found[1])

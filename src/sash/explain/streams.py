@@ -1,0 +1,202 @@
+"""How a query runs over a stream, by `Query.stream`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..aggregators.choose import choose
+from ..engine.driven_stream import DrivenStream, TickStream
+from ..engine.session_stream import SessionStream
+from ..engine.stream import Stream
+from ..engine.supported import Asked, check
+from ..engine.trailing_stream import TrailingStream
+from ..query.plan import Plan, make_plan
+from ..query.query import Query
+from ..query.signatures import Mode
+from ..state.tree_size import tree_bytes
+from ..tables.arrow import as_arrow
+from ..windows.contract import Aligned, Count, Driven, Span, Ticked, Window
+from ..windows.durations import duration_text
+from .cautions import cautions
+from .costs import costs_of_stream
+from .explanation import Costs, Explanation, Kept, Step
+from .measured_stream import measured_stream
+from .partials import partials_of, select_only
+from .sizes import slices_between, windows_of, with_sizes
+from .tables import byte_text, query_text, schema_of
+
+__all__ = ["explain_stream", "kept_by_stream", "stream_steps"]
+
+
+def explain_stream(
+    query: Query,
+    schema: Any = None,
+    data: Any = None,
+    *,
+    lateness: int = 0,
+    mode: Mode = "final",
+    early: bool = False,
+    batch: int = 1000,
+) -> Explanation:
+    """How a query runs over a stream with these columns; with `data`, a sample that is pushed."""
+    sample = None if data is None else as_arrow(data)
+    plan = None
+    if sample is not None or schema is not None:
+        plan = make_plan(query, schema_of(schema) if sample is None else sample.schema)
+    check("Query.stream", Asked(query, plan, mode, early))
+    kept = kept_by_stream(query, plan, lateness)
+    made = Explanation(
+        query_text(query),
+        f"Query.stream, batch by batch, mode={mode!r}, lateness={duration_text(lateness)!r}",
+        with_sizes(windows_of(query.window), query),
+        select_only(query) if plan is None else partials_of(plan),
+        stream_steps(query, plan, mode),
+        kept,
+        _costs(query.window, plan, kept, _late_slices(query.window, lateness)),
+        cautions(query, plan, "Query.stream", lateness),
+    )
+    if sample is None:
+        return made
+    return measured_stream(made, query, sample, batch, lateness, mode, early=early)
+
+
+def _costs(window: Window, plan: Plan | None, kept: Kept, late: int) -> Costs:
+    """The combines of windows that are full; of those that events fill, of one leaf."""
+    held = 16 if kept.entries is None or kept.entry == "key" else kept.entries
+    return costs_of_stream(window, plan, held=held, inside=held - late, late=late)
+
+
+def stream_steps(query: Query, plan: Plan | None, mode: str) -> tuple[Step, ...]:
+    """What is done with a batch."""
+    kind = Stream._for(query)
+    if kind is SessionStream:
+        return (
+            Step(
+                "events that touch become parts of a session, which are folded",
+                "a session is a list of a few parts, in order of time",
+            ),
+            _when(query.window, mode),
+        )
+    tree = "a finger B-tree for each key, all in one memory"
+    if kind is Stream:
+        cut = Step("events of a batch are folded into slices", "all events of one slice are alike")
+        if plan is not None and plan.ordered:
+            cut = Step(
+                "events of a batch are folded by time, not by slice",
+                "the order of events matters, and a late one may come between two of a slice",
+            )
+        return (
+            cut,
+            Step(f"slices go into {tree}", _tree_why(query, plan)),
+            _when(query.window, mode),
+        )
+    wait = Step(
+        "events wait until the watermark has passed them",
+        "what an event's window holds is settled then, and events are put in order",
+    )
+    if kind is TrailingStream and mode == "live":
+        wait = Step("events are inserted at once", "each event names its own window")
+    held = "partials go by time" if kind is TrailingStream else "partials go by number of event"
+    return wait, Step(f"{held} into {tree}", _tree_why(query, plan)), _when(query.window, mode)
+
+
+def _tree_why(query: Query, plan: Plan | None) -> str:
+    """Why the tree: from the choice of an aggregator for events out of order."""
+    operator = (
+        next(iter(query.select.values())).operator if plan is None else plan.groups[0].operator
+    )
+    return choose(operator, in_order=False).reason.partition(": ")[2]
+
+
+def _when(window: Window, mode: str) -> Step:
+    if isinstance(window, Aligned):
+        if mode == "live":
+            what = "a window is emitted when stream time passes its end, and when it changes"
+            return Step(what, "mode='live'")
+        return Step("a window is emitted once, when the watermark passes its end", "mode='final'")
+    if mode == "live":
+        return Step("rows are emitted at once, and again when they change", "mode='live'")
+    return Step("rows are emitted when the watermark has passed them", "mode='final'")
+
+
+def kept_by_stream(query: Query, plan: Plan | None, lateness: int) -> Kept:
+    """What a stream keeps for each key."""
+    window, kind = query.window, Stream._for(query)
+    if kind is SessionStream:
+        text = (
+            "an open session is one partial, and a partial for each time that a late event may "
+            "still come before; the end of a key's last session is kept for a gap"
+        )
+        return Kept("part of a session", None, _entry_bytes(plan), None, text)
+    if isinstance(window, Aligned):
+        return _aligned(window, plan, lateness)
+    if kind in (DrivenStream, TickStream) or isinstance(window, Ticked):
+        return _driven(window, plan, lateness)
+    assert isinstance(window, Driven)
+    keeps = window.keeps
+    assert isinstance(keeps, Span)
+    waiting = _waiting(lateness)
+    if keeps.older is None:
+        return _kept(plan, "key", 1, f"one partial a key, of all that is settled; {waiting}")
+    span = duration_text(keeps.older)
+    return _kept(
+        plan, "time", None, f"a partial for each distinct time of the last {span}; {waiting}"
+    )
+
+
+def _aligned(window: Aligned, plan: Plan | None, lateness: int) -> Kept:
+    span = window.cycle.longest + lateness
+    if plan is not None and plan.ordered:
+        held = f"a partial for each distinct time in open windows of {_span(window, lateness)}"
+        return _kept(plan, "time", None, held)
+    many = slices_between(window, span)
+    late = f", {_late_slices(window, lateness):,} of them for late events" if lateness else ""
+    return _kept(plan, "slice", many, f"at most {many:,} slices a key{late}")
+
+
+def _late_slices(window: Window, lateness: int) -> int:
+    """How many slices are kept for late events alone."""
+    if not isinstance(window, Aligned):
+        return 0
+    longest = window.cycle.longest
+    return slices_between(window, longest + lateness) - slices_between(window, longest)
+
+
+def _span(window: Aligned, lateness: int) -> str:
+    late = f" and {duration_text(lateness)} of lateness" if lateness else ""
+    return f"{window!r}{late}"
+
+
+def _driven(window: Window, plan: Plan | None, lateness: int) -> Kept:
+    keeps = window.keeps  # type: ignore[attr-defined]
+    waiting = _waiting(lateness)
+    if isinstance(keeps, Count):
+        many = f"{keeps.rows:,} event{'s' if keeps.rows > 1 else ''}"
+        return _kept(plan, "event", keeps.rows, f"the last {many} a key, a partial each; {waiting}")
+    return _kept(plan, "event", None, f"a partial for each event that is kept; {waiting}")
+
+
+def _waiting(lateness: int) -> str:
+    if not lateness:
+        return "events wait, with their columns, until one with a later time comes"
+    return f"events of the last {duration_text(lateness)} wait, with their columns"
+
+
+def _entry_bytes(plan: Plan | None) -> int | None:
+    """What an entry of the trees takes, of all groups of aggregates."""
+    if plan is None:
+        return None
+    many = 1024
+    return round(sum(tree_bytes(g.operator, many) for g in plan.groups) / many)
+
+
+def _kept(plan: Plan | None, entry: str, many: int | None, text: str) -> Kept:
+    size = _entry_bytes(plan)
+    total = None
+    if plan is not None and many is not None:
+        total = sum(tree_bytes(g.operator, many) for g in plan.groups)
+    if total is not None:
+        text += f"; about {byte_text(total)} a key"
+    elif size is not None:
+        text += f"; about {size:,} bytes each"
+    return Kept(entry, many, size, total, text)

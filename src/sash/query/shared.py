@@ -1,0 +1,149 @@
+"""Several queries over one stream or table, which share what they can: `sash.share`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .query import Query
+from .signatures import Mode
+
+if TYPE_CHECKING:
+    from ..engine.bundles import SharedPlan
+    from ..engine.shared_stream import SharedStream
+    from ..explain.shared import SharedExplanation
+    from ..sql.statement import Statement
+
+__all__ = ["Shared", "check_queries", "share"]
+
+
+def check_queries(queries: Any) -> dict[str, Query]:
+    """Named queries that read one time column, or an error that says what is wrong."""
+    if not isinstance(queries, Mapping) or not queries:
+        raise TypeError(
+            "sash.share takes a name and a query for each result, such as {'fast': q1, 'daily': "
+            f"q2}}, not {queries!r}"
+        )
+    for name, query in queries.items():
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"a query's name is text, not {name!r}")
+        if not isinstance(query, Query):
+            raise TypeError(f"the query {name!r} is a sash.Query, not {query!r}")
+    times = {query.time: name for name, query in queries.items()}
+    if len(times) > 1:
+        said = ", ".join(f"{time!r} for {name!r}" for time, name in times.items())
+        raise ValueError(
+            f"queries that share a stream have one time column, and these have {said}; share those "
+            "that have the same"
+        )
+    return dict(queries)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Several queries over the same events; made by `sash.share`.
+
+    Results are those of each query alone.  Aligned queries with the same keys, `where` and `tie`
+    share one copy of the slices, and equal aggregates one partial; others share the intake.
+    `plan` says which.
+
+    >>> import sash
+    >>> def over(size, every):
+    ...     return sash.Query(
+    ...         time="t", window=sash.sliding(size, every), select={"n": sash.count()}
+    ...     )
+    >>> both = sash.share({"fast": over(6, 2), "daily": over(8, 4)})
+    >>> {name: table["n"].to_pylist() for name, table in both.run({"t": [1, 2, 6]}).items()}
+    {'fast': [1, 2, 2, 2, 1, 1], 'daily': [2, 3, 1]}
+    >>> both.plan.bundles[0].composite.slide
+    4
+    """
+
+    queries: Mapping[str, Query]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queries", check_queries(self.queries))
+
+    def __deepcopy__(self, memo: Any) -> Shared:
+        """The queries themselves, which never change."""
+        return self
+
+    @cached_property
+    def plan(self) -> SharedPlan:
+        """What the queries share with each other, as data."""
+        from ..engine.bundles import shared_plan
+
+        return shared_plan(self.queries)
+
+    def run(self, table: Any, *, threads: int | None = None) -> dict[str, Any]:
+        """The results of each query over a whole table, by name, as `Query.run` gives them.
+
+        >>> import sash
+        >>> n = {"n": sash.count()}
+        >>> daily = sash.Query(time="t", window=sash.tumbling(10), select=n)
+        >>> each = sash.Query(time="t", window=sash.trailing(5), select=n)
+        >>> made = sash.share({"daily": daily, "each": each}).run({"t": [1, 4, 12]})
+        >>> made["daily"]["n"].to_pylist(), made["each"]["n"].to_pylist()
+        ([2, 1], [1, 2, 1])
+        """
+        from ..engine.shared_run import run
+
+        return run(self, table, threads)
+
+    def stream(
+        self,
+        lateness: Any = 0,
+        mode: Mode = "final",
+        early: bool = False,
+        schema: Any = None,
+        keep_late: int | None = 1_000_000,
+    ) -> SharedStream:
+        """Start a stream of all queries, which is fed batch by batch; see `sash.SharedStream`.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> s = sash.share({"q": q}).stream(lateness="5 seconds", mode="live")
+        >>> s.state_size()
+        {'keys': 0, 'slices': 0, 'bytes': 0}
+        """
+        from ..engine.shared_stream import SharedStream
+
+        return SharedStream(
+            self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
+        )
+
+    def explain(self, schema: Any = None, *, data: Any = None) -> SharedExplanation:
+        """What the queries share with each other when they run over a table, why, and what that
+        costs; see `sash.SharedExplanation`.
+
+        `schema` is a pyarrow.Schema, or a table that has one.  `data` is a sample of some thousands
+        of rows, which is run and counted.  For a stream, ask that: `shared.stream(…).explain()`.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> sash.share({"a": q, "b": q}).explain().bundles[0].shared
+        {'count()': ('a.n', 'b.n')}
+        """
+        from ..explain.shared import explain_shared
+
+        return explain_shared(self, schema, data)
+
+
+def share(queries: Mapping[str, Query | Statement]) -> Shared:
+    """Run several queries, or statements of SQL, with the same time column over one table or
+    stream.
+
+    >>> import sash
+    >>> n = {"n": sash.count()}
+    >>> fast = sash.Query(time="t", window=sash.sliding("1 hour", "1 minute"), select=n)
+    >>> daily = sash.Query(time="t", window=sash.tumbling("1 day"), select=n)
+    >>> sash.share({"fast": fast, "daily": daily}).plan.bundles[0].names
+    ('fast', 'daily')
+    """
+    if isinstance(queries, Mapping) and any(hasattr(q, "query") for q in queries.values()):
+        from ..sql.shared import SharedStatements
+
+        return SharedStatements.of(queries)
+    return Shared(queries)  # type: ignore[arg-type]

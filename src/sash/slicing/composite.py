@@ -1,0 +1,179 @@
+"""The edges of several aligned windows together: the shared plan of FlatFIT, section 2.3.
+
+Queries over one stream share their slices, if slices are cut wherever one of them has an edge.  An
+edge that several windows have is a common edge: the more of them there are, the more is shared.
+
+    fast    sliding(6, 2)      0   2   4   6   8   10  12
+    daily   sliding(8, 4)      0       4       8       12
+                               |   |   |   |   |   |   |       slices
+                                           f   f   f   f       windows of `fast` close
+                                               d       d       windows of `daily` close
+
+Where windows start and end repeats after the composite slide, the least common multiple of all
+slides: 4 here.  Of slides without a common divisor it is huge (that of 1 to 100 seconds is longer
+than the age of the universe), so edges are written out for a stretch of time only.
+
+Paper: Shein, Chrysanthis, Labrinidis, "FlatFIT: Accelerated Incremental Sliding-Window Aggregation
+For Real-Time Analytics", SSDBM 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+from ..windows.contract import UTC, Aligned, Clock
+from .edges import Edges, OnClock, Periodic, cuts_of, union, written_out
+
+__all__ = ["Composite", "Edge"]
+
+#: Edges that are counted for a composite slide; of more, the count is not known.
+_MOST = 1 << 20
+_FEW = 1 << 10  # edges that are written out for however few times
+_LOOKED_AT = 64  # windows that are looked at, to find one that holds the most slices
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A time at which slices are cut: the names of the windows that have an edge there, and for
+    those of which a window closes there, the first and the last number of the windows that do."""
+
+    time: int
+    marked_by: tuple[str, ...]
+    closes: Mapping[str, tuple[int, int]]
+
+    @property
+    def common(self) -> bool:
+        """True if several windows have the edge."""
+        return len(self.marked_by) > 1
+
+
+@dataclass(frozen=True)
+class Composite:
+    """Several aligned windows, by name, that are regular by one clock.
+
+    >>> from sash.windows import sliding
+    >>> both = Composite({"fast": sliding(6, 2), "daily": sliding(8, 4)})
+    >>> both.slide, both.slices, both.common
+    (4, 2, 1)
+    >>> both.held("fast"), both.held("daily"), both.longest
+    (3, 4, 'daily')
+    >>> [(e.time, list(e.closes)) for e in both.between(4, 9)]
+    [(4, ['fast', 'daily']), (6, ['fast']), (8, ['fast', 'daily'])]
+    """
+
+    windows: Mapping[str, Aligned]
+
+    def __post_init__(self) -> None:
+        if any(window.clock != self.clock for window in self.windows.values()):
+            raise ValueError(
+                "windows share edges if they are regular by one clock, and these are not: "
+                f"{', '.join(map(repr, self.windows.values()))}"
+            )
+
+    @property
+    def clock(self) -> Clock:
+        """What all the windows are regular by."""
+        return next(iter(self.windows.values())).clock
+
+    @cached_property
+    def slide(self) -> int:
+        """The composite slide: what the windows do repeats after it, in what the clock shows."""
+        return lcm(*(window.cycle.length for window in self.windows.values()))
+
+    @cached_property
+    def cuts(self) -> Edges:
+        """All edges, in what the clock shows."""
+        return union(*dict.fromkeys(cuts_of(window) for window in self.windows.values()))
+
+    @cached_property
+    def edges(self) -> Edges:
+        """All edges, in time."""
+        return self.cuts if self.clock is UTC else OnClock(self.clock, self.cuts)
+
+    @cached_property
+    def slices(self) -> int | None:
+        """How many slices there are in a composite slide; None where they are too many to write
+        out."""
+        counts = self._counts
+        return None if counts is None else len(counts)
+
+    @cached_property
+    def common(self) -> int | None:
+        """How many edges of a composite slide are common ones; None where they are too many to
+        write out."""
+        counts = self._counts
+        return None if counts is None else int((counts > 1).sum())
+
+    @cached_property
+    def _counts(self) -> Any:
+        """How many windows have each edge of a composite slide."""
+        each = [cuts_of(window) for window in self.windows.values()]
+        if sum(self.slide // cuts.cycle * len(cuts.cuts) for cuts in each) > _MOST:
+            return None
+        found = [_marks(cuts, 0, self.slide) for cuts in each]
+        return np.unique(np.concatenate(found), return_counts=True)[1]
+
+    @property
+    def longest(self) -> str:
+        """The name of the window that holds events for the longest time."""
+        return max(self.windows, key=lambda name: self.windows[name].cycle.longest)
+
+    def held(self, name: str) -> int | None:
+        """How many slices a window holds: the most of the first ones after 1970; None where they
+        are too many to write out."""
+        cycle = self.windows[name].cycle
+        numbers = np.arange(cycle.first(0), cycle.first(0) + _LOOKED_AT)
+        starts, ends = cycle.start(numbers), cycle.end(numbers)
+        listed = written_out(self.cuts, int(starts.min()), int(ends.max()), _MOST)
+        if listed is None:
+            return None
+        return int((listed.number(ends - 1) - listed.number(starts) + 1).max())
+
+    def between(self, low: int, high: int) -> list[Edge]:
+        """The edges in the times `[low, high)`, and what happens at each."""
+        marked: dict[int, list[str]] = {}
+        for name, window in self.windows.items():
+            times = _marks(cuts_of(window), *map(self.clock.reading, (low, high)))
+            for time in np.atleast_1d(self.clock.time(times)).tolist():
+                marked.setdefault(time, []).append(name)
+        made = []
+        for time in sorted(marked):
+            closes = {}
+            for name, window in self.windows.items():
+                first, last = window.first(time - 1), window.first(time) - 1
+                if first <= last:
+                    closes[name] = (int(first), int(last))
+            made.append(Edge(time, tuple(marked[time]), closes))
+        return made
+
+    def starts(self, shown: Any) -> Any:
+        """When the slices of many times start, both in what the clock shows.  A time may be
+        its own start, where edges are more than times: no two slices are one for that."""
+        low, high = int(shown.min()), int(shown.max())
+        if isinstance(self.cuts, Periodic) and len(self.cuts.cuts) <= 2:
+            return self.cuts.start(shown)
+        listed = written_out(self.cuts, low, high, max(4 * len(shown), _FEW))
+        return shown if listed is None else listed.start(shown)
+
+    def numbered(self, low: int, high: int, most: int) -> Edges | None:
+        """The edges between two times such that to number many of them is cheap; None if there are
+        more than `most`, so that slices are hardly worth while."""
+        if isinstance(self.cuts, Periodic) and len(self.cuts.cuts) <= 2:
+            return self.edges
+        shown = self.clock.reading(low), self.clock.reading(high)
+        listed = written_out(self.cuts, *shown, most)
+        if listed is None:
+            return None
+        return listed if self.clock is UTC else OnClock(self.clock, listed)
+
+
+def _marks(cuts: Periodic, low: int, high: int) -> Any:
+    """The edges in `[low, high)`, in what the clock shows."""
+    begins = [low + (cuts.offset + cut - low) % cuts.cycle for cut in cuts.cuts]
+    return np.sort(np.concatenate([np.arange(b, high, cuts.cycle) for b in begins]))

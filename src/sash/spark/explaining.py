@@ -1,0 +1,133 @@
+"""`sash.spark.explain`: how a query runs on Spark, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from ..engine.supported import Asked, check
+from ..explain import Explanation
+from ..explain.cautions import cautions
+from ..explain.explanation import Kept, Step
+from ..explain.streams import explain_stream
+from ..explain.tables import explain_table
+from ..query.plan import Plan
+from ..query.query import Query
+from ..query.signatures import Mode
+from ..windows import Aligned, duration
+from . import batch, by_events
+from .batch import Slices
+from .frames import planned, way
+from .streaming import combines
+
+__all__ = ["explain", "explain_streaming"]
+
+_WAYS = {
+    "tumbled": "Spark's own aggregates make the windows",
+    "spark": "Spark's own aggregates make slices, which are shuffled by bucket of keys",
+    "python": "Python combines rows into slices, which are shuffled by bucket of keys",
+    "rows": "rows are shuffled by bucket of keys",
+}
+_COMBINES = {
+    "always": "rows are combined into slices before the shuffle",
+    "auto": "rows are combined into slices before the shuffle where first rows say that it pays",
+    "never": "rows are shuffled as they are",
+}
+
+
+def explain(
+    df: DataFrame,
+    query: Query,
+    mode: Mode = "final",
+    late: bool = False,
+    slices: Slices = "auto",
+    lateness: Any = 0,
+    data: Any = None,
+) -> Explanation:
+    """How `aggregate` runs a query over a DataFrame, bounded or streaming, why, and what that
+    costs; see `sash.Explanation`.
+
+    `mode`, `late` and `slices` are those of `aggregate`.  `lateness` is the delay of the stream's
+    watermark, which a DataFrame does not tell.  `data` is a sample, a table in this process, which
+    is run here and counted.  Where a sample of the DataFrame decides how it runs, Spark counts its
+    rows now.
+    """
+    df, plan = planned(df, query)
+    if df.isStreaming:
+        return explain_streaming(plan, mode, late, slices, duration(lateness, "the lateness"), data)
+    check("Spark batch", Asked(query, plan, mode, late=late))
+    found = way(df, query, slices)
+    made = explain_table(query, plan.schema, data)
+    if found.name == "tumbled":
+        steps: tuple[Step, ...] = (Step(_WAYS[found.name], found.why),)
+    else:
+        task = Step(
+            "each bucket's keys are worked on by one task in Python",
+            "as Query.run works on a table",
+        )
+        steps = (Step(_WAYS[found.name], found.why), task, *made.steps[1:])
+    return dataclasses.replace(
+        made,
+        place="sash.spark.aggregate, over a table",
+        steps=steps,
+        warnings=cautions(query, plan, "Spark batch", unsplit=_unsplit(query, found.name)),
+    )
+
+
+def _unsplit(query: Query, way: str) -> str:
+    """Why all rows of a key go to one task; empty if they do not."""
+    if isinstance(query.window, Aligned):
+        if way == "rows" and batch.Stretches.of(query).whole:
+            return "empty windows depend on all events of a key, so they are one task's"
+        return ""
+    if by_events.Stretches.of(query.window).whole:
+        return f"what {query.window!r} holds goes by all earlier events of a key"
+    return ""
+
+
+def explain_streaming(
+    plan: Plan, mode: Mode, late: bool, slices: Slices, lateness: int, data: Any
+) -> Explanation:
+    """How a plan runs over a stream on Spark, which need not be there for it."""
+    query = plan.query
+    check("Spark stream", Asked(query, plan, mode, late=late))
+    made = explain_stream(_without_tie(query), plan.schema, data, lateness=lateness, mode=mode)
+    how = "spark" if slices == "spark" else combines(plan, slices, late=late)
+    if how == "spark":
+        first = Step("Spark's own windows make the results", "slices='spark'")
+    elif how == "never" and not isinstance(query.window, Aligned):
+        first = Step(_COMBINES[how], "events make the windows, which have no slices")
+    elif how == "never":
+        why = (
+            "late rows are wanted as they came" if late else "an aggregate needs order, or objects"
+        )
+        first = Step(_COMBINES[how], "rows were asked for" if slices == "rows" else why)
+    else:
+        first = Step(_COMBINES[how], "the aggregates commute, and their partials are small")
+    state = Step(
+        "the slices of a bucket's keys are small records in Spark's state store"
+        if isinstance(query.window, Aligned)
+        else "what the windows of a bucket's keys hold are records in Spark's state store",
+        "a micro-batch reads and writes those that it touches, or that are due",
+    )
+    unsplit = "" if how != "never" else "a key is in one bucket, and so in one task"
+    return dataclasses.replace(
+        made,
+        place=f"sash.spark.aggregate, micro-batch by micro-batch, mode={mode!r}",
+        steps=(first, state, made.steps[-1]),
+        kept=_in_records(made.kept),
+        warnings=cautions(query, plan, "Spark stream", lateness, unsplit),
+    )
+
+
+def _without_tie(query: Query) -> Query:
+    """The query for a stream in this process, which takes arrival for the tie."""
+    return dataclasses.replace(query, tie=None)
+
+
+def _in_records(kept: Kept) -> Kept:
+    """What is kept, without the bytes of trees in memory: records are packed."""
+    text = kept.words.partition("; about")[0]
+    return dataclasses.replace(kept, entry_bytes=None, bytes=None, words=text)

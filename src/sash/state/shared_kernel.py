@@ -1,0 +1,435 @@
+"""The kernel of a state that several queries share: slices into a forest once, windows out of it
+for all.
+
+`step_all` goes from key to key.  A slice is inserted once, whatever the number of queries; before
+it is, the windows that end before it are answered, of each query that has windows due.  A query may
+ask for further sizes: then each of its windows is answered over those too, back from the window's
+end, if the window itself holds something.
+
+Whether anything is due for a key takes one comparison, so that keys and slices cost the same for
+one query as for a hundred; only queries that have windows due in this step are gone through.
+
+`step_all` comes back when memory or rows run short, and can be called again to go on: all it must
+remember is in its call.  The same holds if an answer raises.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..aggregators.forest import (
+    FOREST,
+    RECORD,
+    UNBOUNDED,
+    drop_oldest,
+    enter,
+    next_time,
+    oldest,
+    put_away,
+    reach,
+    take_out,
+)
+from ..aggregators.nodes import RIGHT, TOP, entries, new_slot, room, time_of
+from ..kernels.program import Kernel
+from ..kernels.slots import (
+    Memory,
+    Outputs,
+    Partials,
+    get,
+    item,
+    load,
+    lower,
+    put,
+    set_item,
+)
+from ..slicing.cut import cut
+from ..slicing.slices import (
+    CYCLE,
+    LENGTH,
+    LONGEST,
+    OFFSET,
+    ORIGIN,
+    REST,
+    SLICES,
+    STEP,
+    WINDOWS,
+    fields_from,
+    first_window,
+    window_end,
+    window_start,
+)
+from .contract import AGAIN, EARLY, NEW
+from .forest_fields import (
+    AGAIN_END,
+    AGAIN_ROW,
+    AT,
+    BEGUN,
+    EXPIRES,
+    FIELDS,
+    FRESH,
+    GONE,
+    MADE,
+    NEXT,
+    NOW,
+    OPENED,
+    ROWS,
+    SLICE,
+    SLOT,
+    VISIT,
+    WANTED,
+    WITH_AGAIN,
+    WITH_EARLY,
+)
+from .forest_kernel import ask, changed_before, skip_alike
+from .shared_fields import (
+    ACTIVE,
+    AGAIN_EDGE,
+    AHEAD,
+    ASK,
+    CHANGES_OF,
+    DUE_OF,
+    EARLY_OF,
+    EDGE,
+    END_DUE,
+    FRESH_OF,
+    HIGH,
+    LIMIT,
+    MORE,
+    MORE_END,
+    MORE_FIRST,
+    MORE_MANY,
+    NEXT_OF,
+    OPENED_OF,
+    OWN_ROW,
+    QUERIES,
+    QUERY,
+    REACH,
+    SOONEST,
+    START_DUE,
+    STARTED,
+    UNDUE,
+)
+
+__all__ = ["shared_kernel"]
+
+
+def use(m: Memory, asks: Any, q: int) -> None:
+    """Have the windows of a query at hand."""
+    at = ASK * q
+    put(m, CYCLE, item(asks, at))
+    put(m, OFFSET, item(asks, at + 1))
+    put(m, REST, item(asks, at + 2))
+    put(m, LENGTH, item(asks, at + 3))
+    put(m, ORIGIN, item(asks, at + 4))
+    put(m, WINDOWS, item(asks, at + 5))
+    put(m, LONGEST, item(asks, at + 6))
+    put(m, STEP, item(asks, at + 7))
+
+
+def use_reach(m: Memory, asks: Any, q: int) -> None:
+    """Have the windows of a query at hand as far back as its longest size reaches."""
+    use(m, asks, q)
+    far = item(asks, ASK * q + REACH)
+    if far:
+        put(m, ORIGIN, get(m, ORIGIN) + get(m, LONGEST) - far)
+        put(m, LONGEST, far)
+
+
+def changed_of(
+    m: Memory,
+    c: Any,
+    asks: Any,
+    q: int,
+    starts: Any,
+    i: int,
+    n: int,
+    key: int,
+    row: int,
+    keys: Any,
+    windows: Any,
+) -> int:
+    """Of a query's windows emitted before and still open, those that one of the slices from i to n
+    changes: how many they are; from `row` on they are noted, unless that is less than 0."""
+    set_item(c, OPENED, item(asks, ASK * q + OPENED_OF))
+    set_item(c, FRESH, item(asks, ASK * q + FRESH_OF))
+    if item(c, OPENED) >= item(c, FRESH):
+        return 0
+    use_reach(m, asks, q)
+    return changed_before(m, c, starts, i, n, key, row, keys, windows)
+
+
+def begin_all(
+    m: Memory,
+    c: Any,
+    records: Any,
+    asks: Any,
+    key: int,
+    starts: Any,
+    i: int,
+    n: int,
+    keys: Any,
+    owners: Any,
+    windows: Any,
+    reasons: Any,
+) -> int:
+    """Have a key's tree at hand, and reserve rows for the windows that its slices change; 0 if
+    there are not enough, or memory runs short."""
+    row = item(c, MADE)
+    many = 0
+    again = item(c, WITH_AGAIN) and i < n and item(starts, i) < item(c, AGAIN_EDGE)
+    if again:
+        for q in range(item(c, QUERIES)):
+            many += changed_of(m, c, asks, q, starts, i, n, key, -1, keys, windows)
+        if row + many > item(c, ROWS):
+            set_item(c, WANTED, many)
+            return 0
+    if not room(m):
+        return 0
+    take_out(m, records, key)
+    set_item(c, BEGUN, 1)
+    set_item(c, SLICE, i)
+    set_item(c, AGAIN_ROW, row)
+    set_item(c, AGAIN_END, row + many)
+    set_item(c, MADE, row + many)
+    set_item(c, SOONEST, item(c, UNDUE))
+    set_item(c, AHEAD, UNBOUNDED)
+    set_item(c, STARTED, 0)
+    set_item(c, QUERY, 0)
+    set_item(c, EARLY_OF, 0)
+    if again:
+        for q in range(item(c, QUERIES)):
+            found = changed_of(m, c, asks, q, starts, i, n, key, row, keys, windows)
+            use(m, asks, q)
+            for k in range(row, row + found):
+                w = item(windows, k)
+                held = next_time(m, window_start(m, w)) < window_end(m, w)
+                set_item(owners, k, q)
+                set_item(reasons, k, AGAIN if held else NEW)
+            row += found
+    return 1
+
+
+def finish_all(m: Memory, c: Any, records: Any, asks: Any, order: Any, key: int, gone: Any) -> None:
+    """Note when to come back to a key, and put its tree away.  `order` has the queries by when
+    their first window ends that is not due."""
+    found = oldest(m)
+    soonest = UNBOUNDED
+    if found == UNBOUNDED:
+        set_item(gone, item(c, GONE), key)
+        set_item(c, GONE, item(c, GONE) + 1)
+    else:
+        n = get(m, RIGHT)
+        newest = time_of(m, n, entries(m, n) - 1)
+        k = 0
+        while k < item(c, QUERIES):
+            q = item(order, k)
+            start = item(asks, ASK * q + START_DUE)
+            end = item(asks, ASK * q + END_DUE)
+            k += 1
+            if end >= soonest:
+                k = item(c, QUERIES)
+            elif newest >= start:
+                if newest >= end:
+                    use(m, asks, q)
+                    first = found
+                    if found < start:
+                        first = next_time(m, start)
+                    end = window_end(m, max(item(asks, ASK * q + DUE_OF), first_window(m, first)))
+                soonest = min(soonest, end)
+    set_item(records, RECORD * key + NEXT, soonest)
+    set_item(records, RECORD * key + EXPIRES, found)
+    put_away(m, records, key)
+    set_item(c, BEGUN, 0)
+
+
+def step_all(
+    m: Memory,
+    c: Any,
+    records: Any,
+    asks: Any,
+    order: Any,
+    sizes: Any,
+    visits: Any,
+    count: int,
+    bounds: Any,
+    starts: Any,
+    partials: Partials,
+    outputs: Outputs,
+    keys: Any,
+    owners: Any,
+    windows: Any,
+    reasons: Any,
+    covered: Any,
+    gone: Any,
+) -> int:
+    """All keys to visit, in order; key v has the slices from bounds[v] to bounds[v + 1].  Returns
+    whether it is done; if not, memory or rows ran short.
+
+    A row's owner is its query; or, for a further size, so many more than there are queries, and
+    instead of its window the row has the number of the window's own row.  A row that turned out to
+    hold nothing has no owner, -1.
+    """
+    queries = item(c, QUERIES)
+    while item(c, VISIT) < count:
+        v = item(c, VISIT)
+        key = item(visits, v)
+        n = item(bounds, v + 1)
+        if item(c, BEGUN) == 0:
+            i = item(bounds, v)
+            if (
+                i == n
+                and item(c, WITH_EARLY) == 0
+                and item(records, RECORD * key + NEXT) > item(c, LIMIT)
+                and item(records, RECORD * key + EXPIRES) >= item(c, EDGE)
+            ):
+                set_item(c, VISIT, v + 1)
+                continue
+            if not begin_all(
+                m, c, records, asks, key, starts, i, n, keys, owners, windows, reasons
+            ):
+                return 0
+        i = item(c, SLICE)
+        limit = item(c, LIMIT)
+        if i < n:
+            limit = min(limit, item(starts, i))
+        row = -1  # where something is answered, if it is
+        owner = 0
+        w = 0
+        low = 0
+        high = 0
+        reason = NEW
+        if item(c, MORE) < item(c, MORE_END):
+            if item(c, MADE) == item(c, ROWS):
+                return 0
+            row = item(c, MADE)
+            owner = queries + item(c, MORE)
+            w = item(c, OWN_ROW)
+            reason = item(reasons, w)
+            high = item(c, HIGH)
+            low = high - item(sizes, item(c, MORE))
+            set_item(c, MORE, item(c, MORE) + 1)
+        elif item(c, SOONEST) <= limit and item(c, ACTIVE) > 0:
+            if item(c, STARTED) == 0:
+                set_item(c, STARTED, 1)
+                for q in range(item(c, ACTIVE)):
+                    set_item(asks, ASK * q + NEXT_OF, item(asks, ASK * q + FRESH_OF))
+            owner = item(c, QUERY)
+            at = ASK * owner
+            due = item(asks, at + DUE_OF)
+            w = item(asks, at + NEXT_OF)
+            use(m, asks, owner)
+            high = window_end(m, w)
+            if w >= due or high > limit:
+                # the next query; after the last one, it is known when the next window ends
+                if w < due:
+                    set_item(c, AHEAD, min(item(c, AHEAD), high))
+                set_item(c, QUERY, owner + 1)
+                if owner + 1 == item(c, ACTIVE):
+                    set_item(c, SOONEST, item(c, AHEAD))
+                    set_item(c, AHEAD, UNBOUNDED)
+                    set_item(c, QUERY, 0)
+                continue
+            low = window_start(m, w)
+            found = next_time(m, low)
+            if found >= high:
+                if i < n:
+                    found = min(found, item(starts, i))
+                set_item(asks, at + NEXT_OF, min(first_window(m, found), due))
+                continue
+            if item(c, MADE) == item(c, ROWS):
+                return 0
+            row = item(c, MADE)
+            set_item(asks, at + NEXT_OF, w + 1)
+            if item(asks, at + CHANGES_OF):
+                last = min(skip_alike(m, w, found, starts, i, n), due - 1)
+                set_item(covered, row, last)
+                set_item(asks, at + NEXT_OF, last + 1)
+        elif i < n:
+            if not room(m):
+                return 0
+            set_item(c, NOW, item(starts, i))
+            load(m, new_slot(m), partials, i)
+            enter(m, item(starts, i))
+            set_item(c, SLICE, i + 1)
+            continue
+        elif item(c, AGAIN_ROW) < item(c, AGAIN_END):
+            row = item(c, AGAIN_ROW)
+            set_item(c, AGAIN_ROW, row + 1)
+            owner = item(owners, row)
+            w = item(windows, row)
+            reason = item(reasons, row)
+            use(m, asks, owner)
+            low = window_start(m, w)
+            high = window_end(m, w)
+            if next_time(m, low) >= high:
+                set_item(owners, row, -1)
+                continue
+        elif item(c, WITH_EARLY) and item(c, EARLY_OF) < queries:
+            if item(c, MADE) == item(c, ROWS):
+                return 0
+            owner = item(c, EARLY_OF)
+            set_item(c, EARLY_OF, owner + 1)
+            use(m, asks, owner)
+            w = item(asks, ASK * owner + DUE_OF)
+            low = window_start(m, w)
+            high = window_end(m, w)
+            if next_time(m, low) >= high:
+                continue
+            row = item(c, MADE)
+            reason = EARLY
+        if row < 0:
+            set_item(c, NOW, item(c, EDGE))
+            while oldest(m) < item(c, EDGE):
+                drop_oldest(m)
+            finish_all(m, c, records, asks, order, key, gone)
+            set_item(c, VISIT, v + 1)
+            continue
+        # all is noted before the answer: should it raise, the rest goes on after it
+        set_item(c, MADE, max(item(c, MADE), row + 1))
+        set_item(c, AT, -1)
+        set_item(c, NOW, high - 1)
+        set_item(keys, row, key)
+        set_item(owners, row, owner)
+        set_item(windows, row, w)
+        set_item(reasons, row, reason)
+        if owner < queries:
+            set_item(c, OWN_ROW, row)
+            set_item(c, HIGH, high)
+            set_item(c, MORE, item(asks, ASK * owner + MORE_FIRST))
+            set_item(c, MORE_END, item(c, MORE) + item(asks, ASK * owner + MORE_MANY))
+        slot = reach(m, low, high - 1)
+        set_item(c, AT, row)
+        set_item(c, SLOT, slot)
+        lower(m, slot, outputs, row)
+        set_item(c, AT, -1)
+    return 1
+
+
+_FUNCTIONS = (
+    *SLICES,
+    *FOREST,
+    cut,
+    changed_before,
+    skip_alike,
+    use,
+    use_reach,
+    changed_of,
+    begin_all,
+    finish_all,
+    step_all,
+    ask,
+)
+
+
+def shared_kernel(arity: int) -> Kernel:
+    """The kernel for trees of a least arity."""
+    return Kernel(
+        f"shared{arity}",
+        _FUNCTIONS,
+        ("cut", "step_all", "ask"),
+        ("ask",),
+        own=True,
+        top=TOP,
+        inline=("close_entries",),
+        constants=(("ENTRIES", 2 * arity), ("FINGERS", 1), *fields_from(FIELDS)),
+    )

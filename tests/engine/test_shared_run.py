@@ -1,0 +1,141 @@
+"""`share({…}).run` against each query alone."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import sash
+from sash.testing.fuzz.streams import SELECTS
+from sash.testing.queries import differences, rows_of
+from sash.testing.streams import WINDOWS, stream
+
+BOTH = {"numbers": SELECTS["numbers"], "few": {"total": sash.sum("i"), "sum": sash.sum("x")}}
+
+
+def same(shared: sash.Shared, table: pa.Table) -> None:
+    """The results are those of each query alone; floats up to rounding."""
+    made = shared.run(table)
+    assert list(made) == list(shared.queries)
+    for name, query in shared.queries.items():
+        alone = query.run(table)
+        assert made[name].schema == alone.schema, name
+        assert not differences(query, rows_of(alone), made[name]), name
+
+
+def query(window: Any, select: Any, **more: Any) -> sash.Query:
+    return sash.Query(**{"time": "t", "by": ["k"], "window": window, "select": select} | more)
+
+
+@pytest.mark.parametrize("kind", ["disorder", "ties", "gaps", "before 1970"])
+def test_all_windows_together(kind: str) -> None:
+    queries = {
+        f"{name} {i}": query(window, select, emit=("all", "changes")[i % 2])
+        for i, window in enumerate(WINDOWS)
+        for name, select in BOTH.items()
+    }
+    shared = sash.share(queries)
+    assert len(shared.plan.bundles) == 1
+    same(shared, stream(kind, 80))
+
+
+@pytest.mark.parametrize("select", ["in order", "objects"])
+def test_what_has_an_order_and_what_is_no_number(select: str) -> None:
+    queries = {f"{i}": query(window, SELECTS[select]) for i, window in enumerate(WINDOWS[1:5])}
+    queries["first alone"] = query(WINDOWS[0], dict([*SELECTS[select].items()][:1]))
+    for kind in ("disorder", "ties"):
+        same(sash.share(queries), stream(kind, 60))
+
+
+def test_windows_of_every_kind_side_by_side() -> None:
+    select = SELECTS["numbers"]
+    zone = {"timezone": "America/Havana"}
+    queries = {
+        "sliding": query(sash.sliding("7 seconds", "3 seconds"), select),
+        "cumulate": query(sash.cumulate("6 seconds", "2 seconds"), select),
+        "trailing": query(sash.trailing("5 seconds"), select),
+        "session": query(sash.session("2 seconds"), select),
+        "rows": query(sash.rows(4), select),
+        "day": query(sash.tumbling("1 day", **zone), select),
+        "week": query(sash.sliding("7 days", "1 day", **zone), select),
+        "empty": query(sash.tumbling("5 seconds", empty="zero"), {"n": sash.count()}),
+        "all keys": query(sash.sliding("7 seconds", "3 seconds"), select, by=[]),
+        "some": query(sash.tumbling("3 seconds"), select, where=pc.field("i") > 0),
+        "some too": query(sash.tumbling("5 seconds"), select, where=pc.field("i") > 0),
+        "in order": query(sash.tumbling("5 seconds"), SELECTS["in order"]),
+    }
+    shared = sash.share(queries)
+    bundles = [bundle.names for bundle in shared.plan.bundles]
+    assert bundles == [
+        ("sliding", "cumulate", "empty"),
+        ("trailing",),
+        ("session",),
+        ("rows",),
+        ("day", "week"),
+        ("all keys",),
+        ("some", "some too"),
+        ("in order",),
+    ]
+    said = [bundle.why for bundle in shared.plan.bundles]
+    assert "events make" in said[1]
+    assert "calendar" in said[4]
+    assert "keys are none here" in said[5]
+    assert "`where`" in said[6]
+    assert "order" in said[7]
+    same(shared, stream("gaps", 100))
+
+
+@pytest.mark.once
+def test_two_hundred_queries_of_random_windows() -> None:
+    source = random.Random(5)
+    queries = {}
+    for i in range(200):
+        every = source.choice((2, 3, 5, 7, 11, 13, 17)) * source.choice((1_000_000, 333_333))
+        size = every * source.randint(1, 4) + source.choice((0, 0, 777_777))
+        queries[f"q{i}"] = query(sash.sliding(size, every), BOTH["few"])
+    shared = sash.share(queries)
+    assert shared.plan.bundles[0].composite.slices is None
+    same(shared, stream("disorder", 40))
+
+
+def test_equal_aggregates_have_one_partial() -> None:
+    one = query(sash.tumbling(10), {"n": sash.count(), "mean": sash.mean("x")})
+    two = query(sash.sliding(10, 5), {"many": sash.count(), "sum": sash.sum("x")})
+    (bundle,) = sash.share({"one": one, "two": two}).plan.bundles
+    assert bundle.aggregates["count()"] == (("one", "n"), ("two", "many"))
+    assert len(bundle.aggregates) == 3
+
+
+def test_kinds_of_tables_come_back() -> None:
+    pandas = pytest.importorskip("pandas")
+    q = query(sash.tumbling(10), {"n": sash.count()}, by=[])
+    other = query(sash.trailing(10), {"n": sash.count()}, by=[])
+    made = sash.share({"q": q, "other": other}).run(pandas.DataFrame({"t": [1, 2, 11]}))
+    assert made["q"]["n"].tolist() == [2, 1]
+    assert made["other"]["n"].tolist() == [1, 2, 3]
+
+
+def test_an_answer_that_does_not_exist_names_its_query() -> None:
+    big = {"t": [1, 2], "x": [2**62, 2**62]}
+    q = query(sash.tumbling(10), {"sum": sash.sum("x")}, by=[])
+    shared = sash.share({"long": q, "short": query(sash.tumbling(1), {"n": sash.count()}, by=[])})
+    with pytest.raises(OverflowError, match="query 'long': sum"):
+        shared.run(big)
+
+
+def test_what_cannot_be_shared_is_refused() -> None:
+    q = query(sash.tumbling(10), {"n": sash.count()})
+    with pytest.raises(TypeError, match="a name and a query"):
+        sash.share([q])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"is a sash\.Query"):
+        sash.share({"q": 3})  # type: ignore[dict-item]
+    with pytest.raises(ValueError, match="one time column"):
+        sash.share({"q": q, "r": query(sash.tumbling(10), {"n": sash.count()}, time="u")})
+    with pytest.raises(KeyError, match="query 'r': the query reads column 'y'"):
+        sash.share({"q": q, "r": query(sash.tumbling(10), {"n": sash.sum("y")})}).run(
+            {"t": [1], "k": ["a"]}
+        )

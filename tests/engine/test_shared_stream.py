@@ -1,0 +1,224 @@
+"""`share({…}).stream` against a stream of each query alone, push by push."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import sash
+from sash.testing import counting
+from sash.testing.fuzz.streams import SELECTS
+from sash.testing.queries import differences, rows_of
+from sash.testing.streams import WINDOWS, batches, stream
+
+FEW = {"total": sash.sum("i"), "sum": sash.sum("x")}
+ADDED = ("reason", "missed", "missed_start", "missed_end")
+
+
+def query(window: Any, select: Any, **more: Any) -> sash.Query:
+    return sash.Query(**{"time": "t", "by": ["k"], "window": window, "select": select} | more)
+
+
+def compare(
+    queries: dict[str, sash.Query], parts: Iterable[Any], *, restore: bool = False, **settings: Any
+) -> sash.SharedStream:
+    """Push batches into a shared stream and into one for each query, and compare all that they
+    give: results, late rows, counts."""
+    shared = sash.share(queries)
+    together = shared.stream(**settings)
+    alone = {name: q.stream(**settings) for name, q in queries.items()}
+    for i, part in enumerate(parts):
+        same_results(queries, together.push(part), {n: s.push(part) for n, s in alone.items()})
+        together._check()
+        if restore and i % 3 == 1:
+            together = sash.SharedStream.from_bytes(together.to_bytes(), shared)
+        elif restore and i % 3 == 2:
+            together = copy.copy(together)
+    same_late(together.late, {name: s.late for name, s in alone.items()})
+    same_results(queries, together.close(), {name: s.close() for name, s in alone.items()})
+    assert together.counts == {name: s.counts for name, s in alone.items()}
+    return together
+
+
+def same_results(
+    queries: dict[str, sash.Query], made: dict[str, Any], alone: dict[str, Any]
+) -> None:
+    assert list(made) == list(queries)
+    for name, right in alone.items():
+        for field, other in zip(made[name].schema, right.schema, strict=True):
+            # of an operator of one's own, only answers tell the type
+            assert field == other or pa.types.is_null(other.type), name
+        assert not differences(queries[name], rows_of(right), made[name]), name
+        if "revision" in right.column_names:
+            assert made[name]["revision"].to_pylist() == right["revision"].to_pylist(), name
+
+
+def same_late(made: pa.Table, alone: dict[str, pa.Table]) -> None:
+    """The late rows that name a query are those of its own stream."""
+    for name, right in alone.items():
+        own = [row for row in rows_of(made) if name in row["queries"]]
+        for row in own:
+            del row["queries"]
+        wanted = [{key: row[key] for key in own[0]} for row in rows_of(right)] if own else []
+        assert len(own) == right.num_rows, name
+        assert repr(own) == repr(wanted), name
+
+
+@pytest.mark.parametrize("mode", ["final", "live", "early", "changes"])
+@pytest.mark.parametrize("kind", ["disorder", "ties", "gaps", "keys come and go"])
+def test_all_windows_together(kind: str, mode: str) -> None:
+    emit = "changes" if mode == "changes" else "all"
+    settings: dict[str, Any] = {"mode": "live" if mode in ("live", "early") else "final"}
+    settings |= {"early": mode == "early", "lateness": "4 seconds"}
+    queries = {
+        f"{name} {i}": query(window, select, emit=emit)
+        for i, window in enumerate(WINDOWS[1:5] + WINDOWS[7:8])
+        for name, select in (("numbers", SELECTS["numbers"]), ("few", FEW))
+        if i % 2 or name == "numbers"
+    }
+    seed = random.Random(f"{kind} {mode}").randrange(1000)
+    parts = batches(stream(kind, 50, seed=seed), seed=seed, most=20)
+    compare(queries, parts, restore=True, **settings)
+
+
+@pytest.mark.parametrize("select", ["in order", "objects"])
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_what_has_an_order_and_what_is_no_number(select: str, mode: str) -> None:
+    queries = {f"{i}": query(window, SELECTS[select]) for i, window in enumerate(WINDOWS[1:4])}
+    queries["first alone"] = query(WINDOWS[0], dict([*SELECTS[select].items()][:1]))
+    parts = batches(stream("disorder", 50), most=12)
+    compare(queries, parts, mode=mode, lateness="3 seconds", restore=select == "in order")
+
+
+def test_windows_of_every_kind_side_by_side() -> None:
+    select = SELECTS["numbers"]
+    zone = {"timezone": "America/Havana"}
+    zero: dict[str, Any] = {"empty": "zero", "idle": "20 seconds"}
+    queries = {
+        "sliding": query(sash.sliding("7 seconds", "3 seconds"), select),
+        "changes": query(sash.sliding("60 seconds", "1 second"), FEW, emit="changes"),
+        "trailing": query(sash.trailing("5 seconds"), select),
+        "session": query(sash.session("2 seconds"), select),
+        "rows": query(sash.rows(4), select),
+        "day": query(sash.tumbling("1 day", **zone), select),
+        "week": query(sash.sliding("7 days", "1 day", **zone), select),
+        "empty": query(sash.tumbling("5 seconds", **zero), {"n": sash.count()}),
+        "all keys": query(sash.sliding("7 seconds", "3 seconds"), select, by=[]),
+        "some": query(sash.tumbling("3 seconds"), select, where=pc.field("i") > 0),
+        "some too": query(sash.tumbling("5 seconds"), select, where=pc.field("i") > 0),
+    }
+    parts = batches(stream("gaps", 80), most=15)
+    together = compare(queries, parts, lateness="2 seconds", restore=True)
+    assert [member.names for member in together._members] == [
+        ("sliding", "changes", "empty"),
+        ("trailing",),
+        ("session",),
+        ("rows",),
+        ("day", "week"),
+        ("all keys",),
+        ("some", "some too"),
+    ]
+
+
+@pytest.mark.once
+def test_two_hundred_queries_of_random_windows() -> None:
+    source = random.Random(5)
+    queries = {}
+    for i in range(200):
+        every = source.choice((2, 3, 5, 7, 11, 13, 17)) * source.choice((1_000_000, 333_333))
+        size = every * source.randint(1, 4) + source.choice((0, 0, 777_777))
+        queries[f"q{i}"] = query(sash.sliding(size, every), FEW)
+    compare(queries, batches(stream("disorder", 40), most=25), lateness="2 seconds")
+
+
+def test_events_one_by_one_are_noted_first() -> None:
+    queries = {
+        "fast": query(sash.sliding(20, 10), {"n": sash.count()}),
+        "slow": query(sash.tumbling(30), {"n": sash.count(), "sum": sash.sum("i")}),
+    }
+    source = random.Random(3)
+    events = [{"t": t + source.randint(-9, 9), "k": "ab"[t % 2], "i": t} for t in range(0, 300, 3)]
+    together = compare(queries, events, lateness=8)
+    assert together.counts["fast"]["rows"] == 100
+
+
+def test_pandas_goes_in_and_comes_back() -> None:
+    pandas = pytest.importorskip("pandas")
+    q = query(sash.tumbling(10), {"n": sash.count()}, by=[])
+    s = sash.share({"q": q, "each": query(sash.trailing(5), {"n": sash.count()}, by=[])}).stream()
+    made = s.push(pandas.DataFrame({"t": [1, 2, 11]}))
+    assert made["q"]["n"].tolist() == [2]
+    assert made["each"]["n"].tolist() == [1, 2]
+
+
+def test_another_set_of_queries_is_refused() -> None:
+    n = {"n": sash.count()}
+    fast, slow = query(sash.tumbling(10), n), query(sash.tumbling(20), n)
+    data = sash.share({"fast": fast, "slow": slow}).stream().to_bytes()
+    with pytest.raises(ValueError, match="slow is not there any more; other is new"):
+        sash.SharedStream.from_bytes(data, sash.share({"fast": fast, "other": slow}))
+    with pytest.raises(ValueError, match=r"fast: window was tumbling\('10 microseconds'\) and is"):
+        sash.SharedStream.from_bytes(data, sash.share({"fast": slow, "slow": slow}))
+    with pytest.raises(ValueError, match="these bytes hold a Stream 4"):
+        sash.SharedStream.from_bytes(fast.stream().to_bytes(), sash.share({"fast": fast}))
+
+
+def test_what_a_stream_cannot_do_names_the_query() -> None:
+    q = query(sash.tumbling(10), {"n": sash.count()})
+    rows = query(sash.rows(3), {"n": sash.count()})
+    with pytest.raises(ValueError, match="query 'rows': what these windows hold"):
+        sash.share({"q": q, "rows": rows}).stream(mode="live")
+    s = sash.share({"q": q, "rows": rows}).stream()
+    with pytest.raises(ValueError, match="column 'queries' of their own"):
+        s.push({"t": 1, "k": "a", "queries": 3})
+    with pytest.raises(KeyError, match="query 'q' reads column 'k'"):
+        s.push(pa.table({"t": [1]}))
+    assert s.push({"t": 1, "k": "a"})["q"].num_rows == 0  # nothing was changed
+
+
+def test_an_event_is_inserted_once_for_all_queries() -> None:
+    """Lifts and combines while nothing is due are those of one query, however many share."""
+
+    def cost(many: int) -> tuple[int, int, int]:
+        counted = counting(sash.operators.max.of(int))
+        chosen = {"m": sash.aggregate(counted.operator, "i")}
+        every = [10 * (n + 1) for n in range(many)]
+        queries = {f"q{n}": query(sash.sliding(2 * n, n), chosen) for n in every}
+        s = sash.share(queries).stream(lateness=10**6)
+        counted.reset()
+        for t in range(0, 900, 30):
+            s.push(pa.table({"t": [t, t + 1, t + 7], "k": ["a"] * 3, "i": [1, 2, 3]}))
+        return counted.lifts, counted.combines, s.state_size()["slices"]
+
+    one, many = cost(1), cost(40)
+    assert many == one
+    assert one[0] == 90
+    assert one[2] == 30
+
+
+def test_slices_kept_are_those_of_the_longest_window() -> None:
+    n = {"n": sash.count()}
+    long = query(sash.sliding(300, 10), n)
+    others = {f"q{s}": query(sash.sliding(s, 10), n) for s in range(10, 300, 30)}
+    together = sash.share({"long": long, **others}).stream()
+    alone = long.stream()
+    for t in range(0, 600, 5):
+        event = {"t": t, "k": "a"}
+        together.push(event)
+        alone.push(event)
+    assert together.state_size()["slices"] == alone.state_size()["slices"] == 30
+
+
+def test_a_key_that_no_window_holds_leaves() -> None:
+    n = {"n": sash.count()}
+    queries = {"fast": query(sash.tumbling(10), n), "slow": query(sash.sliding(40, 10), n)}
+    s = sash.share(queries).stream()
+    for t in range(0, 1000, 10):
+        s.push({"t": t, "k": f"key {t}"})
+    assert s.state_size()["keys"] <= 6

@@ -1,0 +1,86 @@
+"""What `explain` says of several queries that share what they can."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+import sash
+from sash.testing.fuzz.streams import SELECTS
+from sash.testing.streams import WINDOWS, stream
+
+SAMPLE = stream("disorder", 150, plain=True)
+
+
+def query(window: Any, select: str = "numbers", **more: Any) -> sash.Query:
+    more = {"by": ["k"]} | more
+    return sash.Query(time="t", window=window, select=SELECTS[select], **more)
+
+
+def test_flat_fit_example_1() -> None:
+    """Slides of 2 and 4: the composite slide is 4, with two slices; ranges 6 and 8 read 3 and 4."""
+    queries = {"fast": query(sash.sliding(6, 2)), "daily": query(sash.sliding(8, 4))}
+    (bundle,) = sash.share(queries).explain(SAMPLE).bundles
+    assert (bundle.slide, bundle.slices, bundle.common) == (4, 2, 1)
+    assert bundle.held == {"fast": 3, "daily": 4}
+    assert bundle.shared["count()"] == ("fast.many", "daily.many")
+    assert bundle.drawing[2:] == (
+        "[-----------)               fast",
+        "    [-----------)",
+        "[---------------)           daily",
+        "        [---------------)",
+    )
+
+
+def test_what_shares_the_intake_only_is_said_and_why() -> None:
+    queries = {
+        "a": query(sash.tumbling("5 s")),
+        "b": query(sash.tumbling("5 s"), by=[]),
+        "c": query(sash.rows(3)),
+    }
+    for found in (
+        sash.share(queries).explain(SAMPLE),
+        sash.share(queries).stream(lateness="1 s").explain(SAMPLE),
+    ):
+        text = str(found)
+        assert "keys are none here and k there, so it shares the intake only" in text
+        assert "events make the windows of rows(3)" in text
+        assert list(found.queries) == ["a", "b", "c"]
+        assert len(json.loads(json.dumps(found.to_dict()))["bundles"]) == 3
+
+
+def test_warnings_have_the_name_of_their_query() -> None:
+    queries = {"a": query(sash.sliding("1 day", "1 s")), "b": query(sash.tumbling("1 s"))}
+    (warning,) = sash.share(queries).explain().warnings
+    assert warning.startswith("a: one lone event")
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("seed", range(6))
+def test_a_sample_takes_at_most_what_is_expected(seed: int) -> None:
+    source = random.Random(seed)
+    windows = source.sample([w for w in WINDOWS if w != sash.tumbling(1)], source.randint(2, 5))
+    queries = {f"q{i}": query(window) for i, window in enumerate(windows)}
+    (bundle,) = sash.share(queries).explain(data=SAMPLE).bundles
+    assert bundle.expected is not None
+    assert bundle.measured is not None
+    apart = [sash.share({"q": q}).run(SAMPLE)["q"].num_rows for q in queries.values()]
+    assert bundle.measured.rows == sum(apart)
+    assert 1 <= bundle.expected.combines / bundle.measured.combines <= 1.5
+
+
+@pytest.mark.plain
+def test_events_are_combined_once_for_many_queries() -> None:
+    """A query more takes what its slices and rows take, and not its events."""
+    sample = stream("disorder", 600, plain=True)
+    spent = []
+    for many in (2, 10):
+        queries = {f"q{i}": query(sash.tumbling("2 minutes"), by=[]) for i in range(many)}
+        (bundle,) = sash.share(queries).explain(data=sample).bundles
+        assert bundle.measured is not None
+        spent.append(bundle.measured.combines)
+    assert spent[0] > 550
+    assert spent[1] - spent[0] < 100

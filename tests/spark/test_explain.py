@@ -1,0 +1,75 @@
+"""What `sash.spark.explain` says agrees with the ways that `aggregate` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import sash
+from sash.explain import Explanation
+from sash.testing.fuzz.streams import SELECTS
+from sash.testing.streams import stream
+
+pytest.importorskip("pyspark")
+import sash.spark
+
+SAMPLE = stream("disorder", 60, plain=True)
+
+
+def query(window: Any, select: str = "numbers", **more: Any) -> sash.Query:
+    return sash.Query(time="t", by=["k"], window=window, select=SELECTS[select], **more)
+
+
+def warned(found: Explanation, text: str) -> bool:
+    return any(text in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("window", "select", "slices"),
+    [
+        (sash.tumbling("5 s"), "numbers", "auto"),
+        (sash.sliding("10 s", "2 s"), "numbers", "spark"),
+        (sash.sliding("10 s", "2 s"), "numbers", "python"),
+        (sash.sliding("10 s", "2 s"), "in order", "auto"),
+        (sash.session("3 s"), "numbers", "auto"),
+    ],
+)
+def test_a_table_is_explained_by_the_way_that_it_takes(
+    frame: Callable[[Any], Any], window: Any, select: str, slices: Any
+) -> None:
+    df, q = frame(SAMPLE), query(window, select)
+    found, way = sash.spark.explain(df, q, slices=slices), sash.spark.way(df, q, slices)
+    assert found.steps[0].why == way.why
+    assert found.place == "sash.spark.aggregate, over a table"
+    assert str(found)
+
+
+def test_a_hot_key_and_an_order_that_nothing_settles_are_warned_of(
+    frame: Callable[[Any], Any],
+) -> None:
+    df = frame(SAMPLE)
+    assert warned(sash.spark.explain(df, query(sash.lifetime())), "a hot key cannot be split")
+    assert not warned(sash.spark.explain(df, query(sash.trailing("5 s"))), "hot key")
+    assert not sash.spark.explain(df, query(sash.sliding("10 s", "2 s"))).warnings
+    ordered = query(sash.sliding("10 s", "2 s"), "in order")
+    assert warned(sash.spark.explain(df, ordered), "on Spark those of one key and time have none")
+    tied = query(sash.sliding("10 s", "2 s"), "in order", tie="n")
+    assert not sash.spark.explain(df, tied).warnings
+
+
+def test_a_stream_is_explained_before_it_starts(spark: Any) -> None:
+    rate = spark.readStream.format("rate").load().withWatermark("timestamp", "1 minute")
+    counts = {"n": sash.count(), "top": sash.max("value")}
+    q = sash.Query(time="timestamp", window=sash.sliding("1 minute", "1 s"), select=counts)
+    found = sash.spark.explain(rate, q, lateness="1 hour")
+    assert found.steps[0].what.startswith("rows are combined into slices before the shuffle")
+    assert "records in Spark's state store" in found.steps[1].what
+    assert warned(found, "a lateness of 1 hour keeps 3,660 slices a key, where windows need 60")
+    with_late = sash.spark.explain(rate, q, late=True)
+    assert with_late.steps[0].what == "rows are shuffled as they are"
+    assert warned(with_late, "a hot key cannot be split")
+    lifetime = sash.Query(time="timestamp", window=sash.lifetime(), select=counts)
+    with pytest.raises(ValueError, match="a lifetime keeps one partial a key"):
+        sash.spark.explain(rate, lifetime, mode="live")
