@@ -21,9 +21,9 @@ SYNC = $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 TEST_ENV = SASH_CACHE_DIR="$(abspath $(VENV))/sash-kernels"
 PYTEST = $(TEST_ENV) $(BIN)/python -m pytest
 PLAIN_TESTS = $(wildcard tests/aggregators tests/cli tests/kernels tests/engine tests/explain) \
-	$(wildcard tests/state tests/slicing) \
+	$(wildcard tests/state tests/slicing tests/sql) \
 	$(addprefix tests/,query/test_plan.py spark/test_payloads.py spark/test_processor.py \
-	testing/test_fuzz.py)
+	stores/test_faults.py test_docs.py test_examples.py testing/test_fuzz.py)
 # Operators that are Python objects, which no JIT compiles, or kernels that others test as well.
 # What is marked `once` goes with them.
 JIT_ONLY = $(addprefix tests/,aggregators/test_choose.py aggregators/test_costs.py \
@@ -33,30 +33,32 @@ JIT_ONLY = $(addprefix tests/,aggregators/test_choose.py aggregators/test_costs.
 PLAIN_ONLY = $(addprefix tests/,aggregators/test_worst.py engine/test_identity.py \
 	engine/test_intake.py engine/test_keys.py engine/test_nanoseconds.py \
 	engine/test_oracle_switch.py query/test_plan.py slicing/test_edges.py \
-	spark/test_payloads.py spark/test_processor.py testing/test_fuzz.py)
+	spark/test_payloads.py spark/test_processor.py sql/test_duckdb.py sql/test_errors.py \
+	sql/test_statements.py sql/test_streams.py stores/test_faults.py test_docs.py testing/test_fuzz.py)
 # The loop while working: with the JIT off, what is quick of each folder, and what reads all sources.
 CHECK_TESTS = $(addprefix tests/,aggregators/test_cbix.py aggregators/test_copy.py \
 	aggregators/test_flat_fat.py aggregators/test_guard.py \
 	aggregators/test_timed.py engine/test_answers.py engine/test_copied_stream.py \
 	engine/test_identity.py engine/test_intake.py engine/test_keys.py engine/test_nanoseconds.py \
 	engine/test_run.py engine/test_stream.py engine/test_stream_more.py engine/test_tables.py \
-	kernels query slicing spark/test_payloads.py state/test_memory.py state/test_scan.py stores \
+	kernels query slicing spark/test_payloads.py sql/test_errors.py state/test_memory.py \
+	state/test_scan.py stores/test_stores.py \
 	testing/test_fuzz.py windows test_stages.py test_surface.py)
 SPARK_TESTS = $(wildcard tests/spark tests/faults)
+# Long ones, in terminals and browsers: `make test-front`.
+FRONT_TESTS = $(wildcard tests/front)
 KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tour check test test-faults lint unit plain spark bench bench-spark java clean
+.PHONY: help demo tour check test test-faults test-front lint unit plain spark bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-demo: $(STAMPS)/demo java ## a month of real flights on Spark, out of order, beside Spark's own window()
-	@$(BIN)/python examples/flights.py 2> "$(STAMPS)/demo.log" || { \
-		echo "the demo failed; what Spark said is in $(STAMPS)/demo.log, which ends:" >&2; \
-		tail -n 25 "$(STAMPS)/demo.log" >&2; exit 1; }
+demo: $(STAMPS)/demo java ## a month of real flights as a job on Spark, beside Spark's own window()
+	@$(BIN)/sash demo
 
 tour: $(STAMPS)/core ## the aggregators at work, without Spark
 	@$(BIN)/python examples/aggregators.py
@@ -73,8 +75,14 @@ test: lint unit ## lint, then all tests, the kernels again with the JIT off, and
 test-faults: $(STAMPS)/test java ## long streams, and a thousand kills, which go on where they ended (hours)
 	@echo "==> pytest, with a long stream and all chains"
 	@SASH_FAULTS=1 $(PYTEST) tests/faults tests/spark/test_endurance.py tests/spark/test_chains.py $(ARGS)
+	@echo "==> kills of processes that use a store"
+	@$(TEST_ENV) $(BIN)/python tests/faults/store_kills.py
 	@echo "==> kills of drivers, executors and Python workers; what is done is in $(KILLS)"
 	@$(TEST_ENV) $(BIN)/python tests/faults/kills.py "$(KILLS)" $(KILLS_ARGS)
+
+test-front: $(STAMPS)/test java ## the command line on Spark, in a terminal (10 minutes)
+	@echo "==> pytest, Spark in a terminal"
+	@$(PYTEST) $(FRONT_TESTS) $(ARGS)
 
 lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 	@echo "==> ruff check"
@@ -89,7 +97,7 @@ lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 unit: $(STAMPS)/test ## the tests and doctests (ARGS="-k daba" for some; WORKERS=2)
 	@echo "==> pytest, $(WORKERS) workers (the first run also compiles the kernels)"
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not plain" \
-		$(patsubst %,--ignore=%,$(SPARK_TESTS) $(PLAIN_ONLY)) $(ARGS)
+		$(patsubst %,--ignore=%,$(SPARK_TESTS) $(FRONT_TESTS) $(PLAIN_ONLY)) $(ARGS)
 
 plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that checks its bounds
 	@echo "==> pytest with the JIT off"

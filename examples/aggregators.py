@@ -1,4 +1,4 @@
-"""The aggregators at work on a day of departures: `make demo`, or `python examples/aggregators.py`.
+"""The aggregators at work on a day of departures: `make tour`, or `python examples/aggregators.py`.
 
 Operators say what is computed, aggregators how: any operator runs on any aggregator, at a cost
 a departure that does not grow with the window (but for Recalc, which is here to be beaten).

@@ -1,14 +1,17 @@
 """What all tests share: hypothesis settings, and the table of ready operators.
 
 A test that asks for `ready` runs over every ready operator, untied; one that asks for `form`, over
-every ready operator untied and tied to every combination of types that it takes.
+every ready operator untied and tied to every combination of types that it takes; one that asks for
+`home`, over every store.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from sash import operators
 from sash.operators.contract import TYPES, Operator
 from sash.operators.together import together
+from servers import KINDS, Home, RedisServer
 
 # The same examples in every run, on machines of any speed.
 settings.register_profile(
@@ -63,6 +67,10 @@ def ready_operators() -> list[Operator]:
         o.hll(),
         o.quantiles(at=(0.0, 0.25, 0.5, 1.0)),
         o.top_k(2),
+        o.quantile(0.3),
+        o.ewm(3_600_000_000),
+        o.rate(60.0),
+        o.rate(2.5, rows=True),
         together(o.sum, o.max),
         together(o.mean, o.arg_max, o.count, columns=[0, (1, 0), 1]),
         together(o.collect, o.bloom(64)),
@@ -92,3 +100,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "form" in metafunc.fixturenames:
         forms = [form for op in ready_operators() for form in forms_of(op)]
         metafunc.parametrize("form", forms, ids=_told)
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis server for all tests of a process."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=KINDS)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
+    """Each kind of store in turn, empty."""
+    server = request.getfixturevalue("redis_server") if request.param == "redis" else None
+    made = Home(request.param, tmp_path / "store", server)
+    yield made
+    made.close()

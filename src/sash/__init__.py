@@ -10,6 +10,10 @@
     sash.aggregators    data structures that keep a window and answer over it
     sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
                         ready ones
+    sash.lateness(…)    what an allowed lateness would cost a stream
+    sash.plot           pictures of results and of lateness
+    sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
+    sash.stores         where windows and streams live that outgrow, or outlive, the process
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
@@ -32,20 +36,30 @@ from .query import Query, Shared, share
 from .query.aggregates import (
     Aggregate,
     aggregate,
+    all,
+    any,
     arg_max,
     arg_min,
     avg,
+    bit_and,
+    bit_or,
+    bit_xor,
     bloom,
+    change,
     collect,
     collect_distinct,
     concat,
+    correlation,
     count,
     count_distinct,
     count_min,
+    covariance,
+    ewm,
     first,
     first_n,
     geometric_mean,
     hll,
+    kurtosis,
     last,
     last_n,
     linear_regression,
@@ -55,14 +69,20 @@ from .query.aggregates import (
     max_by,
     max_count,
     mean,
+    median,
     min,
     min_by,
     min_count,
+    mode,
     nth_youngest,
+    population_covariance,
     population_stddev,
     population_variance,
     product,
+    quantile,
     quantiles,
+    rate,
+    skewness,
     span,
     standard_deviation,
     stddev,
@@ -95,13 +115,18 @@ from .windows import (
 )
 
 if TYPE_CHECKING:
-    from . import aggregators, testing
+    from . import aggregators, plot, stores, testing
     from . import spark as spark
     from .aggregators.guard import InUse
+    from .engine.lateness import lateness
     from .engine.shared_stream import SharedStream
     from .engine.stream import Stream
     from .explain import Explanation, SharedExplanation
     from .kernels.program import InterpretedWarning
+    from .sql import sql as sql
+    from .sql.errors import SqlError
+    from .sql.statement import Statement
+    from .sql.stream import SqlStream
 
 #: The version of sash.
 __version__ = "0.1.0"
@@ -126,29 +151,43 @@ __all__ = [
     "SharedExplanation",
     "SharedStream",
     "Sliding",
+    "SqlError",
+    "SqlStream",
+    "Statement",
     "Stream",
     "Trailing",
     "__version__",
     "aggregate",
     "aggregators",
+    "all",
+    "any",
     "arg_max",
     "arg_min",
     "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
     "bloom",
+    "change",
     "collect",
     "collect_distinct",
     "concat",
+    "correlation",
     "count",
     "count_distinct",
     "count_min",
+    "covariance",
     "cumulate",
     "delta",
+    "ewm",
     "first",
     "first_n",
     "geometric_mean",
     "hll",
+    "kurtosis",
     "last",
     "last_n",
+    "lateness",
     "lifetime",
     "linear_regression",
     "longest_run",
@@ -157,26 +196,35 @@ __all__ = [
     "max_by",
     "max_count",
     "mean",
+    "median",
     "min",
     "min_by",
     "min_count",
+    "mode",
     "nth_youngest",
     "operator",
     "operators",
+    "plot",
     "policies",
     "policy",
+    "population_covariance",
     "population_stddev",
     "population_variance",
     "product",
     "punctuated",
+    "quantile",
     "quantiles",
+    "rate",
     "rows",
     "session",
     "share",
+    "skewness",
     "sliding",
     "span",
+    "sql",
     "standard_deviation",
     "stddev",
+    "stores",
     "sum",
     "sum_of_squares",
     "testing",
@@ -195,7 +243,11 @@ _LAZY = {
     "InUse": ".aggregators.guard",
     "InterpretedWarning": ".kernels.program",
     "SharedStream": ".engine.shared_stream",
+    "SqlError": ".sql.errors",
+    "SqlStream": ".sql.stream",
+    "Statement": ".sql.statement",
     "Stream": ".engine.stream",
+    "lateness": ".engine.lateness",
 }
 
 
@@ -203,7 +255,7 @@ if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
         """Load the heavier parts when they are first asked for."""
-        if name in ("aggregators", "spark", "testing"):
+        if name in ("aggregators", "plot", "spark", "sql", "stores", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ def made(window, **more):
 
 query = made(sash.sliding("10 minutes", "2 minutes"))
 tied = made(sash.sliding("10 minutes", "2 minutes"), tie="x")
+longer = made(sash.sliding("30 minutes", "6 minutes"))
 sessions = made(sash.session("40 seconds"))
 trailing = made(sash.trailing("5 minutes"))
 clock = made(sash.tumbling("10 minutes"), emit="changes")
@@ -76,7 +78,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a job that runs, into which a test may write another."""
     (tmp_path / "in").mkdir()
     for i, table in enumerate(events()):
-        pq.write_table(table, tmp_path / "in" / f"{i:03}.parquet")
+        file = tmp_path / "in" / f"{i:03}.parquet"
+        pq.write_table(table, file)
+        os.utime(file, (10**9 + i, 10**9 + i))  # Spark reads them in order of this
     (tmp_path / "queries.py").write_text(QUERIES)
     (tmp_path / "job.toml").write_text(JOB)
     monkeypatch.chdir(tmp_path)

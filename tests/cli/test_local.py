@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
+import sash
 import sash.cli.local
 from sash.cli.app import app
 from sash.cli.sinks import result_as_on_spark
@@ -91,13 +92,38 @@ def test_files_of_text_give_the_same(format_: str, folder: Path) -> None:
     assert rows(written()) == rows(over_all())
 
 
-def test_several_queries_have_folders_of_their_own(folder: Path) -> None:
-    more = '[[query]]\nname = "visits"\npython = "queries:sessions"\n\n[sink]'
-    (folder / "job.toml").write_text(PATIENT.replace("[sink]", more))
-    done = sash_run()
+@pytest.mark.parametrize("lateness", ["1 day", "1 second"])
+def test_several_queries_share_a_plan_and_have_folders_of_their_own(
+    lateness: str, folder: Path
+) -> None:
+    """Each gives what it gives alone, late rows too."""
+    names = {"counts": "query", "longer": "longer", "visits": "sessions"}
+    more = "".join(f'[[query]]\nname = "{n}"\npython = "queries:{q}"\n' for n, q in names.items())
+    first = '[[query]]\nname = "counts"\npython = "queries:query"\n'
+    text = JOB.replace("3 minutes", lateness)
+    (folder / "job.toml").write_text(text.replace(first, more))
+    done = sash_run("--json")
     assert done.exit_code == 0, done.output
-    assert rows(written("out/counts/results.parquet")) == rows(over_all())
-    assert rows(written("out/visits/results.parquet")) == rows(over_all("sessions"))
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    for name, query in names.items():
+        (folder / "job.toml").write_text(
+            text.replace("queries:query", f"queries:{query}")
+            .replace('"out"', f'"alone/{name}"')
+            .replace('"late"', f'"alone-late/{name}"')
+        )
+        alone = sash_run("--json")
+        assert alone.exit_code == 0, alone.output
+        assert rows(written(f"out/{name}/results.parquet")) == rows(
+            written(f"alone/{name}/results.parquet")
+        )
+        late = [Path(f"{place}/{name}/late.parquet") for place in ("late", "alone-late")]
+        assert late[0].exists() == late[1].exists() == (lateness == "1 second")
+        if lateness == "1 second":
+            assert rows(written(str(late[0]))) == rows(written(str(late[1])))
+        counted = ("rows_in", "rows_out", "late", "watermark")
+        assert [[r[k] for k in counted] for r in said if r["query"] == name] == [
+            [json.loads(line)[k] for k in counted] for line in alone.stdout.splitlines()
+        ]
 
 
 def test_ties_go_by_their_column_if_files_do(folder: Path) -> None:
@@ -172,3 +198,25 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
     assert done.exit_code == 1
     assert "001.parquet cannot be read as parquet" in done.stderr
     assert not (folder / "out" / "results.parquet").exists()
+
+
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_a_statement_of_sql_runs_as_a_query_does(mode: str, folder: Path) -> None:
+    text = (
+        "SELECT upper(k) AS u, window.start AS s, window.end AS e, sum(x * 2) AS twice FROM events "
+        "WHERE x <> 3 GROUP BY upper(k), window(ts, '10 minutes', '2 minutes')"
+    )
+    query = f"sql = '''\n{text}\n'''"
+    job = PATIENT.replace('python = "queries:query"', query)
+    job = job.replace('path = "in"', 'path = "in"\nname = "events"')
+    (folder / "job.toml").write_text(f'{job}\n[run]\nmode = "{mode}"\n')
+    done = sash_run()
+    assert done.exit_code == 0, done.output
+    assert rows(written()) == rows(sash.sql(text).run(pa.concat_tables(events())))
+    for command in (["check"], ["explain"], ["explain", "--local"], ["warm"], ["warm", "--local"]):
+        said = CliRunner().invoke(app, [*command, "job.toml"])
+        assert said.exit_code == 0, said.output
+    (folder / "job.toml").write_text(job.replace("sum(x", "sum(xx"))
+    done = sash_run()
+    assert done.exit_code == 2
+    assert "column xx is not there; did you mean x" in " ".join(done.output.split())

@@ -81,8 +81,8 @@ def test_aggregates_say_what_they_are_and_refuse_what_they_cannot_read() -> None
         sash.arg_max("x")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="max reads columns by name, and was given 3"):
         sash.max(3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="an aggregate needs an operator, not 'max'"):
-        sash.aggregate("max", "x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"an aggregate needs an operator, .* not 'max'"):
+        sash.aggregate("max", "x")
 
 
 def test_a_result_that_does_not_fit_into_memory_says_why() -> None:

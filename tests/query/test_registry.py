@@ -19,11 +19,14 @@ from sash.testing import agrees, answer, counting
 PARAMETERS: dict[str, tuple[Any, ...]] = {
     "bloom": (64,),
     "count_min": (8, 2),
+    "ewm": (1000,),
     "first_n": (2,),
     "hll": (),
     "last_n": (2,),
     "nth_youngest": (2,),
+    "quantile": (0.5,),
     "quantiles": (),
+    "rate": (60.0,),
     "top_k": (2,),
 }
 READY = {
@@ -46,7 +49,7 @@ def test_every_ready_operator_and_every_alias_has_its_row() -> None:
 def test_an_operator_is_ready_whatever_is_done_with_it(name: str) -> None:
     op = READY[name]
     forms = [op, op.ignore_nulls(), counting(op).operator]
-    for type_ in ("int64", "object"):
+    for type_ in ("int64", "bool", "object"):
         try:
             forms.append(op.of(*(type_,) * len(op.skips)))
         except TypeError:

@@ -116,6 +116,31 @@ def test_operators_of_ones_own_and_conditions(frame: Frame) -> None:
         sash.spark.aggregate(df, q, slices="spark")
 
 
+def test_conditions_of_aggregates_whichever_way(frame: Frame) -> None:
+    """Nulls, NaN and two zeros are among what is compared."""
+    conditions = [
+        (pc.field("x") > 0.5) & (pc.field("s") != "x"),
+        ~(pc.field("x") == 0.0) | pc.field("x").is_null(),
+        ~(pc.field("x") != 1.0),
+        ~pc.field("i").isin([1, 2]) & ~pc.field("b"),
+        pc.field("s").is_valid() & (pc.field("j") <= pc.field("n")),
+    ]
+    chosen = ("n", "known", "total", "sum", "mean", "spread", "top", "low_i", "wide")
+    select = {}
+    for i, name in enumerate(chosen):
+        for where in (conditions[i % 5], conditions[(i + 2) % 5]):
+            given = NATIVE[name]
+            made = sash.aggregate(given.operator, *given.columns, where=where)
+            select[f"{name}_{len(select)}"] = made
+    q = sash.Query(time="t", by=["k"], window=WINDOWS[1], select={**select, "all": sash.count()})
+    check(frame, q, events("disorder"), ("spark", "python", "rows"))
+    odd = {"n": sash.count(where=pc.starts_with(pc.field("s"), "x"))}
+    q = sash.Query(time="t", by=["k"], window=WINDOWS[0], select=odd)
+    check(frame, q, events("disorder"), ("python", "rows"))
+    with pytest.raises(ValueError, match="slices='spark' cannot be had"):
+        sash.spark.aggregate(frame(events("ties")), q, slices="spark")
+
+
 EDGE = 2**63 - 1
 
 

@@ -1,24 +1,28 @@
 """What every store does: one suite over all of them.
 
-A new store is one entry of STORES.
+A new store is one more kind of `Home`.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import random
-from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sash.stores import MemoryStore, Store
+import sash
+from sash.stores import Claimed, Damaged, Store, StoreError
+from sash.stores.contract import Space
+from sash.stores.journal import Journal
 from sash.stores.sealed import seal, unseal
+from servers import Home, RedisServer
 
-STORES: dict[str, Callable[[], Store]] = {"memory": MemoryStore}
 
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest) -> Store:
-    return STORES[request.param]()
+@pytest.fixture
+def store(home: Home) -> Store:
+    return home.open()
 
 
 def test_records_are_kept_replaced_and_deleted(store: Store) -> None:
@@ -59,6 +63,227 @@ def test_like_a_dict(store: Store) -> None:
                 kept.pop(name, None)
         assert store.get_many(names) == [kept.get(name) for name in names]
     assert dict(store.scan()) == kept
+
+
+def test_a_write_puts_and_deletes(store: Store) -> None:
+    store.put_many({b"a": b"1", b"b": b"2"})
+    store.write({b"a": b"3", b"c": b"4"}, [b"b", b"x"], durable=True)
+    assert dict(store.scan()) == {b"a": b"3", b"c": b"4"}
+    store.write({}, [b"a"])
+    store.write({})
+    assert dict(store.scan()) == {b"c": b"4"}
+
+
+def test_records_outlive_the_store_object(home: Home) -> None:
+    with home.open() as store:
+        store.write({bytes([i]) * 2000: bytes([i]) * 5000 for i in range(50)}, durable=True)
+    with home.open() as store:
+        assert store.get_many([bytes([7]) * 2000]) == [bytes([7]) * 5000]
+        assert len(list(store.scan())) == 50
+
+
+# Names
+
+NAMES = ["a", "ab", "a b", "a*", "a?", "[a]", "ä", "nr", "a/b"]
+
+
+def test_windows_share_a_store_and_their_names_are_kept_apart(home: Home) -> None:
+    store = home.open()
+    for name in NAMES:
+        space = store.claim(name)
+        assert space.root() is None
+        space.write({b"x": name.encode(), b"": b"empty"}, root=f"root of {name}".encode())
+        space.release()
+    assert store.names() == sorted(NAMES, key=str.encode)
+    for name in NAMES:
+        space = store.claim(name)
+        assert space.root() == f"root of {name}".encode()
+        assert dict(space.scan()) == {b"": b"empty", b"x": name.encode()}
+        space.delete_many([b""])
+        assert space.get_many([b"", b"x"]) == [None, name.encode()]
+        space.release()
+    store.drop("a")
+    store.drop("never there")
+    assert store.names() == sorted(set(NAMES) - {"a"}, key=str.encode)
+    assert dict(store.claim("ab").scan()) == {b"x": b"ab"}
+    assert dict(store.claim("a").scan()) == {}
+
+
+def test_names_that_cannot_be() -> None:
+    store = sash.stores.memory()
+    wrong: list[Any] = ["", "a\0b", "x" * 201, None, b"a", 3]
+    for name in wrong:
+        with pytest.raises((ValueError, TypeError), match="name"):
+            store.claim(name)
+
+
+def test_one_writer_at_a_time_in_a_process(store: Store) -> None:
+    space = store.claim("w")
+    for claim in (store.claim, store.drop):
+        with pytest.raises(Claimed, match=r"'w' in .* one at a time"):
+            claim("w")
+    store.claim("v")  # another name is free, and let go of with the object
+    store.claim("v")
+    space.release()
+    for call in (lambda: space.put_many({b"a": b"1"}), lambda: space.write({}, root=b"")):
+        with pytest.raises(StoreError, match="let go of"):
+            call()
+    store.claim("w").put_many({b"a": b"1"})
+
+
+def _second(kind: str, place: str, found: Any) -> None:
+    """What a second process is told."""
+    try:
+        if kind == "redis":
+            sash.stores.redis(place, lease=0.4).claim("w")
+        else:
+            sash.stores.rocksdb(place)
+    except StoreError as error:
+        found.put(str(error))
+    else:
+        found.put("it has it")
+
+
+@pytest.mark.parametrize("kind", ["rocksdb", "redis"])
+def test_a_second_process_is_refused(kind: str, tmp_path: Path, redis_server: RedisServer) -> None:
+    store: Store
+    if kind == "redis":
+        place = redis_server.url
+        store = sash.stores.redis(place, lease=0.4)
+    else:
+        place = str(tmp_path)
+        store = sash.stores.rocksdb(place)
+    space: Space | None = store.claim("w")
+    context = multiprocessing.get_context("spawn")
+    said: list[str] = []
+    for _ in range(2):
+        found = context.Queue()
+        other = context.Process(target=_second, args=(kind, place, found))
+        other.start()
+        said.append(found.get(timeout=60))
+        other.join()
+        assert space is not None
+        space.release()
+        store.close()
+    assert "one at a time" in said[0]
+    assert said[1] == "it has it"
+
+
+def test_a_lease_that_ran_out_goes_to_another_and_never_comes_back(
+    redis_server: RedisServer,
+) -> None:
+    one = sash.stores.redis(redis_server.url, lease=0.3)
+    other = sash.stores.redis(redis_server.url, lease=0.3)
+    first = one.claim("held up")
+    first.write({b"a": b"1"}, root=b"1")
+    vars(first)["_done"].set()  # as in a process that stands still
+    second = other.claim("held up")
+    with pytest.raises(Claimed, match="another writer took it over"):
+        first.put_many({b"a": b"2"})
+    first.release()  # does not let go of what it has no more
+    with pytest.raises(Claimed, match=r"has a writer, process \d+"):
+        sash.stores.redis(redis_server.url, lease=0.3).claim("held up")
+    assert second.get_many([b"a"]) == [b"1"]
+    second.release()
+
+
+# Errors
+
+
+def test_a_server_that_refuses_or_is_away(tmp_path: Path) -> None:
+    server = RedisServer(tmp_path, password="s3cret-word")
+    try:
+        assert sash.stores.redis(server.url).names() == []
+        for wrong in (f"redis://127.0.0.1:{server.port}/0", server.url.replace("word", "w0rd")):
+            with pytest.raises(StoreError, match="password") as found:
+                sash.stores.redis(wrong)
+            _no_secret(found.value)
+        store = sash.stores.redis(server.url, patience=0.3)
+        space = store.claim("w")
+        space.write({b"a": b"1"}, root=b"")
+        assert "s3cret" not in repr(store) + repr(space)
+        server.stop()
+        for call in (lambda: space.put_many({b"a": b"2"}), lambda: space.get_many([b"a"])):
+            with pytest.raises(StoreError, match="does not answer") as found:
+                call()
+            _no_secret(found.value)
+        server.start()
+        assert space.get_many([b"a"]) == [b"1"]
+        space.put_many({b"a": b"2"})
+        assert space.get_many([b"a"]) == [b"2"]
+    finally:
+        server.close()
+
+
+def _no_secret(error: BaseException | None) -> None:
+    import traceback
+
+    assert error is not None
+    assert "s3cret" not in "".join(traceback.format_exception(error))
+
+
+def test_what_cannot_be_a_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="file"):
+        sash.stores.rocksdb(tmp_path / "file")
+    wrong: Any = 3
+    with pytest.raises(TypeError, match="folder"):
+        sash.stores.rocksdb(wrong)
+    with pytest.raises(ValueError, match="bytes"):
+        sash.stores.rocksdb(tmp_path, cache=10)
+    for url in ("localhost", wrong):
+        with pytest.raises(TypeError, match="URL"):
+            sash.stores.redis(url)
+    with pytest.raises(StoreError, match="not one of Redis"):
+        sash.stores.redis("http://user:s3cret@localhost")
+    store = sash.stores.rocksdb(tmp_path / "store")
+    store.close()
+    with pytest.raises(StoreError, match="it is closed"):
+        store.get_many([b"a"])
+
+
+# Journals
+
+
+def test_a_journal_goes_back_to_the_last_sync(home: Home) -> None:
+    """Over all stores, buffers of any size, and syncs and reopenings at any time."""
+    source, synced, now = random.Random(2), dict[bytes, bytes](), dict[bytes, bytes]()
+    journal = Journal(home.open().claim("j"), buffer=300)
+    for step in range(150):
+        names = [bytes([source.randrange(3), source.randrange(5)]) for _ in range(4)]
+        chance = source.random()
+        if chance < 0.5:
+            records = {name: source.randbytes(source.randrange(40)) for name in names}
+            journal.put_many(records)
+            now |= records
+        elif chance < 0.7:
+            journal.delete_many(names)
+            now = {name: data for name, data in now.items() if name not in names}
+        elif chance < 0.8:
+            journal.spill()
+        elif chance < 0.9:
+            journal.sync(str(step).encode())
+            synced = dict(now)
+            assert journal.root == str(step).encode()
+        elif step % 3 == 0:
+            journal.space.release()
+            journal.space.store.close()
+            journal, now = Journal(home.open().claim("j"), buffer=300), dict(synced)
+        assert journal.get_many(names) == [now.get(name) for name in names]
+        assert dict(journal.scan()) == now
+        assert dict(journal.scan(b"\1")) == {k: d for k, d in now.items() if k[0] == 1}
+    journal.sync(b"")
+    assert all(key[:1] == b"d" for key, _ in journal.space.scan())
+
+
+def test_a_damaged_root_is_named(home: Home) -> None:
+    store = home.open()
+    space = store.claim("w")
+    space.write({}, root=b"what it was")
+    key, data = next(store.scan(b"n"))
+    store.put_many({key: data[:-1] + b"!"})
+    with pytest.raises(Damaged, match=r"'w' in .* checksum"):
+        space.root()
 
 
 def test_a_sealed_record_is_refused_unless_it_is_as_it_was_written() -> None:

@@ -48,7 +48,8 @@ from ..kernels.slots import (
 )
 from .guard import alone
 from .level_window import LevelWindow, kernels
-from .levels import ANSWER, BACK, RING, SWEPT, beside, look, sweep, tail
+from .levels import ANSWER, BACK, SWEPT, beside, levels, look, sweep, tail
+from .stored_kernel import stored_kernels
 
 __all__ = ["Amta"]
 
@@ -139,7 +140,7 @@ def refresh(m: Memory) -> None:
     put(m, STATE, STALE)
     level = 0
     if OBJECTS:
-        while get(m, CAPACITY) >> level:
+        while level < levels(m):
             drop(m, beside(m, level + 1))
             level += 1
         level = 0
@@ -227,7 +228,12 @@ def leave(m: Memory, count: int) -> None:
         for _ in range(count):
             evict(m)
         return
-    put(m, START, start + count)
+    jump(m, count)
+
+
+def jump(m: Memory, count: int) -> None:
+    """Evict so many, and leave the rest to the next answer."""
+    put(m, START, get(m, START) + count)
     put(m, ASKED, 0)
     put(m, STATE, STALE)
     if OBJECTS:
@@ -255,20 +261,12 @@ class Amta(LevelWindow):
     (4, 2)
     """
 
-    _kernels = kernels(
-        "amta",
-        insert,
-        push,
-        evict,
-        restack,
-        refresh,
-        refresh_back,
-        next_split,
-        whole,
-        query,
-        leave,
-        held,
+    _own = (
+        *(insert, push, evict, restack, refresh, refresh_back, next_split, whole, query),
+        *(leave, jump, held),
     )
+    _kernels = kernels("amta", *_own)
+    _stored_kernels = stored_kernels("amta", *_own)
 
     @alone
     def results(self) -> tuple[Any, Any]:
@@ -284,15 +282,12 @@ class Amta(LevelWindow):
         core.run.ask(core.m, core.answer, 0)
         return [self._core.peek(self._beside(level + 1)) for level in self._stacked()]
 
-    def _beside(self, level: int) -> int:
-        return RING + 2 * self._core.get(CAPACITY) + level
-
     def _stacked(self) -> list[int]:
         """The levels that have an entry in the stack."""
         start, split = self._core.get(START), self._core.get(SPLIT)
         return [
             level
-            for level in range(self._core.get(CAPACITY).bit_length())
+            for level in range(self._levels())
             if not (start >> level) & 1 and ((start >> level) + 1) << level < split
         ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..kernels.columns import read
 from ..kernels.program import Kernel
@@ -25,7 +25,10 @@ from ..operators.contract import Operator, same
 from ..policies.contract import Policy, guard
 from .guard import alone, sound_after
 from .in_order import FEW, MUCH, InOrder, check_size, evict, insert, kernel, query
-from .levels import LONGER, PREFIX, RING, SWEPT, beside, level_blocks, look, sweep, tail
+from .levels import LONGER, PREFIX, RING, SWEPT, beside, level_blocks, levels, look, sweep, tail
+
+if TYPE_CHECKING:
+    from ..stores.contract import Store
 
 __all__ = ["LevelWindow", "kernels"]
 
@@ -118,7 +121,7 @@ def slide_under(
 def kernels(name: str, *functions: Any, singly: int = 1) -> tuple[Kernel, Kernel]:
     """An algorithm's kernel, and the same for operators with a rule."""
     shape: dict[str, Any] = {"scratch": RING, "each": 2, "beside": True}
-    own = (look, tail, beside, sweep, *functions)
+    own = (look, tail, beside, levels, sweep, *functions)
     plain = kernel(name, *own, brief=("leave",), **shape)
     ruled = kernel(
         f"{name}_under",
@@ -138,11 +141,30 @@ class LevelWindow(InOrder):
     """An in-order window that evicts any number of values at once, and what a policy says."""
 
     _kernels: ClassVar[tuple[Kernel, Kernel]]
+    _stored_kernels: ClassVar[tuple[Kernel, Kernel]]
     _takes_policy = True
 
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        if named.get("store") is not None or named.get("name") is not None:
+            from .stored import stored_class
+
+            cls = stored_class(cls)  # type: ignore[assignment]
+        return super().__new__(cls, *given, **named)
+
     def __init__(
-        self, operator: Operator, policy: Policy | None = None, *, capacity: int | None = None
+        self,
+        operator: Operator,
+        policy: Policy | None = None,
+        *,
+        capacity: int | None = None,
+        store: Store | None = None,
+        name: str | None = None,
+        cache: int = 512,
+        buffer: int = 512,
     ) -> None:
+        """With a `store` (`sash.stores`) the window is kept there under a `name`: in memory are,
+        of each level, some `cache` nodes at its head, as many at its tail, and up to `buffer` nodes
+        that are on their way to the store."""
         made = guard(operator, policy) if isinstance(operator, Operator) else operator
         self._policy = policy
         super().__init__(made, capacity=capacity)
@@ -224,6 +246,46 @@ class LevelWindow(InOrder):
                 self._shrink()
             return call.answers(table.kind)
 
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        name: str,
+        operator: Operator | None = None,
+        policy: Policy | None = None,
+        *,
+        buffer: int = 512,
+    ) -> Self:
+        """The window of this name in a store, as it was at its last `sync`.  A ready operator is
+        known by its name; give one of your own, and the policy if there is one.
+
+        >>> import sash
+        >>> store = sash.stores.memory()
+        >>> from sash.aggregators import Amta
+        >>> window = Amta(sash.operators.max.of(int), store=store, name="peak")
+        >>> window.insert(3)
+        >>> window.sync()
+        >>> window.insert(5)
+        >>> window.release()  # what was not synced is lost, as by a kill
+        >>> Amta.open(store, "peak").query()
+        3
+        """
+        from .stored import open_window
+
+        return open_window(cls, store, name, operator, policy, buffer)  # type: ignore[return-value]
+
+    def sync(self) -> None:
+        """Make all up to now durable, for a window with a store: after a kill, or a failure of the
+        machine, `open` has this state."""
+        raise TypeError(
+            f"this {type(self).__name__} has no store to sync with; make it with "
+            f"{type(self).__name__}(operator, store=…, name='…'), or save it with to_bytes()"
+        )
+
+    def release(self) -> None:
+        """Let another process, or another window of this one, open the window in its store.  What
+        was not synced is lost, and this window cannot be used any more."""
+
     def _take(self, policy: Policy) -> None:
         """Take a policy, if there are no values yet."""
         given = self._given.shown
@@ -291,6 +353,14 @@ class LevelWindow(InOrder):
         capacity = self._core.get(CAPACITY)
         wide = capacity >> level
         return self._core.peek(RING + 2 * capacity - 2 * wide + (index & (wide - 1)))
+
+    def _levels(self) -> int:
+        """How many levels there is room for."""
+        return self._core.get(CAPACITY).bit_length()
+
+    def _beside(self, level: int) -> int:
+        """The slot beside a level."""
+        return RING + 2 * self._core.get(CAPACITY) + level
 
     def _join(self, *partials: Any) -> Any:
         """Partials combined."""

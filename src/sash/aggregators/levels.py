@@ -28,6 +28,7 @@ __all__ = [
     "SWEPT",
     "beside",
     "level_blocks",
+    "levels",
     "look",
     "sweep",
     "tail",
@@ -54,6 +55,15 @@ def tail(m: Memory, level: int, index: int) -> int:
 def beside(m: Memory, level: int) -> int:
     """The slot beside a level."""
     return RING + 2 * get(m, CAPACITY) + level
+
+
+def levels(m: Memory) -> int:
+    """How many levels there is room for."""
+    capacity = get(m, CAPACITY)
+    count = 0
+    while capacity >> count:
+        count += 1
+    return count
 
 
 def sweep(m: Memory, most: int) -> None:

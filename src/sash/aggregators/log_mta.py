@@ -26,7 +26,6 @@ from typing import Any
 
 from ..kernels.slots import (
     BUSY,
-    CAPACITY,
     END,
     OBJECTS,
     START,
@@ -42,7 +41,8 @@ from ..kernels.slots import (
 )
 from .guard import alone
 from .level_window import LevelWindow, kernels
-from .levels import ANSWER, RING, SWEPT, beside, look, sweep, tail
+from .levels import ANSWER, SWEPT, beside, look, sweep, tail
+from .stored_kernel import stored_kernels
 
 __all__ = ["LogMta"]
 
@@ -115,6 +115,11 @@ def evict(m: Memory) -> None:
     leave(m, 1)
 
 
+def jump(m: Memory, count: int) -> None:
+    """Evict so many."""
+    leave(m, count)
+
+
 def query(m: Memory) -> int:
     start = get(m, START)
     last = get(m, END) - 1
@@ -158,7 +163,9 @@ class LogMta(LevelWindow):
     (4, 2)
     """
 
-    _kernels = kernels("log_mta", insert, node, join, leave, evict, query, whole, held, singly=0)
+    _own = (insert, node, join, leave, evict, jump, query, whole, held)
+    _kernels = kernels("log_mta", *_own, singly=0)
+    _stored_kernels = stored_kernels("log_mta", *_own, singly=0)
 
     @alone
     def levels(self) -> list[list[Any]]:
@@ -175,7 +182,7 @@ class LogMta(LevelWindow):
     def _at(self, level: int, index: int) -> Any:
         core = self._core
         if level and index == core.get(START) >> level:
-            return core.peek(RING + 2 * core.get(CAPACITY) + level)
+            return core.peek(self._beside(level))
         return self._node(level, index)
 
     def _check(self) -> None:

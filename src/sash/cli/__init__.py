@@ -12,6 +12,7 @@ Modules are imported by the command that needs them, so that `sash --help` is th
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 __all__ = ["main"]
@@ -29,4 +30,16 @@ def main() -> None:
         )
     from .app import app
 
-    app()
+    app(_with_port(sys.argv[1:]), prog_name="sash")
+
+
+def _with_port(arguments: list[str]) -> list[str]:
+    """The arguments with a port behind --page, which may stand alone."""
+    made = []
+    for i, word in enumerate(arguments):
+        made.append(word)
+        if word == "--page" and not "".join(arguments[i + 1 : i + 2]).isdigit():
+            from ..page import PORT
+
+            made.append(str(PORT))
+    return made

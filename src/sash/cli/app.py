@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from .errors import FAILED, INTERRUPTED, WRONG, Interrupted, JobError, RunError
 
 if TYPE_CHECKING:
+    from .check import Ready
+    from .doctor import Finding
     from .report import Watcher
 
 __all__ = ["app"]
@@ -91,6 +94,11 @@ def run(
     log: Annotated[
         Path | None, typer.Option(help="Where all that Spark says is written to.")
     ] = None,
+    page: Annotated[
+        int | None,
+        typer.Option(metavar="[PORT]", help="Serve a live page of the job on 127.0.0.1."),
+    ] = None,
+    submitted: Annotated[bool, typer.Option("--submitted", hidden=True)] = False,
 ) -> None:
     """Run a job: on Spark, or with --local in this process.
 
@@ -104,48 +112,82 @@ def run(
         if master and remote:
             raise typer.BadParameter("give --master or --remote, not both")
         ready = prepare(job, local=local)
+        shown = partial(_shown, json, paged=None if page is None else (ready, page))
         if local:
             from .local import run_local
 
-            with _shown(json) as (watch, show):
+            with shown(sys.stderr) as (watch, show):
                 run_local(ready, watch, show)
             return
-        raise RunError("running on Spark is not there yet; use --local")
+        from .launch import launch
+
+        if master is None and remote is None and not submitted:
+            master = "local[*]"
+        launch(ready, shown, master=master, remote=remote, log=log)
 
 
 @contextlib.contextmanager
-def _shown(json: bool) -> Iterator[tuple[Watcher, Any]]:
+def _shown(
+    json: bool, out: TextIO, paged: tuple[Ready, int] | None = None
+) -> Iterator[tuple[Watcher, Any]]:
     """Who is told how a run goes, and how rows are shown; the last state is that of the run."""
-    watch, show = _watcher(json)
+    watch, show = _watcher(json, out)
+    if paged is not None:
+        from .paged import PageWatcher
+        from .report import Watchers
+
+        page = PageWatcher(*paged)
+        print(f"the job's page: {page.url}", file=out, flush=True)
+        watch = Watchers(watch, page)
     try:
         yield watch, show
     except (Interrupted, KeyboardInterrupt):
         watch.state("stopped")
         watch.close()
         raise
-    except BaseException:
-        watch.state("failed")
+    except BaseException as error:
+        watch.state("failed", str(error))
         watch.close()
+        if paged is not None:
+            _stay(out, str(error))
         raise
     watch.state("ended")
     watch.close()
+    if paged is not None:
+        _stay(out, "")
 
 
-def _watcher(json: bool) -> tuple[Watcher, Any]:
+def _stay(out: TextIO, error: str) -> None:
+    """Keep the page of a run that is over, until Ctrl-C, if someone is there to press it."""
+    if not (out.isatty() and sys.stdin.isatty()):
+        return
+    import signal
+    import threading
+
+    if error:
+        print(f"failed: {error}", file=out)
+    print("the page stays until you press Ctrl-C", file=out, flush=True)
+    pressed = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    while not pressed.wait(0.5):
+        pass
+
+
+def _watcher(json: bool, out: TextIO) -> tuple[Watcher, Any]:
     from rich.console import Console
 
     from .plain import JsonLines, PlainLines
     from .screen import Screen, rows_table
 
-    rows = Console(stderr=json)
-    screen = Console(stderr=True)
+    screen = Console(file=out)
+    rows = screen if json or (screen.is_terminal and sys.stdout.isatty()) else Console()
 
     def show(title: str, table: Any) -> None:
         rows.print(rows_table(title, table))
 
     if json:
         return JsonLines(), show
-    return (Screen(screen) if screen.is_terminal else PlainLines(sys.stderr)), show
+    return (Screen(screen) if screen.is_terminal else PlainLines(out)), show
 
 
 @app.command()
@@ -159,3 +201,73 @@ def check(job: JobArgument, local: LocalOption = False) -> None:
         typer.echo(f"{job}: good, {count} quer{'y' if count == 1 else 'ies'}")
         for note in ready.notes:
             typer.echo(f"note: {note}")
+
+
+@app.command()
+def explain(job: JobArgument, local: LocalOption = False) -> None:
+    """Say how a job's queries run, why, and what that keeps and costs; without Java."""
+    with _answered():
+        from .check import prepare
+        from .explained import explained
+
+        ready = prepare(job, local=local)
+        for name, text in explained(ready, local=local):
+            if len(ready.queries) > 1:
+                typer.echo(f"# {name}")
+            typer.echo(str(text))
+
+
+@app.command()
+def warm(job: JobArgument, local: LocalOption = False) -> None:
+    """Build a job's kernels, for an image or an executor, so that its first batch need not."""
+    with _answered():
+        from .check import prepare
+        from .warm import warm as build
+
+        for what, seconds in build(prepare(job, local=local), local=local):
+            typer.echo(f"{what}: built in {seconds:.1f} s")
+        from ..kernels.cache import folder
+
+        typer.echo(f"kernels are in {folder() or 'memory alone: no folder can be written to'}")
+
+
+@app.command()
+def doctor(
+    spark: Annotated[bool, typer.Option("--spark", help="Start Spark, and ask a worker.")] = False,
+    master: Annotated[str, typer.Option(help="Where Spark runs, for --spark.")] = "local[1]",
+    remote: Annotated[str | None, typer.Option(help="A Spark Connect server, for --spark.")] = None,
+) -> None:
+    """Say what is there for sash to run on, what is missing, and how to get it."""
+    with _answered():
+        from .doctor import examine
+
+        bad = False
+        for finding in examine():
+            bad |= not finding.good
+            _say(finding)
+        if spark:
+            from .launch import ask_worker
+
+            for finding in ask_worker(master=master, remote=remote):
+                bad |= not finding.good
+                _say(finding)
+        if bad:
+            raise typer.Exit(FAILED)
+
+
+def _say(finding: Finding) -> None:
+    mark = "ok     " if finding.found else ("MISSING" if finding.needed else "none   ")
+    typer.echo(f"{mark}  {finding.what:<26}{finding.found or finding.how}")
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where its files go.")] = Path("sash-demo"),
+) -> None:
+    """Run a month of real flights on Spark, and race a week of them against Spark's window()."""
+    with _answered():
+        from rich.console import Console
+
+        from .demo import demo as show_it
+
+        show_it(folder, partial(_shown, False), Console())

@@ -13,18 +13,21 @@ from typing import Any
 
 import pyarrow as pa
 
+import sash
+
 from ..engine.supported import Asked, Place, check
 from ..query import Query
 from ..query.plan import Plan, make_plan
 from ..query.query import RESERVED
+from ..query.signatures import Mode
 from ..tables.arrow import filtered
 from ..windows import Driven
 from .errors import JobError, Problem
 from .job import Job, is_remote, load
-from .queries import load_queries
+from .queries import load_queries, sql_problem
 from .source import LOCAL_FORMATS, Files, find
 
-__all__ = ["Ready", "arrives_by_tie", "prepare", "query_of"]
+__all__ = ["Ready", "arrives_by_tie", "columns_of", "prepare", "query_of"]
 
 #: Names that results on Spark have for themselves, besides those of all results.
 _SPARK_RESERVED = ("event_time", "late", "sash_batch")
@@ -40,7 +43,7 @@ class Ready:
     notes: tuple[str, ...] = field(default=())
 
     @property
-    def mode(self) -> str:
+    def mode(self) -> Mode:
         return self.job.tables.run.mode
 
 
@@ -57,8 +60,11 @@ def prepare(path: str | Path, *, local: bool = False) -> Ready:
     problems: list[Problem] = []
     for i, (name, query) in enumerate(queries.items()):
         try:
-            _check_query(job, source, query_of(query), local=local)
+            _check_query(job, source, query, local=local)
         except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, sash.SqlError):
+                problems.append(sql_problem(job, i, error))
+                continue
             table = job.tables.query[i]
             key = next(k for k in ("python", "sql", "file") if getattr(table, k) is not None)
             said = error.args[0] if isinstance(error, KeyError) else error
@@ -74,6 +80,11 @@ def query_of(given: Any) -> Query:
     made = given if isinstance(given, Query) else given.query
     assert isinstance(made, Query)
     return made
+
+
+def columns_of(given: Any, schema: pa.Schema) -> pa.Schema:
+    """The columns that a query reads: those of the source, and those that SQL computes."""
+    return schema if isinstance(given, Query) else given.schema(schema)
 
 
 def _check_local(job: Job, source: Files) -> None:
@@ -110,7 +121,16 @@ def _check_local(job: Job, source: Files) -> None:
 
 
 def _check_types(job: Job, schema: pa.Schema) -> None:
-    """Refuse columns of Parquet files that Spark cannot read."""
+    """Refuse a time that Spark has no watermark for, and columns of Parquet files that it cannot
+    read."""
+    time = job.tables.source.time
+    if time in schema.names and not pa.types.is_timestamp(schema.field(time).type):
+        raise job.problem(
+            f"source.time: column {time!r} has type {schema.field(time).type}, and Spark's "
+            "watermark needs a timestamp; --local also takes whole numbers of microseconds",
+            "source",
+            "time",
+        )
     for column in schema:
         kind = column.type
         if pa.types.is_timestamp(kind) and kind.unit == "ns":
@@ -130,7 +150,7 @@ def _check_sinks(job: Job) -> None:
     for place, *key in (*keys, (job.tables.run.checkpoint, "run", "checkpoint")):
         if place is None or is_remote(place):
             continue
-        there = Path(job.place(place)).absolute()
+        there = Path(job.place(place))
         while not there.exists():
             there = there.parent
         called = ".".join(key)
@@ -141,28 +161,32 @@ def _check_sinks(job: Job) -> None:
             raise job.problem(f"{called}: {there} cannot be written to", *key)
 
 
-def _check_query(job: Job, source: Files, query: Query, *, local: bool) -> None:
+def _check_query(job: Job, source: Files, given: Any, *, local: bool) -> None:
     """Refuse a query that cannot run in this mode over these columns."""
-    tables = job.tables
+    tables, query, schema = job.tables, query_of(given), source.schema
+    if not isinstance(given, Query):
+        given.check_stream(tables.run.mode)
+    if schema is not None:
+        schema = columns_of(given, schema)
     if query.time != tables.source.time:
         raise ValueError(
             f"its time column is {query.time!r}, and the source's is {tables.source.time!r}; make "
             "them the same"
         )
     plan = None
-    if source.schema is not None:
-        _check_columns(query, source.schema.names)
-        plan = make_plan(query, source.schema)
+    if schema is not None:
+        _check_columns(query, schema.names)
+        plan = make_plan(query, schema)
         if query.where is not None:
-            filtered(source.schema.empty_table(), query.where)
+            filtered(schema.empty_table(), query.where)
     place: Place = "Query.stream" if local else "Spark stream"
     late = tables.sink.late is not None
     if local and plan is not None and arrives_by_tie(plan, tables.run.mode):
         query = dataclasses.replace(query, tie=None)
-        plan = make_plan(query, source.schema)
+        plan = make_plan(query, schema)
     check(place, Asked(query, plan, tables.run.mode, late=late))
     if not local:
-        _check_names(query, source.schema.names if source.schema is not None else ())
+        _check_names(query, schema.names if schema is not None else ())
 
 
 def arrives_by_tie(plan: Plan, mode: str) -> bool:

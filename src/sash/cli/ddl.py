@@ -105,8 +105,8 @@ class _Reader:
 
     def fields(self, end: str | None) -> list[pa.Field]:
         """Names and types, with commas between them."""
-        made = []
-        while self.next is not None or end:
+        made: list[pa.Field] = []
+        while self.next is not None or end or made:
             name = self.word("the name of a column")
             self.take(":")
             type_ = self.type(name)

@@ -209,22 +209,21 @@ class Job:
         return self.file.parent
 
     def place(self, path: str) -> str:
-        """A path as the job means it: relative to the job's folder."""
-        return path if is_remote(path) else str(self.folder / Path(path).expanduser())
+        """A path as the job means it, relative to the job's folder, for any process."""
+        return path if is_remote(path) else str(self.folder.absolute() / Path(path).expanduser())
 
     def problem(self, text: str, *path: str | int) -> JobError:
         """The error of one key."""
         return JobError(self.file, [Problem(self.lines.of(path), text)])
 
-    @property
-    def checkpoint(self) -> str | None:
-        """Where Spark keeps how far the job has come; None where it may be lost."""
+    def checkpoints(self) -> dict[str, str | None]:
+        """Where Spark keeps how far each query has come; None where it may be lost."""
         if self.tables.run.checkpoint is not None:
-            return self.place(self.tables.run.checkpoint)
-        if self.tables.sink.path is not None:
-            # those who read the results leave out what begins with _
-            return f"{self.place(self.tables.sink.path).rstrip('/')}/_checkpoint"
-        return None
+            return self._by_query(self.tables.run.checkpoint)
+        # those who read the results leave out what begins with _
+        return {
+            n: None if path is None else f"{path}/_checkpoint" for n, path in self.sinks().items()
+        }
 
     def sinks(self) -> dict[str, str | None]:
         """The path of each query's results; None where they go elsewhere."""
@@ -287,7 +286,7 @@ def _together(job: Job) -> list[Problem]:
             text = f"two queries are called {name!r}, the other one on line {before}"
             found.append(Problem(lines.of(("query", i, "name")), text))
     sink = tables.sink
-    if job.checkpoint is None and sink.format != "console":
+    if None in job.checkpoints().values() and sink.format != "console":
         text = (
             f"a sink of format {sink.format!r} needs a checkpoint, from which the next run goes "
             'on: add checkpoint = "…" to [run]'

@@ -171,7 +171,7 @@ class _Cursor:
                 continue
             if mark in _OPEN:
                 depth.append(mark)
-                path.append(word if mark == "[" else "")
+                path.append("")
                 word = ""
             elif mark in _CLOSE:
                 depth.pop()

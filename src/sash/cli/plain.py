@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any, TextIO
+from typing import TextIO
 
 from .check import Ready
-from .report import Report, State, Tally, lag_text, time_text
+from .report import Report, State, Tally, Watcher, lag_text, time_text
 
 __all__ = ["JsonLines", "PlainLines", "summary"]
 
 EVERY = 10.0  # seconds
 
 
-class PlainLines:
+class PlainLines(Watcher):
     """A line every ten seconds, for each query."""
 
     def __init__(self, out: TextIO | None = None, every: float = EVERY) -> None:
         self._out, self._every = out or sys.stderr, every
         self._tallies: dict[str, Tally] = {}
         self._said = time.monotonic()
+        self._said_why = self._said
         self._state: State = "starting"
 
     def _say(self, text: str) -> None:
@@ -32,7 +33,7 @@ class PlainLines:
         what = "" if batches is None else f", {batches:,} files"
         self._say(f"{ready.job.name}: started{what}")
 
-    def batch(self, report: Report, emitted: Any = None) -> None:
+    def batch(self, report: Report) -> None:
         self._tallies.setdefault(report.query, Tally()).add(report)
         if time.monotonic() - self._said >= self._every:
             self._said = time.monotonic()
@@ -50,33 +51,29 @@ class PlainLines:
         )
 
     def state(self, state: State, why: str = "") -> None:
-        if state != self._state or why:
-            self._state = state
-            if why or state not in ("running", "waiting"):
-                self._say(f"{state}{': ' if why else ''}{why}")
+        now = time.monotonic()
+        changed = state != self._state
+        self._state = state
+        if changed and state in ("running", "waiting") and not why:
+            return
+        if changed or (why and now - self._said_why >= self._every):
+            self._said_why = now
+            shown = why if state != "failed" else ""  # an error follows
+            self._say(f"{state}{': ' if shown else ''}{shown}")
 
     def close(self) -> None:
         for name, tally in self._tallies.items():
             self._say(f"{name}: {summary(tally)}")
 
 
-class JsonLines:
+class JsonLines(Watcher):
     """One JSON object a batch."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
 
-    def started(self, ready: Ready, batches: int | None) -> None:
-        """Nothing is said before the first batch."""
-
-    def batch(self, report: Report, emitted: Any = None) -> None:
+    def batch(self, report: Report) -> None:
         print(json.dumps(report.to_dict()), file=self._out, flush=True)
-
-    def state(self, state: State, why: str = "") -> None:
-        """Whoever reads the objects sees the exit code."""
-
-    def close(self) -> None:
-        """All has been said."""
 
 
 def summary(tally: Tally) -> str:

@@ -8,7 +8,7 @@ import traceback
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sash
 
@@ -17,7 +17,10 @@ from ..query import Query
 from .errors import JobError, Problem
 from .job import Job
 
-__all__ = ["load_queries"]
+if TYPE_CHECKING:
+    from ..sql.statement import Statement
+
+__all__ = ["load_queries", "sql_problem"]
 
 
 def load_queries(job: Job) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def _operators(job: Job) -> dict[str, Operator]:
 
 def _query(job: Job, place: str, key: tuple[str | int, ...]) -> Any:
     given = _named(job, place, key)
-    if isinstance(given, Query) or hasattr(given, "query"):
+    if isinstance(given, Query) or isinstance(getattr(given, "query", None), Query):
         return given
     hint = ""
     if callable(given):
@@ -106,28 +109,29 @@ def _where_it_failed(name: str, error: Exception) -> str:
     return f"module {name!r} cannot be imported: {type(error).__name__}: {said}{where}"
 
 
-def _statement(job: Job, i: int, operators: dict[str, Operator]) -> Any:
-    """A statement of SQL; its errors have the line in the file where it stands."""
+def _statement(job: Job, i: int, operators: dict[str, Operator]) -> Statement:
+    """A statement of SQL."""
     table, source = job.tables.query[i], job.tables.source
-    key = ("query", i, "sql" if table.sql is not None else "file")
-    file, first, text = None, job.lines.text(key), table.sql or ""
+    text = table.sql or ""
     if table.file is not None:
-        file, first = Path(job.place(table.file)), 1
+        file = Path(job.place(table.file))
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-            raise job.problem(f"file: {file} cannot be read: {why}", *key) from None
-    library: Any = sash
-    if not hasattr(library, "sql"):
-        raise job.problem(
-            "this sash does not read SQL; write the query in Python, and name it: "
-            'python = "module:query"',
-            *key,
-        )
+            raise job.problem(f"file: {file} cannot be read: {why}", "query", i, "file") from None
     try:
-        return library.sql(text, time=source.time, operators=operators)
-    except library.SqlError as error:
-        said = str(error).partition(": ")[2]
-        where = f"column {error.column}: {said}"
-        raise JobError(job.file, [Problem(first + error.line - 1, where, file)]) from None
+        made = sash.sql(text, time=source.time, operators=operators)
+        made.check_source(source.name)
+    except sash.SqlError as error:
+        raise JobError(job.file, [sql_problem(job, i, error)]) from None
+    return made
+
+
+def sql_problem(job: Job, i: int, error: sash.SqlError) -> Problem:
+    """A mistake in the SQL of a query, with its line in the file where the SQL stands."""
+    table = job.tables.query[i]
+    where = f"column {error.column}: {str(error).partition(': ')[2]}"
+    if table.file is not None:
+        return Problem(error.line, where, Path(job.place(table.file)))
+    return Problem(job.lines.text(("query", i, "sql")) + error.line - 1, where)

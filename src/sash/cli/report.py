@@ -9,7 +9,9 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from .check import Ready
 
@@ -35,7 +37,7 @@ class Report:
     watermark: int | None = None
     state_bytes: int | None = None
     open_windows: int | None = None
-    lateness: tuple[int, ...] | None = None  # rows by how late they came
+    lateness: tuple[int, ...] | None = None  # rows by how late they came, as `Stream.delays`
     at: float = field(default_factory=time.time)
 
     @property
@@ -87,14 +89,21 @@ class Tally:
             self.rate = report.rate
 
 
-class Watcher(Protocol):
-    """Someone who is told how a run goes."""
+class Watcher:
+    """Someone who is told how a run goes.  A run calls these; what a watcher has no use for, it
+    leaves as it is."""
+
+    #: True if the rows are wanted, which on Spark must be read for it.
+    wants_rows = False
 
     def started(self, ready: Ready, batches: int | None) -> None:
         """The run begins; how many batches there are, if that is known."""
 
-    def batch(self, report: Report, emitted: Any = None) -> None:
-        """A batch is done; in this process its rows are there as well."""
+    def batch(self, report: Report) -> None:
+        """A batch is done."""
+
+    def rows(self, query: str, emitted: pa.Table | None, late: pa.Table | None) -> None:
+        """A batch has emitted these rows, and these are late; their columns are a stream's."""
 
     def state(self, state: State, why: str = "") -> None:
         """The run is now in another state."""
@@ -103,19 +112,24 @@ class Watcher(Protocol):
         """The run is over."""
 
 
-class Watchers:
+class Watchers(Watcher):
     """Several watchers as one."""
 
     def __init__(self, *watchers: Watcher) -> None:
         self._all = watchers
+        self.wants_rows = any(watcher.wants_rows for watcher in watchers)
 
     def started(self, ready: Ready, batches: int | None) -> None:
         for watcher in self._all:
             watcher.started(ready, batches)
 
-    def batch(self, report: Report, emitted: Any = None) -> None:
+    def batch(self, report: Report) -> None:
         for watcher in self._all:
-            watcher.batch(report, emitted)
+            watcher.batch(report)
+
+    def rows(self, query: str, emitted: pa.Table | None, late: pa.Table | None) -> None:
+        for watcher in self._all:
+            watcher.rows(query, emitted, late)
 
     def state(self, state: State, why: str = "") -> None:
         for watcher in self._all:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .check import Ready
-from .report import Report, State, Tally, bytes_text, lag_text, span_text, time_text
+from .report import Report, State, Tally, Watcher, bytes_text, lag_text, span_text, time_text
 
 __all__ = ["Screen", "rows_table"]
 
@@ -29,7 +29,7 @@ _COLOURS: dict[State, str] = {
 SHOWN_ROWS = 20
 
 
-class Screen:
+class Screen(Watcher):
     """A block of numbers that is drawn anew as batches come."""
 
     def __init__(self, console: Console) -> None:
@@ -41,7 +41,12 @@ class Screen:
         self._batches: int | None = None
         self._job = ""
         self._live = Live(
-            console=console, get_renderable=self._drawn, refresh_per_second=4, transient=True
+            console=console,
+            get_renderable=self._drawn,
+            refresh_per_second=4,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
 
     def started(self, ready: Ready, batches: int | None) -> None:
@@ -49,13 +54,13 @@ class Screen:
         self._batches, self._job = batches, ready.job.name
         self._live.start()
 
-    def batch(self, report: Report, emitted: Any = None) -> None:
+    def batch(self, report: Report) -> None:
         self._tallies.setdefault(report.query, Tally()).add(report)
 
     def state(self, state: State, why: str = "") -> None:
         if state != self._state:
             self._state, self._since = state, time.monotonic()
-        self._why = why
+        self._why = why if state != "failed" else ""  # an error follows
 
     def close(self) -> None:
         self._live.stop()

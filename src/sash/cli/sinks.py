@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,11 @@ from ..engine.late import ADDED
 from ..query import Query
 from ..tables.arrow import flat
 from ..tables.keys import key_codes
-from ..windows import Driven, Merging
+from ..windows import Driven, Merging, Window
 from .errors import RunError
+
+if TYPE_CHECKING:
+    from ..sql.statement import Statement
 
 __all__ = ["ConsoleSink", "FolderSink", "Kept", "Sink", "late_as_on_spark", "result_as_on_spark"]
 
@@ -106,7 +109,7 @@ class ConsoleSink:
 class Kept:
     """Keeps the last revision of each window for another sink."""
 
-    def __init__(self, sink: Sink, query: Query) -> None:
+    def __init__(self, sink: Sink, query: Query | Statement) -> None:
         self._sink, self._query = sink, query
         self._tables: list[pa.Table] = []
 
@@ -123,30 +126,36 @@ class Kept:
         self._sink.drop()
 
 
-def last_revisions(table: pa.Table, query: Query) -> pa.Table:
+def last_revisions(table: pa.Table, given: Query | Statement) -> pa.Table:
     """Of the rows that are about one window, the one that came last; a window that was withdrawn is
     left out.  Events that are alike have as many rows as there are events."""
-    codes, _ = key_codes(_ids(table, query), table.num_rows)
+    if isinstance(given, Query):
+        window, ids = given.window, _ids(table, given.window)
+        withdraws = isinstance(window, Merging)
+    else:
+        window, ids = given.query.window, given.identity(table)
+        withdraws = not isinstance(window, Driven) and "deleted" in table.column_names
+    codes, _ = key_codes(ids, table.num_rows)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes)) if len(codes) else np.zeros(0, np.int64)
     many = np.ones(len(ends), np.int64)
-    if isinstance(query.window, Driven):
+    if isinstance(window, Driven):
         many = np.bincount(codes[np.asarray(table["revision"]) == 0], minlength=len(ends))
     place = np.arange(len(order))
     code = codes[order]
     made = table.take(pa.array(order[place >= ends[code] - many[code]]))
-    if isinstance(query.window, Merging):
+    if withdraws:
         made = made.filter(pa.compute.invert(made["deleted"]))
     return made
 
 
-def _ids(table: pa.Table, query: Query) -> list[pa.Array]:
+def _ids(table: pa.Table, of: Window) -> list[pa.Array]:
     """The columns that tell windows apart: what stands before the window, and the window; of a
     session, whose end moves, its start."""
     at = table.column_names.index("window")
     window = flat(table.column(at))
     edges = [window.field("start")]
-    if not isinstance(query.window, Merging):
+    if not isinstance(of, Merging):
         edges.append(window.field("end"))
     return [*(flat(table.column(i)) for i in range(at)), *edges]
 
@@ -156,10 +165,10 @@ def result_as_on_spark(table: pa.Table) -> pa.Table:
     return _spanned(table, "window_start", "window_end", "window")
 
 
-def late_as_on_spark(table: pa.Table, query: Query) -> pa.Table:
+def late_as_on_spark(table: pa.Table, query: Query | Statement) -> pa.Table:
     """Late rows with the columns that they have on Spark."""
     kept = [name for name in table.column_names if name not in ADDED]
-    if not isinstance(query.window, Driven):
+    if isinstance(query, Query) and not isinstance(query.window, Driven):
         kept = [name for name in kept if name in query.columns]
     made = table.select([*kept, "reason", "missed_start", "missed_end"])
     made = made.rename_columns([*kept, "late_reason", "missed_start", "missed_end"])

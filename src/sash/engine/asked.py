@@ -6,10 +6,20 @@ from typing import Any
 
 from ..kernels.columns import to_micros
 from ..query.plan import Plan
+from ..query.query import Query
 from ..slicing.edges import edges_of
 from .lifecycle import UNBOUNDED
 
-__all__ = ["asked_range"]
+__all__ = ["asked_range", "refuse_at"]
+
+
+def refuse_at(query: Query, at: Any) -> None:
+    """Refuse a question as of a moment where windows are aligned to the clock."""
+    if at is not None:
+        raise ValueError(
+            f"at=… asks for the time up to a moment, which a stream of {query.window!r} does not "
+            "keep; stream sash.trailing(…), or give lo and hi"
+        )
 
 
 def asked_range(plan: Plan, watermark: int | None, lo: Any, hi: Any) -> tuple[int, int]:

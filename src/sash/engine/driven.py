@@ -14,6 +14,7 @@ from ..query.plan import Plan
 from ..state.frames import NoFrameAnswer, answers_of_frames, inverse, taken
 from ..state.measures import frames_of, sizes_of
 from ..state.over_frames import answers_of_sizes
+from ..state.ranges import answers_over
 from ..tables.arrow import as_time, filtered, one_array, time_text, times_of
 from ..tables.rows import rows_in_order
 from ..tables.threads import cut_groups
@@ -61,6 +62,7 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
             each = [frames_of(one, ordered).frames for one in windows]
             asked = [(one, group.alone(i)) for i, one in enumerate(each)]
             values |= answers_of_frames(asked, *given)
+        values |= answers_over(plan, ordered, frames, order)
     except NoFrameAnswer as error:
         row = error.frame if places is None else int(places[error.frame])
         raise OverflowError(_explained(plan, table, row, error)) from None

@@ -59,16 +59,17 @@ class _Kept(WaitingStream):
         size = self._kept.size()
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
-    def _dump(self) -> list[bytes]:
+    def _dump_state(self) -> list[bytes]:
         return [*self._waiting.dump(), *self._kept.dump()]
 
-    def _load(self, blobs: list[bytes]) -> None:
+    def _load_state(self, blobs: list[bytes]) -> None:
         rows, numbers, *kept = blobs
         self._waiting.load([rows, numbers])
         self._kept.load(kept)
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
+        self._check_parts()
         if self._plan is not None and self._store is None:
             self._kept._check()
 

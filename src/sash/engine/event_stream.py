@@ -14,7 +14,7 @@ left of them (`state.keyed`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,13 +23,13 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..state.contract import StepFailed
 from ..state.keyed import Keyed, KeyedTables
-from ..stores.contract import Store
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, one_array, times_of
 from ..tables.intake import bad_rows, conform
+from .delays import delay_counts, no_delays
 from .failures import CombineFailed, key_text
 from .late import Late, refused_times
-from .lifecycle import latest
+from .lifecycle import Progress, latest
 from .stream import Stream
 from .turns import in_turn
 
@@ -44,22 +44,24 @@ CLOSED = "its time is before the watermark, so the windows that it is in are emi
 @dataclass(frozen=True)
 class Admitted:
     """What a batch emits: rows, as the kind of table that was pushed; those of them that lack
-    answers, and why; the late rows; how many rows the batch has, and how many count."""
+    answers, and why; the late rows; how many rows the batch has, and how many count; how late they
+    came."""
 
     made: Any
     failed: dict[int, str]
     late: Late
     rows: int
     counted: int
+    delays: Array = field(default_factory=no_delays)
 
 
 class EventStream(Stream, ABC):
     """A stream whose windows events make."""
 
-    _store: Store | None = None  # where the state is, if it is not in memory
     _prefix = b""  # of its records
     _keyed: KeyedTables | None = None
     _follows = True  # the watermark follows stream time; else the caller moves it
+    _behind: int | None = None  # how far the caller keeps it behind stream time
 
     @abstractmethod
     def _cut(self, table: pa.Table) -> Any:
@@ -122,20 +124,41 @@ class EventStream(Stream, ABC):
         """Insert the rows that can be used and are not late, move on to where they or the caller
         say, and emit what is due.  Rows are judged by the watermark that earlier batches have
         reached."""
-        self._load_parts(given, time, watermark)
-        times, rows, late = self._judge(given, self._unusable(given) | refused)
-        new = given.take(pa.array(rows)) if len(rows) < given.num_rows else given
-        newest = int(times[rows].max()) if len(rows) else None
-        self._turns.changing = True
-        made, failed = self._step(new, times[rows], self._reached(newest, time, watermark))
-        at = self._progress
-        at.rows += given.num_rows
-        at.counted += len(rows)
-        at.late += given.num_rows - len(rows)
+        self._spill()
+        before = replace(self._progress)
+        try:
+            self._load_parts(given, time, watermark)
+            times, rows, late = self._judge(given, self._unusable(given) | refused)
+            known = self._progress.stream_time
+            if self._behind is not None and watermark is not None:
+                known = watermark + self._behind  # over all keys, and not only those in the store
+            delays = delay_counts(times, known, late.rows[late.missed == 0].tolist())
+            new = given.take(pa.array(rows)) if len(rows) < given.num_rows else given
+            newest = int(times[rows].max()) if len(rows) else None
+            self._turns.changing = True
+            made, failed = self._step(new, times[rows], self._reached(newest, time, watermark))
+            at = self._progress
+            at.rows += given.num_rows
+            at.counted += len(rows)
+            at.late += given.num_rows - len(rows)
+            self._delays = self._delays + delays
+            if self._store is not None:
+                self._parts.replace(self._held())
+        except BaseException:
+            self._abandon(before)
+            raise
         if self._store is not None:
-            self._parts.replace(self._held())
             self._parts.commit()
-        return Admitted(made, failed, late, given.num_rows, len(rows))
+        return Admitted(made, failed, late, given.num_rows, len(rows), delays)
+
+    def _abandon(self, before: Progress) -> None:
+        """Undo a batch that failed, if the state is in a store: what is in memory is of no use
+        between two batches."""
+        if self._store is not None:
+            vars(self._progress).update(vars(before))
+            if self._keyed is not None:
+                self._keyed.abandon()
+            self._turns.changing = False
 
     def _load_parts(self, given: pa.Table, time: int | None, watermark: int | None) -> None:
         """Read from the store what a batch may touch."""
@@ -233,7 +256,9 @@ class EventStream(Stream, ABC):
         """The entry of the state in whose combination an error was raised."""
         return f"at a key's event {number}"
 
-    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
         """Refused: events make the windows."""
         raise ValueError(
             f"a stream of {self._query.window!r} answers for its events; for any range of times "
@@ -243,7 +268,17 @@ class EventStream(Stream, ABC):
     @in_turn
     def state_size(self) -> dict[str, int]:
         """How many keys, and times or sessions, there are, and how many bytes they take."""
-        return self._size() if self._plan is not None else {"keys": 0, "slices": 0, "bytes": 0}
+        if self._plan is None:
+            return {"keys": 0, "slices": 0, "bytes": 0}
+        if self._store is None:
+            return self._size()
+        size = self._parts.size()
+        return {"keys": size["keys"], "slices": size["windows"], "bytes": size["bytes"]}
+
+    def _check_parts(self) -> None:
+        """Raise AssertionError if what is in the store is not sound."""
+        if self._plan is not None and self._store is not None:
+            self._parts._check()
 
 
 class _Spans:

@@ -8,15 +8,13 @@ that they use, its identity, and what it declares.  (`equal` only serves tests, 
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 import sys
 from collections.abc import Iterable, Iterator
 from types import FunctionType
-from typing import Any
 
 from ..kernels.fingerprint import digest, text_of
 from ..operators.contract import Operator
+from ..query.conditions import condition_text
 from ..query.query import Query
 from ..windows import duration_text
 
@@ -39,7 +37,7 @@ def fingerprint(query: Query) -> dict[str, str]:
         "keys": ", ".join(query.by),
         "window": repr(query.window),
         "select": ", ".join(query.select),
-        "where": _condition(query.where),
+        "where": condition_text(query.where),
         "tie": str(query.tie),
         "emit": query.emit,
         _PYTHON: f"{sys.version_info[0]}.{sys.version_info[1]}",
@@ -47,6 +45,8 @@ def fingerprint(query: Query) -> dict[str, str]:
     for name, chosen in query.select.items():
         facts[f"{name}: columns"] = ", ".join(chosen.columns)
         facts[f"{name}: returns"] = str(chosen.returns)
+        if chosen.where is not None:
+            facts[f"{name}: where"] = condition_text(chosen.where.expression)
         if query.several:
             size = query.sizes[name]
             facts[f"{name}: size"] = "lifetime" if size is None else duration_text(size)
@@ -166,11 +166,4 @@ def _identity(operator: Operator) -> str:
         return f"#{digest(operator.encode(operator.identity))}"
     if "\n" in text or len(text) > 60:
         return f"#{digest(operator.identity)}"
-    return text
-
-
-def _condition(where: Any) -> str:
-    text = str(where)
-    if "..." in text:  # of a long list Arrow shows the ends only
-        text += " " + hashlib.sha256(pickle.dumps(where)).hexdigest()[:16]
     return text

@@ -12,7 +12,7 @@ they are inserted, and then windows close by the watermark that holds after the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from ..query.signatures import Mode
 from ..state.contract import AGAIN, Emitted, Recalled, Slices, State, Step, StepFailed, some_slices
 from ..state.filling import NONE, filled_values, gaps_filled, remembered_until
 from ..tables.answers import changed, concat_answers
+from .delays import delay_counts, no_delays
 from .failures import name_step_failure
 from .late import Late, late_rows
 from .taken import Taken, take_in
@@ -76,6 +77,7 @@ class Outcome:
     lost: int  # rows in no window
     partly_late: int  # rows in some of their windows
     corrections: int = 0
+    delays: Array = field(default_factory=no_delays)  # how late rows came
 
     @property
     def counted(self) -> int:
@@ -99,14 +101,22 @@ class Lifecycle:
     """The lifecycle of one query.  What lasts between batches is in `Progress` and the state."""
 
     def __init__(
-        self, plan: Plan, *, mode: Mode, lateness: int | None = None, early: bool = False
+        self,
+        plan: Plan,
+        *,
+        mode: Mode,
+        lateness: int | None = None,
+        early: bool = False,
+        behind: int | None = None,
     ) -> None:
-        """With `lateness`, the watermark follows stream time; else the caller moves it."""
+        """With `lateness`, the watermark follows stream time; else the caller moves it, and it is
+        so far `behind` the stream time that others know."""
         self._plan = plan
         self._window = plan.query.aligned
         self._live = mode == "live"
         self._early = early
         self._lateness = lateness
+        self._behind = behind
         self._changes = plan.query.emit == "changes"
         self.abandoned = False  # whether the last batch failed, and nothing of it is in
 
@@ -119,16 +129,18 @@ class Lifecycle:
         *,
         watermark: int | None = None,
         stream_time: int | None = None,
+        came: Array | None = None,
     ) -> Outcome:
         """Insert the rows of a batch that can be used, move on, and emit the windows that are due.
-        `refused` has rows that the caller cannot use, with the reason.
+        `refused` has rows that the caller cannot use, with the reason; `came` the stream time when
+        each row came, if the batch is of several pushes.
 
         If this raises and `abandoned` is true, neither progress nor state has changed, or the state
         is `broken`.  If it is false, the error came while the batch was written."""
         self.abandoned = commits = False
         try:
             outcome, moved = self._process(
-                progress, state, batch, dict(refused or {}), watermark, stream_time
+                progress, state, batch, dict(refused or {}), watermark, stream_time, came
             )
             state.prepare()
             commits = True
@@ -150,13 +162,15 @@ class Lifecycle:
         refused: dict[int, str],
         watermark: int | None,
         stream_time: int | None,
+        came: Array | None,
     ) -> tuple[Outcome, Progress]:
         """What a batch emits, and where the stream stands after it."""
         taken = Taken(None, Late.none())
+        at = came if came is not None else self._stream_time(progress, watermark)
         if isinstance(batch, Sliced):
-            taken = self._take_in_slices(progress, batch)
+            taken = self._take_in_slices(progress, batch, at)
         elif batch is not None and batch.num_rows:
-            taken = self._take_in(progress, state, batch, refused)
+            taken = self._take_in(progress, state, batch, refused, at)
         moved = self.moved(progress, taken.newest, watermark, stream_time)
         emitted = state.step(taken.slices, self.step(progress, moved))
         return self.finish(state, emitted, taken, moved), moved
@@ -169,9 +183,8 @@ class Lifecycle:
             emitted = self._with_empty(state, emitted)
         revisions = self._revisions(state, emitted) if self._live else None
         corrections = 0 if revisions is None else int((revisions > 0).sum())
-        outcome = Outcome(
-            emitted, revisions, taken.late, taken.rows, taken.lost, taken.partly_late, corrections
-        )
+        counts = taken.rows, taken.lost, taken.partly_late
+        outcome = Outcome(emitted, revisions, taken.late, *counts, corrections, taken.delays)
         moved.rows += outcome.rows
         moved.counted += outcome.counted
         moved.late += outcome.lost
@@ -201,21 +214,33 @@ class Lifecycle:
 
     # rows in
 
+    def _stream_time(self, progress: Progress, watermark: int | None) -> int | None:
+        """Stream time at the start of a batch: over all keys, also if only the watermark tells."""
+        if self._behind is None or watermark is None:
+            return progress.stream_time
+        return watermark + self._behind
+
     def _take_in(
-        self, progress: Progress, state: State, batch: pa.Table, refused: dict[int, str]
+        self,
+        progress: Progress,
+        state: State,
+        batch: pa.Table,
+        refused: dict[int, str],
+        came: Array | int | None,
     ) -> Taken:
         """Judge the rows of a batch, and cut those that can be used into slices."""
         judge = partial(late_rows, self._window, progress.watermark)
-        slices, late, newest = take_in(self._plan, state, batch, refused, judge)
-        return Taken.of(slices, late, newest, batch.num_rows)
+        slices, late, newest, delays = take_in(self._plan, state, batch, refused, judge, came)
+        return Taken.of(slices, late, newest, batch.num_rows, delays)
 
-    def _take_in_slices(self, progress: Progress, batch: Sliced) -> Taken:
-        """Judge the slices of a batch."""
+    def _take_in_slices(self, progress: Progress, batch: Sliced, came: Array | int | None) -> Taken:
+        """Judge the slices of a batch.  How late their rows came is told by the youngest."""
         slices = batch.slices
         usable, late = late_rows(self._window, progress.watermark, slices.starts, {})
         lost = int(batch.rows[late.rows[late.lost]].sum()) + batch.refused
         partly = int(batch.rows[late.rows[~late.lost]].sum())
-        counts = int(batch.rows.sum()) + batch.refused, lost, partly
+        delays = delay_counts(batch.newest, came, weights=batch.rows)
+        counts = int(batch.rows.sum()) + batch.refused, lost, partly, delays
         if not usable.any():
             return Taken(None, Late.none(), None, *counts)
         newest = int(batch.newest[usable].max())

@@ -34,6 +34,7 @@ from ..tables.arrow import (
 )
 from ..tables.intake import conform
 from ..windows import Driven
+from .asked import refuse_at
 from .late import ALL_CLOSED, SOME_CLOSED
 from .lifecycle import UNBOUNDED
 from .stream import Stream
@@ -51,7 +52,7 @@ def asked_for() -> bool:
 
 def run(query: Query, table: Any) -> Any:
     """The results over a whole table, as the same kind of table."""
-    from ..testing.queries import answers, answers_by_event, rows_of
+    from ..testing.queries import answers, answers_by_event, events_of
 
     check("Query.run", Asked(query))
     given = as_arrow(table)
@@ -61,7 +62,7 @@ def run(query: Query, table: Any) -> Any:
     check_times(query.time, column, times_of(column, clock)[1], clock)
     if isinstance(query.window, Driven):
         events = given if query.where is None else filtered(given, query.where)
-        found = answers_by_event(query, rows_of(events))
+        found = answers_by_event(query, events_of(query, events))
         made = events.take(pa.array([n for n, _ in found], pa.int64()))
         added = columns_of_rows(plan, [row for _, row in found], None)
         for name, values in added.items():
@@ -196,11 +197,11 @@ class OracleStream(ByBruteForce):
     def _insert(self, table: pa.Table, given: pa.Table, refused: dict[int, str]) -> list[Row]:
         """Put each event into each of its open windows; which ones."""
         from ..testing.aligned import closed_windows_of, usable, windows_of
-        from ..testing.queries import key_of, rows_of
+        from ..testing.queries import events_of, key_of
 
         assert self._plan is not None
         query, at, touched, late = self._query, self._progress, [], []
-        for i, row in enumerate(rows_of(given)):
+        for i, row in enumerate(events_of(query, given)):
             at.rows += 1
             exact = row[query.time]
             time = None if exact is None else math.floor(exact)
@@ -268,8 +269,10 @@ class OracleStream(ByBruteForce):
         return made
 
     def _refused_by_lift(self, row: Row) -> str | None:
+        from ..testing.queries import counted
+
         for aggregate in self._query.select.values():
-            if aggregate.columns:
+            if aggregate.columns and counted(aggregate, [row]):
                 value = tuple(row[c] for c in aggregate.columns)
                 try:
                     aggregate.operator.fold([value if len(value) > 1 else value[0]])
@@ -359,9 +362,13 @@ class OracleStream(ByBruteForce):
             if not windows:
                 del self._held[key]
 
-    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
         """The values over the times `[lo, hi)` of one key."""
         from ..testing.queries import key_of
+
+        refuse_at(self._query, at)
 
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")

@@ -62,14 +62,28 @@ class _AllKept(ByBruteForce, EventStream):
 class OracleTrailing(_AllKept, TrailingStream):
     """A stream with a window for each event that keeps them all, and folds each anew."""
 
+    def _as_of(self, key: tuple[Any, ...], at: int) -> dict[str, Any]:
+        from ..testing.queries import events_of, key_of
+
+        query, span = self._query, self._query.window.keeps  # type: ignore[attr-defined]
+        whose = key_of(query, dict(zip(query.by, key, strict=True)))[0]
+        held = []
+        for n, event in enumerate(events_of(query, self._accepted)):
+            time = event[query.time]
+            inside = span.older is None or time >= at - span.older
+            if inside and time < at - span.younger and key_of(query, event)[0] == whose:
+                held.append((time, n, event))
+        events = [event for *_, event in sorted(held, key=lambda e: e[:2])]
+        return self._answers(dict.fromkeys(query.select, events))[0]
+
     def _answer(
         self, rows: pa.Table, numbers: Any, new: pa.Table | None, watermark: int | None
     ) -> tuple[pa.Table, dict[int, str]]:
-        from ..testing.queries import answers_by_event, rows_of
+        from ..testing.queries import answers_by_event, events_of
 
         assert self._plan is not None
         lacking = _Lacking(self)
-        made_by = answers_by_event(self._query, rows_of(self._accepted), lacking)
+        made_by = answers_by_event(self._query, events_of(self._query, self._accepted), lacking)
         found = {n: (row, why) for (n, row), why in zip(made_by, lacking.reasons, strict=True)}
         due = [found[n] for n in numbers.tolist()]
         made = rows.replace_schema_metadata(None)
@@ -83,7 +97,7 @@ class OracleDriven(_AllKept, DrivenStream):
     """A stream whose events drive the windows that keeps them all, and folds each window anew."""
 
     def _settled(self, rows: pa.Table, numbers: Any, watermark: int) -> Fired:
-        from ..testing.queries import answers_by_event, rows_of
+        from ..testing.queries import answers_by_event, events_of
 
         assert self._plan is not None
         due = {n: place for place, n in enumerate(numbers.tolist())}
@@ -92,7 +106,7 @@ class OracleDriven(_AllKept, DrivenStream):
         settled = np.flatnonzero(when < watermark)
         events = self._accepted.take(pa.array(settled))
         lacking = _Lacking(self)
-        found = answers_by_event(self._query, rows_of(events), lacking)
+        found = answers_by_event(self._query, events_of(self._query, events), lacking)
         fired = [
             (due[settled[n]], row, why)
             for (n, row), why in zip(found, lacking.reasons, strict=True)
@@ -119,12 +133,12 @@ class OracleTicks(ByBruteForce, TickStream):
         self._done: set[Any] = set()  # the keys and ends of what is emitted
 
     def _settled(self, rows: pa.Table, watermark: int) -> tuple[pa.Table, dict[int, str]]:
-        from ..testing.queries import key_of, rows_made_by_events, rows_of
+        from ..testing.queries import events_of, key_of, rows_made_by_events
 
         assert self._plan is not None
         self._accepted = pa.concat_tables([self._accepted, rows])
         lacking = _Lacking(self)
-        made = rows_made_by_events(self._query, rows_of(self._accepted), lacking)
+        made = rows_made_by_events(self._query, events_of(self._query, self._accepted), lacking)
         names = [(key_of(self._query, row)[0], row["window_end"]) for row in made]
         due = [
             (row, why)
@@ -146,20 +160,20 @@ class OracleSessions(ByBruteForce, SessionStream):
         self._emitted: dict[Any, _Session] = {}  # in live mode, by key and start
 
     def _in_closed(self, given: pa.Table, times: Any) -> Any:
-        from ..testing.queries import key_of, rows_of
+        from ..testing.queries import events_of, key_of
 
-        keys = [key_of(self._query, row)[0] for row in rows_of(given)]
+        keys = [key_of(self._query, row)[0] for row in events_of(self._query, given)]
         ends = [self._last.get(key) for key in keys]
         pairs = zip(times.tolist(), ends, strict=True)
         return np.array([end is not None and time <= end for time, end in pairs], dtype=bool)
 
     def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
-        from ..testing.queries import key_of, rows_made_by_events, rows_of
+        from ..testing.queries import events_of, key_of, rows_made_by_events
 
         assert self._plan is not None
         before, mark = self._progress.watermark, reached[1]
         self._accepted = pa.concat_tables([self._accepted, new])
-        events, lacking = rows_of(self._accepted), _Lacking(self)
+        events, lacking = events_of(self._query, self._accepted), _Lacking(self)
         made = rows_made_by_events(self._query, events, lacking)
         found = [
             _Session(key_of(self._query, row)[0], row, why, None)

@@ -16,8 +16,10 @@ from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
+from ..kernels.columns import Array
 from ..operators.contract import Operator
 from ..query.plan import Plan
 from ..tables.arrow import times_of
@@ -90,6 +92,7 @@ class Pending:
     def clear(self) -> None:
         """Nothing is noted any more."""
         self._parts: list[list[_Row] | pa.Table] = []
+        self._came: list[tuple[int, int]] = []  # rows of each push, and the newest time before it
         self.count = 0
         self.newest = -_FAR
 
@@ -158,6 +161,7 @@ class Pending:
 
     def add(self, noted: Noted) -> None:
         """Note events."""
+        self._came.append((noted.count, self.newest))
         self.newest = max(self.newest, noted.newest)
         self.count += noted.count
         part, parts = noted.part, self._parts
@@ -171,6 +175,13 @@ class Pending:
         parts = [*self._parts, *([] if last is None else [last.part])]
         tables = [self._columns(p) if isinstance(p, list) else p for p in parts]
         return pa.concat_tables(tables).combine_chunks()
+
+    def came(self, stream_time: int | None, last: Noted | None = None) -> Array:
+        """The stream time when each of these events came, from what it was before all of them."""
+        pushes = [*self._came, *([] if last is None else [(last.count, self.newest)])]
+        counts, newest = np.array(pushes, dtype=np.int64).reshape(-1, 2).T
+        before = newest if stream_time is None else np.maximum(newest, stream_time)
+        return np.repeat(before, counts)
 
     def _columns(self, rows: Sequence[_Row]) -> pa.Table:
         columns = zip(zip(*rows, strict=True), self._schema, strict=True)

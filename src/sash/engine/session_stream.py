@@ -128,13 +128,14 @@ class SessionStream(EventStream):
     def _size(self) -> dict[str, int]:
         return self._sessions.size()
 
-    def _dump(self) -> list[bytes]:
+    def _dump_state(self) -> list[bytes]:
         return self._sessions.dump()
 
-    def _load(self, blobs: list[bytes]) -> None:
+    def _load_state(self, blobs: list[bytes]) -> None:
         self._sessions.load(blobs)
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
+        self._check_parts()
         if self._plan is not None:
             self._sessions._check()

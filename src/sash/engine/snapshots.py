@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
@@ -29,15 +30,16 @@ __all__ = [
     "joined",
     "opened",
     "parts",
+    "restore",
     "settings_of",
     "to_bytes",
 ]
 
-_KIND = "Stream 4"
+_KIND = "Stream 5"
 
 
-def to_bytes(stream: Stream) -> bytes:
-    """The whole stream as bytes."""
+def to_bytes(stream: Stream, *, state: bool = True) -> bytes:
+    """The whole stream as bytes, or all but its state."""
     head = {
         "query": stream._fingerprint,
         "lateness": stream._lateness,
@@ -48,11 +50,13 @@ def to_bytes(stream: Stream) -> bytes:
         "keep_late": stream._late.limit,
         "late_dropped": stream._late.dropped,
         "progress": asdict(stream._progress),
+        "stored": stream._journal is not None,
+        "delays": stream._delays.tolist(),
     }
     blobs = [json.dumps(head).encode()]
     blobs.append(to_ipc(stream._schema.empty_table() if stream._plan else pa.table({})))
     blobs.append(to_ipc(stream._late.table(stream._plan and stream._plan.time_type)))
-    if stream._plan is not None:
+    if state and stream._plan is not None:
         blobs += stream._dump()
     return seal((_KIND,), joined(blobs))
 
@@ -62,6 +66,45 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
     check_bytes(data)
     if not isinstance(query, Query):
         raise TypeError(f"a stream comes back with its sash.Query, not {query!r}")
+    head, blobs = _opened_for(query, data, trust)
+    if head.get("stored"):
+        from .stored import load
+
+        made = load(cls, query, settings_of(head))
+    else:
+        made = cls._for(query)(query, **settings_of(head))
+    fill(made, head, blobs)
+    return made
+
+
+def restore(stream: Stream, data: bytes, trust: Sequence[str], settings: dict[str, Any]) -> None:
+    """Make a new stream what it was; its state is where it is."""
+    head, blobs = _opened_for(stream._query, data, trust)
+    for name, mine in (("mode", stream._mode), ("early", stream._early)):
+        if head[name] != mine:
+            raise ValueError(
+                f"{stream._journal!r} is a stream with {name}={head[name]!r}, and cannot go on "
+                f"with {name}={mine!r}"
+            )
+    schema = from_ipc(next(blobs)).schema
+    given = settings.get("schema")
+    if given is not None and len(schema) and not stream._schema.equals(schema):
+        raise ValueError(
+            f"{stream._journal!r} is a stream of other columns or types: {_columns(schema)}; "
+            f"those that are given are {_columns(stream._schema)}"
+        )
+    _fill(stream, head, schema, blobs)
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _opened_for(
+    query: Query, data: bytes, trust: Sequence[str]
+) -> tuple[dict[str, Any], Iterator[bytes]]:
+    """What a stream's bytes say of it, and the blobs that follow; those of another query are
+    refused."""
     head, blobs = opened(data)
     found = differences(head["query"], fingerprint(query), trust)
     if found:
@@ -69,9 +112,7 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
             f"these bytes are of a stream of another query ({'; '.join(found)}); use the query as "
             "it was, or name the aggregates whose partials mean the same as before: trust=['…']"
         )
-    made = cls._for(query)(query, **settings_of(head))
-    fill(made, head, blobs)
-    return made
+    return head, blobs
 
 
 def check_bytes(data: Any) -> None:
@@ -83,7 +124,7 @@ def check_bytes(data: Any) -> None:
 def opened(data: bytes) -> tuple[dict[str, Any], Iterator[bytes]]:
     """What a stream's bytes say of it, and the blobs that follow."""
     said, body = open_bytes(bytes(data))
-    if said[0] in ("Stream 1", "Stream 2", "Stream 3"):
+    if said[0] in ("Stream 1", "Stream 2", "Stream 3", "Stream 4"):
         raise ValueError("these bytes are of an older sash, whose streams this one cannot read")
     if said != [_KIND]:
         raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")
@@ -98,13 +139,19 @@ def settings_of(head: dict[str, Any]) -> dict[str, Any]:
 
 def fill(made: Stream, head: dict[str, Any], blobs: Iterator[bytes]) -> None:
     """Bring a new stream to where the one was that the bytes are of."""
-    schema = from_ipc(next(blobs)).schema
+    _fill(made, head, from_ipc(next(blobs)).schema, blobs)
+
+
+def _fill(made: Stream, head: dict[str, Any], schema: pa.Schema, blobs: Iterator[bytes]) -> None:
     made._late.load(from_ipc(next(blobs)), head["late_dropped"])
     vars(made._progress).update(head["progress"])
+    made._delays = np.array(head["delays"], dtype=np.int64)
     made._closed, made._kind = head["closed"], head["kind"]
     if len(schema):
-        made._set_up(schema)
-        made._load(list(blobs))
+        if made._plan is None:
+            made._set_up(schema)
+        if state := list(blobs):
+            made._load(state)
 
 
 def joined(blobs: Iterable[bytes]) -> bytes:

@@ -36,9 +36,18 @@ class StoredEvents:
     progress and moves the watermark."""
 
     def __init__(
-        self, query: Query, schema: pa.Schema, mode: Mode, store: Store, prefix: bytes = b""
+        self,
+        query: Query,
+        schema: pa.Schema,
+        mode: Mode,
+        store: Store,
+        prefix: bytes = b"",
+        *,
+        behind: int | None = None,
     ) -> None:
+        """The caller keeps the watermark so far `behind` stream time."""
         self._stream = stored_stream(query, store, prefix, mode=mode, schema=schema)
+        self._stream._behind = behind
         #: What the words of a partial are, for each group of aggregates.
         self.shapes = self._stream._shapes()
 

@@ -20,12 +20,16 @@ from ..query.query import Query
 from ..query.signatures import Mode
 from ..query.types import value_type
 from ..state.memory import ForestState
+from ..state.tiles import TileState
+from ..stores.contract import Store
+from ..stores.journal import Journal
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
-from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
+from ..windows import Aligned, Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
-from .asked import asked_range
+from .asked import asked_range, refuse_at
+from .delays import no_delays
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, latest
@@ -78,6 +82,8 @@ class Stream:
     """
 
     _place: Place = "Query.stream"
+    _store: Store | None = None  # where the state is, if it is not in memory
+    _journal: Journal | None = None  # the same, if the stream is synced with it
 
     def __init__(
         self,
@@ -106,6 +112,7 @@ class Stream:
         self._pending: Pending | None = None
         self._nothing: pa.Table | None = None  # a result without rows
         self._progress = Progress()
+        self._delays = no_delays()
         self._closed = False
         self._kind = ""  # the library that the last batch was a table of
         self._late = LateOutput(keep_late)
@@ -145,6 +152,11 @@ class Stream:
 
     @in_turn
     def _copied(self, memo: dict[int, Any]) -> Stream:
+        if self._journal is not None:
+            raise TypeError(
+                f"{self._journal!r} has one writer, so it cannot be copied; "
+                "Stream.from_bytes(stream.to_bytes(), query) is a copy in memory"
+            )
         made = memo[id(self)] = object.__new__(type(self))
         vars(made).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
         return made
@@ -184,6 +196,26 @@ class Stream:
             names = ("rows", "counted", "late", "partly_late", "emitted")
             return {n: at[n] + noted * (n in ("rows", "counted")) for n in names}
 
+    @property
+    def delays(self) -> list[int]:
+        """How late rows came, as stream time at the start of their push less their own time: how
+        many came in order, then how many in each of 24 buckets, of up to 1 second, 2, 4, …; the
+        last one has no bound.  Rows that could not be used are not among them.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> s = q.stream()
+        >>> for second in (10, 20, 18, 17):
+        ...     _ = s.push({"t": second * 1_000_000})
+        >>> s.delays[:4]
+        [2, 0, 1, 1]
+        """
+        return self._counted_delays()
+
+    @in_turn
+    def _counted_delays(self) -> list[int]:
+        return [int(many) for many in self._delays]
+
     @in_turn_as_it_is
     def push(self, batch: Any) -> Any:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
@@ -217,7 +249,8 @@ class Stream:
         """Take in the events that are noted, and some more behind them."""
         assert self._pending is not None
         table = self._pending.table(last)
-        outcome = self._process(table)
+        came = self._pending.came(self._progress.stream_time, last)
+        outcome = self._process(table, came=came)
         self._add_late(table, outcome)
         self._pending.clear()
         return outcome
@@ -294,9 +327,12 @@ class Stream:
         return self._as_pushed(outcome)
 
     @in_turn
-    def query(self, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
         """The values over the times `[lo, hi)` of one key (a tuple, if there are several key
-        columns), out of what later windows need.
+        columns), out of what later windows need.  Where each event has a window of the time up to
+        it (`trailing`, `lifetime`), the values as of the time `at`, from the watermark on.
 
         Events of one slice are kept as one partial where their order does not matter; then
         both ends have to be where a window starts or ends.
@@ -311,6 +347,7 @@ class Stream:
         >>> s.query("a"), s.query("a", 10, 20), s.query("c")
         ({'n': 2}, {'n': 1}, {'n': 0})
         """
+        refuse_at(self._query, at)
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
         first, end = asked_range(self._plan, self._progress.watermark, lo, hi)
@@ -356,6 +393,37 @@ class Stream:
 
         return to_bytes(self)
 
+    @in_turn
+    def sync(self) -> None:
+        """Make all up to now durable, for a stream with a store: a process that opens the stream
+        again, after a kill or a failure of the machine, goes on from here.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> store = sash.stores.memory()
+        >>> s = q.stream(store=store, name="hits")
+        >>> s.push([{"t": 3}, {"t": 4}]).num_rows
+        0
+        >>> s.sync()
+        >>> s.push({"t": 5}).num_rows
+        0
+        >>> s.release()  # what was not synced is lost, as by a kill
+        >>> q.stream(store=store, name="hits").close().to_pylist()
+        [{'window_start': 0, 'window_end': 10, 'n': 2}]
+        """
+        from .stored import sync
+
+        sync(self)
+
+    def release(self) -> None:
+        """Let another process, or another stream of this one, open the stream in its store.  What
+        was not synced is lost, and this stream cannot be used any more."""
+        journal = self._journal
+        if journal is not None and not journal.space.released:
+            with self._turns.between():
+                journal.space.release()
+                self._turns.broken = f"{journal!r} was let go of by release(); open it again"
+
     @classmethod
     def from_bytes(cls, data: bytes, query: Query, trust: Sequence[str] = ()) -> Stream:
         """The stream again, from the bytes of `to_bytes` and the same query.
@@ -380,6 +448,10 @@ class Stream:
     def _for(cls, query: Query) -> type[Stream]:
         """The class of streams of a query."""
         window = query.window
+        if cls is Stream and query.several and isinstance(window, Aligned):
+            from .sized_stream import SizedStream
+
+            return SizedStream
         if cls is Stream and isinstance(window, Trailing) and not window.excludes_some:
             from .trailing_stream import TrailingStream
 
@@ -400,10 +472,23 @@ class Stream:
 
     def _dump(self) -> list[bytes]:
         """The state as bytes."""
+        if self._journal is not None:
+            return [part for record in self._journal.scan() for part in record]
+        return self._dump_state()
+
+    def _dump_state(self) -> list[bytes]:
+        """A state in memory as bytes."""
         return self._state.dump()
 
     def _load(self, blobs: list[bytes]) -> None:
         """Take back what `_dump` gave."""
+        if self._journal is not None:
+            self._journal.put_many(dict(zip(blobs[::2], blobs[1::2], strict=True)))
+        else:
+            self._load_state(blobs)
+
+    def _load_state(self, blobs: list[bytes]) -> None:
+        """Take back what `_dump_state` gave."""
         self._state.load(blobs)
 
     def _set_out(self) -> None:
@@ -441,7 +526,7 @@ class Stream:
                 )
         check(self._place, Asked(query, plan, self._mode, self._early))
         read = {*query.by, *query.window.columns}
-        read |= {c for a in query.select.values() for c in a.columns}
+        read |= {c for a in query.select.values() for c in a.reads}
         self._only_time = None if query.time in read else query.time
         fields = [f.with_type(value_type(f.type)) for f in plan.schema]
         others = [f for f in schema if f.name not in plan.schema.names]
@@ -457,7 +542,10 @@ class Stream:
         return plan
 
     def _make_state(self, plan: Plan) -> ForestState:
-        return ForestState(plan)
+        if self._store is None:
+            return ForestState(plan)
+        state: Any = TileState(plan, self._store)  # which cannot be asked or dumped
+        return state  # type: ignore[no-any-return]
 
     def _move(self, time: int) -> Outcome | None:
         """Move stream time and watermark on to a time."""
@@ -469,10 +557,11 @@ class Stream:
         return None
 
     def _process(
-        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: int
+        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: Any
     ) -> Outcome:
         """Go through the lifecycle.  Until the caller returns what it emits, or the lifecycle says
         that nothing was changed, the stream is in the middle of a change."""
+        self._spill()
         self._turns.changing = True
         lifecycle, progress = self._lifecycle, self._progress
         try:
@@ -480,9 +569,15 @@ class Stream:
         except BaseException:
             self._turns.changing = not lifecycle.abandoned
             raise
+        self._delays = self._delays + outcome.delays
         if self._pending is not None:
             self._pending.low, self._pending.high = lifecycle.quiet(progress)
         return outcome
+
+    def _spill(self) -> None:
+        """Write changes to the store that have become many; an error has changed nothing."""
+        if self._journal is not None:
+            self._journal.spill()
 
     def _as_pushed(self, outcome: Outcome | None) -> Any:
         """A result, as the kind of table that was pushed."""

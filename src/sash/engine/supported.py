@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from ..kernels.core import encoder
 from ..query.plan import Plan
@@ -18,8 +18,12 @@ from ..windows import Aligned, Merging, Session, Trailing
 
 __all__ = ["ABILITIES", "PLACES", "Ability", "Asked", "Place", "check", "table"]
 
-Place = Literal["Query.run", "Query.stream", "Spark batch", "Spark stream"]
-PLACES: tuple[Place, ...] = ("Query.run", "Query.stream", "Spark batch", "Spark stream")
+Place = Literal[
+    "Query.run", "Query.stream", "Query.stream, in a store", "Spark batch", "Spark stream"
+]
+PLACES: tuple[Place, ...] = get_args(Place)
+#: Streams whose state is in a store.
+_STORED: tuple[Place, ...] = ("Query.stream, in a store", "Spark stream")
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,20 @@ def _several_aligned(asked: Asked) -> bool:
     return asked.query.several and not _by_time(asked)
 
 
+def _ordered_lifetime(asked: Asked) -> bool:
+    if not _several_aligned(asked) or asked.plan is None:
+        return False
+    return asked.plan.ordered and None in asked.query.sizes.values()
+
+
+def _endless_quantile(asked: Asked) -> bool:
+    return any(
+        a.operator.ready in ("quantile", "median") and asked.query.sizes[name] is None
+        for name, a in asked.query.select.items()
+        if _lifetime(asked) or a.size == "lifetime"
+    )
+
+
 def _empty(asked: Asked) -> bool:
     window = asked.query.window
     return isinstance(window, Aligned) and window.empty is not None
@@ -135,7 +153,7 @@ ABILITIES = (
     Ability(
         "`empty='zero'` without `idle`",
         dict.fromkeys(
-            ("Query.stream", "Spark stream"),
+            ("Query.stream", *_STORED),
             "a stream with empty='zero' remembers the last window of each key; give idle='30 "
             "days', say, after which it forgets a key, and a later event starts anew",
         ),
@@ -165,8 +183,34 @@ ABILITIES = (
     Ability("several sizes in one row, `sash.count().over('1 day')`, of `trailing` and `lifetime`"),
     Ability(
         "several sizes in one row of `sliding` and `tumbling`",
-        dict.fromkeys(PLACES, _ONE_SIZE),
+        dict.fromkeys(("Spark batch", "Spark stream"), _ONE_SIZE),
         _several_aligned,
+    ),
+    Ability(
+        "several sizes in one row of `sliding` and `tumbling` with `empty='zero'`",
+        dict.fromkeys(
+            PLACES,
+            "a window that holds nothing is emitted without looking at longer ones, so "
+            "empty='zero' and `over` exclude each other; leave one of them out",
+        ),
+        lambda asked: _several_aligned(asked) and _empty(asked),
+    ),
+    Ability(
+        "`over(sash.lifetime())` with `sliding`, where the order of events matters",
+        {
+            "Query.stream": "all that every later window holds is one partial here, and a late "
+            "event belongs into its middle; give a size, or select only what has no order",
+        },
+        _ordered_lifetime,
+    ),
+    Ability(
+        "exact `quantile` and `median` over a `lifetime`",
+        dict.fromkeys(
+            PLACES,
+            "an exact quantile keeps all values of its window, and a lifetime never lets one go; "
+            "use sash.quantiles('x', 0.5), which estimates in fixed space, or another window",
+        ),
+        _endless_quantile,
     ),
     Ability("`rows`, `delta`, `punctuated`, `window(keep=…, every=…)`, policies"),
     Ability("`session`"),
@@ -240,7 +284,7 @@ ABILITIES = (
     Ability(
         "`emit='changes'` in live mode",
         dict.fromkeys(
-            ("Query.run", "Query.stream", "Spark batch", "Spark stream"),
+            PLACES,
             "emit='changes' needs mode='final': in live mode the window before may still be "
             "revised, so whether a window differs from it is not settled",
         ),
@@ -249,7 +293,7 @@ ABILITIES = (
     Ability(
         "`early=True`, in live mode: the window that ends next, as it stands",
         dict.fromkeys(
-            ("Query.run", "Spark batch", "Spark stream"),
+            ("Query.run", "Spark batch", *_STORED),
             "early=True emits a window of every key after each batch, which only a state in memory "
             "can do cheaply",
         ),
@@ -272,9 +316,12 @@ ABILITIES = (
         "`tie`, where the order of events matters, for `session`, and for `trailing` in live mode",
         {
             "Query.stream": _ARRIVAL,
-            "Spark stream": "a session, and a window for each event in live mode, keeps the events "
-            "of one time as one partial, in the order of their arrival, and `tie` cannot put them "
-            "into another; leave it out, or select only what has no order",
+            **dict.fromkeys(
+                _STORED,
+                "a session, and a window for each event in live mode, keeps the events of one time "
+                "as one partial, in the order of their arrival, and `tie` cannot put them into "
+                "another; leave it out, or select only what has no order",
+            ),
         },
         _ordered_by_events,
     ),
@@ -282,8 +329,11 @@ ABILITIES = (
         "`tie`, where the order of events matters: text",
         {
             "Query.stream": _ARRIVAL,
-            "Spark stream": "a tie column of text cannot be kept in a stream's state: use one of "
-            "numbers or times",
+            **dict.fromkeys(
+                _STORED,
+                "a tie column of text cannot be kept in a stream's state: use one of numbers or "
+                "times",
+            ),
         },
         _text_tie,
         TypeError,
@@ -291,16 +341,27 @@ ABILITIES = (
     Ability(
         "nanoseconds of times, which put events of one microsecond in order",
         {
-            "Query.stream": "those of one batch; events of several batches are in the order of "
-            "their arrival",
+            **dict.fromkeys(
+                ("Query.stream", "Query.stream, in a store"),
+                "those of one batch; events of several batches are in the order of their arrival",
+            ),
             **dict.fromkeys(("Spark batch", "Spark stream"), "Spark has none; use `tie`"),
         },
     ),
     Ability(
         "partials that are Python objects without `encode` and `decode`",
-        {"Spark stream": "its state leaves the process, as bytes"},
+        dict.fromkeys(_STORED, "its state leaves the process, as bytes"),
         _without_codec,
         TypeError,
+    ),
+    Ability(
+        "the values of `trailing` and `lifetime` as of any moment (`Query.at`, "
+        "`Stream.query(at=…)`, `sash.spark.at`)",
+        {
+            "Query.stream, in a store": "what a stream of events has in a store is read for the "
+            "events of a batch; ask a stream in memory",
+            "Spark stream": "its state cannot be asked",
+        },
     ),
     Ability(
         "a key's values over any range of what is kept (`Stream.query`)",

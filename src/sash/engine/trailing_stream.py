@@ -16,19 +16,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..kernels.columns import Array
+from ..kernels.columns import Array, to_micros
 from ..query.plan import Plan
+from ..state.apart import lowered, with_rows
 from ..state.contract import StepFailed
 from ..state.keyed import Keyed
 from ..state.ragged import Places
 from ..state.reach import Reach
 from ..state.trail_entries import TrailEntries
 from ..state.trailing import Answers, Batch, TrailState
-from ..tables.arrow import as_given, as_time, one_array, times_of
+from ..tables.answers import warn_of
+from ..tables.arrow import as_given, as_time, flat, one_array, times_of
+from ..tables.intake import one_of_type
 from ..tables.keys import key_codes
 from ..windows import Driven
+from .as_of import check_window
 from .driven import with_nulls
 from .event_stream import Reached
+from .turns import in_turn
 from .waiting_stream import KeepingStream
 
 __all__ = ["TrailingStream"]
@@ -149,6 +154,66 @@ class TrailingStream(KeepingStream):
         lacking = np.flatnonzero(np.isin(slices, list(found.failed)))
         return made, {i: found.failed[int(slices[i])] for i in lacking.tolist()}
 
+    @in_turn
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
+        """The values of a key (a tuple, if there are several key columns) as of a time, from the
+        watermark on: what an event at that time would have beside itself, out of all events so far.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})
+        >>> s = q.stream(lateness=2)
+        >>> s.push([{"t": 3, "k": "a"}, {"t": 6, "k": "a"}]).num_rows
+        1
+        >>> s.query("a", at=7), s.query("a", at=9), s.query("b", at=9)
+        ({'n': 2}, {'n': 1}, {'n': 0})
+        """
+        if at is None or lo is not None or hi is not None:
+            raise ValueError(
+                f"a stream of {self._query.window!r} answers as of a time: give at=…, and neither "
+                "lo nor hi"
+            )
+        check_window(self._query)
+        if self._plan is None:
+            raise ValueError("nothing was pushed into this stream yet")
+        if self._store is not None:
+            raise ValueError(
+                "what a stream of events has in a store is read for the events of a batch; ask a "
+                "stream in memory"
+            )
+        moment, mark = to_micros(at), self._progress.watermark
+        if mark is not None and moment < mark:
+            raise ValueError(
+                f"at is {moment}, before the watermark, {mark}: what its window holds may be "
+                "evicted"
+            )
+        return self._as_of(key if isinstance(key, tuple) else (key,), moment)
+
+    def _as_of(self, key: tuple[Any, ...], at: int) -> dict[str, Any]:
+        """The values of a key as of a time."""
+        assert self._plan is not None
+        assert isinstance(self._trails, TrailState)
+        partials = self._trails.partials(key, at)
+        if self._mode == "final":  # events that wait are in no partial yet, and younger than all
+            rows = self._of_key(key, self._waiting.between(*self._trails.ends(at))[0])
+            partials = with_rows(self._plan, partials, rows)
+        values, failed = lowered(self._plan, partials)
+        warn_of({0: failed} if failed else {}, stacklevel=3)
+        return values
+
+    def _of_key(self, key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
+        """The rows of a key."""
+        assert self._plan is not None
+        columns = []
+        for field, value in zip(self._plan.keys, key, strict=True):
+            held = flat(rows.column(field.name))
+            columns.append(pa.concat_arrays([one_of_type(value, held.type), held]))
+        if not columns:
+            return rows
+        codes, _ = key_codes(columns, rows.num_rows + 1)
+        return rows.filter(pa.array(codes[1:] == codes[0]))
+
     def _held(self) -> list[Keyed]:
         assert isinstance(self._trails, TrailEntries)
         rows, numbers = self._waiting.all()
@@ -177,12 +242,12 @@ class TrailingStream(KeepingStream):
         size = self._trails.size()
         return size | {"bytes": size["bytes"] + self._waiting.nbytes}
 
-    def _dump(self) -> list[bytes]:
+    def _dump_state(self) -> list[bytes]:
         assert isinstance(self._trails, TrailState)
         revised = np.array(list(self._revisions.items()), "<i8").tobytes()
         return [*self._waiting.dump(), revised, *self._trails.dump()]
 
-    def _load(self, blobs: list[bytes]) -> None:
+    def _load_state(self, blobs: list[bytes]) -> None:
         assert isinstance(self._trails, TrailState)
         rows, numbers, revised, *trails = blobs
         self._waiting.load([rows, numbers])
@@ -191,5 +256,6 @@ class TrailingStream(KeepingStream):
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
+        self._check_parts()
         if self._plan is not None and isinstance(self._trails, TrailState):
             self._trails._check()

@@ -303,6 +303,14 @@ class BufferCore(Core):
                 parts.append(fields[0] if leaf.operator.shape == "scalar" else fields)
         return nested(self.operator, parts)
 
+    def dump_slots(self, first: int, count: int) -> bytes:
+        """A run of slots as bytes."""
+        return self.pool[first : first + count].tobytes()
+
+    def load_slots(self, first: int, count: int, data: bytes | memoryview) -> None:
+        """Take back what `dump_slots` gave."""
+        self.pool[first : first + count] = np.frombuffer(data, dtype=np.int64).reshape(count, -1)
+
     def peek_link(self, slot: int) -> int:
         """The integer beside a slot's partial."""
         return int(self.pool[slot, 0])

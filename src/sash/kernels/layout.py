@@ -54,6 +54,7 @@ class Leaf:
     kinds: str  # a letter for each field: i(nt), u(nsigned), f(loat), b(ool)
     vector: int  # the length of a vector partial, or 0
     offset: int  # in words
+    where: int | None = None  # the column that says which rows count
 
     @property
     def words(self) -> int:
@@ -102,17 +103,22 @@ class Layout:
 
 
 def leaf_operators(
-    operator: Operator, columns: Sequence[int] | None = None
-) -> list[tuple[Operator, tuple[int, ...]]]:
-    """The operators with partials of their own, and the input columns each reads."""
+    operator: Operator, columns: Sequence[int] | None = None, where: int | None = None
+) -> list[tuple[Operator, tuple[int, ...], int | None]]:
+    """The operators with partials of their own, the input columns each reads, and the one that says
+    which rows count, if there is one."""
     reads = tuple(range(len(operator.skips)) if columns is None else columns)
     if not operator.parts:
-        return [(operator, reads)]
+        return [(operator, reads, where)]
     return [
         leaf
         for part in operator.parts
         if part.shares is None
-        for leaf in leaf_operators(part.operator, [reads[c] for c in part.columns])
+        for leaf in leaf_operators(
+            part.operator,
+            [reads[c] for c in part.columns],
+            where if part.where is None else reads[part.where],
+        )
     ]
 
 
@@ -123,7 +129,7 @@ def words_of(operator: Operator) -> int:
     >>> words_of(mean)
     2
     """
-    kept = [leaf.identity for leaf, _ in leaf_operators(operator)]
+    kept = [leaf.identity for leaf, _, _ in leaf_operators(operator)]
     return sum(len(x) if isinstance(x, tuple | np.ndarray) else 1 for x in kept)
 
 
@@ -146,7 +152,7 @@ def lowerings(operator: Operator, first: int = 0) -> list[tuple[Operator, int]]:
 def layout_by_trial(operator: Operator) -> Layout:
     """Derive the layout from the operator's identity and a trial run of its functions."""
     leaves, offset = [], 0
-    for op, columns in leaf_operators(operator):
+    for op, columns, where in leaf_operators(operator):
         if op.shape == "vector":
             kinds, vector = _vector_kind(op.identity), len(op.identity)
         else:
@@ -155,7 +161,7 @@ def layout_by_trial(operator: Operator) -> Layout:
             one = op.lift(*row)
             kinds = _wider(op, kinds, _kinds(one), "lift")
             kinds = _wider(op, kinds, _kinds(op.combine(one, one)), "combine")
-        leaves.append(Leaf(op, columns, kinds, vector, offset))
+        leaves.append(Leaf(op, columns, kinds, vector, offset, where))
         offset += leaves[-1].words
     return Layout(operator, tuple(leaves), ())
 
@@ -175,7 +181,7 @@ def layout_by_numba(operator: Operator, compiled: dict[tuple[int, str], Any]) ->
     partials: list[Any] = []
     lowers: list[Any] = []
     offset = 0
-    for n, (op, columns) in enumerate(leaf_operators(operator)):
+    for n, (op, columns, where) in enumerate(leaf_operators(operator)):
         rows = [[column[operator.types[c]] for c in columns]]
         for i, skip in enumerate(op.skips):
             if not skip:
@@ -188,7 +194,7 @@ def layout_by_numba(operator: Operator, compiled: dict[tuple[int, str], Any]) ->
             _infer(compiled, n, "combine", (array,) * 3, op)
             if op.inverse:
                 _infer(compiled, n, "inverse", (array,) * 3, op)
-            leaf = Leaf(op, columns, kind, length, offset)
+            leaf = Leaf(op, columns, kind, length, offset, where)
             partial: Any = array
         else:
             kinds = _kinds(op.identity)
@@ -204,7 +210,7 @@ def layout_by_numba(operator: Operator, compiled: dict[tuple[int, str], Any]) ->
             if op.inverse:
                 made = _infer(compiled, n, "inverse", (partial,) * 2, op)
                 _wider(op, kinds, _type_kinds(made), "inverse")
-            leaf = Leaf(op, columns, kinds, 0, offset)
+            leaf = Leaf(op, columns, kinds, 0, offset, where)
         leaves.append(leaf)
         offset += leaf.words
         partials.append(partial)

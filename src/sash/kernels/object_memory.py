@@ -99,6 +99,25 @@ class ObjectCore(Core):
         """A slot's partial."""
         return self.m.slots[slot]
 
+    def dump_slots(self, first: int, count: int) -> bytes:
+        """A run of slots as bytes, each partial encoded by the operator."""
+        encode = encoder(self.operator)
+        encoded = [encode(p) for p in self.m.slots[first : first + count]]
+        return np.array([len(e) for e in encoded], dtype="<u8").tobytes() + b"".join(encoded)
+
+    def load_slots(self, first: int, count: int, data: bytes | memoryview) -> None:
+        """Take back what `dump_slots` gave."""
+        decode = decoder(self.operator)
+        sizes = np.frombuffer(data[: 8 * count], dtype="<u8").tolist()
+        at = 8 * count
+        for i, size in enumerate(sizes):
+            self.m.slots[first + i] = decode(bytes(data[at : at + size]))
+            at += size
+
+    def copy_slots(self, to: int, start: int, count: int) -> None:
+        """Copy a run of slots to a place that does not overlap it."""
+        self.m.slots[to : to + count] = self.m.slots[start : start + count]
+
     def peek_link(self, slot: int) -> int:
         """The integer beside a slot's partial."""
         return self.m.links[slot]

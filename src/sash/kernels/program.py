@@ -250,7 +250,7 @@ def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str
         return known
     declared = repr(
         [
-            [(_identity_text(o), o.skips, c) for o, c in leaf_operators(operator)],
+            [(_identity_text(o), o.skips, c) for o, c, _ in leaf_operators(operator)],
             [(o.returns, o.fields, n) for o, n in lowerings(operator)],
         ]
     )
@@ -333,7 +333,7 @@ def _functions(operator: Operator) -> dict[tuple[int, str], _Function]:
     """Each leaf operator's functions, by the leaf's number and the role, `lower` by the
     answer's, and the rule."""
     made = {}
-    for n, (op, _) in enumerate(leaf_operators(operator)):
+    for n, (op, _, _) in enumerate(leaf_operators(operator)):
         out, bounds = int(op.shape == "vector"), _bounds(op)
         made[n, "lift"] = _Function(op.lift, len(op.skips) + out, bounds)
         made[n, "combine"] = _Function(op.combine, 2 + out, bounds)
@@ -385,8 +385,8 @@ def _from_facts(operator: Operator, facts: Any) -> Layout:
 
     leaves: list[Leaf] = []
     offset = 0
-    for (op, columns), kinds in zip(leaf_operators(operator), facts[0], strict=True):
+    for (op, columns, where), kinds in zip(leaf_operators(operator), facts[0], strict=True):
         vector = len(op.identity) if op.shape == "vector" else 0
-        leaves.append(Leaf(op, columns, kinds, vector, offset))
+        leaves.append(Leaf(op, columns, kinds, vector, offset, where))
         offset += leaves[-1].words
     return Layout(operator, tuple(leaves), tuple(map(made, facts[1])))

@@ -46,14 +46,18 @@ def lift_text(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
         else:
             lift.append(f"put_{n}(d, row_{n}({cells}))")
     fold = ["def fold_rows(m, dst, new, columns, first, last):"]
-    if layout.vectors:
+    if any(leaf.vector and not leaf.operator.adds for leaf in layout.leaves):
         fold += ["lift(m, dst, columns, first)", "for i in range(first + 1, last):"]
         fold += ["    lift(m, new, columns, i)", "    combine(m, dst, dst, new)"]
     else:
-        leaves = [(n, _cells(leaf)) for n, leaf in enumerate(layout.leaves)]
+        leaves = [(n, _cells(leaf)) for n, leaf in enumerate(layout.leaves) if not leaf.vector]
+        vectors = [(n, leaf) for n, leaf in enumerate(layout.leaves) if leaf.vector]
+        adding = [f"row_{n}(w{n}, {_cells(leaf)})" for n, leaf in vectors]
         fold += ["d = slot(m, dst)", "i = first", *table, *row]
-        fold += [f"p{n} = row_{n}({cells})" for n, cells in leaves]
-        fold += ["for i in range(first + 1, last):", *(f"    {line}" for line in row)]
+        for n, leaf in vectors:
+            fold += [*clear(leaf, ""), f"w{n} = {load(leaf, 'd')}"]
+        fold += [*adding, *(f"p{n} = row_{n}({cells})" for n, cells in leaves)]
+        fold += ["for i in range(first + 1, last):", *(f"    {line}" for line in [*row, *adding])]
         for n, cells in leaves:
             fold.append(f"    p{n} = as_{n}({names[n, 'combine']}(p{n}, row_{n}({cells})))")
         fold += [f"put_{n}(d, p{n})" for n, _ in leaves]
@@ -62,7 +66,10 @@ def lift_text(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
 
 def _cells(leaf: Leaf) -> str:
     """What a leaf reads of a row."""
-    return ", ".join(f"n{c}, x{c}" for c in dict.fromkeys(leaf.columns))
+    cells = [f"n{c}, x{c}" for c in dict.fromkeys(leaf.columns)]
+    if leaf.where is not None:
+        cells.append(f"x{leaf.where}")
+    return ", ".join(cells)
 
 
 def _lift_leaf(n: int, leaf: Leaf, lift: str, cells: str) -> str:
@@ -70,6 +77,8 @@ def _lift_leaf(n: int, leaf: Leaf, lift: str, cells: str) -> str:
     the place of a vector, which is empty before."""
     skipped = zip(leaf.columns, leaf.operator.skips, strict=True)
     nulls = [f"n{c}" for c, skip in skipped if skip]
+    if leaf.where is not None:
+        nulls.insert(0, f"not x{leaf.where}")
     lines = [f"def row_{n}({'out, ' if leaf.vector else ''}{cells}):"]
     if nulls:
         lines.append(f"    if {' or '.join(nulls)}:")

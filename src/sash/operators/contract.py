@@ -24,6 +24,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,14 @@ class Part:
     """One operator of several that run `together`, and the columns it reads.
 
     With `shares`, it has no partial of its own, but lowers that of the part with this number, whose
-    lift and combine are its own as well.
+    lift and combine are its own as well.  With `where`, it skips the rows in which the column of
+    this number is not true.
     """
 
     operator: Operator
     columns: tuple[int, ...]
     shares: int | None = None
+    where: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +61,8 @@ class Operator:
     types are.  It is empty for an operator of your own, whatever its name is, and a copy with other
     functions (`dataclasses.replace`) is one of your own.
     `unchecked` leaves the checks of indices out of compiled functions.
+    `adds` says that the lift of a vector adds a value to what `out` holds, so that many values can
+    be lifted into one place.
     `serves` has, for the lift of each other operator whose answers follow from these partials
     as well, the lower that does so.
 
@@ -87,6 +92,7 @@ class Operator:
     serves: tuple[tuple[Callable[..., Any], Callable[[Any], Any]], ...] = ()
     rule: Callable[[Any, Any], bool] | None = None
     unchecked: bool = False
+    adds: bool = False
     ready: str = dataclasses.field(default="", init=False)
     parameters: tuple[Any, ...] = dataclasses.field(default=(), init=False)
 
@@ -335,10 +341,7 @@ def _join(
     there are two, and the answer is the first one's."""
     numbers = [i for i, p in enumerate(parts) if p.shares is None]
     ops = [parts[i].operator for i in numbers]
-    lifts = [
-        (parts[i].operator.python_lift(), c if len(c) != 1 else c[0])
-        for i, c in ((i, parts[i].columns) for i in numbers)
-    ]
+    lifts = [_part_lift(parts[i]) for i in numbers]
     combines = [o.python_combine() for o in ops]
     lowers = [
         (p.operator.python_lower(), numbers.index(i if p.shares is None else p.shares))
@@ -347,9 +350,7 @@ def _join(
     equals = [o.equal or same for o in ops]
 
     def lift(*row: Any) -> Any:
-        return tuple(
-            f(row[c] if isinstance(c, int) else tuple(row[i] for i in c)) for f, c in lifts
-        )
+        return tuple(f(row) for f in lifts)
 
     def combine(a: Any, b: Any) -> Any:
         return tuple(f(x, y) for f, x, y in zip(combines, a, b, strict=True))
@@ -387,6 +388,22 @@ def _join(
         parts=parts,
         rule=rule,
     )
+
+
+def _part_lift(part: Part) -> Callable[[Any], Any]:
+    """A part's lift, from a row of all columns."""
+    op, where, columns = part.operator, part.where, part.columns
+    lift = op.python_lift()
+    pick: Callable[[Any], Any] = itemgetter(*columns) if columns else lambda row: ()
+    if where is None:
+        return lambda row: lift(pick(row))
+
+    def lift_some(row: Any) -> Any:
+        if row[where]:
+            return lift(pick(row))
+        return op.identity.copy() if op.shape == "vector" else op.identity
+
+    return lift_some
 
 
 def _names(ops: Sequence[Operator]) -> tuple[str, ...]:

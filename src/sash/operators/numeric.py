@@ -12,6 +12,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
 from functools import cache
 from numbers import Number
 from typing import Any
@@ -34,6 +36,8 @@ __all__ = [
     "variance",
 ]
 
+#: Decimals of any length are added and moved exactly.
+WIDE = Context(prec=400, rounding=ROUND_HALF_UP)
 _LOW_BITS = 62
 _LOW = 2**62 - 1
 _MOST = 2**63 - 1
@@ -111,12 +115,15 @@ def _int_sum(a: Any) -> int | None:
     return (a[1] << _LOW_BITS) + a[2]  # type: ignore[no-any-return]
 
 
-def _int_mean(a: Any) -> float | None:
-    if a[0] == 0:
-        return None
+def int_total(a: Any) -> float:
+    """The sum of integers as a float."""
     if -2 <= a[1] <= 1:
-        return float((a[1] << _LOW_BITS) + a[2]) / a[0]  # type: ignore[no-any-return]
-    return (float(a[1]) * 4611686018427387904.0 + float(a[2])) / a[0]  # type: ignore[no-any-return]
+        return float((a[1] << _LOW_BITS) + a[2])
+    return float(a[1]) * 4611686018427387904.0 + float(a[2])
+
+
+def _int_mean(a: Any) -> float | None:
+    return int_total(a) / a[0] if a[0] != 0 else None
 
 
 # sums of floats: one number, -0.0 when empty (no sum of others gives it, as -0.0 is read as 0.0)
@@ -145,6 +152,34 @@ def _number(x: Any) -> Any:
     if not isinstance(x, Number):
         raise TypeError(f"{x!r} ({type(x).__name__}) is no number")
     return int(x) if isinstance(x, bool) else x
+
+
+def divided(total: Decimal, count: int, scale: int) -> Decimal:
+    """A quotient with so many digits behind the point, rounded half away from zero, once.
+
+    >>> divided(Decimal("0.05"), 2, 2), divided(Decimal("-0.05"), 2, 2)
+    (Decimal('0.03'), Decimal('-0.03'))
+    """
+    whole = Fraction(total) * 10**scale / count
+    found = math.floor(abs(whole) + Fraction(1, 2))
+    return Decimal(-found if whole < 0 else found).scaleb(-scale, WIDE)
+
+
+def _any_add(a: Any, b: Any) -> Any:
+    x, y = a[1], b[1]
+    if isinstance(x, Decimal) and isinstance(y, Decimal | int):
+        return (a[0] + b[0], WIDE.add(x, y))
+    if isinstance(y, Decimal) and isinstance(x, int):
+        return (a[0] + b[0], WIDE.add(y, x))
+    return (a[0] + b[0], x + y)
+
+
+def _any_mean(a: Any) -> Any:
+    """The mean; of decimals one with four more digits behind the point, as on Spark."""
+    exponent = a[1].as_tuple().exponent if isinstance(a[1], Decimal) else None
+    if isinstance(exponent, int):
+        return divided(a[1], a[0], 4 - exponent)
+    return a[1] / a[0] if a[0] else None
 
 
 def _any_lift(x: Any) -> Any:
@@ -227,10 +262,10 @@ def _mean(types: tuple[str, ...]) -> Operator:
     return dataclasses.replace(_sum(types), name="mean", lower=_int_mean)
 
 
-#: The sum; of integers exact.
+#: The sum; of integers and decimals exact.
 sum = ready(
     Operator(
-        "sum", (0, 0), _any_lift, _pair_add, _any_sum, commutative=True, equal=close, typed=_sum
+        "sum", (0, 0), _any_lift, _any_add, _any_sum, commutative=True, equal=close, typed=_sum
     )
 )
 #: The sum of the squares; of integers exact.
@@ -246,10 +281,10 @@ sum_of_squares = ready(
         typed=_sum_of_squares,
     )
 )
-#: The arithmetic mean, a float.
+#: The arithmetic mean, a float; of decimals a decimal.
 mean = ready(
     Operator(
-        "mean", (0, 0), _any_lift, _pair_add, _pair_mean, commutative=True, equal=close, typed=_mean
+        "mean", (0, 0), _any_lift, _any_add, _any_mean, commutative=True, equal=close, typed=_mean
     )
 )
 

@@ -13,7 +13,7 @@ from .codec import decode_value, encode_value
 from .contract import Operator, itself, ready
 from .ranks import rank, zero_of
 
-__all__ = ["first", "first_n", "last", "last_n", "m4", "nth_youngest"]
+__all__ = ["change", "first", "first_n", "last", "last_n", "m4", "nth_youngest"]
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
@@ -85,6 +85,66 @@ def _picked(a: Any) -> Any:
 first = ready(_first(("object",)))
 #: The last value, null if that is what it is; `last.ignore_nulls()` takes the last non-null.
 last = ready(_last(("object",)))
+
+
+# change: (there is a value, the first one, the last one)
+
+
+def _change(types: tuple[str, ...]) -> Operator:
+    kind, zero = types[0], zero_of(types[0])
+    integer = kind in ("int64", "bool", "timestamp")
+
+    def lift(x: Any) -> Any:
+        return (True, x, x)
+
+    def combine(a: Any, b: Any) -> Any:
+        if not a[0]:
+            return b
+        if not b[0]:
+            return a
+        return (True, a[1], b[2])
+
+    def lower(a: Any) -> Any:
+        return a[2] - a[1] if a[0] else None
+
+    def lower_integer(a: Any) -> Any:
+        if not a[0]:
+            return None
+        first, last = int(a[1]), int(a[2])
+        if first < 0 and last > 9223372036854775807 + first:
+            raise OverflowError("the change leaves int64")
+        if first > 0 and last < -9223372036854775807 - 1 + first:
+            raise OverflowError("the change leaves int64")
+        return last - first
+
+    def lower_any(a: Any) -> Any:
+        if not a[0]:
+            return None
+        try:
+            return difference(int(a[2]) - int(a[1]) if isinstance(a[1], bool) else a[2] - a[1])
+        except TypeError:
+            raise TypeError(
+                f"change takes numbers, times and what else has differences, not {a[2]!r}"
+            ) from None
+
+    def difference(found: Any) -> Any:
+        if isinstance(found, int) and not -(2**63) <= found < 2**63:
+            raise OverflowError("the change leaves int64")
+        return found
+
+    return Operator(
+        "change",
+        (False, zero, zero),
+        lift,
+        combine,
+        lower_integer if integer else lower if kind == "float64" else lower_any,
+        typed=_change,
+        **_codec(types),
+    )
+
+
+#: The last value less the first, without nulls; null if there are none.
+change = ready(_change(("object",)))
 
 
 # several at one end: their tuple

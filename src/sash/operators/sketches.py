@@ -145,6 +145,7 @@ def bloom(bits: int, hashes: int = 7) -> Operator:
             _either,
             commutative=True,
             typed=_by_type(make),
+            adds=True,
         )
 
     return ready(make(_code), parameters=(bits, hashes))
@@ -188,7 +189,7 @@ def count_min(width: int, depth: int) -> Operator:
         def lift(out: Vector, x: Any) -> None:
             seed = _mix(code(x))
             for i in range(depth):
-                out[i * width + _place(seed, i, width)] = 1
+                out[i * width + _place(seed, i, width)] += 1
 
         return Operator(
             f"count_min({width}, {depth})",
@@ -198,6 +199,7 @@ def count_min(width: int, depth: int) -> Operator:
             inverse=_subtract,
             commutative=True,
             typed=_by_type(make),
+            adds=True,
         )
 
     return ready(make(_code), parameters=(width, depth))

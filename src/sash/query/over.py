@@ -95,4 +95,4 @@ def represented(query: Query) -> Represented:
 def _by_what_it_is(chosen: Aggregate) -> Any:
     op = chosen.operator
     made_by = (op.ready, repr(op.parameters), op.skips) if op.ready else id(op)
-    return made_by, chosen.columns, str(chosen.returns)
+    return made_by, chosen.columns, chosen.where, str(chosen.returns)

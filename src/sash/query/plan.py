@@ -17,14 +17,17 @@ from typing import Any
 import pyarrow as pa
 
 from ..operators.contract import Operator, Part, _join
-from ..windows import Aligned, Driven
+from ..operators.decimals import SMALL, adds_decimals
+from ..windows import Aligned, Driven, Window
 from .aggregates import Aggregate
+from .conditions import Condition
 from .over import Over, Represented, represented
 from .query import RESERVED, Query, column_kept
 from .registry import (
     REGISTRY,
     Which,
     check_columns,
+    for_decimals,
     picks_values,
     read_numbered,
     result_type,
@@ -52,6 +55,7 @@ class Group:
     hows: tuple[How, ...]  # for each column: how it is read
     exact: tuple[bool, ...]  # for each name: its answers have nanoseconds as whole numbers
     values_of: tuple[int | None, ...]  # for each name: the column whose values it has by number
+    conditions: tuple[Condition, ...] = ()  # behind the columns, whether rows satisfy each
     over: Over | None = None  # where windows of a row have several sizes
 
     def alone(self, size: int) -> Group:
@@ -63,14 +67,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Ranged:
-    """An aggregate that is values of a column, over a whole table where windows are ranges of its
-    rows: all of them, so many of the first or last, or the n-th from the end."""
+    """An aggregate over a whole table where windows are ranges of its rows, which are values of a
+    column there: all of them, so many of the first or last, the n-th from the end, a quantile."""
 
     name: str
     column: str
     which: Which
-    count: int
+    count: float  # of the first or last, which one from the end, or the quantile's rank
     skips: bool  # nulls are left out
+    where: Condition | None = None  # which rows count
 
 
 @dataclass(frozen=True)
@@ -136,24 +141,30 @@ def make_plan(
     objects: list[tuple[str, Aggregate]] = []
     ranged: list[Ranged] = []
     types: dict[str, pa.DataType | None] = {}
+    for condition in dict.fromkeys(a.where for a in query.select.values() if a.where):
+        condition.check(pa.schema(fields.values()))
     several = represented(query) if query.several else None
-    for name, chosen in (several.aggregates if several else query.select).items():
+    for name, asked in (several.aggregates if several else query.select).items():
+        chosen = _over_decimals(asked, fields)
         read = _reads(chosen, query.time, fields, whole)
         given = [value_type(fields[c].type) for c, _ in read]
         try:
-            check_columns(chosen.operator, given)
+            check_columns(asked.operator, given)
             tied = chosen.operator.of(*(_read_as(given[i], h) for i, (_, h) in enumerate(read)))
         except TypeError as error:
             have = ", ".join(f"{c!r} has {t}" for (c, _), t in zip(read, given, strict=True))
             wrong = [word for kind, word in _TO_CAST.items() if kind in have]
             hint = f"; cast {wrong[0]} to numbers first" if wrong and "number" in str(error) else ""
             raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
-        types[name] = result_type(chosen, given)
+        types[name] = result_type(asked, given)
         which = which_of_range(chosen.operator)
-        one_size = several is None and isinstance(query.window, Aligned)
-        if whole and which and chosen.returns is None and one_size:
-            count = chosen.operator.parameters[0] if chosen.operator.parameters else 0
-            ranged.append(Ranged(name, read[0][0], which, count, chosen.operator.skips[0]))
+        known = whole and several is None and chosen.returns is None
+        if known and which and _of_ranges(query.window, which, given):
+            number = chosen.operator.parameters[0] if chosen.operator.parameters else 0
+            if chosen.operator.ready == "median":
+                number = 0.5
+            skips = chosen.operator.skips[0]
+            ranged.append(Ranged(name, read[0][0], which, number, skips, chosen.where))
             continue
         compiled = tied.compile and tied.shape != "object"
         (typed if compiled else objects).append((name, chosen))
@@ -174,6 +185,22 @@ def make_plan(
     return Plan(query, schema, tuple(groups), types, extra, tuple(ranged))
 
 
+def _of_ranges(window: Window, which: Which, given: Sequence[pa.DataType]) -> bool:
+    """True if an aggregate is answered from ranges of a table's rows: lists where windows are
+    aligned, quantiles of numbers but where a window is a range with a hole."""
+    if which != "quantile":
+        return isinstance(window, Aligned)
+    hole = isinstance(window, Driven) and window.excluded in ("row", "ties")
+    return column_type(given[0]) != "object" and not hole
+
+
+def _over_decimals(chosen: Aggregate, fields: dict[str, pa.Field]) -> Aggregate:
+    """An aggregate with the operator for decimals, where it adds them up."""
+    kinds = [value_type(fields[c].type) for c in chosen.columns]
+    operator = for_decimals(chosen.operator, kinds) if kinds else None
+    return chosen if operator is None else dataclasses.replace(chosen, operator=operator)
+
+
 def _reads(
     chosen: Aggregate, time: str, fields: dict[str, pa.Field], whole: bool
 ) -> tuple[tuple[str, How], ...]:
@@ -185,14 +212,17 @@ def _reads(
     made: list[tuple[str, How]] = []
     for i, (column, kind) in enumerate(zip(reads, kinds, strict=True)):
         how: How = hows[i] if hows else "values"
-        ticks = how == "values" and picks and in_ticks(kind) != kind
-        made.append((column, "ticks" if ticks else how))
+        if how == "values" and picks and in_ticks(kind) != kind:
+            how = "ticks"
+        elif adds_decimals(chosen.operator) and kind.precision <= SMALL:
+            how = "unscaled"
+        made.append((column, how))
     return tuple(made)
 
 
 def _read_as(kind: pa.DataType, how: How) -> str:
     """What operators call the type of a column as it is read."""
-    if how in ("rows", "places"):
+    if how in ("rows", "places", "unscaled"):
         return "int64"
     return column_type(in_ticks(kind) if how == "ticks" else kind)
 
@@ -202,11 +232,14 @@ def _group(
 ) -> Group:
     reads = [_reads(a, query.time, fields, whole) for _, a in chosen]
     columns = list(dict.fromkeys(c for read in reads for c in read))
+    conditions = list(dict.fromkeys(a.where for _, a in chosen if a.where))
     types = tuple(_read_as(value_type(fields[c].type), how) for c, how in columns)
+    types += ("bool",) * len(conditions)
     parts, values_of = [], []
     for (_, a), read in zip(chosen, reads, strict=True):
         at = tuple(columns.index(c) for c in read)
-        parts.append(Part(a.operator.of(*(types[c] for c in at)), at))
+        where = len(columns) + conditions.index(a.where) if a.where else None
+        parts.append(Part(a.operator.of(*(types[c] for c in at)), at, where=where))
         source = value_of(a.operator)
         numbered = source is not None and read[source][1] in ("rows", "places")
         values_of.append(at[source] if numbered else None)  # type: ignore[index]
@@ -218,6 +251,7 @@ def _group(
         tuple(how for _, how in columns),
         tuple(picks_values(a.operator) for _, a in chosen),
         tuple(values_of),
+        tuple(conditions),
     )
 
 
@@ -240,23 +274,24 @@ def _served(server: Operator, name: str, lower: Callable[[Any], Any]) -> Operato
 def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Parts of tied operators, with those that follow from another's partial sharing it.
 
-    Operators over the same columns share if they lift and combine alike (sum and mean of integers,
-    all that follows from moments), or if one serves the other (mean of floats serves sum).
+    Operators over the same columns and rows share if they lift and combine alike (sum and mean of
+    integers, all that follows from moments), or if one serves the other (mean of floats serves
+    sum).
     """
     alike: dict[Any, list[int]] = {}
     for i, part in enumerate(parts):
         op = part.operator
         # by identity: a callable object may not be hashable, and may equal another one
         made_by = (id(op.lift), id(op.combine), repr(op.identity), op.skips)
-        alike.setdefault((part.columns, made_by), []).append(i)
+        alike.setdefault(((part.columns, part.where), made_by), []).append(i)
     made = list(parts)
-    for (columns, _), members in alike.items():
+    for (reads, _), members in alike.items():
         owner = members[0]
         op = parts[owner].operator
         for (others, _), (server, *_) in alike.items():
             serves = parts[server].operator.serves
             lower = next((lower for lift, lower in serves if lift is op.lift), None)
-            if lower and others == columns and parts[server].operator.skips == op.skips:
+            if lower and others == reads and parts[server].operator.skips == op.skips:
                 owner = server
                 for i in members:
                     served = _served(parts[server].operator, parts[i].operator.name, lower)
@@ -272,7 +307,7 @@ def _place(chosen: tuple[str, Aggregate]) -> tuple[Any, ...]:
     """Where an aggregate stands in its group: by what it is, so that the same ones selected in
     another order run on the same kernels."""
     name, aggregate = chosen
-    return aggregate.operator.name, aggregate.columns, name
+    return aggregate.operator.name, aggregate.columns, repr(aggregate.where), name
 
 
 def _check_time(name: str, given: pa.DataType) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, overload
 from ..policies import Policy
 from ..windows import Aligned, Driven, Ruled, Sliding, Trailing, Window
 from .aggregates import Aggregate
+from .conditions import Condition
+from .resolving import resolved
 from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode, SlicingName
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..engine.stream import Stream
     from ..explain import Explanation
+    from ..stores.contract import Store
 
 __all__ = ["RESERVED", "Query"]
 
@@ -113,13 +116,7 @@ class Query:
         if self.tie is not None and not isinstance(self.tie, str):
             raise TypeError(f"tie is the name of a column, not {self.tie!r}")
         if self.where is not None:
-            from pyarrow.compute import Expression
-
-            if not isinstance(self.where, Expression):
-                raise TypeError(
-                    "where is an Arrow expression such as pyarrow.compute.field('x') > 0, not "
-                    f"{self.where!r}"
-                )
+            Condition.check_expression(self.where)
 
     def __deepcopy__(self, memo: Any) -> Query:
         """The query itself, which never changes."""
@@ -140,7 +137,8 @@ class Query:
                 f"select has {chosen!r} for {name!r}, which is no aggregate; give one such as "
                 "sash.max('x'), or sash.aggregate(operator, 'x') for an operator of your own"
             )
-        object.__setattr__(self, "select", dict(self.select))
+        made = {name: resolved(a, self.time, self.window) for name, a in self.select.items()}
+        object.__setattr__(self, "select", made)
 
     def _check_sizes(self) -> None:
         for name, chosen in self.select.items():
@@ -211,10 +209,10 @@ class Query:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that the query reads, each once: time, keys, tie, the window's, and what is
-        selected; those of `where` come on top."""
+        """All columns that the query reads, each once: time, keys, tie, the window's, and those of
+        the aggregates and their conditions; those of `where` come on top."""
         read = [self.time, *self.by, *([self.tie] if self.tie else [])]
-        read += [*self.window.columns, *(c for a in self.select.values() for c in a.columns)]
+        read += [*self.window.columns, *(c for a in self.select.values() for c in a.reads)]
         return tuple(dict.fromkeys(read))
 
     @overload
@@ -278,6 +276,36 @@ class Query:
                 "the one before, with emit='changes'"
             ) from None
 
+    def at(
+        self,
+        events: Any,
+        questions: Any,
+        *,
+        time: str,
+        known: str | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """The values of the query at moments of your choosing: the rows of `questions`, in their
+        order, each with the values as of its time, which is in the column `time`, for its key.
+
+        The query's window is `trailing` or `lifetime`.  A key that no event has gets the values
+        over nothing.  With `known`, a column of the events that says when each became known, only
+        events that were known by a question's time count: what the answer was then, not what it is
+        now.
+
+        >>> import pyarrow as pa, sash
+        >>> q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})
+        >>> events = pa.table({"t": [1, 3, 9], "k": ["a", "a", "b"], "seen": [1, 8, 9]})
+        >>> questions = pa.table({"k": ["b", "a", "a"], "asked": [9, 4, 2]})
+        >>> q.at(events, questions, time="asked")["n"].to_pylist()
+        [1, 2, 1]
+        >>> q.at(events, questions, time="asked", known="seen")["n"].to_pylist()
+        [1, 1, 1]
+        """
+        from ..engine.as_of import at
+
+        return at(self, events, questions, time, known, threads)
+
     def stream(
         self,
         lateness: Any = 0,
@@ -285,8 +313,17 @@ class Query:
         early: bool = False,
         schema: Any = None,
         keep_late: int | None = 1_000_000,
+        *,
+        store: Store | None = None,
+        name: str | None = None,
+        trust: Sequence[str] = (),
     ) -> Stream:
         """Start a stream of the query, which is fed batch by batch; see `sash.Stream`.
+
+        With a `store` (`sash.stores`) the state lives there under a `name`, so that it can be
+        larger than memory; `Stream.sync` makes it durable, and a stream of that name goes on
+        from its last `sync`.  Another query is refused there; where only an operator of your own
+        was mended, and its partials mean the same, name its aggregate in `trust`.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -297,9 +334,15 @@ class Query:
         from ..engine.stream import Stream
 
         made = oracle.OracleStream if oracle.asked_for() else Stream
-        return made._for(self)(
-            self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
-        )
+        given = {"lateness": lateness, "mode": mode, "early": early}
+        given |= {"schema": schema, "keep_late": keep_late}
+        if store is None and name is None:
+            return made._for(self)(self, **given)
+        if made is not Stream:
+            raise ValueError("SASH_ORACLE=1 runs streams in memory alone: leave out store and name")
+        from ..engine.stored import open_stream
+
+        return open_stream(made, self, store, name, trust, **given)  # type: ignore[arg-type]
 
     def explain(
         self, schema: Any = None, *, data: Any = None, slicing: SlicingName = "auto"

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from .. import operators as ops
 from ..operators.contract import Operator
+from ..operators.decimals import Name, decimal_operator, decimal_type
 from .types import How, column_type, has_order, has_places, value_type
 
 if TYPE_CHECKING:
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REGISTRY",
+    "SQL_NAMES",
     "Facts",
     "Which",
     "check_columns",
     "counts_rows",
+    "for_decimals",
     "is_nullable",
     "picks_values",
     "read_numbered",
@@ -38,8 +41,9 @@ __all__ = [
 Rule = Callable[[Operator, Sequence[pa.DataType]], pa.DataType | None]
 
 
-#: Rows of a range: all, some of the first or of the last, the n-th from the end.
-Which = Literal["all", "first", "last", "nth"]
+#: What an answer is of the rows of a range: all, some of the first or of the last, the n-th from
+#: the end, a quantile of their values.
+Which = Literal["all", "first", "last", "nth", "quantile"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ _NUMBERS = (_is.is_integer, _is.is_floating, _is.is_boolean)
 _TEXT = (_is.is_string, _is.is_large_string)
 NUMBERS = Kind("numbers", _NUMBERS)
 RANKED = Kind("numbers and decimals", (*_NUMBERS, _is.is_decimal))
+WHOLE = Kind("whole numbers", (_is.is_integer,))
+BOOLS = Kind("bools", (_is.is_boolean,))
+MOMENTS = Kind("times", (_is.is_integer, _is.is_timestamp))
 SPANNED = Kind(
     "numbers, decimals, times, dates and lengths of time",
     (*_NUMBERS, _is.is_decimal, _is.is_timestamp, _is.is_date, _is.is_duration),
@@ -228,6 +235,35 @@ def _number(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     return {"float64": pa.float64(), "int64": pa.int64(), "bool": pa.int64()}.get(kind)
 
 
+def _summed(operator: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """A sum: of decimals one with ten more digits, as on Spark."""
+    return _decimal("sum", kinds[0]) or _number(operator, kinds)
+
+
+def _averaged(operator: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """A mean: of decimals one with four more digits behind the point, as on Spark."""
+    return _decimal("mean", kinds[0]) or pa.float64()
+
+
+def _decimal(name: Name, kind: pa.DataType) -> pa.DataType | None:
+    if not pa.types.is_decimal(kind):
+        return None
+    return pa.decimal128(*decimal_type(name, kind.precision, kind.scale))
+
+
+def for_decimals(operator: Operator, kinds: Sequence[pa.DataType]) -> Operator | None:
+    """The operator that sums or averages decimals of a type, None for other operators and types.
+
+    >>> for_decimals(ops.sum, [pa.decimal128(5, 2)])
+    <operator sum>
+    """
+    names: dict[str, Name] = {"sum": "sum", "mean": "mean"}
+    name = names.get(operator.ready.removeprefix("exact_"))
+    if name is None or not pa.types.is_decimal(kinds[0]):
+        return None
+    return decimal_operator(name, kinds[0].precision, kinds[0].scale)
+
+
 def _joined(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
     return pa.binary() if pa.types.is_fixed_size_binary(kinds[0]) else kinds[0]
 
@@ -254,16 +290,30 @@ def _top_k(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
 #: By the name in `sash.operators`.
 REGISTRY: dict[str, Facts] = {
     "count": Facts(ops.count, _whole, nullable=False, counts_rows=True),
-    "sum": Facts(ops.sum, _number, takes=(NUMBERS,)),
+    "sum": Facts(ops.sum, _summed, takes=(RANKED,)),
     "sum_of_squares": Facts(ops.sum_of_squares, _number, takes=(NUMBERS,)),
     "product": Facts(ops.product, _float, takes=(NUMBERS,)),
-    "mean": Facts(ops.mean, _float, aliases=("avg",), takes=(NUMBERS,)),
+    "mean": Facts(ops.mean, _averaged, aliases=("avg",), takes=(RANKED,)),
     "geometric_mean": Facts(ops.geometric_mean, _float, takes=(NUMBERS,)),
     "variance": Facts(ops.variance, _float, takes=(NUMBERS,)),
     "population_variance": Facts(ops.population_variance, _float, takes=(NUMBERS,)),
     "stddev": Facts(ops.stddev, _float, aliases=("standard_deviation",), takes=(NUMBERS,)),
     "population_stddev": Facts(ops.population_stddev, _float, takes=(NUMBERS,)),
     "linear_regression": Facts(ops.linear_regression, _floats, takes=(NUMBERS, NUMBERS)),
+    "exact_sum": Facts(ops.exact_sum, _summed, takes=(RANKED,)),
+    "exact_mean": Facts(ops.exact_mean, _averaged, takes=(RANKED,)),
+    "covariance": Facts(ops.covariance, _float, takes=(NUMBERS, NUMBERS)),
+    "population_covariance": Facts(ops.population_covariance, _float, takes=(NUMBERS, NUMBERS)),
+    "correlation": Facts(ops.correlation, _float, takes=(NUMBERS, NUMBERS)),
+    "skewness": Facts(ops.skewness, _float, takes=(NUMBERS,)),
+    "kurtosis": Facts(ops.kurtosis, _float, takes=(NUMBERS,)),
+    "ewm": Facts(ops.ewm, _float, takes=(NUMBERS, MOMENTS)),
+    "rate": Facts(ops.rate, _float, takes=(None,)),
+    "any": Facts(ops.any, _same, takes=(BOOLS,)),
+    "all": Facts(ops.all, _same, takes=(BOOLS,)),
+    "bit_or": Facts(ops.bit_or, _same, takes=(WHOLE,)),
+    "bit_and": Facts(ops.bit_and, _same, takes=(WHOLE,)),
+    "bit_xor": Facts(ops.bit_xor, _same, takes=(WHOLE,)),
     "max": Facts(ops.max, _same, picks=True, numbered=True, value_of=0, orders=(0,)),
     "min": Facts(ops.min, _same, picks=True, numbered=True, value_of=0, orders=(0,)),
     "span": Facts(ops.span, _number, takes=(SPANNED,)),
@@ -293,6 +343,7 @@ REGISTRY: dict[str, Facts] = {
     ),
     "first": Facts(ops.first, _same, picks=True, numbered=True, value_of=0),
     "last": Facts(ops.last, _same, picks=True, numbered=True, value_of=0),
+    "change": Facts(ops.change, _number, takes=(SPANNED,)),
     "first_n": Facts(ops.first_n, _list, nullable=False, picks=True, ranged="first"),
     "last_n": Facts(ops.last_n, _list, nullable=False, picks=True, ranged="last"),
     "nth_youngest": Facts(ops.nth_youngest, _same, picks=True, ranged="nth"),
@@ -301,10 +352,37 @@ REGISTRY: dict[str, Facts] = {
     "collect": Facts(ops.collect, _list, nullable=False, picks=True, ranged="all"),
     "collect_distinct": Facts(ops.collect_distinct, _list, nullable=False, picks=True),
     "count_distinct": Facts(ops.count_distinct, _whole, nullable=False, picks=True),
+    "quantile": Facts(ops.quantile, _float, ranged="quantile", takes=(RANKED,)),
+    "median": Facts(ops.median, _float, ranged="quantile", takes=(RANKED,)),
+    "mode": Facts(ops.mode, _same, picks=True, orders=(0,)),
     "concat": Facts(ops.concat, _joined, takes=(JOINED,)),
     "bloom": Facts(ops.bloom, _unknown, nullable=False),
     "count_min": Facts(ops.count_min, _unknown, nullable=False),
     "hll": Facts(ops.hll, _float, nullable=False),
     "quantiles": Facts(ops.quantiles, _floats, takes=(RANKED,)),
     "top_k": Facts(ops.top_k, _top_k, nullable=False, takes=(TEXT,)),
+}
+
+#: Further names in texts of SQL, by the name in `sash.operators`.
+SQL_NAMES: dict[str, tuple[str, ...]] = {
+    "variance": ("var_samp",),
+    "population_variance": ("var_pop",),
+    "stddev": ("stddev_samp", "std"),
+    "population_stddev": ("stddev_pop",),
+    "covariance": ("covar_samp",),
+    "population_covariance": ("covar_pop",),
+    "correlation": ("corr",),
+    "any": ("bool_or", "some"),
+    "all": ("bool_and", "every"),
+    "quantile": ("percentile", "percentile_cont"),
+    "max_count": ("maxcount",),
+    "min_count": ("mincount",),
+    "arg_max": ("argmax",),
+    "arg_min": ("argmin",),
+    "first": ("first_value", "any_value"),
+    "last": ("last_value",),
+    "collect": ("collect_list", "array_agg"),
+    "collect_distinct": ("collect_set",),
+    "hll": ("approx_count_distinct", "approx_distinct"),
+    "quantiles": ("percentile_approx", "approx_percentile"),
 }

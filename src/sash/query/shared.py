@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..engine.bundles import SharedPlan
     from ..engine.shared_stream import SharedStream
     from ..explain.shared import SharedExplanation
+    from ..sql.statement import Statement
 
 __all__ = ["Shared", "check_queries", "share"]
 
@@ -130,8 +131,9 @@ class Shared:
         return explain_shared(self, schema, data)
 
 
-def share(queries: Mapping[str, Query]) -> Shared:
-    """Run several queries with the same time column over one table or stream.
+def share(queries: Mapping[str, Query | Statement]) -> Shared:
+    """Run several queries, or statements of SQL, with the same time column over one table or
+    stream.
 
     >>> import sash
     >>> n = {"n": sash.count()}
@@ -140,4 +142,8 @@ def share(queries: Mapping[str, Query]) -> Shared:
     >>> sash.share({"fast": fast, "daily": daily}).plan.bundles[0].names
     ('fast', 'daily')
     """
-    return Shared(queries)
+    if isinstance(queries, Mapping) and any(hasattr(q, "query") for q in queries.values()):
+        from ..sql.shared import SharedStatements
+
+        return SharedStatements.of(queries)
+    return Shared(queries)  # type: ignore[arg-type]

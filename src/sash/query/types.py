@@ -8,9 +8,9 @@ import pyarrow as pa
 
 __all__ = ["How", "column_type", "has_order", "has_places", "in_ticks", "value_type"]
 
-#: How a column is read: its values; nanoseconds as whole numbers; the numbers of its rows; or the
-#: places of its values in order.
-How = Literal["values", "ticks", "rows", "places"]
+#: How a column is read: its values; nanoseconds as whole numbers; the numbers of its rows; the
+#: places of its values in order; or decimals as whole numbers of their last digit.
+How = Literal["values", "ticks", "rows", "places", "unscaled"]
 
 
 def column_type(given: pa.DataType) -> str:

@@ -2,7 +2,9 @@
 
 session     a Spark session with all that sash needs
 aggregate   the results of a query over a bounded or streaming DataFrame
+at          the values of a query as of moments of one's choosing
 explain     how a query runs, why, and what it costs
+sql         the results of a statement of SQL over Spark's tables and views
 way         how a query runs over a table, and why
 split       parts results from rows that missed windows
 upsert      a sink for `foreachBatch` that keeps revisions, whatever is replayed
@@ -18,22 +20,37 @@ from .packages import check_packages as _check_packages
 _check_packages()  # before what needs them is imported
 
 if TYPE_CHECKING:
+    from .as_of import at
     from .explaining import explain
     from .frames import aggregate, way
     from .sessions import session
     from .sink import compact, latest, split, upsert
+    from .statements import sql
 
-__all__ = ["aggregate", "compact", "explain", "latest", "session", "split", "upsert", "way"]
+__all__ = [
+    "aggregate",
+    "at",
+    "compact",
+    "explain",
+    "latest",
+    "session",
+    "split",
+    "sql",
+    "upsert",
+    "way",
+]
 
 #: Where the names are: a Python worker imports this package too, and needs none of them.
 _PLACES = {
     "aggregate": "frames",
+    "at": "as_of",
     "explain": "explaining",
     "way": "frames",
     "session": "sessions",
     "compact": "sink",
     "latest": "sink",
     "split": "sink",
+    "sql": "statements",
     "upsert": "sink",
 }
 

@@ -33,7 +33,7 @@ _RECORDS = b"t"  # how their keys begin
 @dataclass
 class Part:
     """What a batch makes: the columns of results, as they travel, and the last moment of each;
-    late rows, the windows that those missed; and counts."""
+    late rows, the windows that those missed; and counts, of how late rows came too."""
 
     results: dict[str, Any]
     moments: Array
@@ -44,6 +44,7 @@ class Part:
     partly_late: int
     corrections: int
     lacking: int  # results without some answer
+    delays: Array
 
 
 class Windows(ABC):
@@ -85,7 +86,7 @@ class _AlignedWindows(Windows):
     def __init__(self, work: Work, store: Store) -> None:
         self.plan = make_plan(work.query, work.schema)
         self._state = TileState(self.plan, store, _RECORDS)
-        self._lifecycle = Lifecycle(self.plan, mode=work.mode)
+        self._lifecycle = Lifecycle(self.plan, mode=work.mode, behind=work.behind)
         self._window = work.query.aligned
         self.shapes = self._state.shapes
 
@@ -106,6 +107,7 @@ class _AlignedWindows(Windows):
             made.partly_late,
             made.corrections,
             len(made.emitted.failed),
+            made.delays,
         )
 
     def _results(self, outcome: Outcome) -> dict[str, Any]:
@@ -139,7 +141,9 @@ class _EventWindows(Windows):
         self._schema = work.schema
         self.plan = make_plan(work.query, work.schema)
         self._kept = work.output.kept
-        self._events = StoredEvents(work.query, work.schema, work.mode, store, _RECORDS)
+        self._events = StoredEvents(
+            work.query, work.schema, work.mode, store, _RECORDS, behind=work.behind
+        )
         self.shapes = self._events.shapes
 
     def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
@@ -162,6 +166,7 @@ class _EventWindows(Windows):
             partly_late=0,
             corrections=again,
             lacking=len(made.failed),
+            delays=made.delays,
         )
 
     def _results(self, admitted: Admitted) -> dict[str, Any]:

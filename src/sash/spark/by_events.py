@@ -82,6 +82,13 @@ class Stretches:
         last = F.coalesce(SPARK.div(usable + F.lit(self.older), self.length), none)
         return F.explode(F.sequence(first, last))
 
+    def own_of(self, time: Column) -> Column:
+        """The stretch that a time is in."""
+        none = F.lit(0).cast("long")
+        if self.length is None:
+            return none
+        return F.coalesce(SPARK.div(F.when(in_range(time), time), self.length), none)
+
     def own(self, times: Array, stretches: Array) -> Array | None:
         """Which rows are in their own stretch; None for all."""
         if self.length is None:

@@ -37,13 +37,13 @@ from .types import arrow_schema, quoted
 __all__ = ["Cutter", "combinable", "combined", "joined_slices", "partials_from"]
 
 _ROWS = 262_144  # combined at a time
-_WORDS = 64  # of a partial; a larger one is more than the rows that it stands for
+_WORDS = 80  # of a partial; a larger one is more than the rows that it stands for
 
 
 def combinable(plan: Plan) -> bool:
     """True if rows of a slice can be combined in any order, into small partials that can travel.
 
-    Arrow's bytes end at 2^31: a million partials of 64 words are a quarter of that.
+    Arrow's bytes end at 2^31: a million partials of 80 words are a third of that.
     """
     operators = [group.operator for group in plan.groups]
     small = all(o.shape != "object" and words_of(o) <= _WORDS for o in operators)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from ..engine.supported import Asked, check
 from ..explain import Explanation
 from ..explain.cautions import cautions
-from ..explain.explanation import Kept, Step
+from ..explain.explanation import Costs, Kept, Step
 from ..explain.streams import explain_stream
 from ..explain.tables import explain_table
 from ..query.plan import Plan
@@ -22,7 +22,7 @@ from .batch import Slices
 from .frames import planned, way
 from .streaming import combines
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_streaming"]
 
 _WAYS = {
     "tumbled": "Spark's own aggregates make the windows",
@@ -56,7 +56,7 @@ def explain(
     """
     df, plan = planned(df, query)
     if df.isStreaming:
-        return _of_stream(plan, mode, late, slices, duration(lateness, "the lateness"), data)
+        return explain_streaming(plan, mode, late, slices, duration(lateness, "the lateness"), data)
     check("Spark batch", Asked(query, plan, mode, late=late))
     found = way(df, query, slices)
     made = explain_table(query, plan.schema, data)
@@ -87,9 +87,10 @@ def _unsplit(query: Query, way: str) -> str:
     return ""
 
 
-def _of_stream(
+def explain_streaming(
     plan: Plan, mode: Mode, late: bool, slices: Slices, lateness: int, data: Any
 ) -> Explanation:
+    """How a plan runs over a stream on Spark, which need not be there for it."""
     query = plan.query
     check("Spark stream", Asked(query, plan, mode, late=late))
     made = explain_stream(_without_tie(query), plan.schema, data, lateness=lateness, mode=mode)
@@ -117,6 +118,7 @@ def _of_stream(
         place=f"sash.spark.aggregate, micro-batch by micro-batch, mode={mode!r}",
         steps=(first, state, made.steps[-1]),
         kept=_in_records(made.kept),
+        costs=_by_records(made.costs) if isinstance(query.window, Aligned) else made.costs,
         warnings=cautions(query, plan, "Spark stream", lateness, unsplit),
     )
 
@@ -124,6 +126,12 @@ def _of_stream(
 def _without_tie(query: Query) -> Query:
     """The query for a stream in this process, which takes arrival for the tie."""
     return dataclasses.replace(query, tie=None)
+
+
+def _by_records(costs: Costs) -> Costs:
+    """What a stream in this process takes: tiles are not counted."""
+    text = f"in this process {costs.words}; tiles in Spark's state combine by the record"
+    return dataclasses.replace(costs, words=text)
 
 
 def _in_records(kept: Kept) -> Kept:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
@@ -28,7 +28,10 @@ from .sessions import check_stream
 from .streaming import STREAM_RESERVED, aggregate_stream
 from .types import arrow_schema, from_entries, has_map, normal, quoted, quoted_name
 
-__all__ = ["aggregate", "planned", "way"]
+if TYPE_CHECKING:
+    from ..sql.statement import Statement
+
+__all__ = ["aggregate", "planned", "schema_for", "way", "with_types"]
 
 #: What to do with rows of a table whose time cannot be used.
 Bad: TypeAlias = Literal["error", "drop"]
@@ -36,7 +39,7 @@ Bad: TypeAlias = Literal["error", "drop"]
 
 def aggregate(
     df: DataFrame,
-    query: Query,
+    query: Query | Statement,
     mode: Mode = "final",
     late: bool = False,
     buckets: int | None = None,
@@ -75,9 +78,11 @@ def aggregate(
 
     The metrics of each micro-batch are in the query's progress, as the observed metrics named
     `name`, which must differ where one streaming query has several sash operators: `rows_in`, which
-    is `rows_counted` (in some window) and `rows_late` (in none); `rows_partly_late`, counted but
-    not in all their windows; `corrections`, `rows_out`, `open_windows`; `state_records` and
-    `state_bytes` read and written; `watermark`.
+    is `rows_counted` (in some window) and `rows_late` (in none), of which `rows_unusable` could not
+    be used; `rows_partly_late`, counted but not in all their windows; `corrections`, `rows_out`,
+    `open_windows`; `state_records` and `state_bytes` read and written; `watermark`; and
+    `lateness`, how many rows came in order, and how many in each of 24 buckets of lateness, which
+    double from one second on.
     """
     if not isinstance(df, DataFrame):
         raise TypeError(
@@ -85,7 +90,7 @@ def aggregate(
             "in this process, of pandas, Polars or Arrow, use q.run(table)"
         )
     if not isinstance(query, Query):
-        raise TypeError(f"aggregate takes a sash.Query, not {query!r}")
+        return _of_statement(df, query, mode, late, buckets, name, trust, bad, slices)
     if mode not in ("final", "live"):
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
     if bad not in ("error", "drop"):
@@ -106,7 +111,7 @@ def aggregate(
     maps = _map_keys(df, query)
     for key, kind in maps.items():
         df = df.withColumn(key, normal(quoted(key), kind, key))
-    schema = _schema_for(df, query)
+    schema = schema_for(df, query)
     plan = with_types(make_plan(query, schema))
     check_trust(query, trust)
     if query.where is not None:
@@ -137,6 +142,21 @@ def aggregate(
     return _with_maps(out, maps)
 
 
+def _of_statement(df: DataFrame, given: Any, mode: Mode, late: bool, *more: Any) -> DataFrame:
+    """The results of a statement of SQL, with a DataFrame in place of its FROM."""
+    from ..sql.statement import Statement, check_stream
+
+    if not isinstance(given, Statement):
+        raise TypeError(f"aggregate takes a sash.Query or a sash.Statement, not {given!r}")
+    from .statements import prepared_frame, projected_frame, query_of
+
+    planned = given._planned
+    if df.isStreaming:
+        check_stream(planned, mode)
+    found = aggregate(prepared_frame(given, df), query_of(planned), mode, late, *more)
+    return projected_frame(planned, found, df.columns, streaming=df.isStreaming, mode=mode)
+
+
 def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
     """How `aggregate` runs a query over a table, and why: its `name` is "tumbled", "spark",
     "python" or "rows".  Where a sample decides, its rows are counted by Spark now."""
@@ -150,7 +170,7 @@ def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
 def planned(df: DataFrame, query: Query) -> tuple[DataFrame, Plan]:
     """A DataFrame whose columns have the names that a query uses, and the query's plan for it."""
     df = with_names(df, query.columns, sensitive=is_case_sensitive(df))
-    return df, with_types(make_plan(query, _schema_for(df, query)))
+    return df, with_types(make_plan(query, schema_for(df, query)))
 
 
 def check_slices(plan: Plan, slices: Slices) -> None:
@@ -190,7 +210,7 @@ def _with_maps(out: DataFrame, maps: dict[str, DataType]) -> DataFrame:
     return out.withColumns(made) if made else out
 
 
-def _schema_for(df: DataFrame, query: Query) -> pa.Schema:
+def schema_for(df: DataFrame, query: Query) -> pa.Schema:
     """The Arrow types of a DataFrame's columns; what is not read may have none."""
     held = []
     for field in df.schema:

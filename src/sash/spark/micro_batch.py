@@ -139,6 +139,7 @@ class Bucket:
         metrics = {
             "rows_in": part.rows,
             "rows_late": part.lost,
+            "rows_unusable": _unusable(batch, part),
             "rows_partly_late": part.partly_late,
             "rows_counted": part.rows - part.lost,
             "corrections": sum(part.corrections for part in made),
@@ -149,11 +150,14 @@ class Bucket:
             "state_bytes": self._store.bytes,
             "watermark": watermark,
         }
+        came = np.flatnonzero(part.delays)
+        amounts = np.append([metrics[name] for name in METRICS], part.delays[came])
+        places = np.append(np.arange(len(METRICS)), len(METRICS) + came)
         parts.append(
             {
-                "event_time": np.full(len(METRICS), now),
-                "metric": pa.array(range(len(METRICS)), pa.int32()),
-                "amount": pa.array([metrics[name] for name in METRICS], pa.int64()),
+                "event_time": np.full(len(places), now),
+                "metric": pa.array(places, pa.int32()),
+                "amount": pa.array(amounts, pa.int64()),
             }
         )
         return self._joined(parts)
@@ -193,6 +197,13 @@ class Bucket:
             else:
                 columns[name] = pd.Series(array, dtype=pd.ArrowDtype(type_))
         return pd.DataFrame(columns)
+
+
+def _unusable(batch: pa.Table | Sliced | None, part: Part) -> int:
+    """How many rows were refused, and not only late."""
+    if isinstance(batch, Sliced):
+        return batch.refused
+    return int((part.late.missed <= 0).sum())
 
 
 def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:

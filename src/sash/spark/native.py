@@ -11,6 +11,8 @@ or follows from some.  Where a slice is a window, it makes the answers as well.
     sum, mean of floats            count, sum
     variance, stddev, …            count, avg, var_pop
     min, max, span                 min, max
+
+With a condition, the aggregates read null where a row does not satisfy it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from ..kernels.layout import leaf_operators, lowerings
 from ..operators.contract import Operator
 from ..operators.ranks import ABOVE, BELOW, signed_keys
 from ..query.plan import Group, Plan
+from .conditions import spark_condition
 from .types import micros, quoted
 
 __all__ = ["Native", "answers_of", "native_groups", "partials_of"]
@@ -79,17 +82,28 @@ def answers_of(
 
 
 def _native(
-    group: Group, operator: Operator, columns: tuple[int, ...], types: dict[str, DataType]
+    group: Group,
+    operator: Operator,
+    columns: tuple[int, ...],
+    where: int | None,
+    types: dict[str, DataType],
 ) -> Native | None:
     """What Spark computes for a leaf, or None."""
     if operator.ready not in _MAKERS:
         return None
     name = group.columns[columns[0]]
-    return _MAKERS[operator.ready](operator, quoted(name), types[name])
+    # all of them skip nulls, and what counts rows counts literals
+    column = quoted(name) if any(operator.skips) else F.lit(1)
+    if where is not None:
+        holds = spark_condition(group.conditions[where - len(group.columns)], types)
+        if holds is None:
+            return None
+        column = F.when(holds, column)
+    return _MAKERS[operator.ready](operator, column, types[name])
 
 
 def _count(operator: Operator, column: Column, given: DataType) -> Native:
-    counted = F.count(column) if operator.skips[0] else F.count(F.lit(1))
+    counted = F.count(column)
     return Native((counted,), lambda c: [_whole(c[0])], {"count": lambda c: c[0]})
 
 

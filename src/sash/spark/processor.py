@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "Output", "Processor", "Work"]
 
-#: The metrics of a micro-batch.  They travel as places in this list, and amounts.
+#: The metrics of a micro-batch.  They travel as places in this list, and amounts; behind them come
+#: the places of the histogram of lateness.
 METRICS = (
     "rows_in",
     "rows_counted",
     "rows_late",
+    "rows_unusable",
     "rows_partly_late",
     "corrections",
     "rows_out",
@@ -68,6 +70,7 @@ class Work:
     buckets: int | None
     output: Output
     trust: tuple[str, ...] = ()
+    behind: int | None = None  # microseconds from stream time to the watermark
 
 
 class Processor(StatefulProcessor):

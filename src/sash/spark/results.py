@@ -15,7 +15,14 @@ from ..state.scan import Windows
 from ..windows import Aligned, Driven
 from .types import arrow_schema, spark_type
 
-__all__ = ["kept_columns", "result_fields", "result_table", "window_metadata", "window_struct"]
+__all__ = [
+    "kept_columns",
+    "result_fields",
+    "result_table",
+    "value_fields",
+    "window_metadata",
+    "window_struct",
+]
 
 
 def window_metadata(time: DataType) -> dict[str, Any]:
@@ -40,10 +47,10 @@ def result_fields(plan: Plan, schema: StructType) -> StructType:
     # the window of an event holds its end, which those that Spark makes do not
     beside = {} if isinstance(query.window, Driven) else window_metadata(time)
     fields.append(StructField("window", edges, nullable=False, metadata=beside))
-    return StructType([*fields, *_value_fields(plan)])
+    return StructType([*fields, *value_fields(plan)])
 
 
-def _value_fields(plan: Plan) -> list[StructField]:
+def value_fields(plan: Plan) -> list[StructField]:
     """The columns of the values."""
     fields = []
     window = plan.query.window

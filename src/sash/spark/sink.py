@@ -52,24 +52,25 @@ def upsert(path: str, *, late: str | None = None) -> Callable[[DataFrame, int], 
 
     def write(batch: DataFrame, batch_id: int) -> None:
         if "late" not in batch.columns:
-            _overwrite(batch, path, batch_id)
+            overwrite(batch, path, batch_id)
             return
         if late is None:
             results, _ = split(batch)
-            _overwrite(results, path, batch_id)
+            overwrite(results, path, batch_id)
             return
         batch = batch.persist()
         try:
             results, rows = split(batch)
-            _overwrite(rows, late, batch_id)
-            _overwrite(results, path, batch_id)
+            overwrite(rows, late, batch_id)
+            overwrite(results, path, batch_id)
         finally:
             batch.unpersist()
 
     return write
 
 
-def _overwrite(df: DataFrame, path: str, batch_id: int) -> None:
+def overwrite(df: DataFrame, path: str, batch_id: int) -> None:
+    """Write the rows of a micro-batch to its own folder under a path, anew if it is replayed."""
     df.write.mode("overwrite").parquet(f"{path.rstrip('/')}/{BATCH}={batch_id}")
 
 

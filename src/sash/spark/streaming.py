@@ -23,6 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ..engine.delays import BUCKETS
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
 from ..query.signatures import Mode
@@ -43,6 +44,8 @@ from .types import Carried, arrow_schema, carried, quoted, time_from
 __all__ = ["STREAM_RESERVED", "aggregate_stream", "combines"]
 
 _LONG = LongType()
+#: Where Spark notes how far a column's watermark is behind, in milliseconds.
+_DELAY = "spark.watermarkDelayMs"
 #: Names that results of a stream have for themselves, besides those of all results.
 STREAM_RESERVED = ("event_time", "late", BATCH)
 
@@ -77,7 +80,8 @@ def aggregate_stream(
     made = arrow_schema(StructType(fields))
     output = Output(tuple(made.names), tuple(made.types), tuple(shape.kept), late)
     rows = arrow_schema(StructType([schema[name] for name in travels]))
-    processor = Processor(Work(query, rows, mode, buckets, output, trust))
+    behind = 1000 * int(schema[query.time].metadata[_DELAY])
+    processor = Processor(Work(query, rows, mode, buckets, output, trust, behind))
     out = packed.groupBy(BUCKET).transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=StructType(fields),
@@ -133,7 +137,7 @@ def _check(df: DataFrame, plan: Plan, mode: str, late: bool) -> None:
             f"the time of a stream must be a timestamp, as Spark's watermarks are for those only; "
             f"{query.time!r} is {df.schema[query.time].dataType.simpleString()}"
         )
-    if "spark.watermarkDelayMs" not in df.schema[query.time].metadata:
+    if _DELAY not in df.schema[query.time].metadata:
         raise ValueError(
             f"a stream needs a watermark, which says how late events may be: call "
             f"df.withWatermark({query.time!r}, '10 minutes') before sash.spark.aggregate"
@@ -247,12 +251,17 @@ def _named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:
 
 def _metrics() -> list[Column]:
     """The metrics of a micro-batch, from those of its buckets."""
-    made = []
-    for i, name in enumerate(METRICS):
-        amount = F.when(F.col("metric") == F.lit(i), F.col("amount"))
-        if name == "watermark":
-            made.append(F.max(amount).alias(name))
-        else:
-            # in a micro-batch in which no bucket has anything to do there is nothing to sum
-            made.append(F.coalesce(F.sum(amount), F.lit(0)).alias(name))
-    return made
+
+    def amount(i: int) -> Column:
+        return F.when(F.col("metric") == F.lit(i), F.col("amount"))
+
+    def total(i: int) -> Column:
+        # in a micro-batch in which no bucket has anything to do there is nothing to sum
+        return F.coalesce(F.sum(amount(i)), F.lit(0))
+
+    made = [
+        (F.max(amount(i)) if name == "watermark" else total(i)).alias(name)
+        for i, name in enumerate(METRICS)
+    ]
+    delays = F.array(*(total(len(METRICS) + i) for i in range(BUCKETS + 1)))
+    return [*made, delays.alias("lateness")]

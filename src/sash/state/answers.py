@@ -21,7 +21,7 @@ from ..query.types import in_ticks, value_type
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
 from ..tables.arrow import flat
 from ..tables.keys import key_codes
-from ..tables.numbers import places_in_order, row_numbers
+from ..tables.numbers import places_in_order, row_numbers, unscaled
 
 __all__ = [
     "Apart",
@@ -56,7 +56,7 @@ class Apart:
 def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
     """The columns that a group of aggregates reads, and the values of those that are read by
     number."""
-    arrays: list[pa.Array] = []
+    arrays: list[pa.Array | Array] = []
     sources: Sources = {}
     for i, name in enumerate(group.columns):
         column = flat(table.column(name))
@@ -66,6 +66,7 @@ def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
         else:
             column = _column(group, i, column)
         arrays.append(column)
+    arrays += [condition.holds(table) for condition in group.conditions]
     return read(tuple(arrays) if len(arrays) > 1 else arrays[0], len(arrays)), sources
 
 
@@ -73,6 +74,8 @@ def _column(group: Group, i: int, column: pa.Array) -> pa.Array:
     """A column as the group's operator reads it."""
     if group.hows[i] == "ticks":
         return column.cast(in_ticks(value_type(column.type)))
+    if group.hows[i] == "unscaled":
+        return unscaled(column)
     if not pa.types.is_uint64(column.type):
         return column
     try:

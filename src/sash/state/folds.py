@@ -67,6 +67,11 @@ class Folds:
         layout = self._core.program.layout
         return layout.kinds if layout else ""
 
+    def partial(self, words: Array) -> Any:
+        """A partial as a Python value, from its words."""
+        self._core.load_slots(SUM, 1, words.tobytes())
+        return self._core.peek(SUM)
+
     def fold(self, partials: Any, order: Array, bounds: Array) -> Any:
         """One partial for each run; none of them may be empty."""
         try:

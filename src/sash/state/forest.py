@@ -255,6 +255,19 @@ class Forest:
         kept, _ = self._core.outputs(0)
         return answers_over(self._core, self.group, self._types, kept, 0, {})[0]
 
+    def partial(self, number: int | None, lo: int, hi: int) -> Any:
+        """The partial over a range of a key's times, both ends in."""
+        core = self._core
+        if number is None or not self._records[RECORD * number]:
+            return self.group.operator.identity
+        _, at = core.outputs(1)
+        try:
+            core.run.ask(core.m, self._at_call, self._at_records, number, at, lo, hi)
+        except Exception:
+            if self._call[AT] < 0:  # else its answer does not exist, and the partial does
+                raise
+        return core.peek(int(self._call[SLOT]))
+
     def ask(self, number: int | None, lo: int, hi: int) -> dict[str, Any]:
         """The answers over a range of a key's times, both ends in; None stands for a key that is
         not there."""

@@ -17,6 +17,7 @@ from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..tables.threads import cut_rows, side_by_side
+from ..windows.contract import Span
 from .answers import answers_apart, answers_of, columns_of
 from .frame_steps import ANSWERS, FRAME, HOLDS
 from .frames_kernel import FRAMES
@@ -66,6 +67,10 @@ class Frames(ABC):
     def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
         """Let the kernel answer all frames."""
 
+    def ranges(self) -> tuple[Array, Array]:
+        """The rows `[first, last)` of each, where that is all that a frame holds."""
+        raise NotImplementedError("a frame with a hole is no range")
+
     @abstractmethod
     def part(self, frames: Range, rows: Range) -> Frames:
         """A range of frames, which hold no rows but those of a range, by the places that these have
@@ -111,6 +116,11 @@ class InTime(Frames):
     def _longest(self) -> int:
         return int(self.holds)
 
+    def ranges(self) -> tuple[Array, Array]:
+        from .measures import held_in_time  # which imports this module
+
+        return held_in_time(Span(self.older, self.younger), self.times, self.bounds)
+
     def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
         given = call.integers(self.times), call.integers(self.bounds)
         done = 0
@@ -139,6 +149,9 @@ class Ranges(Frames):
         return replace(
             self, first=self.first[some] - rows[0], last=self.last[some] - rows[0], fired=None
         )
+
+    def ranges(self) -> tuple[Array, Array]:
+        return self.first, np.maximum(self.first, self.last)
 
     def _longest(self) -> int:
         return int((self.last - self.first).max(initial=0))

@@ -25,7 +25,7 @@ from ..kernels.columns import Array
 from .ragged import ragged
 from .records import Records
 
-__all__ = ["NEVER", "ROWS", "Index", "Visited", "above", "part_name"]
+__all__ = ["FIRST", "NEVER", "ROWS", "Index", "Visited", "above", "part_name"]
 
 #: Bits of the hash that a node looks at.  A node with all its 256 slots takes 8 KB.
 NODE_BITS = 8
@@ -54,6 +54,10 @@ _NAME = struct.Struct(">cBQ")
 def part_name(prefix: int, bits: int) -> bytes:
     """The name of a part's record."""
     return _NAME.pack(b"p", bits, prefix)
+
+
+#: The name of the index's root, which is there if anything is.
+FIRST = _NAME.pack(b"n", 0, 0)
 
 
 def _node_names(prefixes: Array, depth: int) -> list[bytes]:

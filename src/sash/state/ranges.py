@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..query.plan import Ranged
+from ..query.plan import Plan, Ranged
 from ..tables.rows import Ordered
+from .frames import Frames
+from .quantiles import quantiles_of_ranges
 from .ragged import ragged
 
-__all__ = ["answers_of_ranges", "check_lengths", "window_ranges"]
+__all__ = ["answers_of_ranges", "answers_over", "check_lengths", "window_ranges"]
 
 _MOST = 2**31 - 1  # values in all lists of an Arrow column
 
@@ -51,7 +53,7 @@ def window_ranges(
 
 def check_lengths(chosen: Ranged, parts: list[pa.Array]) -> None:
     """Refuse lists that are too long for one column together."""
-    if chosen.which != "nth":
+    if chosen.which not in ("nth", "quantile"):
         _check_length(chosen, sum(len(part.values) for part in parts))
 
 
@@ -66,18 +68,42 @@ def _check_length(chosen: Ranged, values: int) -> None:
 def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Array) -> pa.Array:
     """The answers over ranges of rows in order."""
     column = ordered.column(chosen.column)
+    counts: Array | None = None
+    if chosen.where is not None:
+        counts = chosen.where.holds(ordered.table)
+        counts = counts if ordered.rows is None else counts[ordered.rows]
     if chosen.skips and column.null_count:
-        before = np.concatenate([[0], np.cumsum(np.asarray(column.is_valid()))])
-        first, last, column = before[first], before[last], column.drop_null()
+        there = np.asarray(column.is_valid())
+        counts = there if counts is None else counts & there
+    if counts is not None:
+        before = np.concatenate([[0], np.cumsum(counts)])
+        first, last, column = before[first], before[last], column.filter(pa.array(counts))
+    if chosen.which == "quantile":
+        values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return quantiles_of_ranges(values, first, last, chosen.count)
     if chosen.which == "nth":
-        at = last - chosen.count
+        at = last - int(chosen.count)
         return column.take(pa.array(at, mask=at < first))
     if chosen.which == "first":
-        last = np.minimum(last, first + chosen.count)
+        last = np.minimum(last, first + int(chosen.count))
     elif chosen.which == "last":
-        first = np.maximum(first, last - chosen.count)
-    counts = last - first
-    offsets = np.concatenate([[0], np.cumsum(counts)])
+        first = np.maximum(first, last - int(chosen.count))
+    lengths = last - first
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
     _check_length(chosen, int(offsets[-1]))
-    taken = column.take(pa.array(ragged(first, counts)))
+    taken = column.take(pa.array(ragged(first, lengths)))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), taken)
+
+
+def answers_over(
+    plan: Plan, ordered: Ordered, frames: Frames, order: Array | None = None
+) -> dict[str, pa.Array]:
+    """The answers of aggregates over ranges of rows, for the frames of windows; row r has that of
+    frame order[r], or r."""
+    values: dict[str, pa.Array] = {}
+    ranges = frames.ranges() if plan.ranged else None
+    for chosen in plan.ranged:
+        assert ranges is not None
+        found = answers_of_ranges(chosen, ordered, *ranges)
+        values[chosen.name] = found if order is None else found.take(pa.array(order))
+    return values

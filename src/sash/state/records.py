@@ -9,7 +9,7 @@ from ..stores.sealed import Damaged, seal, unseal
 
 __all__ = ["Records"]
 
-_HELP = "go back to a checkpoint that has it, or start with a new one"
+_HELP = "go back to a checkpoint or a copy that has it, or start anew"
 
 
 class Records:
@@ -32,7 +32,7 @@ class Records:
                     known[name] = None if data is None else unseal(data, key)
                 except Damaged as error:
                     raise Damaged(
-                        f"the state is damaged: {error} (record {key!r}); {_HELP}"
+                        f"the state is damaged: {error} (record {key!r} of {self.store!r}); {_HELP}"
                     ) from None
         return [known[name] for name in names]
 
@@ -42,7 +42,10 @@ class Records:
         for name, body in zip(names, self.get(names), strict=True):
             if body is None:
                 key = self.prefix + name
-                raise Damaged(f"the state is damaged: its record {key!r} is missing; {_HELP}")
+                raise Damaged(
+                    f"the state is damaged: its record {key!r} is missing from "
+                    f"{self.store!r}; {_HELP}"
+                )
             made.append(body)
         return made
 

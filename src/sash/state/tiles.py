@@ -13,6 +13,8 @@ them: a number of small records that does not depend on how many keys there are.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -22,6 +24,7 @@ from ..stores.contract import Store
 from ..tables.arrow import flat, tie_numbers
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
+from .asking import ask
 from .checking import check
 from .contract import Emitted, Recalled, Slices, State, Step
 from .emission import emit
@@ -140,6 +143,17 @@ class TileState(State):
         self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
     ) -> None:
         remember(self._visited(emitted), codes, covered, values)
+
+    def ask(self, key: tuple[Any, ...], lo: int, hi: int) -> dict[str, Any]:
+        """The values of one key over the times from `lo` up to but not including `hi`."""
+        self._save()
+        clock = self._plan.query.window.clock
+        try:
+            given = clock.reading(lo), clock.reading(hi)
+            return ask(self._plan, self._form, self._records, key, *given)
+        finally:
+            if not self._records.changed:
+                self._records.discard()
 
     def next_visit(self) -> int | None:
         """The number of the first window whose closing needs a step, even one without slices: a

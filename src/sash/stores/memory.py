@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .contract import Store
 
-__all__ = ["MemoryStore"]
+__all__ = ["MemoryStore", "memory"]
 
 
 class MemoryStore(Store):
@@ -21,6 +21,9 @@ class MemoryStore(Store):
     def __init__(self) -> None:
         self._records: dict[bytes, bytes] = {}
 
+    def __repr__(self) -> str:
+        return "the store in memory"
+
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self._records.get(key) for key in keys]
 
@@ -32,6 +35,16 @@ class MemoryStore(Store):
             self._records.pop(key, None)
 
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        for key in sorted(self._records):
-            if key.startswith(prefix):
-                yield key, self._records[key]
+        for key in sorted(key for key in list(self._records) if key.startswith(prefix)):
+            if (data := self._records.get(key)) is not None:
+                yield key, data
+
+
+def memory() -> MemoryStore:
+    """A store in this process, for tests, and for windows that need not outlive it.
+
+    >>> import sash
+    >>> sash.stores.memory()
+    the store in memory
+    """
+    return MemoryStore()

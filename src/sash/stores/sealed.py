@@ -17,7 +17,13 @@ _MAGIC = b"sash"
 
 
 class Damaged(ValueError):
-    """A record is not as it was written, or is not there."""
+    """A record is not as it was written, or is not there.
+
+    >>> unseal(b"sash")
+    Traceback (most recent call last):
+    ...
+    sash.stores.sealed.Damaged: a record is damaged: it has 4 bytes
+    """
 
 
 def seal(body: bytes, place: bytes = b"") -> bytes:

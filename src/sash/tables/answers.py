@@ -7,6 +7,7 @@ has already moved on, it is null, and reported with the reason.
 from __future__ import annotations
 
 import warnings
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array, to_micros
+from .numbers import from_words
 
 __all__ = [
     "as_wanted",
@@ -93,7 +95,9 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def as_wanted(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
-    """Values in the type that is wanted, if one is."""
+    """Values in the type that is wanted, if one is; decimals come as the words of their digits."""
+    if wanted is not None and pa.types.is_struct(values.type) and pa.types.is_decimal(wanted):
+        return from_words(values, wanted)
     return values if wanted is None or values.type == wanted else values.cast(wanted)
 
 
@@ -128,6 +132,10 @@ def _shaped(value: Any, wanted: pa.DataType) -> Any:
             return int(value * 1000)
     if isinstance(value, np.datetime64):
         return to_micros(value)
+    if pa.types.is_decimal(wanted) and isinstance(value, tuple):  # of words, see `from_words`
+        return Decimal((int(value[0]) << 62) + int(value[1])).scaleb(
+            -wanted.scale, Context(prec=76)
+        )
     if isinstance(value, float) and pa.types.is_integer(wanted) and not value.is_integer():
         raise ValueError(f"an answer is {value!r}, and should be {wanted}")  # Arrow would cut it
     if pa.types.is_struct(wanted) and isinstance(value, tuple):

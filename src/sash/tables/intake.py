@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from .arrow import as_arrow, filtered, flat, times_of
 
 __all__ = [
     "CANNOT_BE",
+    "Prepared",
     "bad_rows",
     "chosen",
     "conform",
@@ -39,12 +41,22 @@ Reasons = dict[int, str]
 _NAMES = b"sash names"
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A batch as a table already, and the rows of it that cannot be used, and why."""
+
+    table: pa.Table
+    reasons: Reasons
+
+
 def given_table(
     given: Any, query: Query, known: pa.Schema | None, optional: dict[str, pa.DataType]
 ) -> tuple[pa.Table, Reasons]:
     """A table, one event, or several, as Arrow; events have the known types where there are any,
     and those that do not fit are returned by row, with null for what they had.  Optional columns
     that no event has are null."""
+    if isinstance(given, Prepared):
+        return given.table, given.reasons
     if isinstance(given, Mapping):
         whole = given.get(query.time)
         if hasattr(whole, "__len__") and not isinstance(whole, str | bytes):

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["places_in_order", "row_numbers"]
+__all__ = ["from_words", "places_in_order", "row_numbers", "unscaled"]
 
 
 def row_numbers(column: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -38,6 +38,39 @@ def places_in_order(column: pa.Array) -> tuple[pa.Array, pa.Array]:
     filled = (codes.fill_null(0) if codes.null_count else codes).to_numpy(zero_copy_only=False)
     made = places[filled] if len(places) else np.zeros(len(column), np.int64)
     return _numbers(made, column), encoded.dictionary.take(pa.array(order))
+
+
+def unscaled(column: pa.Array) -> pa.Array:
+    """Decimals of up to 18 digits as whole numbers of their last digit.
+
+    >>> unscaled(pa.array(["1.50", None, "-0.01"]).cast(pa.decimal128(5, 2))).to_pylist()
+    [150, None, -1]
+    """
+    if not pa.types.is_decimal128(column.type):
+        column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
+    words = np.frombuffer(column.buffers()[1] or b"", dtype="<i8")
+    made = words[2 * column.offset : 2 * (column.offset + len(column)) : 2]
+    return _numbers(np.ascontiguousarray(made, dtype=np.int64), column)
+
+
+def from_words(words: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Decimals of a type from a struct of their upper words, and their lower 62 bits.
+
+    >>> words = pa.array([{"high": 0, "low": 150}, None, {"high": -1, "low": 2**62 - 1}])
+    >>> from_words(words, pa.decimal128(5, 2)).to_pylist()
+    [Decimal('1.50'), None, Decimal('-0.01')]
+    """
+    high, low = (
+        part.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        for part in words.flatten()
+    )
+    made = np.empty((len(words), 2), dtype="<i8")
+    made[:, 0] = (high << 62) | low
+    made[:, 1] = high >> 2
+    valid = None
+    if words.null_count:
+        valid = words.is_valid().buffers()[1]
+    return pa.Array.from_buffers(wanted, len(words), [valid, pa.py_buffer(made)])
 
 
 def _numbers(made: np.ndarray[tuple[int], np.dtype[np.int64]], column: pa.Array) -> pa.Array:

@@ -6,8 +6,10 @@ Each takes the list of values, or of rows, without those that a null skips.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -105,7 +107,7 @@ def _to_float(exact: Fraction) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def _sum(values: list[Any]) -> Any:
@@ -199,6 +201,98 @@ def _linear_regression(rows: list[Any]) -> tuple[float, float, float] | None:
     return (float(slope), float(_exactly(ys) / len(ys) - slope * _exactly(xs) / len(xs)), fit)
 
 
+def _covariance(rows: list[Any], *, sample: bool) -> float | None:
+    n = len(rows) - sample
+    return float(deviations(*map(list, zip(*rows, strict=True))) / n) if n >= 1 else None
+
+
+def _correlation(rows: list[Any]) -> float | None:
+    if len(rows) < 2:
+        return None
+    xs, ys = map(list, zip(*rows, strict=True))
+    xx, xy, yy = deviations(xs, xs), deviations(xs, ys), deviations(ys, ys)
+    if xx == 0 or yy == 0:
+        return None
+    if xy != xy:
+        return math.nan
+    return math.copysign(math.sqrt(xy * xy / (xx * yy)), xy)
+
+
+def _moment(values: list[Any], power: int) -> Fraction:
+    mean = _exactly(values) / len(values)
+    return sum(((Fraction(x) - mean) ** power for x in values), Fraction(0)) / len(values)
+
+
+def _shape(power: int, normal: int) -> Callable[[list[Any]], float | None]:
+    """Skewness and kurtosis."""
+
+    def definition(values: list[Any]) -> float | None:
+        if not values:
+            return None
+        if _odd(values) is not None:
+            return math.nan
+        spread = _moment(values, 2)
+        if spread == 0:
+            return None
+        return float(_moment(values, power)) / math.pow(spread, power / 2) - normal
+
+    return definition
+
+
+def _ewm(rows: list[Any], half_life: int) -> float | None:
+    if not rows:
+        return None
+    newest = max(time for _, time in rows)
+    rows = [row for row in rows if 0.5 ** ((newest - row[1]) / half_life) > 0]
+    weights = [0.5 ** ((newest - time) / half_life) for _, time in rows]
+    odd = _odd([x for x, _ in rows])
+    if odd is not None:
+        return odd
+    values = (Fraction(x) * Fraction(w) for (x, _), w in zip(rows, weights, strict=True))
+    return float(sum(values, Fraction(0)) / _exactly(weights))
+
+
+def _rate(values: list[Any], seconds: float, rows: bool) -> float | None:
+    if rows:
+        return len(values) / seconds
+    odd = _odd(values)
+    if not values or odd is not None:
+        return odd
+    return float(_exactly(values) / Fraction(seconds))
+
+
+# Order, and all values
+
+
+def _quantile(values: list[Any], at: float = 0.5) -> float | None:
+    if not values:
+        return None
+    ordered = sorted(map(float, values), key=lambda x: (x != x, 0.0 if x != x else x))
+    place = at * (len(values) - 1)
+    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
+    if low == high or place == math.floor(place):
+        return low
+    return low + (high - low) * (place - math.floor(place))
+
+
+def _mode(values: list[Any]) -> Any:
+    often = {i: sum(_alike(x, y) for y in values) for i, x in enumerate(values)}
+    most = [values[i] for i in often if often[i] == max(often.values())]
+    found = _least(most)
+    return 0.0 if isinstance(found, float) and found == 0.0 else found
+
+
+def _change(values: list[Any]) -> Any:
+    if not values:
+        return None
+    made = values[-1] - values[0]
+    return _whole(made) if isinstance(made, int) else made
+
+
+def _bits(combine: Callable[[int, int], int]) -> Callable[[list[Any]], int | None]:
+    return lambda values: reduce(combine, values) if values else None
+
+
 # Position
 
 
@@ -264,6 +358,24 @@ DEFINITIONS: dict[str, Callable[..., Any]] = {
     "stddev": _spread(sample=True, root=True),
     "population_stddev": _spread(sample=False, root=True),
     "linear_regression": _linear_regression,
+    "exact_sum": _sum,
+    "exact_mean": _mean,
+    "covariance": lambda rows: _covariance(rows, sample=True),
+    "population_covariance": lambda rows: _covariance(rows, sample=False),
+    "correlation": _correlation,
+    "skewness": _shape(3, 0),
+    "kurtosis": _shape(4, 3),
+    "ewm": _ewm,
+    "rate": _rate,
+    "any": lambda values: any(values) if values else None,
+    "all": lambda values: all(values) if values else None,
+    "bit_or": _bits(operator.or_),
+    "bit_and": _bits(operator.and_),
+    "bit_xor": _bits(operator.xor),
+    "quantile": _quantile,
+    "median": _quantile,
+    "mode": _mode,
+    "change": _change,
     "min": _minimum,
     "max": _maximum,
     "span": _span,

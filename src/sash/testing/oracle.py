@@ -121,12 +121,11 @@ def _overflows(operator: Operator, values: Sequence[Any]) -> bool:
 # What reaches the definitions
 
 
-def _parameters(operator: Operator) -> tuple[str, tuple[int, ...]]:
-    """A ready operator's name and its parameters: `first_n` and 3 of `first_n(3)`."""
-    if not operator.ready:
-        return "", ()
-    numbers = operator.name.removeprefix(operator.ready).strip("()")
-    return operator.ready, tuple(int(x) for x in numbers.split(",") if x)
+def _parameters(operator: Operator) -> tuple[str, tuple[Any, ...]]:
+    """A ready operator's name and its parameters that are numbers: `first_n` and 3 of
+    `first_n(3)`."""
+    numbers = (x for x in operator.parameters if isinstance(x, int | float))
+    return operator.ready, tuple(numbers)
 
 
 def _columns(operator: Operator, values: Sequence[Any], columns: tuple[int, ...]) -> list[Any]:

@@ -245,8 +245,46 @@ def fold(chosen: Any, events: Sequence[Row]) -> Any:
     return lowered(chosen, folded(chosen, events))
 
 
+class Event(dict[str, Any]):
+    """A row, and which conditions of aggregates it satisfies."""
+
+    holds: set[Any]
+
+
+def events_of(query: Query, table: Any) -> list[Row]:
+    """The rows of a table as events of a query."""
+    import pyarrow as pa
+
+    rows = [Event(row) for row in rows_of(table)]
+    for row in rows:
+        row.holds = set()
+    conditions = {a.where for a in query.select.values() if a.where}
+    if conditions and rows:
+        given = pa.Table.from_pylist(table) if isinstance(table, list) else arrow_of(table)
+        for condition in conditions:
+            for i in _chosen(given, condition.expression):
+                rows[i].holds.add(condition)
+    return list(rows)
+
+
+def _chosen(table: Any, where: Any) -> list[int]:
+    """The numbers of the rows that satisfy a condition."""
+    import pyarrow as pa
+
+    numbered = table.append_column("row number", pa.array(range(table.num_rows)))
+    return numbered.filter(where)["row number"].to_pylist()  # type: ignore[no-any-return]
+
+
+def counted(chosen: Any, events: Sequence[Row]) -> list[Row]:
+    """The events that count in an aggregate."""
+    if chosen.where is None:
+        return list(events)
+    return [e for e in events if isinstance(e, Event) and chosen.where in e.holds]
+
+
 def folded(chosen: Any, events: Sequence[Row]) -> Any:
     """The partial of events in order; their number for an aggregate that only counts rows."""
+    events = counted(chosen, events)
     if not chosen.columns:
         return len(events)
     from ..query.registry import picks_values
@@ -286,14 +324,13 @@ def _tie(value: Any) -> Any:
 
 def _events(query: Query, table: Any) -> list[Row]:
     """The rows that `where` lets through, in order of arrival."""
-    rows = rows_of(table)
+    rows = events_of(query, table)
     if query.where is None or not rows:
         return rows
     import pyarrow as pa
 
     given = pa.Table.from_pylist(table) if isinstance(table, list) else arrow_of(table)
-    numbered = given.append_column("row number", pa.array(range(len(rows))))
-    return [rows[i] for i in numbered.filter(query.where)["row number"].to_pylist()]
+    return [rows[i] for i in _chosen(given, query.where)]
 
 
 # Judging

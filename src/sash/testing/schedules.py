@@ -48,7 +48,16 @@ POOLS: dict[str, tuple[Any, ...]] = {
 }
 
 #: What the columns hold of ready operators that want something else than numbers.
-_COLUMNS = {"m4": ("timestamp", "number"), "longest_run": ("timestamp", "number")}
+_COLUMNS = {
+    "all": ("bool",),
+    "any": ("bool",),
+    "bit_and": ("int64",),
+    "bit_or": ("int64",),
+    "bit_xor": ("int64",),
+    "ewm": ("number", "timestamp"),
+    "longest_run": ("timestamp", "number"),
+    "m4": ("timestamp", "number"),
+}
 
 _NULLS = 8  # one value in so many is null
 

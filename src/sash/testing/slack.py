@@ -64,6 +64,41 @@ def _line_slack(rows: list[Any]) -> tuple[float, float, float]:
     return (slope, intercept, unit * math.sqrt(square_y / yy) if yy else 0.0)
 
 
+def _sizes(values: list[Any]) -> tuple[float, float]:
+    """The sums of squares, and of squared deviations."""
+    finite = _finite(values)
+    if not finite:
+        return 0.0, 0.0
+    return math.fsum(x * x for x in finite), float(deviations(finite, finite))
+
+
+def _pair_slack(rows: list[Any]) -> float:
+    """Of a covariance: what rounding of both means adds."""
+    both = [_sizes([row[i] for row in rows])[0] for i in range(2)]
+    return 64 * _EPS * math.sqrt(both[0] * both[1]) * max(len(rows), 1)
+
+
+def _correlation_slack(rows: list[Any]) -> float:
+    unit = 64 * len(rows) * _EPS
+    for i in range(2):
+        squares, spread = _sizes([row[i] for row in rows])
+        unit *= math.sqrt(squares / spread) if spread else 0.0
+    return unit
+
+
+def _shape_slack(power: int) -> Callable[[list[Any]], float]:
+    def slack(values: list[Any]) -> float:
+        squares, spread = _sizes(values)
+        many = len(values) ** (power - 1)
+        return 64 * many * _EPS * math.sqrt(squares / spread) ** power if spread else 0.0
+
+    return slack
+
+
+def _decayed_slack(rows: list[Any]) -> float:
+    return 64 * _EPS * len(rows) * max(map(abs, _finite([x for x, _ in rows])), default=0.0)
+
+
 SLACK: dict[str, Callable[[list[Any]], Any]] = {
     "sum": _sum_slack,
     "sum_of_squares": lambda values: 0.0,
@@ -75,4 +110,11 @@ SLACK: dict[str, Callable[[list[Any]], Any]] = {
     "stddev": _stddev_slack,
     "population_stddev": _stddev_slack,
     "linear_regression": _line_slack,
+    "covariance": _pair_slack,
+    "population_covariance": _pair_slack,
+    "correlation": _correlation_slack,
+    "skewness": _shape_slack(3),
+    "kurtosis": _shape_slack(4),
+    "ewm": _decayed_slack,
+    "rate": lambda values: _sum_slack([x for x in values if x is not None]),
 }

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ...operators.aggregator import from_aggregator, is_aggregator
 from ...operators.contract import Operator
 from ...windows import Trailing, Window, duration, lifetime
 from ...windows.durations import check_length, duration_text
+from ..conditions import Condition
 
-__all__ = ["Aggregate", "Size", "aggregate", "reading"]
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression
+
+__all__ = ["TIME", "Aggregate", "Size", "aggregate", "reading"]
 
 #: The size of an aggregate's own windows, in microseconds, or all since the beginning.
 Size: TypeAlias = int | Literal["lifetime"]
+
+#: Stands for the column of times of the query that an aggregate is selected by.
+TIME = "\0time"
 
 
 @dataclass(frozen=True)
@@ -21,7 +29,8 @@ class Aggregate:
     """An operator and the columns it reads, for a query's `select`.
 
     `returns` is the Arrow type of the answers.  It is only needed for an operator of your own with
-    object partials, on Spark, which must know the type beforehand.
+    object partials, on Spark, which must know the type beforehand.  `where` is a condition: rows
+    that do not satisfy it do not count in this aggregate, as with SQL's FILTER.
 
     `size` is set by `over`; without it, the aggregate is over the query's own windows.
 
@@ -34,10 +43,16 @@ class Aggregate:
     columns: tuple[str, ...]
     returns: Any = None
     size: Size | None = None
+    where: Any = None  # an Arrow expression, which becomes a Condition
 
     def __post_init__(self) -> None:
+        if self.where is not None:
+            object.__setattr__(self, "where", Condition.of(self.where))
         if not isinstance(self.operator, Operator):
-            raise TypeError(f"an aggregate needs an operator, not {self.operator!r}")
+            raise TypeError(
+                "an aggregate needs an operator, or an aggregator with zero, reduce, merge and "
+                f"finish, not {self.operator!r}"
+            )
         for column in self.columns:
             if not isinstance(column, str):
                 raise TypeError(
@@ -78,6 +93,16 @@ class Aggregate:
             )
         return replace(self, size=duration(size, "the size of an aggregate's windows"))
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All columns that it reads, its condition's too.
+
+        >>> import pyarrow.compute as pc, sash
+        >>> sash.sum("amount", where=pc.field("country") == "FR").reads
+        ('amount', 'country')
+        """
+        return (*self.columns, *(self.where.columns if self.where else ()))
+
     def _counts_rows(self) -> bool:
         from ..registry import counts_rows  # imports pyarrow, which takes a while
 
@@ -92,6 +117,10 @@ class Aggregate:
         >>> sash.max("delay").answer(table), sash.arg_max("carrier", by="delay").answer(table)
         (9, 'AA')
         """
+        if self.where:
+            table = self._chosen(table)
+        if TIME in self.columns:
+            raise ValueError(f"{self} goes by the times of a query, which says their column")
         columns = [table[c] for c in self.columns or list(table)[:1]]
         values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         found = self.operator.python_lower()(self.operator.fold(values))
@@ -100,8 +129,20 @@ class Aggregate:
         fields = self.operator.fields
         return dict(zip(fields, found, strict=True)) if fields else list(found)
 
+    def _chosen(self, table: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+        """The rows that satisfy the condition."""
+        import pyarrow as pa
+
+        holds = self.where.holds(pa.table({c: pa.array(table[c]) for c in self.where.columns}))
+        kept = holds.nonzero()[0].tolist()
+        return {name: [column[i] for i in kept] for name, column in table.items()}
+
     def __repr__(self) -> str:
-        shown = f"{self.operator.name}({', '.join(map(repr, self.columns))})"
+        said = [
+            *(repr(c) for c in self.columns if c != TIME),
+            *([f"where={self.where}"] if self.where else []),
+        ]
+        shown = f"{self.operator.name}({', '.join(said)})"
         if self.size is None:
             return shown
         size = "lifetime()" if self.size == "lifetime" else repr(duration_text(self.size))
@@ -112,19 +153,32 @@ def _lasts(window: Window) -> bool:
     return isinstance(window, Trailing) and window.size is None
 
 
-def aggregate(operator: Operator, *columns: str, returns: Any = None) -> Aggregate:
-    """Apply any operator to columns.
+def aggregate(
+    operator: Operator | Any, *columns: str, returns: Any = None, where: Expression | None = None
+) -> Aggregate:
+    """Apply any operator to columns, or an aggregator of Spark's shape.
 
-    `returns` is the Arrow type of the answers, where Spark must know it beforehand.
+    An aggregator has `zero`, `reduce(buffer, x)`, `merge(a, b)` and `finish(buffer)`, which may
+    change their buffers, as they get copies.  One whose buffers are not plain values and lists
+    needs `encode` and `decode`, to and from bytes, where they leave the process; one whose rows may
+    come in any order says `commutative = True`.
+
+    `returns` is the Arrow type of the answers, where Spark must know it beforehand.  Rows that do
+    not satisfy `where` do not count.
 
     >>> import sash
     >>> xor = sash.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a ^ b, name="xor")
     >>> sash.aggregate(xor, "flags")
     xor('flags')
     """
-    return Aggregate(operator, columns, returns)
+    if not isinstance(operator, Operator) and is_aggregator(operator):
+        operator = from_aggregator(operator, len(columns))
+    return Aggregate(operator, columns, returns, where=where)
 
 
-def reading(operator: Operator, *columns: str, ignore_nulls: bool) -> Aggregate:
+def reading(
+    operator: Operator, *columns: str, ignore_nulls: bool, where: Expression | None
+) -> Aggregate:
     """An operator over columns, without the rows in which one of them is null if so asked."""
-    return Aggregate(operator.ignore_nulls() if ignore_nulls else operator, columns)
+    chosen = operator.ignore_nulls() if ignore_nulls else operator
+    return Aggregate(chosen, columns, where=where)

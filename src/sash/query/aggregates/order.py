@@ -5,8 +5,13 @@ NaN is the greatest number; among equals, the first in order wins.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ... import operators
 from .contract import Aggregate, reading
+
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression
 
 __all__ = [
     "arg_max",
@@ -21,57 +26,59 @@ __all__ = [
 ]
 
 
-def max(column: str) -> Aggregate:
+def max(column: str, *, where: Expression | None = None) -> Aggregate:
     """The greatest value, NaN above all numbers; null if there are none.
 
     >>> import sash
     >>> sash.max("delay").answer({"delay": [3, None, 9]})
     9
     """
-    return Aggregate(operators.max, (column,))
+    return Aggregate(operators.max, (column,), where=where)
 
 
-def min(column: str) -> Aggregate:
+def min(column: str, *, where: Expression | None = None) -> Aggregate:
     """The least value, NaN only if there is nothing else; null if there are none.
 
     >>> import sash
     >>> sash.min("delay").answer({"delay": [3, None, 9]})
     3
     """
-    return Aggregate(operators.min, (column,))
+    return Aggregate(operators.min, (column,), where=where)
 
 
-def span(column: str) -> Aggregate:
+def span(column: str, *, where: Expression | None = None) -> Aggregate:
     """The greatest value less the least, of times in microseconds; null if there are none.
 
     >>> import sash
     >>> sash.span("delay").answer({"delay": [3, None, 9]})
     6
     """
-    return Aggregate(operators.span, (column,))
+    return Aggregate(operators.span, (column,), where=where)
 
 
-def max_count(column: str) -> Aggregate:
+def max_count(column: str, *, where: Expression | None = None) -> Aggregate:
     """Count the values that equal the greatest one.
 
     >>> import sash
     >>> sash.max_count("delay").answer({"delay": [9, 3, 9]})
     2
     """
-    return Aggregate(operators.max_count, (column,))
+    return Aggregate(operators.max_count, (column,), where=where)
 
 
-def min_count(column: str) -> Aggregate:
+def min_count(column: str, *, where: Expression | None = None) -> Aggregate:
     """Count the values that equal the least one.
 
     >>> import sash
     >>> sash.min_count("delay").answer({"delay": [9, 3, 9]})
     1
     """
-    return Aggregate(operators.min_count, (column,))
+    return Aggregate(operators.min_count, (column,), where=where)
 
 
-def arg_max(value: str, by: str, *, ignore_nulls: bool = False) -> Aggregate:
+def arg_max(
+    value: str, by: str, *, ignore_nulls: bool = False, where: Expression | None = None
+) -> Aggregate:
     """The value of the row whose `by` is greatest, of equals the first.
 
     Rows whose `by` is null are left out; with `ignore_nulls` so are those whose value is null.
@@ -81,20 +88,24 @@ def arg_max(value: str, by: str, *, ignore_nulls: bool = False) -> Aggregate:
     >>> sash.arg_max("carrier", by="delay").answer(table)
     'AA'
     """
-    return reading(operators.arg_max, value, by, ignore_nulls=ignore_nulls)
+    return reading(operators.arg_max, value, by, ignore_nulls=ignore_nulls, where=where)
 
 
-def max_by(value: str, by: str, *, ignore_nulls: bool = False) -> Aggregate:
+def max_by(
+    value: str, by: str, *, ignore_nulls: bool = False, where: Expression | None = None
+) -> Aggregate:
     """The value of the row whose `by` is greatest, by Spark's name: see `arg_max`.
 
     >>> import sash
     >>> sash.max_by("carrier", "delay").answer({"carrier": ["UA", "AA"], "delay": [3, 9]})
     'AA'
     """
-    return arg_max(value, by, ignore_nulls=ignore_nulls)
+    return arg_max(value, by, ignore_nulls=ignore_nulls, where=where)
 
 
-def arg_min(value: str, by: str, *, ignore_nulls: bool = False) -> Aggregate:
+def arg_min(
+    value: str, by: str, *, ignore_nulls: bool = False, where: Expression | None = None
+) -> Aggregate:
     """The value of the row whose `by` is least, of equals the first.
 
     Rows whose `by` is null are left out; with `ignore_nulls` so are those whose value is null.
@@ -104,14 +115,16 @@ def arg_min(value: str, by: str, *, ignore_nulls: bool = False) -> Aggregate:
     >>> sash.arg_min("carrier", by="delay").answer(table)
     'UA'
     """
-    return reading(operators.arg_min, value, by, ignore_nulls=ignore_nulls)
+    return reading(operators.arg_min, value, by, ignore_nulls=ignore_nulls, where=where)
 
 
-def min_by(value: str, by: str, *, ignore_nulls: bool = False) -> Aggregate:
+def min_by(
+    value: str, by: str, *, ignore_nulls: bool = False, where: Expression | None = None
+) -> Aggregate:
     """The value of the row whose `by` is least, by Spark's name: see `arg_min`.
 
     >>> import sash
     >>> sash.min_by("carrier", "delay").answer({"carrier": ["UA", "AA"], "delay": [3, 9]})
     'UA'
     """
-    return arg_min(value, by, ignore_nulls=ignore_nulls)
+    return arg_min(value, by, ignore_nulls=ignore_nulls, where=where)

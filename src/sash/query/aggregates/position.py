@@ -5,13 +5,18 @@ Place is the order of event time, ties in arrival order, or by the query's `tie`
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ... import operators
 from .contract import Aggregate, reading
 
-__all__ = ["first", "first_n", "last", "last_n", "longest_run", "m4", "nth_youngest"]
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression
+
+__all__ = ["change", "first", "first_n", "last", "last_n", "longest_run", "m4", "nth_youngest"]
 
 
-def first(column: str, *, ignore_nulls: bool = False) -> Aggregate:
+def first(column: str, *, ignore_nulls: bool = False, where: Expression | None = None) -> Aggregate:
     """The first value, which may be null; with `ignore_nulls` the first that is not.
 
     >>> import sash
@@ -19,10 +24,10 @@ def first(column: str, *, ignore_nulls: bool = False) -> Aggregate:
     >>> sash.first("x").answer(table), sash.first("x", ignore_nulls=True).answer(table)
     (None, 5)
     """
-    return reading(operators.first, column, ignore_nulls=ignore_nulls)
+    return reading(operators.first, column, ignore_nulls=ignore_nulls, where=where)
 
 
-def last(column: str, *, ignore_nulls: bool = False) -> Aggregate:
+def last(column: str, *, ignore_nulls: bool = False, where: Expression | None = None) -> Aggregate:
     """The last value, which may be null; with `ignore_nulls` the last that is not.
 
     >>> import sash
@@ -30,40 +35,57 @@ def last(column: str, *, ignore_nulls: bool = False) -> Aggregate:
     >>> sash.last("x").answer(table), sash.last("x", ignore_nulls=True).answer(table)
     (None, 7)
     """
-    return reading(operators.last, column, ignore_nulls=ignore_nulls)
+    return reading(operators.last, column, ignore_nulls=ignore_nulls, where=where)
 
 
-def first_n(column: str, n: int, *, ignore_nulls: bool = False) -> Aggregate:
+def change(column: str, *, where: Expression | None = None) -> Aggregate:
+    """The last value less the first, nulls left out, of times in microseconds; null if there are
+    none.
+
+    >>> import sash
+    >>> sash.change("level").answer({"level": [5, 9, None, 7]})
+    2
+    """
+    return Aggregate(operators.change, (column,), where=where)
+
+
+def first_n(
+    column: str, n: int, *, ignore_nulls: bool = False, where: Expression | None = None
+) -> Aggregate:
     """The first `n` values in order, as a list; fewer if there are fewer.
 
     >>> import sash
     >>> sash.first_n("x", 2).answer({"x": [5, None, 7]})
     [5, None]
     """
-    return reading(operators.first_n(n), column, ignore_nulls=ignore_nulls)
+    return reading(operators.first_n(n), column, ignore_nulls=ignore_nulls, where=where)
 
 
-def last_n(column: str, n: int, *, ignore_nulls: bool = False) -> Aggregate:
+def last_n(
+    column: str, n: int, *, ignore_nulls: bool = False, where: Expression | None = None
+) -> Aggregate:
     """The last `n` values in order, as a list; fewer if there are fewer.
 
     >>> import sash
     >>> sash.last_n("x", 2, ignore_nulls=True).answer({"x": [5, None, 7]})
     [5, 7]
     """
-    return reading(operators.last_n(n), column, ignore_nulls=ignore_nulls)
+    return reading(operators.last_n(n), column, ignore_nulls=ignore_nulls, where=where)
 
 
-def nth_youngest(column: str, i: int, *, ignore_nulls: bool = False) -> Aggregate:
+def nth_youngest(
+    column: str, i: int, *, ignore_nulls: bool = False, where: Expression | None = None
+) -> Aggregate:
     """The `i`-th value from the young end, 1 being the last; null if there are fewer.
 
     >>> import sash
     >>> sash.nth_youngest("x", 2).answer({"x": [5, 6, 7]})
     6
     """
-    return reading(operators.nth_youngest(i), column, ignore_nulls=ignore_nulls)
+    return reading(operators.nth_youngest(i), column, ignore_nulls=ignore_nulls, where=where)
 
 
-def m4(time: str, value: str) -> Aggregate:
+def m4(time: str, value: str, *, where: Expression | None = None) -> Aggregate:
     """The first, last, least and greatest value, each with its time, as a struct; null if there
     are none.
 
@@ -74,10 +96,10 @@ def m4(time: str, value: str) -> Aggregate:
     >>> found["first"], found["last"], found["max"], found["max_time"]
     (5, 7, 9, 2)
     """
-    return Aggregate(operators.m4, (time, value))
+    return Aggregate(operators.m4, (time, value), where=where)
 
 
-def longest_run(time: str, value: str) -> Aggregate:
+def longest_run(time: str, value: str, *, where: Expression | None = None) -> Aggregate:
     """The longest run of rising values, as a struct of its start, end, interval and length; null
     if there are no values.
 
@@ -85,4 +107,4 @@ def longest_run(time: str, value: str) -> Aggregate:
     >>> sash.longest_run("t", "x").answer({"t": [1, 2, 3, 4], "x": [5, 4, 6, 9]})
     {'start': 2, 'end': 4, 'interval': 2, 'length': 3}
     """
-    return Aggregate(operators.longest_run, (time, value))
+    return Aggregate(operators.longest_run, (time, value), where=where)

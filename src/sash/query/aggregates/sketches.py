@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ... import operators
 from .contract import Aggregate
 
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression
+
 __all__ = ["bloom", "count_min", "hll", "quantiles", "top_k"]
 
 
-def bloom(column: str, bits: int, hashes: int = 7) -> Aggregate:
+def bloom(column: str, bits: int, hashes: int = 7, *, where: Expression | None = None) -> Aggregate:
     """A Bloom filter of the values, for `sash.operators.might_contain`.
 
     With 10 bits a distinct value and 7 hashes, 1% of other values are taken for held.
@@ -23,10 +27,10 @@ def bloom(column: str, bits: int, hashes: int = 7) -> Aggregate:
     >>> [sash.operators.might_contain(held, x) for x in ("a", "c")]
     [True, False]
     """
-    return Aggregate(operators.bloom(bits, hashes), (column,))
+    return Aggregate(operators.bloom(bits, hashes), (column,), where=where)
 
 
-def count_min(column: str, width: int, depth: int) -> Aggregate:
+def count_min(column: str, width: int, depth: int, *, where: Expression | None = None) -> Aggregate:
     """A count-min sketch of how often each value occurs, for `sash.operators.estimate`.
 
     Of n values, an estimate is never too low, and at most e·n/width too high with a probability of
@@ -37,10 +41,10 @@ def count_min(column: str, width: int, depth: int) -> Aggregate:
     >>> sash.operators.estimate(counts, "a", width=256, depth=4)
     2
     """
-    return Aggregate(operators.count_min(width, depth), (column,))
+    return Aggregate(operators.count_min(width, depth), (column,), where=where)
 
 
-def hll(column: str, lg_k: int = 12) -> Aggregate:
+def hll(column: str, lg_k: int = 12, *, where: Expression | None = None) -> Aggregate:
     """Estimate how many distinct values there are, by HyperLogLog with 2^lg_k registers.
 
     The error is within 5% in 997 of 1000 cases for an `lg_k` of 12, and 1.2% for 16.
@@ -49,10 +53,16 @@ def hll(column: str, lg_k: int = 12) -> Aggregate:
     >>> round(sash.hll("x").answer({"x": ["a", "b", "a", None]}))
     2
     """
-    return Aggregate(operators.hll(lg_k), (column,))
+    return Aggregate(operators.hll(lg_k), (column,), where=where)
 
 
-def quantiles(column: str, at: float | Sequence[float] = (0.5,), *, k: int = 200) -> Aggregate:
+def quantiles(
+    column: str,
+    at: float | Sequence[float] = (0.5,),
+    *,
+    k: int = 200,
+    where: Expression | None = None,
+) -> Aggregate:
     """Estimate the quantiles at the ranks `at`, or at one rank, as a struct, by a KLL sketch; null
     if there are no values.
 
@@ -64,10 +74,10 @@ def quantiles(column: str, at: float | Sequence[float] = (0.5,), *, k: int = 200
     >>> sash.quantiles("x", 0.5).answer({"x": [3, 1, 2]})
     {'q0.5': 2.0}
     """
-    return Aggregate(operators.quantiles(k, at), (column,))
+    return Aggregate(operators.quantiles(k, at), (column,), where=where)
 
 
-def top_k(column: str, k: int) -> Aggregate:
+def top_k(column: str, k: int, *, where: Expression | None = None) -> Aggregate:
     """The `k` most frequent strings with estimated counts, as a list, most frequent first.
 
     Counts are exact for up to 768 distinct strings, and more for a `k` above 64.
@@ -76,4 +86,4 @@ def top_k(column: str, k: int) -> Aggregate:
     >>> sash.top_k("x", k=2).answer({"x": ["b", "a", "c", "a", "b", "a"]})
     [('a', 3), ('b', 2)]
     """
-    return Aggregate(operators.top_k(k), (column,))
+    return Aggregate(operators.top_k(k), (column,), where=where)

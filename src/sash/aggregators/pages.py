@@ -1,0 +1,220 @@
+"""The pages of a window's levels on their way to a store and back.
+
+    save ─→ gathered ─→ a thread writes them, many at once ─→ store
+                                                                │
+    load ←─ gathered, being written, fetched ahead ←────────────┘
+
+Writing, fetching ahead and deleting are done by one thread in the background, in order.  If a write
+fails, its pages wait here, and the next call that has something to save tries again: it raises, or
+all goes on, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from queue import Queue
+from typing import Any
+
+from ..stores.contract import Space
+from ..stores.sealed import Damaged, seal, unseal
+
+__all__ = ["Pages"]
+
+_NAME = struct.Struct(">cBQ")
+_AHEAD = 8  # batches that the thread may be behind with
+_MANY = 1000  # records that are deleted at a time
+
+Place = tuple[int, int]  # level and page
+
+
+def page_name(place: Place) -> bytes:
+    """The key of a page's record."""
+    return _NAME.pack(b"p", *place)
+
+
+class Pages:
+    """The pages of one window in a store."""
+
+    def __init__(self, space: Space, most: int) -> None:
+        self.space = space
+        self._most = most  # pages that are gathered before they are written
+        self._lock = threading.Lock()
+        self._gathered: dict[Place, bytes] = {}
+        self._written: list[dict[Place, bytes]] = []  # batches that are being written, oldest first
+        self._fetched: dict[Place, memoryview] = {}
+        self._asked: set[Place] = set()
+        self._failed: BaseException | None = None
+        self._queue: Queue[Callable[[], None] | None] | None = None
+        self.calls = 0  # of the store, and the records moved by them
+        self.records = 0
+
+    # to the store
+
+    def save(self, place: Place, data: bytes) -> None:
+        """Keep a page; it is written later, with others."""
+        self._gathered[place] = data
+        if len(self._gathered) >= self._most:
+            self.push()
+
+    def check(self) -> None:
+        """Write what could not be written before, or raise why it cannot."""
+        if self._failed is not None:
+            self.drain()
+            with self._lock:
+                batches, self._failed = list(self._written), None
+            for batch in batches:
+                self._write(batch)
+
+    def push(self) -> None:
+        """Have the thread write what is gathered."""
+        if not self._gathered:
+            return
+        with self._lock:
+            batch, self._gathered = self._gathered, {}
+            self._written.append(batch)
+        self._do(partial(self._write_behind, batch))
+
+    def _write_behind(self, batch: dict[Place, bytes]) -> None:
+        if self._failed is None:  # else it waits behind what failed
+            try:
+                self._write(batch)
+            except BaseException as error:
+                self._failed = error
+
+    def _write(self, batch: dict[Place, bytes]) -> None:
+        named = {page_name(place): data for place, data in batch.items()}
+        self._count(len(named))
+        self.space.put_many({key: seal(data, key) for key, data in named.items()})
+        with self._lock:
+            self._written = [some for some in self._written if some is not batch]
+
+    def flush(self) -> None:
+        """Write all pages."""
+        self.push()
+        self.drain()
+        self.check()
+
+    def drain(self) -> None:
+        """Wait until the thread has nothing to do."""
+        if self._queue is not None:
+            self._queue.join()
+
+    def delete(self, places: Sequence[Place]) -> None:
+        """Have the thread delete pages, many at once."""
+        for i in range(0, len(places), _MANY):
+            self._do(partial(self._delete, places[i : i + _MANY]))
+
+    def _delete(self, places: Sequence[Place]) -> None:
+        try:
+            self._count(len(places))
+            self.space.delete_many([page_name(place) for place in places])
+        except Exception:  # they are deleted when the window is opened again
+            return
+
+    # from the store
+
+    def load(self, places: Sequence[Place]) -> list[bytes | memoryview]:
+        """Some pages; those that must come from the store, in one call."""
+        found: dict[Place, Any] = {}
+        with self._lock:
+            for place in places:
+                for batch in (self._gathered, *reversed(self._written)):
+                    if place in batch:
+                        found[place] = batch[place]
+                        break
+                else:
+                    if self._fetched.get(place) is not None:
+                        found[place] = self._fetched.pop(place)
+        lacking = [place for place in places if place not in found]
+        if lacking:
+            found |= self._read(lacking)
+        return [found[place] for place in places]
+
+    def _read(self, places: Sequence[Place]) -> dict[Place, memoryview]:
+        keys = [page_name(place) for place in places]
+        self._count(len(keys))
+        made = {}
+        for place, key, data in zip(places, keys, self.space.get_many(keys), strict=True):
+            where = f"page {place[1]} of level {place[0]}, record {key!r} of {self.space!r}"
+            if data is None:
+                raise Damaged(f"the window is damaged: {where}, is missing")
+            try:
+                made[place] = unseal(data, key)
+            except Damaged as error:
+                raise Damaged(f"the window is damaged: {error} ({where})") from None
+        return made
+
+    def there(self, places: Sequence[Place]) -> list[bool]:
+        """Whether the store has pages."""
+        self._count(len(places))
+        found = self.space.get_many([page_name(place) for place in places])
+        return [data is not None for data in found]
+
+    def fetch(self, places: Iterable[Place]) -> None:
+        """Have the thread read pages that will be needed soon."""
+        with self._lock:
+            known = {p for batch in (self._gathered, *self._written) for p in batch}
+            some = [p for p in places if p not in known and p not in self._fetched]
+            some = [p for p in some if p not in self._asked]
+            self._asked.update(some)
+        if some:
+            self._do(partial(self._fetch, some))
+
+    def _fetch(self, places: list[Place]) -> None:
+        try:
+            found = self._read(places)
+        except Exception:  # whoever needs them reads them again, and says what is wrong
+            found = {}
+        with self._lock:
+            self._asked.difference_update(places)
+            self._fetched.update(found)
+
+    def forget(self, places: Iterable[Place]) -> None:
+        """Let go of pages that were read ahead and are not needed any more."""
+        with self._lock:
+            for place in places:
+                self._fetched.pop(place, None)
+
+    def forget_fetched(self) -> None:
+        """Let go of all pages that were read ahead."""
+        with self._lock:
+            self._fetched.clear()
+
+    # the thread
+
+    def _do(self, work: Callable[[], None]) -> None:
+        if self._queue is None:
+            self._queue = Queue(_AHEAD)
+            threading.Thread(target=_work, args=(self._queue,), daemon=True).start()
+            weakref.finalize(self, _end, self._queue).atexit = False
+        self._queue.put(work)
+
+    def _count(self, records: int) -> None:
+        self.calls += 1
+        self.records += records
+
+    def close(self) -> None:
+        """End the thread, and forget what is not written."""
+        self.drain()
+        self.space.release()
+
+
+def _work(queue: Queue[Callable[[], None] | None]) -> None:
+    """Do what is in a queue, until its end."""
+    while True:
+        work = queue.get()
+        try:
+            if work is None:
+                return
+            work()
+        finally:
+            work = None
+            queue.task_done()
+
+
+def _end(queue: Queue[Callable[[], None] | None]) -> None:
+    queue.put(None)

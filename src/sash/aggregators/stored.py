@@ -1,0 +1,577 @@
+"""Windows in levels whose middle is in a store: `Amta(operator, store=…, name=…)`, and LogMta.
+
+    time       as in memory; a store is called once for many values, for the most part in the
+               background
+    space      O(log n) pages of nodes in memory, the rest in the store
+
+`stored_kernel` has a drawing of what is in memory, and `pages` of its way to the store and back.
+
+`sync` writes all pages that are full, then the root: the header, the slots beside levels, and the
+tails, in one record.  A page never changes, and pages that hold nothing but values that have left
+are deleted after the `sync` that follows.  So the root always finds all pages that it needs, and
+whatever was written after it is written over.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from contextlib import suppress
+from operator import index as as_index
+from typing import Any, NoReturn, Self
+
+from ..kernels.columns import read
+from ..kernels.core import BufferCore, ObjectCore, encoder, make_core
+from ..kernels.program import Kernel
+from ..kernels.slots import CAPACITY, END, HEADER, START
+from ..operators.contract import Operator
+from ..policies.contract import Policy, guard
+from ..stores.contract import Space, Store, StoreError
+from ..stores.sealed import Damaged
+from .guard import alone
+from .in_order import InOrder, capacity_for, check_size
+from .level_window import LevelWindow
+from .levels import RING
+from .pages import Pages, Place
+from .recipes import recipe_of, remade
+from .snapshot import as_told, check_told, describe
+from .stored_kernel import (
+    BITS,
+    FIRST,
+    GOAL,
+    LAST,
+    LEVELS,
+    MIDDLE_LEVEL,
+    MIDDLE_PAGE,
+    PHASE,
+    READY,
+    STORED,
+    WANTED_LEVEL,
+    WANTED_PAGE,
+)
+
+__all__ = ["open_window", "stored_class"]
+
+_DESCENT, _JUMP = 2, 3  # phases of `enforce`
+_VERSION = 1
+_SIZE = struct.Struct("<I")
+_FEW_LEVELS = 4
+
+
+class StoredLevels(LevelWindow):
+    """A window in levels over a store.  Its one difference in use: `sync` and `release`."""
+
+    _plain: type[LevelWindow]
+
+    def __init__(
+        self,
+        operator: Operator,
+        policy: Policy | None = None,
+        *,
+        capacity: int | None = None,
+        store: Store | None = None,
+        name: str | None = None,
+        cache: int = 512,
+        buffer: int = 512,
+    ) -> None:
+        if not isinstance(store, Store):
+            raise TypeError(
+                "store is where the window is kept, such as sash.stores.rocksdb('folder'), not "
+                f"{store!r}"
+            )
+        if name is None:
+            raise TypeError("a window in a store has a name: Amta(operator, store=…, name='…')")
+        if capacity is not None:
+            raise TypeError("a window in a store has no capacity: leave it out, or the store")
+        self._bits = _bits_of(cache)
+        claimed = store.claim(name)
+        try:
+            if claimed.root() is not None:
+                raise ValueError(
+                    f"{claimed!r} is there already; open it with {self._plain.__name__}.open("
+                    "store, name), or remove it with store.drop(name)"
+                )
+            claimed.clear()  # of what was never synced
+            self._begin(claimed, buffer)
+            super().__init__(operator, policy)
+        except BaseException:
+            claimed.release()
+            raise
+
+    def _begin(self, claimed: Space, buffer: int) -> None:
+        if isinstance(buffer, bool) or not isinstance(buffer, int) or buffer < 1:
+            raise ValueError(f"buffer is a number of nodes, from 1 on, not {buffer!r}")
+        self._pages = Pages(claimed, -(-buffer >> self._bits) or 1)
+        self._tags: dict[Place, int] = {}  # the page at each place of a head: level, place
+        self._deleted: list[int] = [0] * 64  # pages of each level that are gone from the store
+
+    @property
+    def _kernel(self) -> Kernel:  # type: ignore[override]
+        return self._stored_kernels[self._given.rule is not None]
+
+    def _make(self, operator: Operator, kernel: Kernel | None = None) -> BufferCore | ObjectCore:
+        if kernel is not None:  # of windows in memory; `_take` asks for one with a rule
+            kernel = self._stored_kernels[self._kernels.index(kernel)]
+        levels = self._bits + _FEW_LEVELS
+        core = make_core(kernel or self._kernel, operator, self._room(levels))
+        if isinstance(core, ObjectCore):
+            encoder(operator)  # raises, naming the operator
+        core.header[BITS], core.header[LEVELS] = self._bits, levels
+        core.header[LAST] = 2 << self._bits
+        core.header[FIRST] = 1 << self._bits
+        core.header[MIDDLE_LEVEL] = -1
+        return core
+
+    def _room(self, levels: int) -> int:
+        """The slots of the middle page and of so many levels."""
+        return (6 * levels + 1) << self._bits
+
+    # one value at a time
+
+    @alone
+    def insert(self, value: Any) -> None:
+        """Add a value at the young end; None is null, a tuple has a value for each column."""
+        core = self._core
+        header = core.header
+        if header[END] + 1 >= header[LAST]:
+            self._make_room()
+        core.fill(value)
+        core.run.insert(core.m, core.cell, 0)
+
+    @alone
+    def evict(self) -> None:
+        """Drop the oldest value."""
+        core = self._core
+        header = core.header
+        if header[END] == header[START]:
+            raise IndexError("evict from an empty window: insert a value first")
+        if header[START] + 1 >= header[FIRST]:
+            self._move_head()
+        core.run.evict(core.m)
+
+    # many
+
+    @alone
+    def slide(self, values: Any, size: int | None = None) -> Any:
+        """Insert each value in turn, with at most `size` in the window, enforce the policy if there
+        is one, and answer after each.  Without a policy there must be a size."""
+        if self._policy is None and size is None:
+            raise TypeError("slide needs a size, or a window with a policy")
+        most = check_size(size) if size is not None else 1 << 62
+        table = read(values, len(self._given.skips))
+        self._tie(table)
+        core = self._core
+        run = core.run.slide if self._policy is None else core.run.slide_under
+        before, row = core.get(END), 0
+        with core.call(table.rows) as call:
+            columns, outputs = call.columns(table), call.outputs(table.rows)
+            try:
+                while row < table.rows:
+                    row = run(core.m, columns, outputs, row, table.rows, most)
+                    self._changing = False
+                    if row < table.rows:
+                        self._serve()
+            except BaseException as error:
+                core.header[PHASE] = 0
+                if isinstance(error, OverflowError):
+                    raise call.at_row(error, core.get(END) - before - 1) from None
+                raise
+            return call.answers(table.kind)
+
+    def _leave(self, count: int) -> None:
+        core = self._core
+        header = core.header
+        goal = header[START] + count
+        few = count < 62 and 1 << count <= self._length()
+        if few and goal < header[FIRST] + (1 << self._bits):
+            if goal >= header[FIRST]:  # what may fail comes first
+                self._move_head()
+            for _ in range(count):
+                core.run.evict(core.m)
+        elif count:
+            self._load_heads(goal)
+            core.run.jump(core.m, count)
+            self._changing = False
+
+    def _shed(self, shed: Any, *given: Any) -> None:
+        core = self._core
+        try:
+            while not shed(core.m, *given):
+                self._changing = False
+                self._serve()
+            self._changing = False
+        except BaseException:
+            core.header[PHASE] = 0
+            raise
+
+    # what a kernel lacks
+
+    def _serve(self) -> None:
+        """See to what a kernel has come back for."""
+        header = self._core.header
+        if header[PHASE] == _DESCENT:
+            self._load_middle(header[WANTED_LEVEL], header[WANTED_PAGE])
+        elif header[PHASE] == _JUMP:
+            self._load_heads(header[GOAL])
+            header[READY] = header[GOAL]
+        else:
+            page = 1 << self._bits
+            if header[START] + page >= header[FIRST]:
+                self._move_head()
+            if header[END] + 1 >= header[LAST]:
+                self._make_room()
+
+    def _make_room(self) -> None:
+        """Save the pages that leave the tails when END comes to LAST."""
+        core, bits = self._core, self._bits
+        self._pages.check()
+        start, last = core.get(START), core.get(LAST)
+        if (last + (1 << bits) - start).bit_length() + 2 > core.get(LEVELS):
+            self._add_levels()
+        header = core.header
+        level = 0
+        while level < header[LEVELS] and (last & ((1 << bits + level) - 1)) == 0:
+            page = ((last >> level) >> bits) - 2
+            head = (start >> level) >> bits
+            if page >= head and page >= 0:
+                at = self._tail_slot(level, page)
+                self._pages.save((level, page), core.dump_slots(at, 1 << bits))
+                if page <= head + 2:
+                    core.copy_slots(self._head_slot(level, page), at, 1 << bits)
+                    self._tags[level, page & 3] = page
+            level += 1
+        header[LAST] = last + (1 << bits)
+
+    def _add_levels(self) -> None:
+        """Make room for more levels."""
+        core = self._core
+        levels = core.get(LEVELS)
+        self._replace(core.resize, self._room(levels + 4), [(0, 0, STORED + self._room(levels))])
+        core.header[LEVELS] = levels + 4
+
+    def _move_head(self) -> None:
+        """Load the pages that are needed when START comes to FIRST, and have those behind them
+        read ahead."""
+        bits, header = self._bits, self._core.header
+        first, end = header[FIRST], header[END]
+        level, needed, ahead = 0, [], []
+        while level < header[LEVELS] and (first & ((1 << bits + level) - 1)) == 0:
+            head = (first >> level) >> bits
+            young = ((end >> level) >> bits) - 1  # from here on, pages are in the tail
+            needed += [(level, p) for p in (head, head + 1) if p < young]
+            if head + 2 < young and self._pages.space.store.remote:
+                ahead.append((level, head + 2))
+            level += 1
+        needed = [place for place in needed if not self._has(*place)]
+        if needed:
+            self._put(needed, self._pages.load(needed))
+        if ahead:
+            self._pages.fetch([place for place in ahead if not self._has(*place)])
+        header[FIRST] = first + (1 << bits)
+
+    def _load_heads(self, goal: int) -> None:
+        """Load the pages at the heads of all levels for a START that is elsewhere."""
+        bits, header = self._bits, self._core.header
+        end, needed = header[END], []
+        for level in range(header[LEVELS]):
+            head, young = (goal >> level) >> bits, ((end >> level) >> bits) - 1
+            needed += [(level, p) for p in (head, head + 1) if p < young]
+        needed = [place for place in needed if not self._has(*place)]
+        found = self._pages.load(needed)
+        self._pages.forget_fetched()
+        self._changing = True  # until START is there
+        self._put(needed, found)
+        header[FIRST] = ((goal >> bits) + 1) << bits
+
+    def _has(self, level: int, page: int) -> bool:
+        return self._tags.get((level, page & 3)) == page
+
+    def _put(self, places: list[Place], found: list[Any]) -> None:
+        count = 1 << self._bits
+        for (level, page), data in zip(places, found, strict=True):
+            self._tags.pop((level, page & 3), None)
+            self._core.load_slots(self._head_slot(level, page), count, data)
+            self._tags[level, page & 3] = page
+
+    def _load_middle(self, level: int, page: int) -> None:
+        header = self._core.header
+        (data,) = self._pages.load([(level, page)])
+        header[MIDDLE_LEVEL] = -1
+        self._core.load_slots(STORED, 1 << self._bits, data)
+        header[MIDDLE_LEVEL], header[MIDDLE_PAGE] = level, page
+
+    def _head_slot(self, level: int, page: int) -> int:
+        return STORED + ((1 + 6 * level + (page & 3)) << self._bits)
+
+    def _tail_slot(self, level: int, page: int) -> int:
+        return STORED + ((5 + 6 * level + (page & 1)) << self._bits)
+
+    # the store
+
+    @alone
+    def sync(self) -> None:
+        """Make all up to now durable: after a kill, or a failure of the machine, `open` has this
+        state."""
+        self._pages.flush()
+        self._pages.space.write({}, root=self._root())
+        self._delete_old()
+
+    def _delete_old(self) -> None:
+        """Have the pages deleted that the root does not need."""
+        start, gone = self._core.get(START), []
+        for level in range(len(self._deleted)):
+            page = (start >> level) >> self._bits
+            gone += [(level, p) for p in range(self._deleted[level], page)]
+            self._deleted[level] = page
+        self._pages.delete(gone)
+
+    def release(self) -> None:
+        """Let another process, or another window of this one, open the window in its store.  What
+        was not synced is lost, and this window cannot be used any more."""
+        if not self._pages.space.released:
+            self._pages.close()
+            self._broken = f"{self._pages.space!r} was let go of by release(); open it again"
+            with suppress(AttributeError):
+                del self._free
+
+    def _refuse(self) -> NoReturn:
+        if self._pages.space.released:
+            raise StoreError(self._broken)
+        super()._refuse()
+
+    def _root(self) -> bytes:
+        """What is not in pages: header, slots beside levels, tails."""
+        core = self._core
+        op = core.operator
+        said = {
+            "version": _VERSION,
+            "window": describe(self, core),
+            "recipe": recipe_of(op.shown),
+            "policy": None if self._policy is None else self._policy.name,
+            "header": [int(core.get(i)) for i in range(HEADER)],
+            "deleted": self._deleted,
+            "tails": [[level, page] for level, page in self._in_tails()],
+        }
+        head = json.dumps(said).encode()
+        blobs = [core.dump_slots(0, STORED)]
+        count = 1 << self._bits
+        blobs += [core.dump_slots(self._tail_slot(k, p), count) for k, p in self._in_tails()]
+        return b"".join(_SIZE.pack(len(blob)) + blob for blob in (head, *blobs))
+
+    def _in_tails(self) -> list[Place]:
+        """The pages in tails that hold something."""
+        start, end = self._core.get(START), self._core.get(END)
+        made = []
+        for level in range((end - start).bit_length() + 1):
+            last = (end >> level) >> self._bits
+            made += [(level, p) for p in (last - 1, last) if p >= (start >> level) >> self._bits]
+        return made
+
+    def _restore(self, said: dict[str, Any], blobs: list[bytes]) -> None:
+        """Be the window of a root."""
+        core, header, count = self._core, said["header"], 1 << self._bits
+        if header[LEVELS] > core.get(LEVELS):
+            core.resize(self._room(header[LEVELS]), [])
+        capacity = core.get(CAPACITY)
+        for field, value in enumerate(header):
+            core.header[field] = value
+        core.header[CAPACITY], core.header[MIDDLE_LEVEL] = capacity, -1
+        core.load_slots(0, STORED, blobs[0])
+        for (level, page), data in zip(said["tails"], blobs[1:], strict=True):
+            core.load_slots(self._tail_slot(level, page), count, data)
+        self._deleted = list(said["deleted"])
+        self._load_heads(core.get(START))
+        self._changing = False
+        core.header[FIRST] = ((core.get(START) >> self._bits) + 1) << self._bits
+        self._delete_new()
+        self._delete_old()
+
+    def _delete_new(self) -> None:
+        """Delete pages that were written after the root: they are there without a gap."""
+        end = self._core.get(END)
+        for level in range(64):
+            page = max(((end >> level) >> self._bits) - 1, 0)
+            found = True
+            while found:
+                some = [(level, page + i) for i in range(16)]
+                there = self._pages.there(some)
+                self._pages.delete([place for place, here in zip(some, there) if here])
+                found = all(there)
+                page += 16
+            if page <= 16 and not any(there):
+                return
+
+    # what is not as in memory
+
+    def __copy__(self) -> Self:
+        self._refuse_copy()
+
+    def _refuse_copy(self) -> NoReturn:
+        raise TypeError(
+            f"{self._pages.space!r} has one writer, so it cannot be copied; "
+            f"{self._plain.__name__}.from_bytes(window.to_bytes(), operator) is a copy in memory"
+        )
+
+    def _beside(self, level: int) -> int:
+        return RING + level
+
+    def _levels(self) -> int:
+        return self._core.get(LEVELS)
+
+    def _settle(self) -> None:
+        """Memory is what it is."""
+
+    def _note(self) -> None:
+        """Memory is what it is."""
+
+    def _shrink(self) -> None:
+        """Memory is what it is."""
+
+    @alone
+    def to_bytes(self) -> bytes:
+        """The whole window as bytes, with a version and a checksum, as of one in memory."""
+        return self._in_memory().to_bytes()
+
+    def _in_memory(self) -> LevelWindow:
+        """The same window in memory."""
+        core = self._core
+        start, end = core.get(START), core.get(END)
+        made = self._plain(self._given.shown, self._policy)
+        made._given = self._given
+        made._core = InOrder._make(made, core.operator)
+        capacity = capacity_for(end - start)
+        if capacity > made._core.get(CAPACITY):
+            made._core.resize(capacity, [])
+        capacity = made._core.get(CAPACITY)
+        for field in range(1, BITS):
+            made._core.header[field] = core.header[field]
+        count = 1 << self._bits
+        for level in range(capacity.bit_length()):
+            wide = capacity >> level
+            first, last = start >> level, (end - 1) >> level
+            young = ((end >> level) >> self._bits) - 1
+            for page in range(first >> self._bits, (last >> self._bits) + 1):
+                at = self._tail_slot(level, page)
+                if page < young:
+                    (data,) = self._pages.load([(level, page)])
+                    core.header[MIDDLE_LEVEL] = -1
+                    at = STORED
+                    core.load_slots(at, count, data)
+                low = max(page << self._bits, first, last + 1 - wide)
+                high = min((page + 1) << self._bits, last + 1)
+                while low < high:  # up to where the ring comes round
+                    some = min(high - low, wide - (low & (wide - 1)))
+                    to = RING + 2 * capacity - 2 * wide + (low & (wide - 1))
+                    _copy(made._core, to, core, at + (low & (count - 1)), some)
+                    low += some
+        _copy(made._core, 0, core, 0, RING)
+        _copy(made._core, RING + 2 * capacity, core, RING, capacity.bit_length() + 1)
+        return made
+
+    def _check(self) -> None:
+        core, bits = self._core, self._bits
+        header = core.header
+        start, end = header[START], header[END]
+        assert 0 <= start <= end < header[LAST]
+        assert start < header[FIRST]
+        assert header[PHASE] == 0
+        assert (end - start).bit_length() + 2 <= header[LEVELS] <= 64
+        for level in range(header[LEVELS]):
+            head, young = (start >> level) >> bits, ((end >> level) >> bits) - 1
+            for page in range(head, young):
+                (data,) = self._pages.load([(level, page)])
+                if page <= head + 1:
+                    assert self._has(level, page), f"page {page} of level {level} is not there"
+                if self._has(level, page):
+                    mine = core.dump_slots(self._head_slot(level, page), 1 << bits)
+                    assert mine == bytes(data), f"page {page} of level {level} differs"
+        self._in_memory()._check()
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {self._pages.space!r}>"
+
+
+def _copy(to_core: Any, to: int, core: Any, at: int, count: int) -> None:
+    """Copy a run of slots from one memory into another."""
+    to_core.load_slots(to, count, core.dump_slots(at, count))
+
+
+_classes: dict[type[LevelWindow], Any] = {}
+
+
+def stored_class(plain: type[LevelWindow]) -> type[LevelWindow]:
+    """The class of windows of an algorithm that are in a store."""
+    if issubclass(plain, StoredLevels):
+        return plain
+    if plain not in _classes:
+        said = {"_plain": plain, "__doc__": plain.__doc__, "__module__": plain.__module__}
+        _classes[plain] = type(plain.__name__, (StoredLevels, plain), said)
+    return _classes[plain]  # type: ignore[no-any-return]
+
+
+def _bits_of(cache: Any) -> int:
+    """How many bits number the nodes of a page, for a number of nodes that a cache has."""
+    try:
+        whole = as_index(cache)
+    except TypeError:
+        whole = 0
+    if whole < 16 or whole & (whole - 1):
+        raise ValueError(
+            "cache is a number of nodes at a level's head, a power of two from 16 on, not "
+            f"{cache!r}"
+        )
+    return whole.bit_length() - 2
+
+
+def open_window(
+    plain: type[LevelWindow],
+    store: Store,
+    name: str,
+    operator: Operator | None,
+    policy: Policy | None,
+    buffer: int,
+) -> LevelWindow:
+    """A window as it was at its last `sync`."""
+    claimed = store.claim(name)
+    try:
+        root = claimed.root()
+        if root is None:
+            raise KeyError(
+                f"{store!r} has no window {name!r} that was synced; it has "
+                f"{', '.join(map(repr, store.names())) or 'none'}"
+            )
+        head, *blobs = _blobs(root, claimed)
+        said = json.loads(head)
+        if said["version"] != _VERSION:
+            raise ValueError(
+                f"{claimed!r} was written by another release of sash, in version {said['version']}"
+            )
+        if operator is None:
+            operator = remade(said["recipe"], f"{plain.__name__}.open({name!r}, …)")
+        if (said["policy"] is None) != (policy is None):
+            had = f"the policy {said['policy']}" if said["policy"] else "no policy"
+            raise ValueError(f"{claimed!r} has {had}; open it with that: open(…, policy=…)")
+        kind: Any = stored_class(plain)
+        made: StoredLevels = kind.__new__(kind)
+        made._bits = said["header"][BITS]
+        made._begin(claimed, buffer)
+        told = as_told(said["window"], guard(operator, policy))
+        InOrder.__init__(made, told)
+        made._given, made._policy = guard(operator, policy), policy
+        check_told(said["window"], describe(made, made._core))
+        made._restore(said, blobs)
+    except BaseException:
+        claimed.release()
+        raise
+    return made
+
+
+def _blobs(root: bytes, claimed: Space) -> list[bytes]:
+    at, made = 0, []
+    while at < len(root):
+        (size,) = _SIZE.unpack_from(root, at)
+        made.append(root[at + _SIZE.size : at + _SIZE.size + size])
+        at += _SIZE.size + size
+    if not made or not made[0].startswith(b"{"):
+        raise Damaged(f"{claimed!r} is no window, but perhaps a stream: open it with its query")
+    return made

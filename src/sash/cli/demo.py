@@ -1,0 +1,187 @@
+"""`sash demo`: a month of real flights as a job on Spark, what it found, and the race against
+Spark's own `window()`."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.table import Table
+
+from ..plot import results
+from ..query import Query
+from .check import Ready, prepare, query_of
+from .demo_flights import write_demo
+from .errors import RunError
+from .java import need_java
+from .launch import Opened, session, terminal
+from .on_spark import run_on_spark, source
+from .results import as_emitted, read_revisions
+from .sinks import last_revisions
+from .stopping import Stop, end_java
+
+__all__ = ["PATIENCE", "demo"]
+
+PATIENCE = 45.0  # seconds for Spark's own window()
+_MARK = "flight_queries.py"
+_HOUR = 3_600_000_000
+
+
+def demo(folder: Path, opened: Opened, say: Console) -> None:
+    """Run the demo in a folder, which is emptied first if an earlier demo made it."""
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / _MARK).exists():
+            raise RunError(f"{folder} holds something else than a demo; name another folder")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    reports = write_demo(folder)
+    say.print(reports.text)
+    month, week = prepare(folder / "month.toml"), prepare(folder / "week.toml")
+    need_java()
+    with terminal(folder / "demo.log") as (out, stop), contextlib.ExitStack() as stack:
+        say.print(f"\n[bold]sash run {folder}/month.toml[/]: live, a window every minute\n")
+        with opened(out) as (watch, show):
+            watch.started(month, None)
+            spark = stack.enter_context(session("sash demo", stop, master="local[*]"))
+            run_on_spark(spark, month, watch, show, stop)
+        _findings(month, folder, say)
+        say.print(
+            f"\n[bold]sash run {folder}/week.toml[/]: a window every second, so that each "
+            "flight is in 10,800\n"
+        )
+        begun = time.perf_counter()
+        with opened(out) as (watch, show):
+            watch.started(week, None)
+            run_on_spark(spark, week, watch, show, stop)
+        _race(spark, week, time.perf_counter() - begun, say, stop)
+    say.print(f"\nThe jobs, their data and their results are in {folder}/.")
+
+
+def _findings(ready: Ready, folder: Path, say: Console) -> None:
+    """The worst hours of each airport, the window that was corrected most often, and a picture."""
+    path = ready.job.sinks()["delays"]
+    assert path is not None
+    query = query_of(ready.queries["delays"])
+    revisions = read_revisions(path)
+    last = last_revisions(revisions, query)
+    say.print(f"\n{last.num_rows:,} windows, {revisions.num_rows - last.num_rows:,} corrections.\n")
+    table = Table("airport", "worst three hours", title="New York time, delays in minutes")
+    for name in ("departures", "worst", "mean"):
+        table.add_column(name, justify="right")
+    table.add_column("whose")
+    busy = last.filter(pc.greater_equal(last["departures"], 20))
+    for airport in sorted(set(busy["origin"].to_pylist())):
+        rows = busy.filter(pc.equal(busy["origin"], airport)).to_pylist()
+        row = max(rows, key=lambda r: (r["mean"], r["window"]["start"]))
+        table.add_row(
+            airport,
+            _when(row),
+            str(row["departures"]),
+            f"{row['worst']:.0f}",
+            f"{row['mean']:.1f}",
+            row["whose"],
+        )
+    say.print(table)
+    _most_corrected(revisions, say)
+    _picture(revisions, query, folder / "demo.png", say)
+
+
+def _most_corrected(revisions: pa.Table, say: Console) -> None:
+    row = revisions.take(
+        [int(pc.sort_indices(revisions["revision"], [("", "descending")])[0].as_py())]
+    )
+    same = pc.and_(
+        pc.equal(revisions["origin"], row["origin"][0]),
+        pc.equal(pc.struct_field(revisions["window"], "start"), row["window"][0]["start"]),
+    )
+    shown = revisions.filter(same).sort_by("revision").to_pylist()
+    say.print(f"\n{shown[0]['origin']}, {_when(shown[0])}, as late reports came in:")
+    for one in shown:
+        say.print(
+            f"  revision {one['revision']}: {one['departures']} departures, worst "
+            f"{one['worst']:.0f} ({one['whose']}), mean {one['mean']:.1f}",
+            highlight=False,
+        )
+
+
+def _when(row: dict[str, Any]) -> str:
+    """A window in New York's time."""
+    zone = ZoneInfo("America/New_York")
+    start, end = (row["window"][edge].astimezone(zone) for edge in ("start", "end"))
+    return f"{start:%d %b %H:%M} to {end:%H:%M}"
+
+
+def _picture(revisions: pa.Table, query: Query, file: Path, say: Console) -> None:
+    """Draw the departures of the day with the most corrections."""
+    ends = pc.struct_field(revisions["window"], "end")
+    days = pc.floor_temporal(ends, unit="day").filter(pc.greater(revisions["revision"], 0))
+    start = pc.mode(days.cast("int64"))[0]["mode"].as_py()
+    place = pc.subtract(ends.cast("int64"), start)
+    shown = pc.and_(pc.greater_equal(place, _HOUR * 10), pc.less(place, _HOUR * 28))
+    try:
+        figure = results(as_emitted(revisions.filter(shown)), query, "departures")
+    except ModuleNotFoundError:
+        say.print("\nFor a picture of it: pip install 'sash[plots]'", markup=False)
+        return
+    figure.savefig(file, dpi=120)
+    say.print(f"\nDepartures on the day with the most corrections: {file}", soft_wrap=True)
+
+
+def _race(spark: Any, ready: Ready, ours: float, say: Console, stop: Stop) -> None:
+    """Ask Spark's own window() the same, and compare."""
+    path = ready.job.sinks()["delays"]
+    assert path is not None
+    assert ready.source.place is not None
+    windows = spark.read.parquet(path).count()
+    reports = spark.read.parquet(ready.source.place).count()
+    say.print(f"\nThe same question to Spark's own window(), for {PATIENCE:.0f} seconds at most:\n")
+    query = _native(spark, ready)
+    begun = time.perf_counter()
+    while query.isActive and time.perf_counter() - begun < PATIENCE and not stop.asked:
+        time.sleep(0.2)
+    theirs, ended = time.perf_counter() - begun, not query.isActive
+    if ended and query.exception() is not None:
+        raise query.exception()
+    read = sum(progress.numInputRows for progress in query.recentProgress)
+    table = Table("", "seconds", "reports", "")
+    table.add_row("sash", f"{ours:.1f}", f"{reports:,}", f"{windows:,} windows closed")
+    table.add_row(
+        "native window()",
+        f"{theirs:.1f}",
+        f"{read:,}",
+        "" if ended else f"stopped at {read / reports:.0%}",
+    )
+    say.print(table)
+    if not ended:
+        end_java()  # it cannot be stopped while it plans the query
+
+
+def _native(spark: Any, ready: Ready) -> Any:
+    """Start the same question to Spark's own window(); of equal delays the first in time counts."""
+    from pyspark.sql import functions as F
+
+    first = F.struct("delay", -F.unix_micros("departed"), -F.col("report"))
+    out = (
+        source(spark, ready)
+        .groupBy("origin", F.window("departed", "3 hours", "1 second"))
+        .agg(
+            F.count("*").alias("departures"),
+            F.max("delay").alias("worst"),
+            F.avg("delay").alias("mean"),
+            F.max_by("carrier", first).alias("whose"),
+        )
+    )
+    return (
+        out.writeStream.format("parquet")
+        .option("path", str(ready.job.folder / "native-results"))
+        .option("checkpointLocation", str(ready.job.folder / "native-checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )

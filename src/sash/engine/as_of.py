@@ -1,0 +1,268 @@
+"""The value of a query at moments of one's choosing: `Query.at`.
+
+questions → frames, the ranges of ordered events that each is about → answers, in their own order
+
+With a column that says when events became known, a question is about the events that were known by
+its time.  A tree holds the events of a key by their place in order; they are inserted as they
+become known, and each question is a range of places.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..aggregators import Fiba
+from ..kernels.columns import Array
+from ..query.plan import Plan, make_plan
+from ..query.query import Query
+from ..state.answers import columns_of
+from ..state.frames import NoFrameAnswer, Ranges, answers_of_frames, inverse
+from ..state.measures import held_at
+from ..state.ranges import answers_over
+from ..tables.answers import from_objects
+from ..tables.arrow import (
+    as_arrow,
+    as_given,
+    check_times,
+    filtered,
+    flat,
+    kind_of,
+    one_array,
+    time_text,
+    times_of,
+)
+from ..tables.keys import key_codes
+from ..tables.rows import Ordered, rows_in_order
+from ..tables.threads import cut_groups, how_many
+from ..windows import Trailing
+from ..windows.contract import Span
+from .supported import Asked, check
+
+__all__ = ["at", "check_window", "values_at"]
+
+_FAR = 2**61  # before all times
+
+
+def at(
+    query: Query,
+    events: Any,
+    questions: Any,
+    time: str,
+    known: str | None = None,
+    threads: int | None = None,
+) -> Any:
+    """The rows of `questions` with the values of the query as of their times."""
+    check("Query.run", Asked(query))
+    check_window(query)
+    given = as_arrow(events)
+    asked = as_arrow(questions)
+    for name in query.select:
+        if name in asked.column_names:
+            raise ValueError(f"the questions have a column {name!r} of their own; choose another")
+    values = values_at(query, given, asked, time, known, how_many(threads))
+    made = asked
+    for name, column in values.items():
+        made = made.append_column(name, column)
+    kind = kind_of(questions)
+    return as_given(made, kind, questions if kind == "pandas" else None)
+
+
+def check_window(query: Query) -> None:
+    """Refuse windows that are not known from a time alone."""
+    window = query.window
+    if not isinstance(window, Trailing) or window.excludes_some:
+        raise ValueError(
+            f"a question is about the time up to a moment: the query's window must be "
+            f"sash.trailing(…) or sash.lifetime() without exclude='row' or 'ties', not {window!r}"
+        )
+    if query.several:
+        raise ValueError(
+            "a question is about windows of one size, and an aggregate has windows of another one "
+            "(`over`); ask a query for each size"
+        )
+
+
+def values_at(
+    query: Query,
+    events: pa.Table,
+    questions: pa.Table,
+    time: str,
+    known: str | None = None,
+    threads: int = 1,
+) -> dict[str, pa.Array]:
+    """The values of a query as of each question's time, by name."""
+    if query.where is not None:
+        events = filtered(events, query.where)
+    plan = make_plan(query, events.schema, whole=known is None)
+    read = events.select([f.name for f in plan.schema])
+    ordered = rows_in_order(plan, read, threads)
+    moments = _moments(questions, time, "question")
+    groups = _groups(query, ordered, questions)
+    order = _order(groups, moments)
+    back = inverse(order, threads)
+    span = query.window.keeps  # type: ignore[attr-defined]
+    assert isinstance(span, Span)
+    when, whose = moments[order], groups[order]
+    first, last = _ranges(ordered, span, whose, when)
+    try:
+        if known is None:
+            return _answers(plan, read, ordered, whose, Ranges(first, last), back, threads)
+        arrived = _moments(events, known, "event", nulls=True)
+        arrived = arrived if ordered.rows is None else arrived[ordered.rows]
+        return _known(plan, read, ordered, whose, first, last, when, arrived, back)
+    except NoFrameAnswer as error:
+        row = int(order[error.frame])
+        said = time_text(questions.column(time)[row])
+        raise OverflowError(f"{error} as of {said}, in row {row} of the questions") from None
+
+
+def _moments(table: pa.Table, name: str, what: str, *, nulls: bool = False) -> Array:
+    """A column of times; a null is after all times, if there may be some."""
+    if name not in table.column_names:
+        have = ", ".join(table.column_names) or "none"
+        raise KeyError(f"there is no column {name!r} of times of each {what}; there are: {have}")
+    column = one_array(table.column(name))
+    if not (pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type)):
+        raise TypeError(
+            f"column {name!r} has type {column.type}; it must hold timestamps, or whole numbers "
+            "of microseconds since 1970"
+        )
+    times, bad = times_of(column)
+    if not nulls:
+        check_times(name, column, bad)
+    return np.where(bad, _FAR, times)
+
+
+def _groups(query: Query, ordered: Ordered, questions: pa.Table) -> Array:
+    """For each question the number of its key among those of the events; of one that no event
+    has, one more than there are."""
+    count = len(ordered.bounds) - 1
+    if not query.by:
+        return np.zeros(questions.num_rows, dtype=np.int64)
+    columns = []
+    for name, keys in zip(query.by, ordered.keys, strict=True):
+        if name not in questions.column_names:
+            raise KeyError(f"the questions have no column {name!r}, which is a key of the query")
+        asked = flat(questions.column(name))
+        keys = flat(pa.chunked_array([keys]))
+        try:
+            columns.append(pa.concat_arrays([keys, asked.cast(keys.type)]))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise TypeError(f"the key {name!r} of questions is no {keys.type}: {error}") from None
+    codes, _ = key_codes(columns, count + questions.num_rows)
+    number = np.full(int(codes.max(initial=-1)) + 1, count)
+    number[codes[:count]] = np.arange(count)
+    found: Array = number[codes[count:]]
+    return found
+
+
+def _order(groups: Array, moments: Array) -> Array:
+    """The order of questions by key, then time."""
+    if not len(moments):
+        return np.zeros(0, dtype=np.int64)
+    low = int(moments.min())
+    width = int(moments.max()) - low + 1
+    if width * (int(groups.max()) + 1) >= 2**62:
+        return np.lexsort((moments, groups))
+    return np.argsort(groups * width + (moments - low))
+
+
+def _ranges(ordered: Ordered, span: Span, groups: Array, when: Array) -> tuple[Array, Array]:
+    """The ranges of ordered rows that questions are about, neither end of which goes back; those
+    of a key that no event has are empty."""
+    count = len(ordered.bounds) - 1
+    edges = np.searchsorted(groups, np.arange(count + 1))
+    many = int(edges[-1])
+    first = np.full(len(groups), len(ordered))
+    last = first.copy()
+    held = held_at(span, ordered.times, ordered.bounds, when[:many], edges)
+    first[:many], last[:many] = held
+    return first, last
+
+
+def _answers(
+    plan: Plan,
+    read: pa.Table,
+    ordered: Ordered,
+    groups: Array,
+    frames: Ranges,
+    back: Array,
+    threads: int,
+) -> dict[str, pa.Array]:
+    """The answers over ranges of rows, in the order of the questions."""
+    bounds = ordered.bounds
+    cuts = []
+    for low, high in cut_groups(bounds):
+        some = np.searchsorted(groups, [low, high])
+        cuts.append(((int(some[0]), int(some[1])), (int(bounds[low]), int(bounds[high]))))
+    if cuts:  # the last ones have keys that no event has
+        (begin, _), rows = cuts[-1]
+        cuts[-1] = (begin, len(frames)), rows
+    values: dict[str, pa.Array] = {}
+    for group in plan.groups:
+        given = plan.types, read, ordered.rows, back, cuts, threads
+        values |= answers_of_frames([(frames, group)], *given)
+    values |= answers_over(plan, ordered, frames, back)
+    return {name: values[name] for name in plan.query.select}
+
+
+def _known(
+    plan: Plan,
+    read: pa.Table,
+    ordered: Ordered,
+    groups: Array,
+    first: Array,
+    last: Array,
+    when: Array,
+    arrived: Array,
+    back: Array,
+) -> dict[str, pa.Array]:
+    """The same over the rows of each range that had arrived by the time of its question."""
+    bounds = ordered.bounds
+    edges = np.searchsorted(groups, np.arange(len(bounds) + 1))
+    edges[-1] = len(groups)
+    values: dict[str, pa.Array] = {}
+    for group in plan.groups:
+        columns, _ = columns_of(group, read)
+        columns = columns if ordered.rows is None else columns.take(ordered.rows)
+        found: list[Any] = []
+        for key in range(len(bounds)):
+            tree = Fiba(group.operator)
+            begin = int(bounds[key]) if key < len(bounds) - 1 else len(ordered)
+            end = int(bounds[key + 1]) if key < len(bounds) - 1 else len(ordered)
+            coming = begin + np.argsort(arrived[begin:end], kind="stable")
+            times = arrived[coming]
+            at = 0
+            for q in range(int(edges[key]), int(edges[key + 1])):
+                until = int(np.searchsorted(times, when[q], side="right"))
+                new = np.sort(coming[at:until])
+                at = max(at, until)
+                new = new[new >= first[q]]
+                if len(new):
+                    some = columns.take(new)
+                    given = [
+                        c.as_list() if c.type == "object" else _values(c) for c in some.columns
+                    ]
+                    tree.bulk_insert(new, tuple(given) if len(given) > 1 else given[0])
+                try:
+                    found.append(tree.query(int(first[q]), int(last[q])))
+                except OverflowError as error:
+                    raise NoFrameAnswer(str(error), q) from None
+        for i, name in enumerate(group.names):
+            items = [found[n][i] for n in back.tolist()]
+            fields = group.operator.parts[i].operator.fields
+            values[name] = from_objects(items, plan.types[name], fields)
+    return {name: values[name] for name in plan.query.select}
+
+
+def _values(column: Any) -> Any:
+    """A column as an aggregator takes it."""
+    if column.type == "object":
+        return column.as_list()
+    data = column.data.astype(bool) if column.type == "bool" else column.data
+    if column.type == "timestamp":
+        data = data.view("M8[us]")
+    return data if column.valid is None else np.ma.MaskedArray(data, mask=column.valid == 0)

@@ -1,0 +1,203 @@
+"""What a running job reports, for whoever shows it.
+
+A job calls `state`, `batch`, `emitted`, `late`, `note`, and at last `ended` or `failed`, from any
+thread.  Readers wait for changes and take what is new since the version they have seen.  A feed
+holds the last 600 micro-batches and running totals, so its memory does not grow with the job.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .heat import Heat
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["KEPT", "REPLAY", "Batch", "Feed"]
+
+#: How many micro-batches a feed holds.
+KEPT = 600
+#: A watermark that is this many seconds behind the clock is that of a replay of old data.
+REPLAY = 7 * 86_400
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The numbers of one micro-batch.  `at` is when it ended, in seconds since 1970, and `seconds`
+    how long it took.  `rows` came in and `emitted` went out; `late` counts the late rows by reason.
+    `watermark` is in microseconds.  `lateness` is the histogram that `Stream.delays` has, of this
+    micro-batch: how many rows came in order, then how many in each bucket.  None stands
+    for what is not known."""
+
+    at: float
+    seconds: float
+    rows: int
+    watermark: int | None = None
+    late: Mapping[str, int] = field(default_factory=dict)
+    corrections: int = 0
+    emitted: int = 0
+    state_bytes: int | None = None
+    lateness: Sequence[int] | None = None
+
+    @property
+    def rate(self) -> float:
+        """Rows a second."""
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def lag(self) -> float | None:
+        """How many seconds the watermark is behind the clock."""
+        return None if self.watermark is None else self.at - self.watermark / 1e6
+
+
+class Feed:
+    """What a job reports; see the module.  `allowance` is the allowed lateness in microseconds, and
+    `heat` the heat map, for jobs whose results it can show.
+
+    >>> feed = Feed("flights")
+    >>> feed.batch(Batch(at=10.0, seconds=2.0, rows=50))
+    >>> feed.ended()
+    >>> made = feed.since(0)
+    >>> made["state"], made["totals"]["rows"], made["batches"][0]["rate"]
+    ('ended', 50, 25.0)
+    """
+
+    def __init__(
+        self,
+        job: str,
+        *,
+        explain: str = "",
+        allowance: int | None = None,
+        heat: Heat | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._job, self._explain, self._allowance, self._heat = job, explain, allowance, heat
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._version = 1
+        self._state, self._since, self._message, self._note = "starting", clock(), "", ""
+        self._batches: deque[tuple[int, dict[str, Any]]] = deque(maxlen=KEPT)
+        self._totals: dict[str, Any] = {"rows": 0, "emitted": 0, "corrections": 0, "batches": 0}
+        self._late: Counter[str] = Counter()
+        self._lateness: list[int] | None = None
+        self._last: Batch | None = None
+        self._heat_version = 0
+
+    # what a job calls
+
+    def state(self, what: str) -> None:
+        """Say what the job does now: "running", "waiting for data", "stopping", ….  What a job that
+        has ended or failed says is ignored."""
+        with self._changed:
+            if what != self._state and not self.over:
+                self._state, self._since = what, self._clock()
+                self._touch()
+
+    def note(self, text: str) -> None:
+        """Say something about the job as it stands, such as what a window waits for; "" takes it
+        back."""
+        with self._changed:
+            if text != self._note:
+                self._note = text
+                self._touch()
+
+    def batch(self, numbers: Batch) -> None:
+        """Report a micro-batch."""
+        with self._changed:
+            self._last = numbers
+            self._totals["batches"] += 1
+            for name in ("rows", "emitted", "corrections"):
+                self._totals[name] += getattr(numbers, name)
+            self._late.update({k: n for k, n in numbers.late.items() if n})
+            if numbers.lateness is not None:
+                before = self._lateness or [0] * len(numbers.lateness)
+                self._lateness = [a + int(b) for a, b in zip(before, numbers.lateness, strict=True)]
+            shown = {"at": numbers.at, "rows": numbers.rows, "rate": numbers.rate}
+            self._touch()
+            self._batches.append((self._version, shown | {"lag": numbers.lag}))
+
+    def emitted(self, table: pa.Table) -> None:
+        """Report rows of results: keys, `window_start`, values, and `revision` if windows have
+        revisions.  Only the heat map shows them."""
+        if self._heat is not None and table.num_rows:
+            with self._changed:
+                self._heat.add(table)
+                self._touch()
+                self._heat_version = self._version
+
+    def late(self, table: pa.Table) -> None:
+        """Report late rows, with `reason`, `missed_start` and `missed_end`.  Only the heat map
+        shows them; `Batch.late` counts them."""
+        if self._heat is not None and table.num_rows:
+            with self._changed:
+                self._heat.add_late(table)
+
+    def ended(self, message: str = "") -> None:
+        """Report that the job has ended; a message may say that it was stopped."""
+        self._end("ended", message)
+
+    def failed(self, message: str) -> None:
+        """Report that the job has failed, and why."""
+        self._end("failed", message)
+
+    def _end(self, state: str, message: str) -> None:
+        with self._changed:
+            if not self.over:
+                self._state, self._since, self._message = state, self._clock(), message
+                self._touch()
+
+    def _touch(self) -> None:
+        self._version += 1
+        self._changed.notify_all()
+
+    # what readers call
+
+    @property
+    def over(self) -> bool:
+        """True if the job has ended or failed."""
+        return self._state in ("ended", "failed")
+
+    def wait(self, version: int, timeout: float) -> bool:
+        """Wait until there is something newer than a version; False if there is not in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._version > version, timeout)
+
+    def since(self, version: int) -> dict[str, Any]:
+        """What there is to show, as JSON has it.  Micro-batches, the heat map and the explain text
+        are there only if they are newer than a version; version 0 has everything."""
+        with self._changed:
+            last = self._last
+            made: dict[str, Any] = {
+                "version": self._version,
+                "job": self._job,
+                "state": self._state,
+                "since": self._since,
+                "message": self._message,
+                "note": self._note,
+                "totals": dict(self._totals),
+                "late": dict(self._late.most_common()),
+                "lateness": self._lateness,
+                "allowance": self._allowance,
+                "rate": last and last.rate,
+                "watermark": last and last.watermark,
+                "lag": last and last.lag,
+                "replay": last is not None and (last.lag or 0) > REPLAY,
+                "state_bytes": last and last.state_bytes,
+                "batches": [shown for seen, shown in self._batches if seen > version],
+            }
+            if version == 0:
+                made["explain"] = self._explain
+            if self._heat is not None and (version == 0 or self._heat_version > version):
+                made["heat"] = self._heat.shown()
+            return made
+
+    def cell(self, key: int, start: int) -> dict[str, Any] | None:
+        """The revisions of a cell of the heat map, and the late rows that missed it."""
+        with self._changed:
+            return None if self._heat is None else self._heat.cell(key, start)

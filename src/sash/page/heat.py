@@ -1,0 +1,222 @@
+"""The heat map: one value of the largest keys over the last windows.
+
+    key     window 1   window 2   …   window 120
+    JFK        12         15              9          a cell has a value, and its revisions
+    LGA         3         [4]             7          [corrected]
+
+A key's size is the sum of what its cells show, without signs.  Memory is bounded: twice as many
+keys are kept as are shown, the largest so far, so a key that becomes large lacks the cells from
+before it was among these.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..tables.arrow import flat, times_of
+from ..tables.keys import key_codes
+from ..windows import Aligned
+
+if TYPE_CHECKING:
+    from ..kernels.columns import Array
+    from ..query.query import Query
+
+__all__ = ["KEYS", "WINDOWS", "Heat"]
+
+#: How many keys and windows are shown.
+KEYS, WINDOWS = 40, 120
+_REVISIONS, _LATE, _LATE_A_BATCH = 20, 100, 1000
+
+
+@dataclass
+class _Key:
+    """A key that is kept: its number, what it is called, its cells by the starts of their windows,
+    and late rows.  A cell is a list of (revision, value)."""
+
+    number: int
+    name: str
+    cells: dict[int, list[tuple[int, float | None]]] = field(default_factory=dict)
+    late: deque[tuple[int, int, str]] = field(default_factory=lambda: deque(maxlen=_LATE))
+    size: float = 0.0
+
+    def put(self, start: int, revision: int, value: float | None) -> None:
+        """Take in a revision of a cell; an older one than it has changes nothing."""
+        cell = self.cells.setdefault(start, [])
+        if cell:
+            if revision < cell[-1][0]:
+                return
+            self.size -= abs(cell[-1][1] or 0.0)
+            if revision == cell[-1][0]:
+                cell.pop()
+        cell.append((revision, value))
+        del cell[:-_REVISIONS]
+        self.size += abs(value or 0.0)
+
+    def drop(self, start: int) -> None:
+        """Let go of a cell, if there is one."""
+        if cell := self.cells.pop(start, None):
+            self.size -= abs(cell[-1][1] or 0.0)
+
+
+class Heat:
+    """The heat map of one value of a query.
+
+    >>> heat = Heat(["k"], "n")
+    >>> rows = {"k": ["a", "b"], "window_start": [0, 0], "n": [3, 5], "revision": [0, 0]}
+    >>> heat.add(pa.table(rows))
+    >>> heat.add(pa.table({"k": ["a"], "window_start": [0], "n": [9], "revision": [1]}))
+    >>> heat.shown()["keys"], heat.shown()["values"], heat.shown()["corrected"]
+    (['a', 'b'], [[9.0], [5.0]], [[0, 0]])
+    """
+
+    def __init__(
+        self,
+        by: Sequence[str],
+        value: str,
+        *,
+        keys: int = KEYS,
+        windows: int = WINDOWS,
+    ) -> None:
+        self._by, self.value, self._most, self._windows = list(by), value, keys, windows
+        self._keys: dict[tuple[Any, ...], _Key] = {}
+        self._numbered: dict[int, _Key] = {}
+        self._starts: list[int] = []  # of the windows that are shown, in order
+        self._next = 0
+
+    @classmethod
+    def of(cls, query: Query, results: pa.Schema) -> Heat | None:
+        """The heat map of a query whose results have a schema: of the first value that is a number.
+        None if there is none, or if windows are not aligned, so that keys have none in common."""
+        if not isinstance(query.window, Aligned):
+            return None
+        for name in query.select:
+            kind = results.field(name).type
+            if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+                return cls(query.by, name)
+        return None
+
+    def add(self, table: pa.Table) -> None:
+        """Take in rows of results; of a window that comes again, a further revision."""
+        starts, _ = times_of(flat(table.column("window_start")))
+        before = self._starts
+        known = np.unique(np.append(starts, np.array(before, dtype=np.int64)))
+        self._starts = known[-self._windows :].tolist()
+        rows = np.flatnonzero(starts >= self._starts[0])
+        table, starts = table.take(pa.array(rows)), starts[rows]
+        keys, codes, values = self._read(table)
+        numbers = values.to_numpy(zero_copy_only=False)
+        many = len(keys[0]) if keys else 1
+        kept = self._kept(keys, np.bincount(codes, np.abs(np.nan_to_num(numbers)), many))
+        taken = np.flatnonzero(np.isin(codes, list(kept)))
+        revisions = [0] * len(taken)
+        if "revision" in table.column_names:
+            revisions = flat(table.column("revision")).take(pa.array(taken)).to_pylist()
+        some = values.take(pa.array(taken)).to_pylist()
+        places = zip(codes[taken].tolist(), starts[taken].tolist(), strict=True)
+        for (code, start), revision, value in zip(places, revisions, some, strict=True):
+            finite = value is not None and isfinite(value)
+            kept[code].put(start, revision, value if finite else None)
+        self._forget([start for start in before if start < self._starts[0]])
+
+    def _read(self, table: pa.Table) -> tuple[list[pa.Array], Array, pa.Array]:
+        """The keys of a table, the number of each row's key, and the values as floats."""
+        codes, keys = key_codes([flat(table.column(name)) for name in self._by], table.num_rows)
+        return keys, codes, pc.cast(flat(table.column(self.value)), pa.float64(), safe=False)
+
+    def _kept(self, keys: list[pa.Array], sizes: Array) -> dict[int, _Key]:
+        """Those of a batch's keys that are kept already, or are among its largest."""
+        largest = np.argsort(-sizes, kind="stable")[: 2 * self._most]
+        looked_at = np.union1d(largest, self._maybe_known(keys, len(sizes)))
+        parts = [map(_hashable, key.take(pa.array(looked_at)).to_pylist()) for key in keys]
+        large, kept = set(largest.tolist()), {}
+        for code, name in zip(looked_at.tolist(), zip(*parts, strict=True) if parts else [()]):
+            if name not in self._keys:
+                if code not in large:
+                    continue
+                self._keys[name] = self._numbered[self._next] = _Key(self._next, _text(name))
+                self._next += 1
+            kept[code] = self._keys[name]
+        return kept
+
+    def _maybe_known(self, keys: list[pa.Array], many: int) -> Array:
+        """The numbers of a batch's keys, without many that are not kept: a batch may have a hundred
+        thousand."""
+        if len(keys) == 1 and (pa.types.is_integer(keys[0].type) or _is_text(keys[0].type)):
+            known = pa.array([name[0] for name in self._keys], keys[0].type)
+            return np.flatnonzero(np.asarray(pc.is_in(keys[0], value_set=known)))
+        return np.arange(many)
+
+    def _forget(self, past: list[int]) -> None:
+        """Let go of windows that are no longer shown, and of keys beyond twice the shown ones."""
+        for key in self._keys.values():
+            for start in past:
+                key.drop(start)
+        if len(self._keys) > 2 * self._most:
+            order = sorted(self._keys.items(), key=lambda item: -item[1].size)
+            for name, key in order[2 * self._most :]:
+                del self._keys[name], self._numbered[key.number]
+
+    def add_late(self, table: pa.Table) -> None:
+        """Take in late rows, with the spans that they missed; of many, the last ones."""
+        table = table.slice(max(0, table.num_rows - _LATE_A_BATCH))
+        bounds = [times_of(flat(table.column(name))) for name in ("missed_start", "missed_end")]
+        (starts, none), (ends, _) = bounds
+        for row, there, start, end in zip(table.to_pylist(), ~none, starts, ends, strict=True):
+            key = self._keys.get(tuple(_hashable(row.get(name)) for name in self._by))
+            if there and key is not None and (not self._starts or end > self._starts[0]):
+                added = ("missed", "missed_start", "missed_end")
+                text = ", ".join(f"{k} = {v}" for k, v in row.items() if k not in added)
+                key.late.append((int(start), int(end), text))
+
+    def shown(self) -> dict[str, Any]:
+        """The map as JSON has it: keys, the starts of windows, and a row of values for each key;
+        the places of the cells that were corrected."""
+        keys = sorted(self._keys.values(), key=lambda key: (-key.size, key.name))[: self._most]
+        cells = [[key.cells.get(start) for start in self._starts] for key in keys]
+        return {
+            "value": self.value,
+            "by": self._by,
+            "keys": [key.name for key in keys],
+            "numbers": [key.number for key in keys],
+            "starts": self._starts,
+            "values": [[cell[-1][1] if cell else None for cell in row] for row in cells],
+            "corrected": [
+                [i, j]
+                for i, row in enumerate(cells)
+                for j, cell in enumerate(row)
+                if cell and cell[-1][0] > 0
+            ],
+        }
+
+    def cell(self, key: int, start: int) -> dict[str, Any] | None:
+        """A cell's revisions, and the late rows that missed it; None if it is not kept."""
+        found = self._numbered.get(key)
+        if found is None or start not in found.cells:
+            return None
+        missed = [text for first, end, text in found.late if first <= start < end]
+        revisions = [{"revision": r, "value": v} for r, v in found.cells[start]]
+        return {"key": found.name, "start": start, "revisions": revisions, "late": missed}
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _hashable(value: Any) -> Any:
+    """A key's value for a dict; NaN is one key."""
+    if isinstance(value, list | dict):
+        return repr(value)
+    return "NaN" if value != value else value
+
+
+def _text(name: tuple[Any, ...]) -> str:
+    """A key as a person reads it."""
+    return ", ".join("null" if part is None else str(part) for part in name) or "all rows"

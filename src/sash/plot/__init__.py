@@ -1,0 +1,10 @@
+"""Pictures of results and of lateness, by matplotlib: `pip install sash[plots]`.
+
+Each function returns a `matplotlib.figure.Figure`, which a notebook shows and `savefig` writes.
+Nothing is changed in matplotlib's own settings.
+"""
+
+from .lateness import lateness
+from .results import results
+
+__all__ = ["lateness", "results"]

@@ -1,0 +1,42 @@
+"""What an aggregate takes from its query: the column of times, and how long a window is."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..operators import rate
+from ..windows import Sliding, Trailing
+from .aggregates.contract import TIME, Aggregate
+
+__all__ = ["resolved"]
+
+
+def resolved(chosen: Aggregate, time: str, window: Any) -> Aggregate:
+    """The aggregate with all that its query says.
+
+    >>> import sash
+    >>> resolved(sash.rate("x"), "t", sash.tumbling("1 minute"))
+    rate(60.0)('x')
+    """
+    if TIME in chosen.columns:
+        columns = tuple(time if c == TIME else c for c in chosen.columns)
+        chosen = dataclasses.replace(chosen, columns=columns)
+    if chosen.operator.ready == "rate" and chosen.operator.parameters[0] is None:
+        made = rate(_length(chosen, window) / 1_000_000, chosen.operator.parameters[1])
+        if made.skips != chosen.operator.skips:
+            made = made.ignore_nulls()
+        chosen = dataclasses.replace(chosen, operator=made)
+    return chosen
+
+
+def _length(chosen: Aggregate, window: Any) -> int:
+    """The length of an aggregate's windows, in microseconds."""
+    if isinstance(chosen.size, int):
+        return chosen.size
+    if chosen.size is None and isinstance(window, Sliding | Trailing) and window.size is not None:
+        return window.size
+    raise ValueError(
+        f"sash.rate is by the length of a window, and those of {window!r} have several; "
+        "select sash.sum or sash.count, and divide by the length of the windows that hold them"
+    )

@@ -1,0 +1,392 @@
+"""CAST as in Spark's ANSI mode: what has no value of the type has failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .spark_types import is_number, spark_name
+from .values import Unusable, Value, checked
+
+__all__ = ["cast", "fitted_decimal", "one_by_one", "zero_of"]
+
+_is = pa.types
+_EPOCH = datetime(1970, 1, 1)
+_TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
+_SPACE = "".join(map(chr, range(33))) + "\x7f"  # what Spark trims: spaces and control characters
+_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?")
+_TIME = re.compile(r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](.*))?)?)?", re.DOTALL)
+_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?\s*(.*)", re.DOTALL)
+
+
+def cast(value: Value, kind: pa.DataType, rows: int, zone: str | None) -> Value:
+    """A value in another type.  `zone` is the time zone in which text and dates are times of a
+    column that has a zone; that of the column, if it is None."""
+    given = value.type
+    if given == kind:
+        return value
+    if _is.is_null(given):
+        return Value(pa.scalar(None, kind), value.failed)
+    maker = _maker(given, kind)
+    if maker is None:
+        raise Unusable(f"CAST makes no {spark_name(kind)} of {spark_name(given)}")
+    made = maker(value.data, kind, rows, zone)
+    return Value(made.data, value.failed + made.failed)
+
+
+Maker = Callable[[Any, pa.DataType, int, "str | None"], Value]
+
+
+def _maker(given: pa.DataType, kind: pa.DataType) -> Maker | None:
+    if _is.is_string(kind):
+        return _to_text
+    if _is.is_string(given):
+        return _from_text
+    if _is.is_boolean(kind) and is_number(given):
+        return _to_bool
+    if is_number(kind) and (is_number(given) or _is.is_boolean(given)):
+        return _to_number
+    if is_number(kind) and _is.is_timestamp(given):
+        return _seconds_of
+    if _is.is_timestamp(kind) and is_number(given):
+        return _time_of_seconds
+    times = _is.is_timestamp(given) or _is.is_date(given)
+    return _to_time if times and (_is.is_timestamp(kind) or _is.is_date(kind)) else None
+
+
+def one_by_one(
+    data: Any, rows: int, kind: pa.DataType, make: Callable[[Any], Any], why: Callable[[Any], str]
+) -> Value:
+    """What a function makes of each distinct value; it raises ValueError for those that fail."""
+    column = pa.repeat(data, rows) if isinstance(data, pa.Scalar) else data
+    coded = column.dictionary_encode()
+    made: list[Any] = []
+    bad: dict[int, str] = {}
+    for i, item in enumerate(coded.dictionary.to_pylist()):
+        try:
+            made.append(make(item))
+        except (ValueError, OverflowError, InvalidOperation):
+            made.append(None)
+            bad[i] = why(item)
+    found = pa.array(made, kind).take(coded.indices)
+    if not bad:
+        return Value(found)
+    places = np.asarray(coded.indices.fill_null(-1))
+    return Value(found, tuple((places == i, reason) for i, reason in bad.items()))
+
+
+def _no(kind: pa.DataType) -> Callable[[Any], str]:
+    return lambda item: f"CAST: {item!r} is no {spark_name(kind)}"
+
+
+# Numbers
+
+
+def zero_of(kind: pa.DataType) -> pa.Scalar:
+    """Zero in a type of numbers."""
+    return pa.scalar(Decimal(0) if _is.is_decimal(kind) else 0, kind)
+
+
+def _to_bool(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
+    return Value(pc.not_equal(data, zero_of(data.type)))
+
+
+def _to_number(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
+    given = data.type
+    if _is.is_boolean(given):
+        data = data.cast(pa.int8())
+        given = pa.int8()
+    if _is.is_floating(kind):
+        if _is.is_decimal(given):
+            return one_by_one(data, rows, kind, float, _no(kind))
+        return Value(data.cast(kind, safe=False))
+    if _is.is_decimal(kind):
+        if _is.is_floating(given):
+            return one_by_one(
+                data, rows, kind, lambda x: _fitting(_java_decimal(x, given), kind), _no(kind)
+            )
+        if _is.is_integer(given):
+            data = data.cast(pa.decimal128(20, 0))
+        return fitted_decimal(data, kind, rows)
+    if _is.is_floating(given):
+        low, high = _limits(kind)
+
+        def whole(x: Any) -> Any:
+            cut = pc.trunc(x.cast(pa.float64()))
+            fits = pc.and_(pc.greater_equal(cut, float(low)), pc.less(cut, float(high + 1)))
+            if pc.any(pc.invert(pc.coalesce(fits, pa.scalar(True)))).as_py():
+                raise pa.ArrowInvalid("beyond")
+            return cut.cast(kind, safe=False)
+
+        return checked(_on_arrays(whole), (data,), rows, _no(kind))
+    if _is.is_decimal(given):
+        return one_by_one(data, rows, kind, lambda x: _in_limits(int(x), kind), _no(kind))
+    return checked(lambda x: x.cast(kind), (data,), rows, _no(kind))
+
+
+def _on_arrays(kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A kernel for scalars, too."""
+
+    def made(given: Any) -> Any:
+        return (
+            kernel(pa.array([given.as_py()], given.type))[0]
+            if isinstance(given, pa.Scalar)
+            else kernel(given)
+        )
+
+    return made
+
+
+def _limits(kind: pa.DataType) -> tuple[int, int]:
+    bits = kind.bit_width - 1
+    return -(2**bits), 2**bits - 1
+
+
+def _in_limits(number: int, kind: pa.DataType) -> int:
+    low, high = _limits(kind)
+    if not low <= number <= high:
+        raise ValueError("beyond")
+    return number
+
+
+def fitted_decimal(data: Any, kind: pa.DataType, rows: int) -> Value:
+    """Decimals with no more digits behind the point than a type has, halves away from zero; those
+    that have too many before it have failed."""
+
+    def kernel(given: Any) -> Any:
+        # with room for a digit more, as Arrow's round has zero for what does not fit
+        wide = given.cast(pa.decimal256(76, given.type.scale))
+        if given.type.scale > kind.scale:
+            wide = pc.round(wide, kind.scale, round_mode="half_towards_infinity")
+        return wide.cast(pa.decimal256(76, kind.scale)).cast(kind)
+
+    return checked(kernel, (data,), rows, lambda x: f"{x} does not fit {spark_name(kind)}")
+
+
+def _java_decimal(x: float, kind: pa.DataType) -> Decimal:
+    """A float as its shortest digits say."""
+    return Decimal(str(np.float32(x)) if kind == pa.float32() else repr(x))
+
+
+def _fitting(number: Decimal, kind: pa.DataType) -> Decimal:
+    if not number.is_finite():
+        raise ValueError("no number")
+    with localcontext(prec=400):
+        made = number.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP)
+    if abs(made) >= Decimal(10) ** (kind.precision - kind.scale):
+        raise ValueError("too many digits")
+    return made
+
+
+# Text
+
+
+def _from_text(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
+    if _is.is_boolean(kind):
+        make: Callable[[str], Any] = _bool_of
+    elif _is.is_integer(kind):
+
+        def make(text: str) -> Any:
+            return _whole_of(text, kind)
+
+    elif _is.is_floating(kind):
+        make = _float_of
+    elif _is.is_decimal(kind):
+
+        def make(text: str) -> Any:
+            return _fitting(Decimal(_digits(text)), kind)
+
+    elif _is.is_date(kind):
+
+        def make(text: str) -> Any:
+            return _time_of(text, None)[0].date()
+
+    elif _is.is_timestamp(kind):
+        home = zone or kind.tz
+
+        def make(text: str) -> Any:
+            return _micros_of(text, home if kind.tz else None)
+
+        found = one_by_one(data, rows, pa.int64(), make, _no(kind))
+        return Value(found.data.view(kind), found.failed)
+    else:
+        raise Unusable(f"CAST makes no {spark_name(kind)} of text")
+    return one_by_one(data, rows, kind, make, _no(kind))
+
+
+def _bool_of(text: str) -> bool:
+    word = text.strip(_SPACE).lower()
+    if word not in (*_TRUE, *_FALSE):
+        raise ValueError(text)
+    return word in _TRUE
+
+
+def _whole_of(text: str, kind: pa.DataType) -> int:
+    word = text.strip(_SPACE)
+    if not re.fullmatch(r"[+-]?[0-9]+", word):
+        raise ValueError(text)
+    return _in_limits(int(word), kind)
+
+
+def _float_of(text: str) -> float:
+    word = text.strip(_SPACE).lower()
+    if word in ("nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"):
+        return float(word)
+    if not _FLOAT.fullmatch(word):
+        raise ValueError(text)
+    return float(word.rstrip("df"))
+
+
+def _digits(text: str) -> str:
+    word = text.strip(_SPACE)
+    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word):
+        raise ValueError(text)
+    return word
+
+
+def _to_text(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
+    given = data.type
+    if _is.is_floating(given):
+        return one_by_one(data, rows, kind, lambda x: _java_text(x, given), str)
+    if _is.is_boolean(given):
+        return Value(pc.if_else(data, "true", "false"))
+    if _is.is_timestamp(given):
+        if given.tz:
+            data = pc.local_timestamp(data.cast(pa.timestamp("us", zone or given.tz)))
+        return one_by_one(data, rows, kind, _time_text, str)
+    if _is.is_decimal(given):
+        return one_by_one(data, rows, kind, _decimal_text, str)
+    if _is.is_integer(given) or _is.is_date(given):
+        return Value(data.cast(kind))
+    raise Unusable(f"CAST makes no text of {spark_name(given)}")
+
+
+def _decimal_text(number: Decimal) -> str:
+    return f"{number:f}"
+
+
+def _java_text(x: float, kind: pa.DataType) -> str:
+    """A float as Java writes it: 1.0, 1.0E10, NaN, Infinity."""
+    if x != x:
+        return "NaN"
+    if x in (float("inf"), float("-inf")):
+        return "Infinity" if x > 0 else "-Infinity"
+    if x == 0:
+        return "-0.0" if str(x).startswith("-") else "0.0"
+    number = _java_decimal(x, kind)
+    if len(number.normalize().as_tuple().digits) == 1:
+        # Java writes two digits at least: the closest ones, if they are of the same float
+        with localcontext(prec=2):
+            closest = +Decimal(x)
+        number = closest if float(closest) == x else number
+    sign, digits, exponent = number.as_tuple()
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    assert isinstance(exponent, int)
+    point = len(digits) + exponent  # digits before the point
+    if -3 < point <= 7:
+        padded = text.ljust(max(point, 0), "0")
+        whole = padded[:point] if point > 0 else "0"
+        rest = padded[point:] if point > 0 else "0" * -point + text
+        made = f"{whole}.{rest or '0'}"
+    else:
+        made = f"{text[0]}.{text[1:] or '0'}E{point - 1}"
+    return "-" + made if sign else made
+
+
+def _time_text(at: datetime) -> str:
+    text = at.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
+    return f"{text}.{at.microsecond:06d}".rstrip("0") if at.microsecond else text
+
+
+# Times
+
+
+def _time_of(text: str, home: str | None) -> tuple[datetime, bool]:
+    """A time as it is written, and whether it has a zone, in which case it is in UTC."""
+    found = _TIME.fullmatch(text.strip(_SPACE))
+    if found is None:
+        raise ValueError(text)
+    year, month, day, rest = found.groups()
+    at = datetime(int(year), int(month or 1), int(day or 1))
+    if not rest:
+        return at, False
+    clock = _CLOCK.fullmatch(rest)
+    if clock is None:
+        raise ValueError(text)
+    hour, minute, second, part, where = clock.groups()
+    micros = int((part or "").ljust(6, "0")[:6] or 0)
+    at = at.replace(hour=int(hour), minute=int(minute), second=int(second or 0), microsecond=micros)
+    if not where:
+        return at, False
+    return at.replace(tzinfo=_zone(where)).astimezone(UTC).replace(tzinfo=None), True
+
+
+def _zone(where: str) -> Any:
+    if where in ("Z", "UTC", "GMT"):
+        return UTC
+    found = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d{2})?", where)
+    if found:
+        span = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+        return timezone(span if found[1] == "+" else -span)
+    try:
+        return ZoneInfo(where)
+    except (KeyError, OSError) as error:
+        raise ValueError(where) from error
+
+
+def _micros_of(text: str, home: str | None) -> int:
+    """Microseconds since 1970: in UTC for a column with a zone, else as the clock shows."""
+    at, in_utc = _time_of(text, home)
+    if not in_utc and home is not None:
+        at = at.replace(tzinfo=_zone(home)).astimezone(UTC).replace(tzinfo=None)
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def _to_time(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
+    given = data.type
+    if _is.is_timestamp(given):
+        if given.tz and (_is.is_date(kind) or not kind.tz):
+            data = pc.local_timestamp(data.cast(pa.timestamp("us", zone or given.tz)))
+        elif not given.tz and _is.is_timestamp(kind) and kind.tz:
+            return _in_zone(data, kind, zone)
+        if _is.is_date(kind):
+            return Value(pc.floor_temporal(data, unit="day").cast(kind))
+        return Value(data.cast(kind))
+    return _in_zone(data.cast(pa.timestamp("us")), kind, zone)
+
+
+def _in_zone(data: Any, kind: pa.DataType, zone: str | None) -> Value:
+    """Times of a clock as times of a zone; those that its clock leaves out, or has twice, are the
+    first ones that it shows."""
+    if not kind.tz:
+        return Value(data)
+    made = pc.assume_timezone(data, zone or kind.tz, ambiguous="earliest", nonexistent="latest")
+    return Value(made.cast(kind))
+
+
+def _seconds_of(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
+    micros = data.cast(pa.int64())
+    if _is.is_floating(kind):
+        return Value(pc.divide(micros.cast(pa.float64()), 1e6).cast(kind))
+    seconds = pc.floor(pc.divide(micros.cast(pa.decimal128(25, 6)), pa.scalar(Decimal(1000000))))
+    return _to_number(seconds, kind, rows, zone)
+
+
+def _time_of_seconds(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
+    if not _is.is_integer(data.type):
+        raise Unusable("CAST makes a timestamp of whole seconds")
+    micros = checked(
+        pc.multiply_checked,
+        (data.cast(pa.int64()), pa.scalar(1_000_000, pa.int64())),
+        rows,
+        lambda x, _: f"CAST: {x} is no timestamp",
+    )
+    return Value(micros.data.view(kind), micros.failed)

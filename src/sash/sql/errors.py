@@ -1,0 +1,121 @@
+"""The error that a text of SQL gets: where the mistake is, what is allowed there, and which known
+name is nearest to a misspelt one.
+
+    line 1, column 8: there is no function mx; did you mean max?
+        SELECT mx(x) FROM t
+               ^^
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["Source", "SqlError", "nearest"]
+
+
+class SqlError(ValueError):
+    """A mistake in a text of SQL, or SQL that is not supported.
+
+    `line` and `column` count from 1 and say where the mistake is.  `problem` says what is wrong,
+    `allowed` what can stand there instead (empty if that is not a list), and `nearest` is the known
+    name that is closest to a misspelt one, or None.
+
+    >>> import sash
+    >>> try:
+    ...     sash.sql("SELECT mx(x) FROM t GROUP BY window(ts, '1 hour')")
+    ... except sash.SqlError as error:
+    ...     print(error.line, error.column, error.nearest)
+    1 8 max
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        line: int,
+        column: int,
+        shown: str,
+        allowed: tuple[str, ...] = (),
+        nearest: str | None = None,
+    ) -> None:
+        self.problem, self.line, self.column = problem, line, column
+        self.allowed, self.nearest = allowed, nearest
+        meant = f"; did you mean {nearest}?" if nearest else ""
+        listed = f"\nallowed here: {', '.join(allowed)}" if allowed else ""
+        super().__init__(f"line {line}, column {column}: {problem}{meant}\n{shown}{listed}")
+        self._shown = shown
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (
+            self.problem,
+            self.line,
+            self.column,
+            self._shown,
+            self.allowed,
+            self.nearest,
+        )
+
+
+def _again(
+    problem: str,
+    line: int,
+    column: int,
+    shown: str,
+    allowed: tuple[str, ...],
+    nearest: str | None,
+) -> SqlError:
+    return SqlError(
+        problem, line=line, column=column, shown=shown, allowed=allowed, nearest=nearest
+    )
+
+
+class Source:
+    """A text of SQL, which makes errors that point into it.
+
+    >>> print(Source("SELECT a\\nFORM t").error("this is no clause", 9, 13))
+    line 2, column 1: this is no clause
+        FORM t
+        ^^^^
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __getitem__(self, at: slice) -> str:
+        return self.text[at]
+
+    def error(
+        self,
+        problem: str,
+        start: int,
+        end: int,
+        allowed: Iterable[str] = (),
+        nearest: str | None = None,
+    ) -> SqlError:
+        """The error for the characters from `start` up to `end`."""
+        begins = self.text.rfind("\n", 0, start) + 1
+        stops = self.text.find("\n", start)
+        stops = len(self.text) if stops < 0 else stops
+        row = self.text[begins:stops]
+        before = "".join("\t" if c == "\t" else " " for c in row[: start - begins])
+        carets = "^" * max(1, min(end, stops) - start)
+        return SqlError(
+            problem,
+            line=self.text.count("\n", 0, start) + 1,
+            column=start - begins + 1,
+            shown=f"    {row.rstrip()}\n    {before}{carets}",
+            allowed=tuple(allowed),
+            nearest=nearest,
+        )
+
+
+def nearest(given: str, known: Iterable[str]) -> str | None:
+    """The known name that is closest to a misspelt one, None if none is close.
+
+    >>> nearest("GROPU", ["FROM", "GROUP", "ORDER"])
+    'GROUP'
+    """
+    by_folded = {name.lower(): name for name in known}
+    found = get_close_matches(given.lower(), list(by_folded), n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None

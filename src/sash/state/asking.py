@@ -1,0 +1,94 @@
+"""A key's values over any range of time: from tiles at the ends of the range, and from totals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..tables.answers import warn_of
+from .apart import lowered
+from .key_hash import hash_keys
+from .part import tile_name, unpack_part
+from .part_index import NEVER, Index, part_name
+from .records import Records
+from .tile import BITS, Form, Tile
+
+__all__ = ["ask"]
+
+
+def ask(
+    plan: Plan, form: Form, records: Records, key: tuple[Any, ...], lo: int, hi: int
+) -> dict[str, Any]:
+    """The values of one key over the times from `lo` up to but not including `hi`.
+
+    The records that are read are the way to the key's part, its root, and on each level the tiles
+    that the ends of the range cut; tiles in between stand in the level above them as totals.
+    """
+    if len(key) != len(plan.keys):
+        raise ValueError(f"this stream has {len(plan.keys)} key columns, not {len(key)}: {key!r}")
+    columns = [pa.array([x], field.type) for x, field in zip(key, form.key_schema, strict=True)]
+    hashed = hash_keys(columns, 1)
+    found = _pieces(form, records, hashed, lo, hi)
+    partials = [group.operator.identity for group in plan.groups]
+    if found:
+        numbers = range(len(partials))
+        partials = [_combined(form, n, [piece[n] for piece in found]) for n in numbers]
+    values, failed = lowered(plan, partials)
+    warn_of({0: failed} if failed else {}, stacklevel=5)
+    return values
+
+
+def _combined(form: Form, number: int, partials: list[Any]) -> Any:
+    """The partials of a group of aggregates combined, in order."""
+    folds, operator = form.folds[number], form.operators[number]
+    if not folds.width:
+        combine, made = operator.python_combine(), partials[0]
+        for partial in partials[1:]:
+            made = combine(made, partial)
+        return made
+    order = np.arange(len(partials))
+    (words,) = folds.fold(np.array(partials), order, np.array([0, len(partials)]))
+    return folds.partial(words)
+
+
+def _pieces(form: Form, records: Records, hashed: Array, lo: int, hi: int) -> list[list[Any]]:
+    """The partials that make up a range, oldest first: a list of them for each group."""
+    index = Index(records)
+    visited = index.visit(hashed, -NEVER, -NEVER)
+    at = int(visited.of_keys[0])
+    if not visited.exists[at]:
+        return []
+    prefix, bits = int(visited.rows["prefix"][at]), int(visited.rows["bits"][at])
+    (body,) = records.need([part_name(prefix, bits)])
+    head, entries = unpack_part(memoryview(body))
+    first, last = form.edges.number(np.array([lo, hi - 1])).tolist()
+    pieces: list[tuple[int, int, list[Any]]] = []  # where each starts
+    tiles = [form.unpack(entries, head.height)]
+    for level in range(head.height, -1, -1):
+        below = []
+        for tile in tiles:
+            for row in _rows_of(tile, hashed):
+                unit = int(tile.units[row])
+                start, end = unit << BITS * level, (unit + 1) << BITS * level
+                if end <= first or start > last:
+                    continue
+                if level and not first <= start < end <= last:
+                    below.append(unit)
+                elif level or not form.marks or lo <= tile.marks[0][row] < hi:
+                    pieces.append((start, row, [p[row] for p in tile.partials]))
+        names = [tile_name(prefix, bits, level - 1, unit) for unit in below]
+        tiles = [form.unpack(memoryview(b), level - 1) for b in records.need(names)]
+    return [partials for _, _, partials in sorted(pieces, key=lambda piece: piece[:2])]
+
+
+def _rows_of(tile: Tile, hashed: Array) -> range:
+    """The entries of a key in a tile."""
+    at = np.flatnonzero(hash_keys(tile.keys, len(tile.counts)) == hashed[0])
+    if not len(at):
+        return range(0)
+    end = int(tile.counts[: at[0] + 1].sum())
+    return range(end - int(tile.counts[at[0]]), end)

@@ -1,0 +1,449 @@
+"""LogMta and Amta over every store: against the oracle, in what they cost, after a restart, and
+with stores that are damaged or away."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sash
+from sash import operators as ops
+from sash import policies
+from sash.aggregators import Amta, LogMta
+from sash.aggregators.level_window import LevelWindow
+from sash.kernels.slots import END
+from sash.stores import Claimed, Damaged, MemoryStore, Store, StoreError
+from sash.testing import KINDS, agrees, counting, schedule, windows
+from servers import Home
+
+BOTH: list[type[LevelWindow]] = [LogMta, Amta]
+SUM = ops.sum.of(int)
+FIRST_AND_SUM = ops.together(ops.first, ops.sum).of(int)
+OPERATORS = [ops.collect, FIRST_AND_SUM, ops.bloom(64).of(int), ops.max.of(float)]
+SMALL: dict[str, Any] = {"cache": 16, "buffer": 16}  # pages of eight nodes
+
+
+def replay(window: LevelWindow, steps: list[Any], *, every: int) -> list[Any]:
+    answers = []
+    for number, (what, *given) in enumerate(steps):
+        if what == "insert":
+            window.insert(given[0])
+        elif what == "evict":
+            window.bulk_evict(given[0])
+        else:
+            answers.append(window.query())
+        if number % every == 0:
+            window._check()
+    return answers
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("op", OPERATORS, ids=repr)
+@pytest.mark.parametrize("kind", BOTH)
+def test_every_schedule_over_every_store(
+    kind: type[LevelWindow], op: sash.Operator, home: Home
+) -> None:
+    store = home.open()
+    near = home.kind == "memory"
+    for seed, name in enumerate(KINDS if near else ("steady", "bulk", "sawtooth")):
+        steps = schedule(name, op, size=30, seed=seed)
+        window = kind(op, store=store, name=name, **SMALL)
+        every = 1 if near and name == "bulk" else 41
+        for held, got in zip(windows(steps), replay(window, steps, every=every), strict=True):
+            assert agrees(op, held, got), f"{got!r} is not the answer over {held!r}"
+        window._check()
+        window.release()
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("op", [ops.collect, SUM], ids=repr)
+@pytest.mark.parametrize("kind", BOTH)
+def test_every_number_leaves_at_once(kind: type[LevelWindow], op: sash.Operator) -> None:
+    for start in (0, 5, 64):
+        for size in (1, 9, 40, 150):
+            for count in range(0, size + 1, 1 if size < 10 else 13):
+                window = kind(op, store=MemoryStore(), name="w", **SMALL)
+                for i in range(start + size):
+                    window.insert(i)
+                    if i < start:
+                        window.evict()
+                window.bulk_evict(count)
+                window._check()
+                held = list(range(start + count, start + size))
+                assert agrees(op, held, window.query())
+                for i in range(20):
+                    window.insert(i)
+                assert agrees(op, [*held, *range(20)], window.query())
+
+
+POLICIES = [policies.at_most(60), policies.at_most_sum(1500)]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("rule", POLICIES, ids=repr)
+@pytest.mark.parametrize("kind", BOTH)
+def test_policies_and_many_dimensions(
+    kind: type[LevelWindow], rule: sash.Policy, home: Home
+) -> None:
+    """As in memory, with bulk evictions by rules, and a restart now and then."""
+    op, source, store = FIRST_AND_SUM, random.Random(4), home.open()
+    window, plain = kind(op, rule, store=store, name="w", **SMALL), kind(op, rule)
+    for i in range(400 if home.kind == "memory" else 150):
+        value = source.randrange(30) if source.random() < 0.97 else 1400
+        window.insert(value)
+        plain.insert(value)
+        if source.random() < 0.1:
+            window.enforce()
+            plain.enforce()
+        assert (len(window), window.query()) == (len(plain), plain.query())
+        if i % 29 == 0:
+            window._check()
+            window.sync()
+            window.release()
+            window = kind.open(store, "w", op, rule)
+    values = np.array([source.randrange(60) for _ in range(300)])
+    for found, right in zip(window.slide(values), plain.slide(values), strict=True):
+        assert (found == right).all()
+    window._check()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("kind", BOTH)
+def test_compiled_with_the_sizes_of_the_paper(kind: type[LevelWindow]) -> None:
+    source = np.random.default_rng(1)
+    window, plain = kind(SUM, store=MemoryStore(), name="w"), kind(SUM)
+    for size in (1, 3000, 700, 5000):
+        values = source.integers(-9, 9, 9000)
+        assert (window.slide(values, size) == plain.slide(values, size)).all()
+    for count in (1, 2000, 1500):
+        window.bulk_evict(count)
+        plain.bulk_evict(count)
+        assert (window.query(), len(window)) == (plain.query(), len(plain))
+    window._check()
+
+
+@pytest.mark.plain
+def test_slides_of_any_size_in_plain_python() -> None:
+    source = np.random.default_rng(1)
+    for kind in BOTH:
+        window, plain = kind(SUM, store=MemoryStore(), name="w", **SMALL), kind(SUM)
+        for size in (1, 5, 100, 250, 50):
+            values = source.integers(-9, 9, 300)
+            assert (window.slide(values, size) == plain.slide(values, size)).all()
+            window._check()
+
+
+# Costs
+
+
+class Counting(MemoryStore):
+    """A store that counts the records that are moved, and the calls."""
+
+    calls = records = 0
+
+    def get_many(self, keys: Any) -> Any:
+        self.calls += 1
+        self.records += len(keys)
+        return super().get_many(keys)
+
+    def put_many(self, records: Any) -> Any:
+        self.calls += 1
+        self.records += len(records)
+        super().put_many(records)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("n", [1 << 8, 1 << 11, 1 << 13])
+def test_amta_takes_constant_combines_and_few_calls_a_round(n: int) -> None:
+    counted, store = counting(SUM), Counting()
+    window = Amta(counted.operator, store=store, name="w", cache=64, buffer=64)
+    for i in range(n):
+        window.insert(i)
+    window._pages.drain()  # type: ignore[attr-defined]
+    counted.reset()
+    store.calls = store.records = 0
+    for i in range(n):
+        window.evict()
+        window.insert(i)
+        window.query()
+    window._pages.drain()  # type: ignore[attr-defined]
+    assert counted.combines <= 5 * n
+    # a page of 32 nodes is written and read once; there are two nodes for each value
+    assert store.records <= 4 * n / 32 + 4 * math.log2(n)
+    assert store.calls <= store.records
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_bulk_eviction_takes_logarithmic_combines_and_records(kind: type[LevelWindow]) -> None:
+    for n in (1 << 9, 1 << 12):
+        for rule in (None, policies.at_most(7)):
+            for count in (1, n // 3, n - 7):
+                counted, store = counting(SUM), Counting()
+                window = kind(counted.operator, rule, store=store, name="w", cache=64)
+                for i in range(n):
+                    window.insert(i)
+                window._pages.drain()  # type: ignore[attr-defined]
+                counted.reset()
+                store.calls = store.records = 0
+                if rule is None:
+                    window.bulk_evict(count)
+                else:
+                    window.enforce()
+                window.query()
+                most = math.log2(n)
+                assert counted.combines <= 8 * most + 8
+                assert store.records <= 4 * most + 4
+                assert store.calls <= 3 * most + 4
+
+
+@pytest.mark.plain
+def test_what_is_in_memory_does_not_grow_with_the_window() -> None:
+    sizes, window = [], Amta(SUM, store=MemoryStore(), name="w", **SMALL)
+    for i in range(1 << 13):
+        window.insert(i)
+        sizes.append(window._core.buffer.nbytes)  # type: ignore[union-attr]
+    slot = 8 * window._core.width
+    assert sizes[-1] <= slot * (6 * 24 * 8 + 200) + 1000
+    assert len(window) == 1 << 13
+
+
+@pytest.mark.plain
+def test_records_that_are_not_needed_are_deleted_after_a_sync() -> None:
+    store = MemoryStore()
+    window = Amta(SUM, store=store, name="w", **SMALL)
+    most = 0
+    for i in range(3000):
+        window.insert(i)
+        if len(window) > 100:
+            window.bulk_evict(1 + i % 90)
+        if i % 50 == 0:
+            window.sync()
+            window._pages.drain()  # type: ignore[attr-defined]
+            most = max(most, len(list(store.scan())))
+    assert most <= 2 * (100 + 60) / 8 + 30
+    store_before = len(list(store.scan()))
+    for i in range(500):
+        window.insert(i)
+    window._pages.flush()  # type: ignore[attr-defined]
+    assert len(list(store.scan())) > store_before
+    window.release()
+    window = Amta.open(store, "w", buffer=16)
+    window._pages.drain()  # type: ignore[attr-defined]
+    assert len(list(store.scan())) <= store_before, "what came after the sync is gone"
+
+
+# Restarts
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("op", [ops.collect, ops.mean.of(float)], ids=repr)
+@pytest.mark.parametrize("kind", BOTH)
+def test_open_has_the_state_of_the_last_sync(
+    kind: type[LevelWindow], op: sash.Operator, home: Home
+) -> None:
+    """No more and no less, to the last digit."""
+    source, store = random.Random(7), home.open()
+    window = kind(op, store=store, name="w", **SMALL)
+    window.sync()
+    held, kept, answer = [], [], window.query()
+    for i in range(400 if home.kind == "memory" else 120):
+        for _ in range(source.randrange(12)):
+            held.append(source.random() * 100)
+            window.insert(held[-1])
+        leave = source.randrange(len(held) + 1) if source.random() < 0.1 else min(5, len(held))
+        window.bulk_evict(leave)
+        del held[:leave]
+        chance = source.random()
+        if chance < 0.3:
+            assert agrees(op, held, window.query())
+        elif chance < 0.5:
+            answer = window.query()
+            window.sync()
+            kept = list(held)
+        elif chance < 0.7:
+            window.release()
+            if home.kind != "memory" and i % 5 == 0:
+                store.close()
+                store = home.open()
+            window = kind.open(store, "w", op)
+            held = list(kept)
+            assert len(window) == len(held)
+            assert window.query() == answer
+            if i % 3 == 0:
+                window._check()
+
+
+@pytest.mark.plain
+def test_names_writers_copies_and_bytes(home: Home) -> None:
+    store = home.open()
+    window = Amta(SUM, store=store, name="w", **SMALL)
+    for i in range(100):
+        window.insert(i)
+    with pytest.raises(Claimed, match="one at a time"):
+        Amta(SUM, store=store, name="w")
+    for copied in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be copied"):
+            copied(window)
+    again = Amta.from_bytes(window.to_bytes(), SUM)
+    again._check()
+    assert (again.query(), len(again)) == (window.query(), len(window))
+    assert store.names() == []
+    window.sync()
+    assert store.names() == ["w"]
+    assert "'w' in the" in repr(window)
+    window.release()
+    for call in (window.sync, window.query, lambda: window.insert(3), window.evict):
+        with pytest.raises(StoreError, match="let go of"):
+            call()
+    window.release()
+    with pytest.raises(ValueError, match="there already"):
+        Amta(SUM, store=store, name="w")
+    assert Amta.open(store, "w").query() == sum(range(100))
+    with pytest.raises(KeyError, match="no window 'v'"):
+        Amta.open(store, "v")
+    store.drop("w")
+    assert list(store.scan()) == []
+    never = Amta(SUM, store=store, name="w", **SMALL)  # and never synced
+    for i in range(100):
+        never.insert(i)
+    never._pages.flush()  # type: ignore[attr-defined]
+    never.release()
+    window = Amta(SUM, store=store, name="w", **SMALL)
+    assert (len(window), list(store.scan())) == (0, [])
+
+
+@pytest.mark.plain
+def test_what_is_refused() -> None:
+    store: Any = sash.stores.memory()
+    wrong: Any = "here"
+    with pytest.raises(TypeError, match=r"sash\.stores\.rocksdb"):
+        Amta(SUM, store=wrong, name="w")
+    with pytest.raises(TypeError, match="store is where"):
+        Amta(SUM, name="w")
+    with pytest.raises(TypeError, match="has a name"):
+        Amta(SUM, store=store)
+    for cache in (0, 15, 100, "many"):
+        with pytest.raises(ValueError, match="power of two"):
+            Amta(SUM, store=store, name="w", cache=cache)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="buffer"):
+        Amta(SUM, store=store, name="w", buffer=0)
+    with pytest.raises(TypeError, match="capacity"):
+        Amta(SUM, store=store, name="w", capacity=10)
+    own = sash.operator(identity=(), lift=lambda x: (x,), combine=lambda a, b: a + b)
+    with pytest.raises(TypeError, match="encode"):
+        Amta(own, store=store, name="w")
+    with pytest.raises(TypeError, match="no store to sync with"):
+        Amta(SUM).sync()
+    mine = sash.operator(identity=0, lift=lambda x: x, combine=max, name="mine").of(int)
+    window = Amta(mine, policies.at_most(3), store=store, name="w")
+    window.insert(3)
+    window.sync()
+    window.release()
+    with pytest.raises(TypeError, match="needs the operator"):
+        Amta.open(store, "w")
+    with pytest.raises(ValueError, match="at_most"):
+        Amta.open(store, "w", mine)
+    with pytest.raises(ValueError, match="cannot become a LogMta"):
+        LogMta.open(store, "w", mine, policies.at_most(3))
+    assert Amta.open(store, "w", mine, policies.at_most(3)).query() == 3
+
+
+# Faults
+
+
+def opened_and_used(kind: type[LevelWindow], store: Store) -> None:
+    """Open a window and look at all of it."""
+    window = kind.open(store, "w")
+    try:
+        while len(window):
+            window.bulk_evict(min(5, len(window)))
+            window.query()
+    finally:
+        window.release()
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", BOTH)
+def test_damage_is_named_and_never_a_wrong_answer(kind: type[LevelWindow], home: Home) -> None:
+    store = home.open()
+    window = kind(SUM, store=store, name="w", **SMALL)
+    for i in range(120):
+        window.insert(i)
+    window.bulk_evict(20)
+    window.sync()
+    window.release()
+    records = dict(store.scan())
+    assert len(records) > 10
+    harmless, named = 0, []
+    for key, data in records.items():
+        at = len(data) // 2
+        broken = data[:at] + bytes([data[at] ^ 16]) + data[at + 1 :]
+        for change in ({key: broken}, {}):
+            store.write(change, [] if change else [key])
+            try:
+                opened_and_used(kind, store)
+            except (Damaged, KeyError) as found:
+                named.append(str(found))
+            else:
+                harmless += 1  # the page holds nothing that is looked at
+            store.put_many(records)
+    assert harmless <= 4
+    assert all("'w' in the" in text or "no window 'w'" in text for text in named)
+
+
+class Unsteady(MemoryStore):
+    """A store that is away now and then."""
+
+    away = False
+
+    def get_many(self, keys: Any) -> Any:
+        if self.away:
+            raise StoreError("it does not answer")
+        return super().get_many(keys)
+
+    def put_many(self, records: Any) -> None:
+        if self.away:
+            raise StoreError("it does not answer")
+        super().put_many(records)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_store_that_is_away_loses_nothing(kind: type[LevelWindow]) -> None:
+    """A call goes through, or raises and has changed nothing; later all goes on."""
+    source, store = random.Random(5), Unsteady()
+    window = kind(SUM, store=store, name="w", **SMALL)
+    held: list[int] = []
+    errors = 0
+    for i in range(3000):
+        store.away = i % 100 > 60
+        try:
+            chance = source.random()
+            if chance < 0.6:
+                window.insert(i)
+                held.append(i)
+            elif chance < 0.9 and held:
+                window.evict()
+                del held[0]
+            elif chance < 0.92:
+                count = source.randrange(len(held) + 1)
+                window.bulk_evict(count)
+                del held[:count]
+            elif chance < 0.94:
+                window.sync()
+        except StoreError:
+            errors += 1
+        assert len(window) == len(held)
+        assert agrees(SUM, held, window.query())
+    store.away = False
+    window.sync()
+    assert errors
+    assert window._core.get(END) > 1000
+    window.release()
+    assert kind.open(store, "w").query() == sum(held)

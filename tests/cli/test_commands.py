@@ -1,0 +1,97 @@
+"""The commands besides run: what they say, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from sash.cli.app import app
+
+from .conftest import JOB
+
+pytestmark = pytest.mark.plain
+
+MAIN = [sys.executable, "-c", "from sash.cli import main; main()"]
+
+
+def said(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def test_check_says_good(folder: Path) -> None:
+    done = said("check", "job.toml")
+    assert (done.exit_code, done.stdout) == (0, "job.toml: good, 1 query\n")
+
+
+def test_check_reads_no_rows(folder: Path) -> None:
+    """A folder without files passes where the schema is given, and so does one elsewhere."""
+    more = 'path = "s3a://bucket/in"\nformat = "parquet"'
+    (folder / "job.toml").write_text(JOB.replace('path = "in"', more))
+    done = said("check", "job.toml")
+    assert done.exit_code == 0, done.stderr
+    assert "note: the columns are not checked: Spark knows them" in done.stdout
+    assert said("check", "job.toml", "--local").exit_code == 2
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_warm_builds_what_a_run_needs(local: bool, folder: Path) -> None:
+    done = said("warm", "job.toml", *(["--local"] if local else []))
+    assert done.exit_code == 0, done.output
+    place = "in this process" if local else "on Spark"
+    assert f"counts: a stream {place}: built in" in done.stdout
+    assert "kernels are in" in done.stdout
+
+
+def test_doctor_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = said("doctor")
+    assert done.exit_code == 0
+    assert "ok       numba" in done.stdout
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    done = said("doctor")
+    assert done.exit_code == 0, "sash runs without Java"
+    assert "none     Java                      for Spark, Java 17 or newer: apt-get" in done.stdout
+
+
+def test_shells_complete_job_files(folder: Path) -> None:
+    asked = {"_SASH_COMPLETE": "complete_bash", "COMP_WORDS": "sash run jo", "COMP_CWORD": "2"}
+    done = subprocess.run(MAIN, env=os.environ | asked, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["job.toml"]
+
+
+def test_help_loads_no_more_than_it_needs() -> None:
+    program = (
+        "import sys, json\nsys.argv = ['sash', '--help']\nfrom sash.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(json.dumps([m for m in ('numba', 'pydantic', 'rich', 'pyspark', 'pyarrow.compute')"
+        " if m in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert "Usage: sash [OPTIONS] COMMAND" in done.stdout
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run"], ["run", "--frob", "job.toml"], ["run", "job.toml", "--local", "--remote=x"]],
+)
+def test_wrong_options_have_exit_code_2(arguments: list[str], folder: Path) -> None:
+    done = said(*arguments)
+    assert done.exit_code == 2
+    assert "Error: " in done.stderr
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_explain_says_where_and_how(local: bool, folder: Path) -> None:
+    done = said("explain", "job.toml", *(["--local"] if local else []))
+    assert done.exit_code == 0, done.output
+    assert ("Query.stream" if local else "sash.spark.aggregate") in done.stdout
+    assert "late" in done.stdout

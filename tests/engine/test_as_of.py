@@ -1,0 +1,227 @@
+"""Answers as of a moment: against brute force, a join in DuckDB, and a replay that stops there."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import sash
+from sash.testing.queries import events_of, fold, key_of
+from sash.testing.rows import equal, rows_of
+from sash.testing.streams import stream
+
+from .test_engines import flights
+
+SELECT = {
+    "rows": sash.count(),
+    "total": sash.sum("i"),
+    "top": sash.max("x"),
+    "last": sash.last("n"),
+    "some": sash.count(where=pc.field("s") == "x"),
+}
+OBJECTS = {"all": sash.collect("n"), "mode": sash.mode("s")}
+WINDOWS = (
+    sash.trailing("5 seconds"),
+    sash.trailing("3 seconds", closed="left"),
+    sash.trailing("4 seconds", closed="right", delay="2 seconds"),
+    sash.trailing("3 seconds", exclude="group"),
+    sash.lifetime(),
+)
+
+
+def events(count: int = 90, kind: str = "disorder") -> pa.Table:
+    """Events with the time at which each became known: most of them late, some never."""
+    source = random.Random(count)
+    table = stream(kind, count)
+    times = table["t"].cast(pa.int64()).to_pylist()
+    late = [t + source.choice((0, 0, 500_000, 3_000_000, 20_000_000)) for t in times]
+    known = [None if n % 17 == 0 else t for n, t in enumerate(late)]
+    return table.append_column("seen", pa.array(known, pa.timestamp("us", "UTC")))
+
+
+def questions(table: pa.Table, count: int = 70) -> pa.Table:
+    """Keys that are there and one that is not, at times of events, beside them, and far away."""
+    source = random.Random(count)
+    times = table["t"].cast(pa.int64()).to_pylist()
+    at = [source.choice(times) + source.choice((0, 0, 1, -1, 700_000)) for _ in range(count)]
+    at[:2] = [min(times) - 5, max(times) + 10**9]
+    keys = [source.choice([*table["k"].to_pylist(), "nobody"]) for _ in range(count)]
+    asked = pa.array(at, pa.timestamp("us", "UTC"))
+    return pa.table({"k": pa.array(keys, pa.string()), "asked": asked, "id": range(count)})
+
+
+def brute(q: sash.Query, given: pa.Table, asked: pa.Table, known: bool) -> list[dict[str, Any]]:
+    """Each question by itself: its events in order, folded."""
+    window: Any = q.window
+    everything = events_of(q, given if q.where is None else given.filter(q.where))
+    found = []
+    for row in rows_of(asked):
+        at, key = row["asked"], key_of(q, row)[0]
+        end = at - window.delay
+        held = []
+        for n, event in enumerate(everything):
+            t = event["t"]
+            inside = window.size is None or end - window.size <= t
+            if window.closed in ("right", "none") and window.size is not None:
+                inside = end - window.size < t
+            without = window.closed in ("left", "none") or window.exclude == "group"
+            inside = inside and (t < end or (t == end and not without))
+            was = not known or (event["seen"] is not None and event["seen"] <= at)
+            if inside and was and key_of(q, event)[0] == key:
+                held.append((t, n, event))
+        chosen = [e for *_, e in sorted(held, key=lambda h: h[:2])]
+        found.append({name: fold(a, chosen) for name, a in q.select.items()})
+    return found
+
+
+def judge(q: sash.Query, given: pa.Table, asked: pa.Table, known: str | None = None) -> None:
+    got = q.at(given, asked, time="asked", known=known)
+    assert got.column_names == [*asked.column_names, *q.select]
+    assert got.select(asked.column_names).equals(asked)
+    right = brute(q, given, asked, bool(known))
+    for i, (row, wanted) in enumerate(zip(rows_of(got), right, strict=True)):
+        for name in q.select:
+            assert equal(wanted[name], row[name], 1e-9), (i, name, row[name], wanted[name])
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_answers_are_those_of_brute_force(window: Any) -> None:
+    for select in (SELECT, OBJECTS):
+        q = sash.Query(time="t", by=["k"], window=window, select=select)
+        given = events()
+        judge(q, given, questions(given))
+        judge(q, given, questions(given), "seen")
+
+
+@pytest.mark.plain
+def test_without_keys_with_a_condition_and_without_events() -> None:
+    where = pc.field("n") > 20
+    q = sash.Query(time="t", window=WINDOWS[0], select=SELECT, where=where)
+    given = events(60, "ties")
+    asked = questions(given, 30)
+    judge(q, given, asked)
+    judge(q, given, asked, "seen")
+    q = sash.Query(time="t", by=["k"], window=WINDOWS[0], select=SELECT)
+    for known in (None, "seen"):
+        judge(q, given.slice(0, 0), asked, known)
+        judge(q, given, asked.slice(0, 0), known)
+
+
+@pytest.mark.plain
+def test_what_was_known_is_what_a_replay_had_that_stopped_there() -> None:
+    """A table of the events that were known by a question's time, and behind them one of that time,
+    whose window is asked for."""
+    window = sash.trailing("5 seconds", closed="left")
+    select = {"many": sash.count(), "all": sash.collect("n")}
+    q = sash.Query(time="t", by=["k"], window=window, select=select)
+    given = events(60)
+    for row in q.at(given, questions(given, 25), time="asked", known="seen").to_pylist():
+        then = given.filter(pc.field("seen") <= row["asked"]).select(["t", "k", "n"])
+        last = pa.table([[row["asked"]], [row["k"]], [-1]], schema=then.schema)
+        replayed = q.run(pa.concat_tables([then, last])).to_pylist()[-1]
+        assert [row[name] for name in select] == [replayed[name] for name in select]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("brute_force", [False, True])
+@pytest.mark.parametrize(
+    ("window", "mode"),
+    [(WINDOWS[0], "final"), (WINDOWS[2], "live"), (WINDOWS[4], "final")],
+    ids=str,
+)
+def test_a_stream_is_asked_as_of_a_time(
+    monkeypatch: pytest.MonkeyPatch, window: Any, mode: Any, brute_force: bool
+) -> None:
+    """From the watermark on it has the answers of a table of all events so far."""
+    monkeypatch.setenv("SASH_ORACLE", "1" if brute_force else "0")
+    q = sash.Query(time="t", by=["k"], window=window, select=SELECT | OBJECTS)
+    table = stream("disorder", 80)
+    s = q.stream(lateness="400 days" if mode == "live" else "3 seconds", mode=mode)
+    accepted = table.schema.empty_table()
+    for start in range(0, 80, 20):
+        batch = table.slice(start, 20)
+        s.push(batch)
+        late = [row["n"] for row in s.take_late().to_pylist()]
+        kept = [n for n in batch["n"].to_pylist() if n not in late]
+        accepted = pa.concat_tables([accepted, batch.filter(pc.field("n").isin(kept))])
+        newest = pc.max(accepted["t"]).cast(pa.int64()).as_py()
+        for at in (newest - 3_000_000, newest - 1, newest, newest + 4_000_000):
+            keys = ["a", "b", None, "nobody"]
+            asked = pa.table({"k": keys, "asked": pa.array([at] * 4, pa.timestamp("us", "UTC"))})
+            right = q.at(accepted, asked, time="asked").select(list(q.select)).to_pylist()
+            found = [s.query(key, at=at) for key in keys]
+            assert str(found) == str(right)
+
+
+@pytest.mark.plain
+def test_what_a_stream_cannot_be_asked() -> None:
+    q = sash.Query(time="t", window=sash.trailing(5), select={"many": sash.count()})
+    s = q.stream()
+    with pytest.raises(ValueError, match="nothing was pushed"):
+        s.query(at=5)
+    s.push({"t": 9})
+    with pytest.raises(ValueError, match="before the watermark"):
+        s.query(at=5)
+    with pytest.raises(ValueError, match="give at="):
+        s.query(lo=3, hi=5)
+    aligned = sash.Query(time="t", window=sash.tumbling(5), select={"many": sash.count()})
+    with pytest.raises(ValueError, match="at=… asks for the time up to a moment"):
+        aligned.stream().query(at=5)
+
+
+@pytest.mark.once
+def test_against_a_join_in_duckdb() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    given = flights(6000)
+    source = random.Random(3)
+    times = given["t"].cast(pa.int64()).to_pylist()
+    asked = pa.table(
+        {
+            "origin": [source.choice(["JFK", "LGA", "EWR", "XXX"]) for _ in range(800)],
+            "asked": pa.array([source.choice(times) for _ in range(800)], pa.timestamp("us")),
+            "id": range(800),
+        }
+    )
+    q = sash.Query(
+        time="t",
+        by=["origin"],
+        window=sash.trailing("3 hours"),
+        select={"many": sash.count(), "sum": sash.sum("delay"), "worst": sash.max("delay")},
+    )
+    ours = q.at(given, asked, time="asked")
+    theirs = duckdb.sql(
+        """SELECT id, count(t) AS many, sum(delay) AS "sum", max(delay) AS worst
+           FROM asked LEFT JOIN given ON given.origin = asked.origin
+             AND t BETWEEN asked - INTERVAL 3 HOURS AND asked
+           GROUP BY id ORDER BY id"""
+    ).fetchall()
+    right = [(i, n, None if total is None else int(total), top) for i, n, total, top in theirs]
+    rows = ours.select(["id", "many", "sum", "worst"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == right
+
+
+def test_other_windows_and_names_are_refused() -> None:
+    given = pa.table({"t": [1], "k": ["a"], "x": [1]})
+    asked = pa.table({"k": ["a"], "at": [1]})
+    for window in (sash.tumbling(5), sash.rows(3), sash.trailing(5, exclude="row")):
+        q = sash.Query(time="t", window=window, select={"n": sash.count()})
+        with pytest.raises(ValueError, match="a question is about the time up to a moment"):
+            q.at(given, asked, time="at")
+    q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})
+    with pytest.raises(KeyError, match="no column 'when'"):
+        q.at(given, asked, time="when")
+    with pytest.raises(KeyError, match="no column 'k'"):
+        q.at(given, asked.drop(["k"]), time="at")
+    with pytest.raises(KeyError, match="no column 'seen'"):
+        q.at(given, asked, time="at", known="seen")
+    with pytest.raises(ValueError, match="a column 'n' of their own"):
+        q.at(given, asked.append_column("n", pa.array([1])), time="at")
+    with pytest.raises(TypeError, match="the key 'k' of questions is no string"):
+        q.at(given, pa.table({"k": [[1]], "at": [1]}), time="at")
+    with pytest.raises(ValueError, match="is null"):
+        q.at(given, pa.table({"k": ["a"], "at": pa.array([None], pa.int64())}), time="at")

@@ -1,0 +1,13 @@
+"""The tutorial, with its part on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from test_docs import ROOT, run
+
+
+def test_the_tutorial(spark: Any, capsys: Any) -> None:
+    run(ROOT / "docs" / "tutorial.md", {"__name__": "__main__"}, spark=True)
+    said = capsys.readouterr().out
+    assert said.count("|JFK   |") == 12  # a row for each window, of the table and of the stream

@@ -1,0 +1,95 @@
+"""A job on Spark: its last revisions are what the same job gives in this process."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from cli.conftest import JOB, events, folder
+from sash.cli.check import prepare
+from sash.cli.local import run_local
+from sash.cli.on_spark import run_on_spark
+from sash.cli.report import Report, Watcher
+from sash.cli.results import read_revisions
+from sash.cli.sinks import last_revisions
+from sash.cli.stopping import Stop
+
+__all__ = ["folder"]  # a fixture
+
+SQL = """sql = '''
+SELECT upper(k) AS key, window, sum(x * 2) AS twice FROM input
+GROUP BY upper(k), window(ts, '10 minutes', '2 minutes')'''
+"""
+JOBS = {
+    "live windows": ("live", 'python = "queries:query"'),
+    "final sessions": ("final", 'python = "queries:sessions"'),
+    "live SQL": ("live", SQL),
+}
+
+
+class Heard(Watcher):
+    """Keeps what a run reports."""
+
+    wants_rows = True
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+        self.emitted = self.late = 0
+
+    def batch(self, report: Report) -> None:
+        self.reports.append(report)
+
+    def rows(self, query: str, emitted: pa.Table | None, late: pa.Table | None) -> None:
+        self.emitted += 0 if emitted is None else emitted.num_rows
+        self.late += 0 if late is None else late.num_rows
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_gives_the_same_here_and_on_spark(job: str, spark: Any, folder: Path) -> None:
+    mode, query = JOBS[job]
+    text = JOB.replace("3 minutes", "1 day" if mode == "live" else "10 minutes")
+    text = text.replace('python = "queries:query"', query)
+    text = text.replace('path = "in"', 'path = "in"\noptions = { maxFilesPerTrigger = 1 }')
+    # with one bucket, stream time is that of all keys
+    (folder / "job.toml").write_text(f'{text}\n[run]\nmode = "{mode}"\nbuckets = 1\n')
+    ready, heard = prepare("job.toml"), Heard()
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        run_on_spark(spark, ready, heard, lambda *_: None, Stop(sys.stderr))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    (given,) = ready.queries.values()
+    theirs = read_revisions("out")
+    if mode == "live":
+        theirs = last_revisions(theirs, given)
+    (folder / "job.toml").write_text(
+        (folder / "job.toml")
+        .read_text()
+        .replace('"out"', '"here"')
+        .replace('"late"', '"here-late"')
+    )
+    run_local(prepare("job.toml", local=True), Heard(), lambda *_: None)
+    ours = pq.ParquetFile("here/results.parquet").read()
+    end = pc.struct_field(ours["window"], "end")
+    if mode == "live":  # what the stream has passed is emitted
+        passed = pc.max(pa.concat_tables(events())["ts"])
+    else:  # what has ended by the watermark is
+        passed = pc.max(pc.struct_field(theirs["window"], "end"))
+    ours = ours.filter(pc.less_equal(end, passed))
+    assert rows(theirs) == rows(ours)
+    assert theirs.num_rows > 20
+    assert sum(report.rows_in for report in heard.reports) == 240
+    assert sum(report.rows_out for report in heard.reports) == heard.emitted >= theirs.num_rows
+    assert sum(sum(report.late.values()) for report in heard.reports) == heard.late
+
+
+def rows(table: pa.Table) -> list[str]:
+    kept = [name for name in table.column_names if name not in ("revision", "deleted")]
+    return sorted(map(str, table.select(kept).to_pylist()))

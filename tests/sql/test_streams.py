@@ -1,0 +1,154 @@
+"""Statements over streams: the rows of the table, over every cutting; rows that an expression fails
+for are late; live revisions that HAVING rejects are deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sash
+from sash.testing.queries import rows_of
+from sash.testing.streams import stream
+
+SLIDING = (
+    "SELECT upper(k) AS u, window.start AS s, sum(i / 2) AS halves, count(*) * 2 AS twice FROM t "
+    "WHERE i <> 40 GROUP BY upper(k), window(t, '10 seconds', '4 seconds') HAVING count(*) > 1"
+)
+SESSION = (
+    "SELECT k, session_window.end AS e, max(x) AS m FROM t GROUP BY k, "
+    "session_window(t, '2 seconds')"
+)
+TRAILING = (
+    "SELECT n, i + 1 AS more, count(*) OVER w AS many FROM t WHERE i >= 0 WINDOW w AS (PARTITION "
+    "BY k ORDER BY t RANGE BETWEEN INTERVAL '3' SECOND PRECEDING AND CURRENT ROW)"
+)
+
+
+def bag(tables: list[Any]) -> list[str]:
+    return sorted(str(row) for table in tables for row in rows_of(table))
+
+
+@pytest.mark.parametrize("text", [SLIDING, SESSION, TRAILING])
+@pytest.mark.parametrize("cut", ["batches", "dicts", "polars"])
+def test_a_stream_has_the_rows_of_the_table(text: str, cut: str) -> None:
+    table = stream("disorder", 60, plain=True)
+    statement = sash.sql(text)
+    made = statement.stream(lateness="1 day", schema=table.schema)
+    if cut == "dicts":
+        parts: list[Any] = [table.slice(i, 7).to_pylist() for i in range(0, 60, 7)]
+    elif cut == "polars":
+        polars = pytest.importorskip("polars")
+        parts = [polars.from_arrow(table.slice(i, 20)) for i in range(0, 60, 20)]
+    else:
+        parts = [table.slice(0, 11), table.slice(11, 1), table.slice(12, 0), table.slice(12)]
+    found = []
+    for i, part in enumerate(parts):
+        found.append(made.push(part))
+        if i == 1:
+            made = sash.SqlStream.from_bytes(made.to_bytes(), statement)
+    found.append(made.close())
+    tables = [pa.table(t) if not isinstance(t, pa.Table) else t for t in found]
+    assert bag(tables) == bag([statement.run(table)]) != []
+    assert made.counts["late"] == made.late.num_rows == 0
+
+
+def test_a_row_that_an_expression_fails_for_is_late_with_its_reason() -> None:
+    text = (
+        "SELECT k, sum(10 / x) AS s FROM t WHERE CAST(y AS int) > 0 "
+        "GROUP BY k, window(ts, '10 microseconds')"
+    )
+    made = sash.sql(text).stream()
+    rows = [
+        {"ts": 1, "k": "a", "x": 2, "y": "1"},
+        {"ts": 2, "k": "a", "x": 0, "y": "1"},
+        {"ts": 3, "k": "a", "x": 0, "y": "0"},
+        {"ts": 4, "k": "a", "x": 5, "y": "one"},
+    ]
+    assert made.push(rows).num_rows == 0
+    assert made.push(pa.table({"ts": [25], "k": ["a"], "x": [1], "y": ["7"]})).to_pylist() == [
+        {"k": "a", "s": 5.0}
+    ]
+    late = made.take_late()
+    assert late.column_names[:4] == ["ts", "k", "x", "y"]
+    assert dict(zip(late["ts"].to_pylist(), late["reason"].to_pylist(), strict=True)) == {
+        2: "10 / x: division by zero",
+        4: "CAST(y AS int) > 0: CAST: 'one' is no int",
+    }
+    assert made.counts["late"] == 2
+    assert made.counts["rows"] == 4
+    assert made.late.num_rows == 0
+
+
+def test_a_result_that_an_expression_fails_for_has_null_with_a_warning() -> None:
+    text = "SELECT 1 / sum(x) AS s FROM t GROUP BY window(ts, '10 microseconds')"
+    made = sash.sql(text).stream(lateness=100)
+    made.push([{"ts": 1, "x": 0}, {"ts": 12, "x": 4}])
+    with pytest.warns(RuntimeWarning, match="1 row.* null instead: division by zero"):
+        assert made.close().to_pylist() == [{"s": None}, {"s": 0.25}]
+
+
+def test_live_revisions_that_having_rejects_are_marked_deleted() -> None:
+    text = (
+        "SELECT k, window.start AS s, window.end AS e, count(*) AS n FROM t "
+        "GROUP BY k, window(ts, '10 microseconds') HAVING count(*) < 3"
+    )
+    made = sash.sql(text).stream(lateness=100, mode="live")
+    first = made.push([{"ts": 1, "k": "a"}, {"ts": 2, "k": "a"}, {"ts": 11, "k": "b"}])
+    assert first.to_pylist() == [
+        {"k": "a", "s": 0, "e": 10, "n": 2, "revision": 0, "deleted": False}
+    ]
+    again = made.push([{"ts": 3, "k": "a"}, *[{"ts": 12, "k": "b"}] * 3, {"ts": 25, "k": "c"}])
+    assert again.to_pylist() == [
+        {"k": "a", "s": 0, "e": 10, "n": 3, "revision": 1, "deleted": True}
+    ], "and the first revision of b's window is left out"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("SELECT count(*) AS n FROM t GROUP BY k, window(ts, '1 hour')", "lacks k, the window's"),
+        (
+            "SELECT k, window.start, count(*) AS n FROM t GROUP BY k, window(ts, '1 hour')",
+            "lacks the window's end",
+        ),
+    ],
+)
+def test_live_mode_needs_keys_and_bounds(text: str, says: str) -> None:
+    sash.sql(text).stream()
+    with pytest.raises(sash.SqlError, match=says):
+        sash.sql(text).stream(mode="live")
+    whole = text.replace("SELECT", "SELECT window, k AS key,").replace(" k, window.start,", "")
+    sash.sql(whole).stream(mode="live")
+
+
+def test_live_mode_needs_the_events_columns_with_over() -> None:
+    over = "sum(x) OVER (PARTITION BY k ORDER BY ts RANGE INTERVAL '1' HOUR PRECEDING) AS s"
+    made = sash.sql(f"SELECT ts, {over} FROM t").stream(mode="live")
+    with pytest.raises(sash.SqlError, match="it lacks k, x: write SELECT"):
+        made.push({"ts": 1, "k": "a", "x": 1})
+    made = sash.sql(f"SELECT *, {over} FROM t").stream(mode="live")
+    assert made.push({"ts": 1, "k": "a", "x": 1}).to_pylist() == [
+        {"ts": 1, "k": "a", "x": 1, "s": 1, "revision": 0}
+    ]
+
+
+def test_order_by_and_limit_are_for_tables() -> None:
+    text = "SELECT count(*) AS n FROM t GROUP BY window(ts, '1 hour')"
+    with pytest.raises(sash.SqlError, match="ORDER BY is for tables"):
+        sash.sql(f"{text} ORDER BY n").stream()
+    with pytest.raises(sash.SqlError, match="LIMIT is for tables"):
+        sash.sql(f"{text} LIMIT 3").stream()
+
+
+def test_a_stream_tells_how_far_it_is() -> None:
+    made = sash.sql("SELECT count(*) AS n FROM t GROUP BY window(ts, '10 microseconds')").stream(
+        lateness=5
+    )
+    assert made.push([{"ts": 3}, {"ts": 12}]).num_rows == 0
+    assert (made.time, made.watermark, made.late_dropped) == (12, 7, 0)
+    assert made.advance(10).to_pylist() == [{"n": 1}]
+    assert made.state_size()["keys"] == 1
+    made.push({"ts": 4})
+    assert made.late["ts"].to_pylist() == [4]
