@@ -87,6 +87,7 @@ class Feed:
         self._late: Counter[str] = Counter()
         self._lateness: list[int] | None = None
         self._last: Batch | None = None
+        self._rate: float | None = None  # of the last micro-batch that had rows
         self._heat_version = 0
 
     # what a job calls
@@ -111,6 +112,7 @@ class Feed:
         """Report a micro-batch."""
         with self._changed:
             self._last = numbers
+            self._rate = numbers.rate if numbers.rows else self._rate
             self._totals["batches"] += 1
             for name in ("rows", "emitted", "corrections"):
                 self._totals[name] += getattr(numbers, name)
@@ -184,7 +186,7 @@ class Feed:
                 "late": dict(self._late.most_common()),
                 "lateness": self._lateness,
                 "allowance": self._allowance,
-                "rate": last and last.rate,
+                "rate": self._rate,
                 "watermark": last and last.watermark,
                 "lag": last and last.lag,
                 "replay": last is not None and (last.lag or 0) > REPLAY,
