@@ -56,7 +56,7 @@ class BundleLifecycle:
         came: Array | None = None,
     ) -> Outcomes:
         """Insert the rows of a batch that can be used, move on, and emit the windows that are due;
-        see `Lifecycle.process`."""
+        see `Lifecycle.process`.  How late rows came is not counted here, so `came` is not read."""
         self.abandoned = False
         try:
             outcomes, moved = self._process(
