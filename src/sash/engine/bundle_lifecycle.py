@@ -18,11 +18,12 @@ from ..query.signatures import Mode
 from ..state.contract import StepFailed
 from ..state.shared import SharedState
 from ..windows import Aligned
-from .bundles import BundlePlan
+from .bundle_plans import BundlePlan
 from .delays import no_delays
 from .failures import name_step_failure
 from .late import Late, late_rows
 from .lifecycle import Lifecycle, Outcome, Progress
+from .sizes import reach_of
 from .taken import Taken, take_in
 
 __all__ = ["BundleLifecycle"]
@@ -56,7 +57,7 @@ class BundleLifecycle:
         came: Array | None = None,
     ) -> Outcomes:
         """Insert the rows of a batch that can be used, move on, and emit the windows that are due;
-        see `Lifecycle.process`.  How late rows came is not counted here, so `came` is not read."""
+        see `Lifecycle.process`."""
         self.abandoned = False
         try:
             outcomes, moved = self._process(
@@ -121,14 +122,16 @@ class BundleLifecycle:
         held = np.zeros(len(rows), dtype=bool)
         found: dict[Aligned, Late] = {}
         for plan in self._plan.plans.values():
-            window = plan.query.aligned
+            window = reach_of(plan.query)
             if window not in found:
                 counts, late = late_rows(window, watermark, times[rows], own)
                 held |= counts
                 late.rows = rows[late.rows]
                 found[window] = late
         usable[rows] = held
-        return usable, {name: found[plan.query.aligned] for name, plan in self._plan.plans.items()}
+        return usable, {
+            name: found[reach_of(plan.query)] for name, plan in self._plan.plans.items()
+        }
 
     def quiet(self, progress: dict[str, Progress]) -> tuple[int, int]:
         """The times from the first up to the second, which is not included, of which events are in
