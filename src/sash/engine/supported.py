@@ -90,11 +90,6 @@ def _lifetime(asked: Asked) -> bool:
     return isinstance(window, Trailing) and window.size is None
 
 
-def _several(asked: Asked) -> bool:
-    """True if trailing windows of several sizes are asked for in one row."""
-    return asked.query.several and _by_time(asked)
-
-
 def _several_aligned(asked: Asked) -> bool:
     return asked.query.several and not _by_time(asked)
 
@@ -185,11 +180,7 @@ ABILITIES = (
     Ability("a window for each event: `trailing`, `lifetime`"),
     Ability("`trailing` and `lifetime` with `exclude='row'` or `'ties'`"),
     Ability("`lifetime(delay=…)`"),
-    Ability(
-        "several sizes in one row, `sash.count().over('1 day')`, of `trailing` and `lifetime`",
-        dict.fromkeys(PLACES, _ONE_SIZE),
-        _several,
-    ),
+    Ability("several sizes in one row, `sash.count().over('1 day')`, of `trailing` and `lifetime`"),
     Ability(
         "several sizes in one row of `sliding` and `tumbling`",
         dict.fromkeys(("Spark batch", "Spark stream"), _ONE_SIZE),

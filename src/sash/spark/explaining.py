@@ -82,7 +82,7 @@ def _unsplit(query: Query, way: str) -> str:
         if way == "rows" and batch.Stretches.of(query).whole:
             return "empty windows depend on all events of a key, so they are one task's"
         return ""
-    if by_events.Stretches.of(query.window).whole:
+    if by_events.Stretches.of(query).whole:
         return f"what {query.window!r} holds goes by all earlier events of a key"
     return ""
 
