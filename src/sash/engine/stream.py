@@ -26,7 +26,7 @@ from ..stores.journal import Journal
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
-from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
+from ..windows import Aligned, Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
 from .asked import asked_range, refuse_at
 from .delays import no_delays
@@ -448,6 +448,10 @@ class Stream:
     def _for(cls, query: Query) -> type[Stream]:
         """The class of streams of a query."""
         window = query.window
+        if cls is Stream and query.several and isinstance(window, Aligned):
+            from .sized_stream import SizedStream
+
+            return SizedStream
         if cls is Stream and isinstance(window, Trailing) and not window.excludes_some:
             from .trailing_stream import TrailingStream
 
