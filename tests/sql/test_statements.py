@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.engine.test_engines import flights
 
 import sash
 from sash.testing.queries import answers, rows_of
@@ -448,6 +449,43 @@ def test_equal_aggregates_and_conditions_are_computed_once() -> None:
 def test_rows_that_where_leaves_out_cannot_fail() -> None:
     text = "SELECT sum(10 / x) AS s FROM t WHERE x <> 0 GROUP BY window(ts, '1 hour')"
     assert sash.sql(text).run({"ts": [1, 2], "x": [0, 5]}).to_pylist() == [{"s": 2.0}]
+
+
+FLIGHTS: list[tuple[str, Window]] = [
+    (
+        "FROM TABLE(HOP(TABLE f, DESCRIPTOR(t), INTERVAL '50' MINUTE, INTERVAL '3' HOUR)) GROUP BY "
+        "origin, window_start, window_end",
+        sash.sliding("3 hours", "50 minutes"),
+    ),
+    (
+        "FROM TABLE(CUMULATE(TABLE f, DESCRIPTOR(t), INTERVAL '2' HOUR, INTERVAL '1' DAY)) GROUP "
+        "BY origin, window_start, window_end",
+        sash.cumulate("1 day", "2 hours"),
+    ),
+    (
+        "FROM TABLE(SESSION(TABLE f PARTITION BY origin, DESCRIPTOR(t), INTERVAL '15' MINUTE)) "
+        "GROUP BY origin, window_start, window_end",
+        sash.session("15 minutes"),
+    ),
+    (
+        "FROM f [RANGE 3 HOURS SLIDE 50 MINUTES] GROUP BY origin",
+        sash.sliding("3 hours", "50 minutes"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("rest", "window"), FLIGHTS)
+def test_flinks_and_cqls_words_equal_the_oracle_on_flights(rest: str, window: Any) -> None:
+    table = flights(800)
+    select = {"n": sash.count(), "known": sash.count("delay"), "worst": sash.max("delay")}
+    q = sash.Query(time="t", by=["origin"], window=window, select=select)
+    text = (
+        "SELECT origin, window_start, window_end, count(*) AS n, count(delay) AS known, max(delay) "
+        f"AS worst {rest}"
+    )
+    ours = sash.sql(text, time="t" if "[" in rest else None).run(table)
+    assert rows_of(ours) == answers(q, table)
+    assert ours.num_rows > 15
 
 
 def test_several_sizes_are_over() -> None:
