@@ -21,6 +21,7 @@ from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
 from .queries import queries
 from .small_pushes import small_pushes
+from .statements import statements
 from .stores import stores
 from .streaming import streaming
 from .streams import citi_bike
@@ -73,6 +74,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *windows(quick=quick),
         *streaming(quick=quick),
         *small_pushes(quick=quick),
+        *statements(quick=quick),
         *stores(quick=quick),
         *citi_bike(),
     ]
