@@ -446,6 +446,16 @@ def test_equal_aggregates_and_conditions_are_computed_once() -> None:
     assert s.run({"ts": [1], "x": [1]}).to_pylist() == [{"a": 2, "b": 2, "c": 1.0}]
 
 
+def test_a_column_that_is_called_like_an_expression_is_not_lost() -> None:
+    table = {"ts": [1, 2], "x": [1, 5], "x + 1": [7, 8]}
+    text = "SELECT *, max({}) OVER (ORDER BY ts) AS m FROM t"
+    with pytest.raises(sash.SqlError, match=r"the table has a column called x \+ 1"):
+        sash.sql(text.format("x + 1")).run(table)
+    found = sash.sql(text.format("x+1")).run(table)
+    assert found.column_names == ["ts", "x", "x + 1", "m"]
+    assert found["m"].to_pylist() == [2, 6]
+
+
 def test_rows_that_where_leaves_out_cannot_fail() -> None:
     text = "SELECT sum(10 / x) AS s FROM t WHERE x <> 0 GROUP BY window(ts, '1 hour')"
     assert sash.sql(text).run({"ts": [1, 2], "x": [0, 5]}).to_pylist() == [{"s": 2.0}]
