@@ -227,6 +227,19 @@ def test_filter_is_a_condition_of_the_aggregate() -> None:
     assert stream.close().to_pylist() == [{"n": 11, "some": 8, "s": 20, "f": 6}]
 
 
+def test_what_filter_leaves_out_cannot_fail() -> None:
+    text = (
+        "SELECT sum(10 / x) FILTER (WHERE x <> 0) AS s, count(*) FILTER (WHERE ok) AS n FROM t "
+        "GROUP BY window(ts, '1 hour')"
+    )
+    table = {"ts": [1, 2, 3], "x": [0, 5, 2], "ok": [True, None, False]}
+    assert sash.sql(text).run(table).to_pylist() == [{"s": 7.0, "n": 1}]
+    with pytest.raises(sash.SqlError, match="division by zero"):
+        sash.sql(text.replace("WHERE x <> 0", "WHERE x >= 0")).run(table)
+    with pytest.raises(sash.SqlError, match="this is bigint, and a condition is wanted"):
+        sash.sql(text.replace("WHERE ok", "WHERE x")).run(table)
+
+
 def test_an_operator_of_ones_own_is_called_by_its_name() -> None:
     spread = sash.operator(
         identity=(float("inf"), float("-inf")),

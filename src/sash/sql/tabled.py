@@ -91,8 +91,9 @@ def prepared(
     for name in names:
         node = planned.before[name]
         value = evaluator.value(node)
-        if name == planned.where:
+        if name in planned.conditions:
             value = evaluator.condition(value, node)
+        if name == planned.where:
             chosen = as_mask(value.data, table.num_rows)
             failed = reasons(value.failed)
         else:
