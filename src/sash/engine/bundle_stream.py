@@ -73,7 +73,7 @@ class BundleStream(Stream):
         return None
 
     def _process(
-        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: int
+        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: Any
     ) -> Any:
         self._turns.changing = True
         lives = self._lives
@@ -82,6 +82,7 @@ class BundleStream(Stream):
         except BaseException:
             self._turns.changing = not lives.abandoned
             raise
+        self._delays = self._delays + next(iter(outcomes.values())).delays
         if self._pending is not None:
             self._pending.low, self._pending.high = lives.quiet(self._each)
         return outcomes

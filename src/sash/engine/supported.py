@@ -124,7 +124,6 @@ def _names_deleted(asked: Asked) -> bool:
     return "deleted" in (*asked.query.by, *asked.query.select)
 
 
-_NO_STATE = "there is no state to ask"
 _ONCE = "it has all its rows, and emits each window once"
 _ARRIVAL = (
     "on a stream in this process, events of one time are in the order of their arrival, and `tie` "
@@ -344,15 +343,15 @@ ABILITIES = (
     Ability(
         "the values of `trailing` and `lifetime` as of any moment (`Query.at`, "
         "`Stream.query(at=…)`, `sash.spark.at`)",
-        {"Spark stream": "its state cannot be asked"},
+        {
+            "Query.stream, in a store": "what a stream of events has in a store is read for the "
+            "events of a batch; ask a stream in memory",
+            "Spark stream": "its state cannot be asked",
+        },
     ),
     Ability(
         "a key's values over any range of what is kept (`Stream.query`)",
-        {
-            "Query.run": _NO_STATE,
-            "Spark batch": _NO_STATE,
-            "Spark stream": _NO_STATE,
-        },
+        dict.fromkeys(("Query.run", "Spark batch", "Spark stream"), "there is no state to ask"),
     ),
     Ability(
         "the whole state as bytes (`Stream.to_bytes`)",
