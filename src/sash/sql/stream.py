@@ -91,7 +91,7 @@ class SqlStream:
         planned = self._planned
         if self._known is None or planned.before or (planned.driven and not planned.stars):
             return False
-        return list(planned.read) == self._known.names
+        return bool(list(planned.read) == self._known.names)
 
     def advance(self, watermark: Any) -> Any:
         """Close all windows that end by a time, as `Stream.advance`."""
