@@ -215,3 +215,22 @@ def test_a_statement_of_sql_runs_as_a_query_does(mode: str, folder: Path) -> Non
     done = sash_run()
     assert done.exit_code == 2
     assert "column xx is not there; did you mean x" in " ".join(done.output.split())
+
+
+def test_an_error_of_the_users_own_is_one_message(folder: Path) -> None:
+    (folder / "queries.py").write_text(
+        "import sash\n"
+        "def combine(a, b):\n"
+        "    raise ValueError('no such sum')\n"
+        "own = sash.operator(identity=0, combine=combine)\n"
+        "query = sash.Query(time='ts', by=['k'], window=sash.tumbling('1 hour'),\n"
+        "    select={'n': sash.aggregate(own, 'x')})\n"
+    )
+    done = sash_run("--log", "run.log")
+    assert done.exit_code == 1
+    *_, cause, log = done.stderr.splitlines()
+    assert cause.startswith("failed: ")
+    assert "no such sum" in cause
+    assert log == "the full log: run.log"
+    assert "Traceback" in (folder / "run.log").read_text()
+    assert "Traceback" not in done.output
