@@ -14,12 +14,14 @@ import polars as pl
 
 from sash import aggregators, operators
 
+from .aggregates import aggregates
 from .any_order import any_order
 from .bulk_eviction import bulk_eviction
 from .many_sizes import many_sizes
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
 from .queries import queries
+from .shared import shared_queries
 from .small_pushes import small_pushes
 from .stores import stores
 from .streaming import streaming
@@ -71,8 +73,10 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *queries(rows, quick=quick),
         *any_order(quick=quick),
         *windows(quick=quick),
+        *aggregates(quick=quick),
         *streaming(quick=quick),
         *small_pushes(quick=quick),
+        *shared_queries(quick=quick),
         *stores(quick=quick),
         *citi_bike(),
     ]

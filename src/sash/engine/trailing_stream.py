@@ -179,6 +179,11 @@ class TrailingStream(KeepingStream):
             )
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
+        if self._store is not None:
+            raise ValueError(
+                "what a stream of events has in a store is read for the events of a batch; ask a "
+                "stream in memory"
+            )
         moment, mark = to_micros(at), self._progress.watermark
         if mark is not None and moment < mark:
             raise ValueError(
@@ -253,5 +258,6 @@ class TrailingStream(KeepingStream):
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
+        self._check_parts()
         if self._plan is not None and isinstance(self._trails, TrailState):
             self._trails._check()

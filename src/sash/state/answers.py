@@ -19,7 +19,7 @@ from ..kernels.core import BufferCore, ObjectCore
 from ..query.plan import Group
 from ..query.types import in_ticks, value_type
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
-from ..tables.arrow import flat, one_array
+from ..tables.arrow import flat
 from ..tables.keys import key_codes
 from ..tables.numbers import places_in_order, row_numbers, unscaled
 
@@ -55,7 +55,7 @@ class Apart:
 def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
     """The columns that a group of aggregates reads, and the values of those that are read by
     number."""
-    arrays: list[pa.Array] = []
+    arrays: list[pa.Array | Array] = []
     sources: Sources = {}
     for i, name in enumerate(group.columns):
         column = flat(table.column(name))
@@ -65,7 +65,7 @@ def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
         else:
             column = _column(group, i, column)
         arrays.append(column)
-    arrays += [one_array(condition.holds(table)) for condition in group.conditions]
+    arrays += [condition.holds(table) for condition in group.conditions]
     return read(tuple(arrays) if len(arrays) > 1 else arrays[0], len(arrays)), sources
 
 

@@ -290,6 +290,22 @@ def held_in_time(keeps: Span, times: Array, bounds: Array) -> tuple[Array, Array
         return np.asarray(first), np.asarray(last)
 
 
+def held_at(
+    keeps: Span, times: Array, bounds: Array, asked: Array, asked_bounds: Array
+) -> tuple[Array, Array]:
+    """For each time that is asked for of groups, in order, the rows of its group that a span of
+    time holds."""
+    core = _finder()
+    older = _FOREVER if keeps.older is None else keeps.older
+    with core.call() as call:
+        given = [call.integers(a) for a in (times, bounds, asked, asked_bounds)]
+        first, at_first = call.space(len(asked))
+        last, at_last = call.space(len(asked))
+        groups = len(bounds) - 1
+        core.run.spans_at(core.m, *given, groups, older, keeps.younger, at_first, at_last)
+        return np.array(first), np.array(last)
+
+
 @dataclass(frozen=True)
 class Spans:
     """Windows that are not an event's own, of groups of events, in order: the group, start and end
