@@ -21,6 +21,7 @@ from .many_sizes import many_sizes
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
 from .queries import queries
+from .shared import shared_queries
 from .small_pushes import small_pushes
 from .stores import stores
 from .streaming import streaming
@@ -75,6 +76,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *aggregates(quick=quick),
         *streaming(quick=quick),
         *small_pushes(quick=quick),
+        *shared_queries(quick=quick),
         *stores(quick=quick),
         *citi_bike(),
     ]

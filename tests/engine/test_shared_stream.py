@@ -222,3 +222,67 @@ def test_a_key_that_no_window_holds_leaves() -> None:
     for t in range(0, 1000, 10):
         s.push({"t": t, "k": f"key {t}"})
     assert s.state_size()["keys"] <= 6
+
+
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_queries_come_and_go(mode: str) -> None:
+    """A query that is added gives what it would give alone from then on; or, with what is held,
+    what it would give had it been there from the start.  Others do not notice."""
+    select = SELECTS["numbers"]
+    settings: dict[str, Any] = {"mode": mode, "lateness": "2 seconds"}
+    queries = {
+        "long": query(sash.sliding("20 seconds", "1 second"), select),
+        "gone": query(sash.sliding("7 seconds", "3 seconds"), {**select, "own": sash.min("i")}),
+        "rows": query(sash.trailing("3 seconds"), select),
+    }
+    more = {
+        "held": query(
+            sash.sliding("6 seconds", "2 seconds"), {"m": sash.count(), "total": sash.sum("i")}
+        ),
+        "now": query(sash.sliding("6 seconds", "2 seconds"), {"m": sash.count()}),
+        "each": query(sash.trailing("1 second"), {"m": sash.count()}),
+    }
+    together = sash.share(queries).stream(**settings)
+    alone = {name: q.stream(**settings) for name, q in queries.items()}
+    alone["held"] = more["held"].stream(**settings)
+    known = dict(queries)
+    for i, part in enumerate(batches(stream("disorder", 90), most=12)):
+        made = together.push(part)
+        right = {name: s.push(part) for name, s in alone.items()}
+        same_results(known, made, {name: right[name] for name in known})
+        together._check()
+        if i == 3:
+            together.add("held", more["held"], since="held")
+            together.add("now", more["now"])
+            together.add("each", more["each"], since="now")
+            alone |= {name: more[name].stream(**settings) for name in ("now", "each")}
+            known |= {name: more[name] for name in ("held", "now", "each")}
+        if i == 6:
+            together.remove("gone")
+            together.remove("each")
+            del known["gone"], known["each"]
+        if i in (5, 8):
+            with_gone = sash.share(known | {"gone": queries["gone"]})
+            together = sash.SharedStream.from_bytes(together.to_bytes(), with_gone)
+            assert list(together.queries) == list(known)
+    assert i > 9
+    made = together.close()
+    same_results(known, made, {name: alone[name].close() for name in known})
+
+
+def test_what_cannot_be_added_says_why() -> None:
+    n = {"n": sash.count()}
+    s = sash.share({"q": query(sash.sliding(20, 10), n)}).stream()
+    s.push({"t": 3, "k": "a", "i": 1})
+    with pytest.raises(ValueError, match="slices are not cut at all edges of"):
+        s.add("odd", query(sash.tumbling(15), n), since="held")
+    with pytest.raises(ValueError, match=r"m = max\('i'\) has no partial"):
+        s.add("max", query(sash.tumbling(10), {"m": sash.max("i")}), since="held")
+    with pytest.raises(ValueError, match="events make the windows"):
+        s.add("each", query(sash.trailing(10), n), since="held")
+    with pytest.raises(ValueError, match="there is, or was, a query 'q' already"):
+        s.add("q", query(sash.tumbling(10), n))
+    with pytest.raises(ValueError, match="is the only query"):
+        s.remove("q")
+    with pytest.raises(KeyError, match="there is no query 'r' here"):
+        s.remove("r")

@@ -19,7 +19,7 @@ from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..state.answers import columns_of
-from ..state.frames import NoFrameAnswer, Ranges, inverse
+from ..state.frames import NoFrameAnswer, Ranges, answers_of_frames, inverse
 from ..state.measures import held_at
 from ..state.ranges import answers_over
 from ..tables.answers import from_objects
@@ -77,6 +77,11 @@ def check_window(query: Query) -> None:
         raise ValueError(
             f"a question is about the time up to a moment: the query's window must be "
             f"sash.trailing(…) or sash.lifetime() without exclude='row' or 'ties', not {window!r}"
+        )
+    if query.several:
+        raise ValueError(
+            "a question is about windows of one size, and an aggregate has windows of another one "
+            "(`over`); ask a query for each size"
         )
 
 
@@ -198,7 +203,8 @@ def _answers(
         cuts[-1] = (begin, len(frames)), rows
     values: dict[str, pa.Array] = {}
     for group in plan.groups:
-        values |= frames.answers(group, plan.types, read, ordered.rows, back, cuts, threads)
+        given = plan.types, read, ordered.rows, back, cuts, threads
+        values |= answers_of_frames([(frames, group)], *given)
     values |= answers_over(plan, ordered, frames, back)
     return {name: values[name] for name in plan.query.select}
 

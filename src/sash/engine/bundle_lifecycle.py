@@ -18,10 +18,12 @@ from ..query.signatures import Mode
 from ..state.contract import StepFailed
 from ..state.shared import SharedState
 from ..windows import Aligned
-from .bundles import BundlePlan
+from .bundle_plans import BundlePlan
+from .delays import no_delays
 from .failures import name_step_failure
 from .late import Late, late_rows
 from .lifecycle import Lifecycle, Outcome, Progress
+from .sizes import reach_of
 from .taken import Taken, take_in
 
 __all__ = ["BundleLifecycle"]
@@ -52,13 +54,14 @@ class BundleLifecycle:
         *,
         watermark: int | None = None,
         stream_time: int | None = None,
+        came: Array | None = None,
     ) -> Outcomes:
         """Insert the rows of a batch that can be used, move on, and emit the windows that are due;
         see `Lifecycle.process`."""
         self.abandoned = False
         try:
             outcomes, moved = self._process(
-                progress, state, batch, dict(refused or {}), watermark, stream_time
+                progress, state, batch, dict(refused or {}), watermark, stream_time, came
             )
             state.commit()
         except BaseException as error:
@@ -79,14 +82,18 @@ class BundleLifecycle:
         refused: dict[int, str],
         watermark: int | None,
         stream_time: int | None,
+        came: Array | None,
     ) -> tuple[Outcomes, dict[str, Progress]]:
         """What a batch emits, and where each query stands after it."""
-        slices, newest, rows = None, None, 0
+        slices, newest, rows, delays = None, None, 0, no_delays()
         late = {name: Late.none() for name in self._each}
         if batch is not None and batch.num_rows:
             # queries with the same rows have come as far
-            judge = partial(self._judge, next(iter(progress.values())).watermark)
-            slices, late, newest = take_in(self._plan.union, state, batch, refused, judge)
+            first = next(iter(progress.values()))
+            judge = partial(self._judge, first.watermark)
+            at = first.stream_time if came is None else came
+            made = take_in(self._plan.union, state, batch, refused, judge, at)
+            slices, late, newest, delays = made
             rows = batch.num_rows
         moved = {
             name: one.moved(progress[name], newest, watermark, stream_time)
@@ -96,7 +103,7 @@ class BundleLifecycle:
         emitted = state.step(slices, steps)
         outcomes = {}
         for name, one in self._each.items():
-            taken = Taken.of(None, late[name], newest, rows)
+            taken = Taken.of(None, late[name], newest, rows, delays)
             outcomes[name] = one.finish(state.views[name], emitted[name], taken, moved[name])
         return outcomes, moved
 
@@ -115,14 +122,16 @@ class BundleLifecycle:
         held = np.zeros(len(rows), dtype=bool)
         found: dict[Aligned, Late] = {}
         for plan in self._plan.plans.values():
-            window = plan.query.aligned
+            window = reach_of(plan.query)
             if window not in found:
                 counts, late = late_rows(window, watermark, times[rows], own)
                 held |= counts
                 late.rows = rows[late.rows]
                 found[window] = late
         usable[rows] = held
-        return usable, {name: found[plan.query.aligned] for name, plan in self._plan.plans.items()}
+        return usable, {
+            name: found[reach_of(plan.query)] for name, plan in self._plan.plans.items()
+        }
 
     def quiet(self, progress: dict[str, Progress]) -> tuple[int, int]:
         """The times from the first up to the second, which is not included, of which events are in

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow as pa
 
+from ..query.query import Query
 from ..query.signatures import Mode
 from ..state.shared import SharedState
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given
 from .asked import asked_range
 from .bundle_lifecycle import BundleLifecycle, Outcomes
-from .bundles import Bundle, plan_bundle, union_query
-from .late import late_table
+from .bundle_plans import BundlePlan, plan_bundle, union_query
+from .bundles import Bundle, bundled
+from .late import LateOutput, late_table
 from .lifecycle import Progress, latest
 from .pending import Pending
 from .results import result_table
 from .shared_late import NamedLate, named
+from .sizes import EVER
 from .stream import Stream
 from .supported import Asked, check
 
@@ -34,7 +37,7 @@ class BundleStream(Stream):
         self,
         bundle: Bundle,
         *,
-        late: NamedLate,
+        late: LateOutput,
         lateness: Any = 0,
         mode: Mode = "final",
         early: bool = False,
@@ -45,7 +48,7 @@ class BundleStream(Stream):
             try:
                 check(self._place, Asked(query, mode=mode, early=early))
             except ValueError as error:
-                raise type(error)(f"query {name!r}: {error}") from None
+                raise type(error)(f"query {name!r}: {error}" if name else error) from None
         query, _ = union_query(bundle)
         super().__init__(query, lateness=lateness, mode=mode, early=early, schema=schema)
         self._late = late
@@ -58,7 +61,9 @@ class BundleStream(Stream):
         made = self._made = plan_bundle(self._bundle, schema)
         for one in made.plans.values():
             check(self._place, Asked(one.query, one, self._mode, self._early))
-        self._shared = SharedState(made.union, made.composite, made.plans, made.columns)
+        self._whole_schema = schema
+        sizes = {name: _sizes(made, name) for name in made.plans}
+        self._shared = SharedState(made.union, made.composite, made.plans, made.columns, sizes)
         self._lives = BundleLifecycle(
             made, mode=self._mode, lateness=self._lateness, early=self._early
         )
@@ -73,7 +78,7 @@ class BundleStream(Stream):
         return None
 
     def _process(
-        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: int
+        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: Any
     ) -> Any:
         self._turns.changing = True
         lives = self._lives
@@ -82,6 +87,7 @@ class BundleStream(Stream):
         except BaseException:
             self._turns.changing = not lives.abandoned
             raise
+        self._delays = self._delays + next(iter(outcomes.values())).delays
         if self._pending is not None:
             self._pending.low, self._pending.high = lives.quiet(self._each)
         return outcomes
@@ -142,11 +148,58 @@ class BundleStream(Stream):
                 return {"keys": 0, "slices": 0, "bytes": 0}
             return self._shared.size()
 
-    def _dump(self) -> list[bytes]:
+    def add(self, name: str, query: Query) -> None:
+        """Let another query share the slices from now on; see `SharedStream.add`."""
+        with self._turns.between():
+            self._settle()
+            self._turns.changing = False
+            joined = bundled({**self._bundle.queries, name: query})
+            at = self._progress
+            if self._plan is not None:
+                made = plan_bundle(joined, self._whole_schema)
+                check(self._place, Asked(query, made.plans[name], self._mode, self._early))
+                self._made = made
+                self._shared.add(name, made.plans[name], made.columns[name], _sizes(made, name))
+            self._bundle = joined
+            self._each[name] = Progress(at.stream_time, at.watermark)
+            self._go_on()
+
+    def remove(self, name: str) -> None:
+        """Take a query away."""
+        with self._turns.between():
+            self._settle()
+            self._turns.changing = False
+            if self._plan is not None:
+                plans = {n: plan for n, plan in self._made.plans.items() if n != name}
+                self._made = replace(self._made, plans=plans)
+                self._shared.remove(name)
+            else:
+                left = {n: q for n, q in self._bundle.queries.items() if n != name}
+                self._bundle = bundled(left)
+            del self._each[name]
+            self._progress = next(iter(self._each.values()))
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Go on with other queries than before."""
+        self._nothing = None
+        if self._plan is not None:
+            self._lives = BundleLifecycle(
+                self._made, mode=self._mode, lateness=self._lateness, early=self._early
+            )
+            if self._pending is not None:
+                self._pending.low, self._pending.high = self._lives.quiet(self._each)
+
+    @property
+    def bundle(self) -> Bundle:
+        """The queries whose partials are kept, with those that were taken away."""
+        return self._bundle
+
+    def _dump_state(self) -> list[bytes]:
         each = {name: asdict(at) for name, at in self._each.items()}
         return [json.dumps(each).encode(), *self._shared.dump()]
 
-    def _load(self, blobs: list[bytes]) -> None:
+    def _load_state(self, blobs: list[bytes]) -> None:
         for name, at in json.loads(blobs[0]).items():
             vars(self._each[name]).update(at)
         self._shared.load(blobs[1:])
@@ -155,3 +208,8 @@ class BundleStream(Stream):
         """Raise AssertionError if the state is not sound."""
         if self._plan is not None:
             self._shared._check()
+
+
+def _sizes(made: BundlePlan, name: str) -> list[tuple[int, tuple[str, ...]]]:
+    """The further sizes of a query, and the columns of each."""
+    return [(EVER if s.size is None else s.size, s.columns) for s in made.sizes[name]]

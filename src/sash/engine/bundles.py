@@ -1,4 +1,4 @@
-"""What several queries share: bundles of queries, and the plan of a bundle for a schema.
+"""What several queries share: bundles of queries.
 
 A bundle is made of aligned queries with the same keys, condition, tie and clock.  They share one
 copy of the slices, cut wherever one of them has an edge, and each aggregate that several select has
@@ -10,27 +10,31 @@ partial for a slice; so that they do not make others keep more, they have bundle
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import pyarrow as pa
-
-from ..kernels.layout import leaf_operators
-from ..kernels.program import specialise
-from ..operators.contract import Operator, Part, _join
-from ..query.aggregates import Aggregate, count
-from ..query.plan import NO_NAME, Group, Plan, make_plan
+from ..query.aggregates import Aggregate
 from ..query.query import Query
 from ..slicing.composite import Composite
-from ..state.answers import Sources
-from ..state.contract import Slices
-from ..state.scan_kernel import SCAN
+from ..slicing.edges import cuts_of
 from ..windows import Aligned
+from .sizes import further_cuts
 
-__all__ = ["Bundle", "BundlePlan", "SharedPlan", "plan_bundle", "shared_plan", "union_query"]
+__all__ = [
+    "ALONE",
+    "Bundle",
+    "SharedPlan",
+    "bundle_alone",
+    "bundled",
+    "lacks",
+    "same_aggregate",
+    "shared_plan",
+    "why_apart",
+]
+
+#: The name of a query that is alone in its bundle.
+ALONE = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,38 @@ class SharedPlan:
     def bundle_of(self, name: str) -> Bundle:
         """The bundle of a query."""
         return next(bundle for bundle in self.bundles if name in bundle.queries)
+
+
+def bundle_alone(query: Query) -> Bundle:
+    """A bundle of one query."""
+    return bundled({ALONE: query})
+
+
+def bundled(queries: Mapping[str, Query]) -> Bundle:
+    """A bundle of these queries."""
+    return _bundle(dict(queries), queries)
+
+
+def why_apart(query: Query, bundle: Bundle) -> str:
+    """Why a query does not share the slices of a bundle; empty if it does."""
+    return _differs(query, next(iter(bundle.queries.values())))
+
+
+def lacks(query: Query, bundle: Bundle) -> list[str]:
+    """What a query needs that the slices of a bundle do not have: aggregates, and edges."""
+    assert bundle.composite is not None
+    known = _alike(bundle.queries)
+    found = [
+        f"{name} = {chosen!r} has no partial"
+        for name, chosen in query.select.items()
+        if same_aggregate(chosen) not in known
+    ]
+    if not _ordered(query):
+        for cuts in (cuts_of(query.aligned), *further_cuts(query)):
+            if not bundle.composite.has(cuts):
+                found.append(f"slices are not cut at all edges of {query.window!r}")
+                break
+    return found
 
 
 def shared_plan(queries: Mapping[str, Query]) -> SharedPlan:
@@ -125,7 +161,9 @@ def _bundle(members: dict[str, Query], queries: Mapping[str, Query]) -> Bundle:
     why = _differs(first, others[0]) if others else ""
     composite = None
     if isinstance(first.window, Aligned):
-        composite = Composite({name: query.aligned for name, query in members.items()})
+        more = [cuts for query in members.values() for cuts in further_cuts(query)]
+        windows = {name: query.aligned for name, query in members.items()}
+        composite = Composite(windows, tuple(dict.fromkeys(more)))
     return Bundle(members, composite, why)
 
 
@@ -134,207 +172,17 @@ def _alike(queries: Mapping[str, Query]) -> dict[Any, tuple[tuple[str, str], ...
     made: dict[Any, tuple[tuple[str, str], ...]] = {}
     for name, query in queries.items():
         for column, chosen in query.select.items():
-            known = _identity(chosen)
+            known = same_aggregate(chosen)
             made[known] = (*made.get(known, ()), (name, column))
     return made
 
 
-def _identity(chosen: Aggregate) -> Any:
+def same_aggregate(chosen: Aggregate) -> Any:
     """What makes two aggregates the same: the columns, and a ready operator's name and parameters,
     or the very operator."""
     operator = chosen.operator
     what: Any = id(operator)
     if operator.ready:
         what = operator.ready, repr(operator.parameters), operator.types, operator.skips
+    # whatever its size, an aggregate has the same partials
     return what, chosen.columns, str(chosen.returns)
-
-
-@dataclass(frozen=True)
-class Projection:
-    """The part of a bundle's partials that a query reads: for each group of its plan, the group of
-    the bundle's plan, and there the words, or the items of a tuple, and the columns, by the places
-    they have in the query's group."""
-
-    groups: tuple[int, ...]
-    items: tuple[tuple[int, ...] | None, ...]  # None: all of them, as they are
-    columns: tuple[tuple[int, ...], ...]
-
-    def slices(self, slices: Slices) -> Slices:
-        """The slices with the partials that the query reads."""
-        partials = []
-        for group, items in zip(self.groups, self.items, strict=True):
-            held = slices.partials[group]
-            if items is not None and isinstance(held, list):
-                held = [tuple(partial[i] for i in items) for partial in held]
-            elif items is not None:
-                held = held[:, list(items)]
-            partials.append(held)
-        return dataclasses.replace(slices, partials=partials)
-
-    def sources(self, sources: list[Sources]) -> list[Sources]:
-        """The values of columns that are read by number."""
-        return [
-            {new: sources[g][old] for new, old in enumerate(columns) if old in sources[g]}
-            for g, columns in zip(self.groups, self.columns, strict=True)
-        ]
-
-
-@dataclass(frozen=True)
-class BundlePlan:
-    """A bundle for one schema.  `union` is the plan of all aggregates, each once.  `plans` has the
-    plan of each query, and `columns` for each column of its result the aggregate of the union.
-    For a whole table a query's plan is over the union's partials, and `reads` has what it reads of
-    them."""
-
-    bundle: Bundle
-    union: Plan
-    plans: Mapping[str, Plan]
-    reads: Mapping[str, Projection]
-    columns: Mapping[str, Mapping[str, str]]
-
-    def __deepcopy__(self, memo: Any) -> BundlePlan:
-        """The plan itself, which never changes."""
-        return self
-
-    @property
-    def composite(self) -> Composite:
-        """The edges of all windows."""
-        assert self.bundle.composite is not None
-        return self.bundle.composite
-
-
-def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> BundlePlan:
-    """The plan of aligned queries, or an error that names the query and says what is wrong with
-    the table's columns; with `whole`, for a whole table (see `query.plan.make_plan`)."""
-    alone: dict[str, Plan] = {}
-    for name, query in bundle.queries.items():
-        try:
-            alone[name] = make_plan(query, schema, whole=whole)
-        except (KeyError, TypeError, ValueError) as error:
-            text = error.args[0] if error.args else error
-            raise type(error)(f"query {name!r}: {text}") from None
-    rowless = [name for name, plan in alone.items() if NO_NAME in plan.types]
-    query, columns = union_query(bundle, rowless)
-    union = make_plan(query, schema, whole=whole)
-    if not whole:
-        return BundlePlan(bundle, union, alone, {}, columns)
-    plans, reads = {}, {}
-    for name, plan in alone.items():
-        plans[name], reads[name] = _projected(plan, union, columns[name])
-    return BundlePlan(bundle, union, plans, reads, columns)
-
-
-def union_query(
-    bundle: Bundle, rowless: Sequence[str] = ()
-) -> tuple[Query, dict[str, dict[str, str]]]:
-    """A query with the aggregates of all, each once; and for each query and column of its result
-    the aggregate there.  Queries in `rowless` need another one that counts rows."""
-    names: dict[Any, str] = {}
-    select: dict[str, Aggregate] = {}
-    columns: dict[str, dict[str, str]] = {name: {} for name in bundle.queries}
-    first = next(iter(bundle.queries.values()))
-    for name, query in bundle.queries.items():
-        counted = {NO_NAME: count()} if name in rowless else {}
-        for column, aggregate in (dict(query.select) | counted).items():
-            known = _identity(aggregate)
-            if known not in names:
-                made = f"{name}.{column}"
-                while made in first.by or made in select:
-                    made += "'"
-                names[known] = made
-                select[made] = aggregate
-            columns[name][column] = names[known]
-    return dataclasses.replace(first, select=select, emit="all"), columns
-
-
-def _projected(plan: Plan, union: Plan, columns: Mapping[str, str]) -> tuple[Plan, Projection]:
-    """A query's plan over the partials of the bundle's, and what it reads of them."""
-    groups, at, items, read = [], [], [], []
-    for g, group in enumerate(union.groups):
-        wanted = [
-            (column, group.names.index(name))
-            for column, name in columns.items()
-            if name in group.names
-        ]
-        if not wanted:
-            continue
-        made, parts, used = _some_of(group, sorted(wanted, key=lambda pair: pair[1]))
-        groups.append(made)
-        at.append(g)
-        items.append(parts)
-        read.append(used)
-    made_plan = dataclasses.replace(plan, groups=tuple(groups))
-    return made_plan, Projection(tuple(at), tuple(items), tuple(read))
-
-
-def _some_of(
-    group: Group, wanted: list[tuple[str, int]]
-) -> tuple[Group, tuple[int, ...] | None, tuple[int, ...]]:
-    """Some aggregates of a group as a group of their own: its words of a partial, or items of a
-    tuple; and the columns it reads, by their places in the whole group."""
-    operator, parts = group.operator, group.operator.parts
-    owners = [_owner(parts, i) for _, i in wanted]
-    own = list(dict.fromkeys(owners))
-    used = tuple(sorted({c for _, i in wanted for c in parts[i].columns}))
-    made: list[Part] = []
-    for (_, i), owner in zip(wanted, owners, strict=True):
-        columns = tuple(used.index(c) for c in parts[i].columns)
-        first = owners.index(owner)
-        shares = None if first == len(made) else first
-        made.append(Part(parts[i].operator, columns, shares))
-    layout = specialise(SCAN, operator).layout
-    places: list[int] = []
-    if layout is None:
-        everyone = [i for i, part in enumerate(parts) if part.shares is None]
-        places = [everyone.index(owner) for owner in own]
-        total = len(everyone)
-    else:
-        words = _words(operator)
-        places = [word for owner in own for word in words[owner]]
-        total = layout.words
-    whole = places == list(range(total)) and len(used) == len(group.columns)
-    as_it_is = whole and [i for _, i in wanted] == list(range(len(parts)))
-    joined = operator
-    if not as_it_is:
-        types = tuple(operator.types[c] for c in used)
-        names = tuple(group.names[i] for _, i in wanted)
-        joined = _joined(tuple(made), names, types, layout is not None)
-    values_of = [group.values_of[i] for _, i in wanted]
-    sub = Group(
-        tuple(column for column, _ in wanted),
-        tuple(group.columns[c] for c in used),
-        joined,
-        tuple(group.hows[c] for c in used),
-        tuple(group.exact[i] for _, i in wanted),
-        tuple(None if c is None else used.index(c) for c in values_of),
-    )
-    return sub, None if places == list(range(total)) else tuple(places), used
-
-
-def _owner(parts: tuple[Part, ...], i: int) -> int:
-    """The part whose partial a part lowers."""
-    shares = parts[i].shares
-    return i if shares is None else shares
-
-
-@lru_cache(maxsize=1024)
-def _joined(
-    parts: tuple[Part, ...], names: tuple[str, ...], types: tuple[str, ...], compiled: bool
-) -> Operator:
-    """Parts as one operator: the same for the same parts, because kernels are kept with it."""
-    made = _join(parts, len(types), name=", ".join(names), types=types)
-    return made if compiled else dataclasses.replace(made, compile=False)
-
-
-def _words(operator: Operator) -> dict[int, range]:
-    """The words of a slot that each part of an operator has."""
-    layout = specialise(SCAN, operator).layout
-    assert layout is not None
-    made: dict[int, range] = {}
-    leaf = 0
-    for i, part in enumerate(operator.parts):
-        if part.shares is None:
-            leaves = layout.leaves[leaf : leaf + len(leaf_operators(part.operator))]
-            leaf += len(leaves)
-            made[i] = range(leaves[0].offset, leaves[-1].offset + leaves[-1].words)
-    return made

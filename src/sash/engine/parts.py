@@ -187,13 +187,17 @@ class _Work:
         return _together(found)
 
 
-def add_ranged(plan: Plan, made: Windows, ordered: Ordered) -> None:
-    """Add the answers of aggregates that are ranges of the ordered rows."""
+def add_ranged(
+    plan: Plan, made: Windows, ordered: Ordered, spans: tuple[Array, Array] | None = None
+) -> None:
+    """Add the answers of aggregates that are ranges of the ordered rows, over the windows or over
+    other spans of time."""
     made.values.pop(NO_NAME, None)
     if not plan.ranged:
         return
-    aligned, numbers = plan.query.aligned, made.numbers
-    spans = aligned.start(numbers), aligned.end(numbers)
+    if spans is None:
+        aligned, numbers = plan.query.aligned, made.numbers
+        spans = aligned.start(numbers), aligned.end(numbers)
     ranges = window_ranges(ordered.times, ordered.bounds, made.groups, *spans)
     for chosen in plan.ranged:
         made.values[chosen.name] = answers_of_ranges(chosen, ordered, *ranges)

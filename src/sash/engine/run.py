@@ -73,6 +73,10 @@ def run_arrow(
     query: Query, given: pa.Table, threads: int, slicing: Slicing | None = None
 ) -> pa.Table:
     """The results over a whole table of Arrow."""
+    if query.several and isinstance(query.window, Aligned):
+        from .shared_run import sized_results  # which comes back here for other queries
+
+        return sized_results(query, given, threads)
     plan = make_plan(query, given.schema, whole=True)
     return run_plan(plan, given, threads, slicing)
 

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array, Table
+from ..query.plan import NO_NAME, Plan
+from ..query.query import Query
 from ..query.shared import Shared
 from ..slicing.edges import Edges
 from ..state.answers import Sources, columns_of
@@ -27,13 +29,15 @@ from ..tables.rows import Ordered, Parts, Rows, put_in_order, read_rows
 from ..tables.threads import how_many, side_by_side
 from ..windows import Driven
 from . import oracle
-from .bundles import Bundle, BundlePlan, plan_bundle
+from .bundle_plans import BundlePlan, Sized, plan_bundle
+from .bundles import ALONE, Bundle, bundle_alone
 from .parts import add_ranged, divisible, typed, windows_of_slices
 from .run import emitted, explained, results, run_arrow
 from .supported import Asked, check
 
-__all__ = ["results_of_bundle", "run"]
+__all__ = ["results_of_bundle", "run", "sized_results"]
 
+_FAR = 2**61  # before all times, with a minus
 _FEW = 1 << 16  # edges that are no burden, however few rows there are
 
 
@@ -78,13 +82,20 @@ def results_of_bundle(plan: BundlePlan, given: pa.Table, threads: int = 1) -> di
         found = _windows(plan, table, read, threads)
     except _NoAnswerFor as failed:
         text = explained(plan.plans[failed.name], read.keys, failed.error)
-        raise OverflowError(f"query {failed.name!r}: {text}") from None
+        whose = f"query {failed.name!r}: " if failed.name else ""
+        raise OverflowError(f"{whose}{text}") from None
     except ScanFailed as failure:
         raise failure.error from None
     return {
         name: results(one, read.keys, emitted(one, found[name]), threads)
         for name, one in plan.plans.items()
     }
+
+
+def sized_results(query: Query, given: pa.Table, threads: int) -> pa.Table:
+    """The results of one query whose rows have aggregates of several sizes."""
+    plan = plan_bundle(bundle_alone(query), given.schema, whole=True)
+    return results_of_bundle(plan, given, threads)[ALONE]
 
 
 class _NoAnswerFor(Exception):
@@ -179,13 +190,42 @@ class _Work:
         made = {}
         for name, plan in self.plan.plans.items():
             reads = self.plan.reads[name]
+            if self.plan.sizes[name]:
+                # a window with the slices of the one before may differ from it in a longer size
+                plan = replace(plan, query=replace(plan.query, emit="all"))
             own, values = reads.slices(slices), reads.sources(self.sources)
             try:
                 found = windows_of_slices(plan, own, values, *wanted, threads=threads)
+                for size in self.plan.sizes[name]:
+                    self._add_size(plan, size, found, slices, ordered)
             except NoAnswer as error:
                 error.group += first
                 raise _NoAnswerFor(name, error) from None
             if ordered is not None:
                 add_ranged(plan, found, ordered)
+            found.values.pop(NO_NAME, None)
+            if self.plan.sizes[name]:
+                found.covered = found.numbers
             made[name] = found
         return made
+
+    def _add_size(
+        self, own: Plan, size: Sized, found: Windows, slices: Slices, ordered: Ordered | None
+    ) -> None:
+        """Add the answers over a further size, back from the end of each window."""
+        ends = own.query.aligned.end(found.numbers)
+        spans = (np.full(len(ends), -_FAR) if size.size is None else ends - size.size), ends
+        assert size.plan is not None
+        assert size.reads is not None
+        held, sources = size.reads.slices(slices), size.reads.sources(self.sources)
+        asked = np.concatenate([[0], found.ends]), *spans
+        for group, partials, values in zip(size.plan.groups, held.partials, sources, strict=True):
+            scan = Scan(group, own.query.aligned, size.plan.types)
+            made, lacking = scan.spans_of_slices(
+                partials, slices.starts, slices.bounds, asked, values
+            )
+            for row, why in lacking.items():
+                raise NoAnswer(why, int(found.groups[row]), int(found.numbers[row]))
+            found.values |= made
+        if ordered is not None:
+            add_ranged(size.plan, found, ordered, spans)

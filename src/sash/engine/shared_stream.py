@@ -9,20 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
 from ..query.query import Query
-from ..query.shared import Shared
+from ..query.shared import Shared, check_queries
 from ..query.signatures import Mode
 from ..tables.arrow import as_arrow, as_given, from_ipc, kind_of, to_ipc
 from . import oracle
 from .bundle_stream import BundleStream
-from .bundles import Bundle
-from .identity import differences, fingerprint
+from .bundles import Bundle, bundled, lacks, why_apart
+from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput
+from .members import Member, check_same_queries
 from .shared_late import QUERIES, NamedLate, check_no_queries
 from .snapshots import check_bytes, fill, joined, opened, parts, settings_of
 from .stream import Stream
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["SharedStream"]
 
 _KIND = "SharedStream 1"
+
+#: From when on a query that is added sees events: those that come, or also those that are held.
+Since: TypeAlias = Literal["now", "held"]
 
 
 class SharedStream:
@@ -75,15 +79,17 @@ class SharedStream:
         self._late = LateOutput(keep_late)
         self._turns = Turns()
         self._closed = False
+        self._removed: dict[str, Query] = {}  # taken away, but for their partials
         self._settings: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early}
+        self._schema = schema
         self._members = [self._member(bundle, schema) for bundle in _bundles(shared)]
 
-    def _member(self, bundle: Bundle, schema: pa.Schema | None) -> _Member:
+    def _member(self, bundle: Bundle, schema: pa.Schema | None) -> Member:
         """The stream of a bundle."""
         late = NamedLate(self._late, bundle.names)
         if bundle.composite is not None and not oracle.asked_for():
             stream: Stream = BundleStream(bundle, late=late, schema=schema, **self._settings)
-            return _Member(bundle.names, stream)
+            return Member(bundle.names, stream)
         ((name, query),) = bundle.queries.items()
         made = oracle.OracleStream if oracle.asked_for() else Stream
         try:
@@ -91,7 +97,7 @@ class SharedStream:
         except ValueError as error:
             raise type(error)(f"query {name!r}: {error}") from None
         stream._late = late
-        return _Member(bundle.names, stream)
+        return Member(bundle.names, stream)
 
     def __copy__(self) -> SharedStream:
         """The same with a state of its own."""
@@ -133,6 +139,12 @@ class SharedStream:
         for member in self._members:
             made |= member.counts()
         return {name: made[name] for name in self._queries}
+
+    @property
+    def delays(self) -> dict[str, list[int]]:
+        """How late the rows of each query came, as `Stream.delays` has it."""
+        each = {name: m.stream.delays for m in self._members for name in m.names}
+        return {name: each[name] for name in self._queries}
 
     @property
     def late(self) -> pa.Table:
@@ -235,6 +247,93 @@ class SharedStream:
         return made
 
     @in_turn
+    def add(self, name: str, query: Query, since: Since = "now") -> None:
+        """Let another query join the stream.
+
+        With `since="now"` it sees the events that come from now on, as a stream that starts now
+        would.  With `since="held"` it shares the slices that other queries keep, and its windows
+        that are still open, or not due, have the events in them: all that it would have seen alone,
+        as far back as the longest window of the others reaches.  For that its aggregates must be
+        among theirs, and its edges too.
+
+        >>> import sash
+        >>> n = {"n": sash.count()}
+        >>> q = sash.Query(time="t", window=sash.sliding(20, 10), select=n)
+        >>> s = sash.share({"q": q}).stream()
+        >>> s.push([{"t": 12}, {"t": 14}])["q"].num_rows
+        0
+        >>> s.add("held", sash.Query(time="t", window=sash.tumbling(10), select=n), since="held")
+        >>> s.add("new", sash.Query(time="t", window=sash.tumbling(10), select=n))
+        >>> {name: table["n"].to_pylist() for name, table in s.push({"t": 20}).items()}
+        {'q': [2], 'held': [2], 'new': []}
+        """
+        self._check_open()
+        queries = check_queries({**self._queries, name: query})
+        if name in self._queries or name in self._removed:
+            raise ValueError(f"there is, or was, a query {name!r} already; choose another name")
+        if since not in ("now", "held"):
+            raise ValueError(f"since is 'now' or 'held', not {since!r}")
+        if since == "held":
+            self._join(name, query)
+        else:
+            self._members.append(self._member(bundled({name: query}), self._schema))
+        self._queries = queries
+        self._fingerprints[name] = fingerprint(query)
+
+    def _join(self, name: str, query: Query) -> None:
+        """Let a query share the slices of a member."""
+        reasons = []
+        for member in self._members:
+            if not isinstance(member.stream, BundleStream):
+                continue
+            apart = why_apart(query, member.stream.bundle)
+            reasons = [apart] if apart else lacks(query, member.stream.bundle)
+            if not reasons or (not apart and member.stream._plan is None):
+                member.stream.add(name, query)
+                member.names = (*member.names, name)
+                return
+        why = "; ".join(reasons) or "no query here keeps slices"
+        raise ValueError(
+            f"the query {name!r} cannot share what the stream holds ({why}); add it with "
+            "since='now'"
+        )
+
+    @in_turn
+    def remove(self, name: str) -> None:
+        """Take a query away: what it would have emitted later is gone.  Slices that only its
+        windows held are forgotten; partials that only it read are kept until the stream ends, and
+        `from_bytes` needs the query for their sake.
+
+        >>> import sash
+        >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+        >>> s = sash.share({"q": q, "r": q}).stream()
+        >>> s.remove("r")
+        >>> list(s.push({"t": 10}))
+        ['q']
+        """
+        self._check_open()
+        member = self._member_of(name)
+        if len(self._queries) == 1:
+            raise ValueError(f"{name!r} is the only query of this stream; close it instead")
+        if len(member.names) == 1:
+            self._members.remove(member)
+            del self._fingerprints[name]
+        else:
+            assert isinstance(member.stream, BundleStream)
+            kept = member.stream._plan is not None
+            member.stream.remove(name)
+            member.names = tuple(other for other in member.names if other != name)
+            if kept:
+                self._removed[name] = self._queries[name]
+            else:
+                del self._fingerprints[name]
+        del self._queries[name]
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("this stream is closed; make a new one with share(…).stream(…)")
+
+    @in_turn
     def query(self, name: str, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
         """The values of one query over the times `[lo, hi)` of one key; see `Stream.query`.
 
@@ -253,7 +352,7 @@ class SharedStream:
             return stream.ask(name, key, lo, hi)
         return stream.query(key, lo, hi)
 
-    def _member_of(self, name: str) -> _Member:
+    def _member_of(self, name: str) -> Member:
         for member in self._members:
             if name in member.names:
                 return member
@@ -271,7 +370,8 @@ class SharedStream:
         """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
         head = {
             "queries": self._fingerprints,
-            "members": [list(member.names) for member in self._members],
+            "members": [member.all_names() for member in self._members],
+            "removed": list(self._removed),
             "closed": self._closed,
             "keep_late": self._late.limit,
             "late_dropped": self._late.dropped,
@@ -309,20 +409,19 @@ queries as they were
         head = json.loads(next(blobs))
         check_same_queries(head["queries"], shared, trust)
         late = from_ipc(next(blobs))
-        heads = [(data, *opened(data)) for data in blobs]
-        settings = settings_of(heads[0][1])
+        heads = [opened(data) for data in blobs]
+        settings = settings_of(heads[0][0])
         settings["keep_late"] = head["keep_late"]
         made = cls(shared, **settings)
-        by_names = {member.names: member for member in made._members}
-        for names, (_, own, rest) in zip(head["members"], heads, strict=True):
-            member = by_names.get(tuple(names))
-            if member is None:
-                raise ValueError(
-                    f"in these bytes {', '.join(names)} share slices, and in this release they do "
-                    "not; start a new stream"
-                )
+        made._members = []
+        for names, (own, rest) in zip(head["members"], heads, strict=True):
+            bundle = bundled({name: shared.queries[name] for name in names})
+            member = made._member(bundle, None)
             fill(member.stream, own, rest)
             member.spread()
+            made._members.append(member)
+        for name in head["removed"]:
+            made.remove(name)
         made._late.load(late, head["late_dropped"])
         made._closed = head["closed"]
         return made
@@ -331,55 +430,6 @@ queries as they were
         """Raise AssertionError if the state is not sound."""
         for member in self._members:
             member.stream._check()
-
-
-class _Member:
-    """The stream of some of the queries."""
-
-    def __init__(self, names: tuple[str, ...], stream: Stream) -> None:
-        self.names, self.stream = names, stream
-
-    def named(self, found: Any) -> dict[str, Any]:
-        """What the stream returned, by query."""
-        if isinstance(self.stream, BundleStream):
-            return dict(found)
-        return {self.names[0]: found}
-
-    def counts(self) -> dict[str, dict[str, int]]:
-        """The counts of each query."""
-        if isinstance(self.stream, BundleStream):
-            return {name: self.stream.counts_of(name) for name in self.names}
-        return {self.names[0]: self.stream.counts}
-
-    def spread(self) -> None:
-        """Bring all queries to where the first is, if nothing was pushed yet."""
-        if isinstance(self.stream, BundleStream) and self.stream._plan is None:
-            for at in self.stream._each.values():
-                vars(at).update(vars(self.stream._progress))
-
-
-def check_same_queries(
-    old: Mapping[str, dict[str, str]], shared: Shared, trust: Sequence[str] = ()
-) -> None:
-    """Refuse the state of another set of queries, and say what differs."""
-    new = {name: fingerprint(query) for name, query in shared.queries.items()}
-    known = {name for query in shared.queries.values() for name in query.select}
-    for name in trust:
-        if name not in known:
-            raise ValueError(
-                f"trust names {name!r}, which no query selects; aggregates are: "
-                f"{', '.join(sorted(known))}"
-            )
-    found = [f"{name} is not there any more" for name in old if name not in new]
-    found += [f"{name} is new" for name in new if name not in old]
-    for name in old:
-        if name in new:
-            own = [one for one in trust if one in shared.queries[name].select]
-            found += [f"{name}: {text}" for text in differences(old[name], new[name], own)]
-    if found:
-        raise ValueError(
-            f"these bytes are of other queries ({'; '.join(found)}); use the queries as they were"
-        )
 
 
 def _bundles(shared: Shared) -> list[Bundle]:

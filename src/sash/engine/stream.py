@@ -26,7 +26,7 @@ from ..stores.journal import Journal
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import chosen, conform, given_table, known_names, with_names
-from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
+from ..windows import Aligned, Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
 from .asked import asked_range, refuse_at
 from .delays import no_delays
@@ -415,12 +415,14 @@ class Stream:
 
         sync(self)
 
-    @in_turn_as_it_is
     def release(self) -> None:
         """Let another process, or another stream of this one, open the stream in its store.  What
         was not synced is lost, and this stream cannot be used any more."""
-        if self._journal is not None:
-            self._journal.space.release()
+        journal = self._journal
+        if journal is not None and not journal.space.released:
+            with self._turns.between():
+                journal.space.release()
+                self._turns.broken = f"{journal!r} was let go of by release(); open it again"
 
     @classmethod
     def from_bytes(cls, data: bytes, query: Query, trust: Sequence[str] = ()) -> Stream:
@@ -446,6 +448,10 @@ class Stream:
     def _for(cls, query: Query) -> type[Stream]:
         """The class of streams of a query."""
         window = query.window
+        if cls is Stream and query.several and isinstance(window, Aligned):
+            from .sized_stream import SizedStream
+
+            return SizedStream
         if cls is Stream and isinstance(window, Trailing) and not window.excludes_some:
             from .trailing_stream import TrailingStream
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.bundles import Bundle, BundlePlan, plan_bundle
+from ..engine.bundle_plans import BundlePlan, plan_bundle
+from ..engine.bundles import Bundle
 from ..engine.shared_run import results_of_bundle
 from ..kernels.columns import Array
 from ..query.query import Query

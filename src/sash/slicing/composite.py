@@ -68,6 +68,7 @@ class Composite:
     """
 
     windows: Mapping[str, Aligned]
+    more: tuple[Periodic, ...] = ()  # further edges, in what the clock shows
 
     def __post_init__(self) -> None:
         if any(window.clock != self.clock for window in self.windows.values()):
@@ -89,7 +90,8 @@ class Composite:
     @cached_property
     def cuts(self) -> Edges:
         """All edges, in what the clock shows."""
-        return union(*dict.fromkeys(cuts_of(window) for window in self.windows.values()))
+        each = [cuts_of(window) for window in self.windows.values()]
+        return union(*dict.fromkeys([*each, *self.more]))
 
     @cached_property
     def edges(self) -> Edges:
@@ -116,8 +118,24 @@ class Composite:
         each = [cuts_of(window) for window in self.windows.values()]
         if sum(self.slide // cuts.cycle * len(cuts.cuts) for cuts in each) > _MOST:
             return None
-        found = [_marks(cuts, 0, self.slide) for cuts in each]
+        found = [_marks(cuts, 0, self.slide) for cuts in (*each, *self.more)]
         return np.unique(np.concatenate(found), return_counts=True)[1]
+
+    def has(self, cuts: Periodic) -> bool:
+        """True if each of these edges is one of a window here."""
+        mine = [cuts_of(window) for window in self.windows.values()]
+        pairs = [
+            (one.cycle, (one.offset + cut) % one.cycle)
+            for one in (*mine, *self.more)
+            for cut in one.cuts
+        ]
+        return all(
+            any(
+                cuts.cycle % cycle == 0 and (cuts.offset + cut) % cycle == first
+                for cycle, first in pairs
+            )
+            for cut in cuts.cuts
+        )
 
     @property
     def longest(self) -> str:
@@ -138,8 +156,12 @@ class Composite:
     def between(self, low: int, high: int) -> list[Edge]:
         """The edges in the times `[low, high)`, and what happens at each."""
         marked: dict[int, list[str]] = {}
+        shown = self.clock.reading(low), self.clock.reading(high)
+        for cuts in self.more:
+            for time in np.atleast_1d(self.clock.time(_marks(cuts, *shown))).tolist():
+                marked.setdefault(time, [])
         for name, window in self.windows.items():
-            times = _marks(cuts_of(window), *map(self.clock.reading, (low, high)))
+            times = _marks(cuts_of(window), *shown)
             for time in np.atleast_1d(self.clock.time(times)).tolist():
                 marked.setdefault(time, []).append(name)
         made = []

@@ -29,6 +29,7 @@ __all__ = [
     "answers_and_reasons",
     "answers_apart",
     "answers_of",
+    "answers_over",
     "by_key_and_time",
     "columns_of",
     "joined_reasons",
@@ -179,6 +180,31 @@ def answers_and_reasons(
         for row, why in misfits.items():
             failed.setdefault(row, {}).setdefault(name, why)
     return values, failed
+
+
+def answers_over(
+    core: BufferCore | ObjectCore,
+    group: Group,
+    types: dict[str, Any],
+    kept: Any,
+    rows: int,
+    apart: dict[int, Apart],
+) -> tuple[dict[str, pa.Array], dict[int, str]]:
+    """The same where a row may have windows of several sizes: a core's outputs have one row after
+    the other, and of each the sizes of the group in their order."""
+    if group.over is None:
+        return answers_of(core, group, types, kept, rows, apart)
+    many = len(group.over.sizes)
+    found, lacking = answers_and_reasons(core, group, types, kept, rows * many, apart)
+    values: dict[str, pa.Array] = {}
+    failed: dict[int, dict[str, str]] = {}
+    for name, part, size in group.over.picked:
+        known = group.names[part]
+        values[name] = found[known].take(pa.array(np.arange(rows) * many + size))
+        for row, reasons in lacking.items():
+            if row % many == size and known in reasons:
+                failed.setdefault(row // many, {})[name] = reasons[known]
+    return values, {row: told(reasons) for row, reasons in failed.items()}
 
 
 def _replaced(found: pa.Array, apart: dict[int, Any], misfits: dict[int, str]) -> pa.Array:

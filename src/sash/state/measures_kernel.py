@@ -70,6 +70,26 @@ def spans_at(
             set_item(last, i, max(low, high))
 
 
+def longest(m: Memory, times: Any, bounds: Any, count: int, older: int, younger: int) -> int:
+    """How many rows the longest of these spans holds."""
+    most = 0
+    for g in range(count):
+        begin = item(bounds, g)
+        n = item(bounds, g + 1)
+        low = begin
+        high = begin
+        for i in range(begin, n):
+            t = item(times, i)
+            while high < n and item(times, high) < t - younger:
+                high += 1
+            # a span that is longer than the longest so far becomes the longest; others slide
+            while low + most < high and item(times, low) < t - older:
+                low += 1
+            most = max(most, high - low)
+            low = max(low, high - most)
+    return most
+
+
 def sessions(
     m: Memory,
     times: Any,
@@ -105,7 +125,11 @@ def sessions(
 
 
 #: The kernel that finds frames, for no operator in particular.
-SPANS = Kernel("spans", (spans, spans_at, sessions), ("spans", "spans_at", "sessions"))
+SPANS = Kernel(
+    "spans",
+    (spans, spans_at, longest, sessions),
+    ("spans", "spans_at", "longest", "sessions"),
+)
 
 
 def kept(

@@ -274,6 +274,37 @@ class Scan:
         del held, kept
         return self._windows(out, made, apart, sources)
 
+    def spans_of_slices(
+        self,
+        partials: Any,
+        starts: Array,
+        bounds: Array,
+        asked: tuple[Array, Array, Array],
+        sources: Sources | None = None,
+    ) -> tuple[dict[str, pa.Array], dict[int, str]]:
+        """The answers over spans of time, by name; and the rows that lack some, and why.  `asked`
+        has the bounds of each group's spans, and the first time of each and the first behind it,
+        neither of which falls within a group."""
+        self._reserve(int(np.diff(bounds).max(initial=0)) + 1)
+        core, count = self._core, len(bounds) - 1
+        kept = [core.integers(np.ascontiguousarray(a)) for a in (starts, bounds, *asked)]
+        held, at = _partials_handle(core, partials)
+        out, at_out = core.outputs(len(asked[1]))
+        header = core.header
+        header[GROUP], header[SLICE], header[MADE], header[ANSWERS] = 0, -1, 0, 0
+        apart: dict[int, Apart] = {}
+        made = -1
+        while made < 0:
+            try:
+                made = core.run.spans_of_slices(core.m, at, *(h for _, h in kept), count, at_out)
+            except Exception as error:
+                if not core.get(ANSWERS):
+                    raise ScanFailed(error, core.get(GROUP), 0) from error
+                apart[core.get(MADE) - 1] = answers_apart(core, self.group, core.get(ANSWERS) - 1)
+                header[ANSWERS] = 0
+        del held, kept
+        return answers_of(core, self.group, self._types, out, made, apart, sources)
+
     def _out(self, kept: list[tuple[Any, Any]], first: Array, last: Array) -> _Out:
         """Room for the windows from `first` to `last` of groups of these times and bounds."""
         core, count = self._core, len(first)

@@ -220,6 +220,53 @@ def windows_of_slices(
     return made
 
 
+def spans_of_slices(
+    m: Memory,
+    partials: Partials,
+    starts: Any,
+    bounds: Any,
+    ask_bounds: Any,
+    lows: Any,
+    highs: Any,
+    count: int,
+    outputs: Outputs,
+) -> int:
+    """The answers over spans of time of each group: those from ask_bounds[g] to ask_bounds[g + 1],
+    from a low time up to a high one, which is not included, neither of which falls."""
+    mask = get(m, CAPACITY) - 1
+    made = get(m, MADE)
+    g = get(m, GROUP)
+    i = get(m, SLICE)
+    while g < count:
+        if i < 0:
+            i = item(bounds, g)
+            put(m, START, get(m, END))
+            put(m, MID, get(m, END))
+            clear(m, BACK)
+            put(m, GROUP, g)
+        while made < item(ask_bounds, g + 1):
+            while i < item(bounds, g + 1) and item(starts, i) < item(highs, made):
+                at = place(m)
+                load(m, at, partials, i)
+                set_link(m, at, item(starts, i))
+                combine(m, BACK, BACK, at)
+                put(m, END, get(m, END) + 1)
+                i += 1
+            low = item(lows, made)
+            while get(m, START) < get(m, END) and link(m, RING + (get(m, START) & mask)) < low:
+                evict(m)
+            put(m, SLICE, i)
+            slot = query(m)
+            made += 1
+            put(m, MADE, made)
+            put(m, ANSWERS, slot + 1)
+            lower(m, slot, outputs, made - 1)
+            put(m, ANSWERS, 0)
+        g += 1
+        i = -1
+    return made
+
+
 def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
     """How many windows of these groups hold something."""
     found = 0
@@ -256,9 +303,10 @@ SCAN = Kernel(
         fire,
         windows_of_events,
         windows_of_slices,
+        spans_of_slices,
         count_windows,
     ),
-    ("windows_of_events", "windows_of_slices", "count_windows", "cut"),
+    ("windows_of_events", "windows_of_slices", "spans_of_slices", "count_windows", "cut"),
     scratch=3,
     link=True,
     constants=(("RING", RING),),

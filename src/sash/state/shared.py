@@ -8,7 +8,7 @@ is the state as one of the queries sees it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from .answers import joined_reasons, told
 from .contract import Emitted, Recalled, Slices, Step, StepFailed
 from .emitted_before import EmittedBefore
 from .grove import Grove
+from .shared_fields import MORE_FIRST
 from .shared_forest import AnsweredAll, Asks, SharedForest
 
 __all__ = ["SharedState", "View"]
@@ -40,6 +41,7 @@ class View:
 
     plan: Plan
     columns: Mapping[str, str]
+    sizes: Sequence[tuple[int, tuple[str, ...]]]
     before: EmittedBefore
     keep: int | None = None  # windows before it are closed
 
@@ -76,22 +78,46 @@ class SharedState:
         composite: Composite,
         plans: Mapping[str, Plan],
         columns: Mapping[str, Mapping[str, str]],
+        sizes: Mapping[str, Sequence[tuple[int, tuple[str, ...]]]],
     ) -> None:
+        """The plan of all aggregates, the edges of all queries, and for each query its plan, the
+        aggregate of each column of its result, and its further sizes with the columns of each."""
         self._union = union
         self._composite = composite
         self._clock = composite.clock
         self._grove: Grove[SharedForest] = Grove(union, union.query.aligned, SharedForest)
-        self.views = {name: self._view(plan, columns[name]) for name, plan in plans.items()}
+        self.views = {
+            name: self._view(plan, columns[name], sizes[name]) for name, plan in plans.items()
+        }
         self._idle = _NONE  # keys that hold nothing, and may be remembered
         self._changed = False  # since the last commit
         self.broken = False
 
-    def _view(self, plan: Plan, columns: Mapping[str, str]) -> View:
+    def _view(
+        self,
+        plan: Plan,
+        columns: Mapping[str, str],
+        sizes: Sequence[tuple[int, tuple[str, ...]]],
+    ) -> View:
         none = self._grove.no_values
         last = {column: none[name] for column, name in columns.items()}
         if plan.query.aligned.empty:
             last = {"last": pa.array([], pa.int64())}
-        return View(plan, columns, EmittedBefore(last))
+        return View(plan, columns, sizes, EmittedBefore(last))
+
+    def add(
+        self,
+        name: str,
+        plan: Plan,
+        columns: Mapping[str, str],
+        sizes: Sequence[tuple[int, tuple[str, ...]]],
+    ) -> None:
+        """Let another query share what is here, whose aggregates and edges are those of others."""
+        self.views[name] = self._view(plan, columns, sizes)
+
+    def remove(self, name: str) -> None:
+        """Take a query away; the partials that only it read stay."""
+        del self.views[name]
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing.  The rows can be in any order."""
@@ -118,7 +144,8 @@ class SharedState:
             visits = self._grove.keys.add(slices.keys, len(bounds) - 1)
         self._grove.make_room()
         windows = [view.plan.query.aligned for view in self.views.values()]
-        asks = Asks.of(windows, [steps[name] for name in self.views], [()] * len(windows))
+        sizes = [[size for size, _ in view.sizes] for view in self.views.values()]
+        asks = Asks.of(windows, [steps[name] for name in self.views], sizes)
         moves = any(step.keep > step.opened for step in steps.values())
         if moves or asks.visits_all():
             # any key may have something to emit or to forget
@@ -148,23 +175,32 @@ class SharedState:
         first = answered[0]
         values = {name: column for a in answered for name, column in a.values.items()}
         order = np.argsort(first.owners, kind="stable")
-        ends = np.searchsorted(first.owners[order], np.arange(len(self.views) + 1))
+        owners = np.arange(len(self.views) + len(asks.sizes) + 1)
+        ends = np.searchsorted(first.owners[order], owners).tolist()
         places = np.argsort(asks.queries)
         keys = self._grove.keys.columns
         made: dict[str, Emitted] = {}
         for i, (name, view) in enumerate(self.views.items()):
             row = int(places[i])
-            rows = order[int(ends[row]) : int(ends[row + 1])]
-            at = pa.array(rows)
-            failed = [_failed_of(a.failed, rows, view.columns) for a in answered]
+            rows = order[ends[row] : ends[row + 1]]
+            at_columns = dict.fromkeys(view.columns, rows)
+            more = len(self.views) + int(asks.fields[row, MORE_FIRST])
+            for owner, (_, columns) in enumerate(view.sizes, more):
+                others = order[ends[owner] : ends[owner + 1]]
+                # each has the row of its window
+                at_columns |= dict.fromkeys(columns, others[np.argsort(first.windows[others])])
+            failed = [_failed_of(a.failed, at_columns, view.columns) for a in answered]
+            covered = first.windows if view.sizes else first.covered
             made[name] = Emitted(
                 keys=keys,
                 codes=first.keys[rows],
                 windows=first.windows[rows],
                 reasons=first.reasons[rows],
-                values={column: values[of].take(at) for column, of in view.columns.items()},
+                values={
+                    c: values[view.columns[c]].take(pa.array(r)) for c, r in at_columns.items()
+                },
                 failed=joined_reasons(*failed),
-                covered=first.covered[rows] if steps[name].changes else None,
+                covered=covered[rows] if steps[name].changes else None,
             )
         return made
 
@@ -243,11 +279,11 @@ class SharedState:
         """Take back what `dump` gave, into a state that is empty."""
         head = json.loads(blobs[0])
         self._grove.check_same(head["forests"])
-        lasts = blobs[1 : 1 + len(self.views)]
-        for (name, view), last in zip(self.views.items(), lasts, strict=True):
-            view.keep = head["keep"][name]
-            view.before.load(head["revisions"][name], last)
-        self._grove.load(blobs[1 + len(self.views) :])
+        names = list(head["keep"])
+        for name, last in zip(names, blobs[1 : 1 + len(names)], strict=True):
+            self.views[name].keep = head["keep"][name]
+            self.views[name].before.load(head["revisions"][name], last)
+        self._grove.load(blobs[1 + len(names) :])
         there = self._grove.keys.in_order()
         self._idle = np.sort(there[~self._grove.holds(there)])
 
@@ -259,14 +295,14 @@ class SharedState:
 
 
 def _failed_of(
-    failed: dict[int, dict[str, str]], rows: Array, columns: Mapping[str, str]
+    failed: dict[int, dict[str, str]], rows: Mapping[str, Array], columns: Mapping[str, str]
 ) -> dict[int, str]:
-    """The rows that lack answers of some columns, and why."""
-    made: dict[int, str] = {}
+    """The rows that lack answers of some columns, and why; `rows` says where the answers of each
+    column are."""
+    made: dict[int, dict[str, str]] = {}
     if failed:
-        for place, row in enumerate(rows.tolist()):
-            reasons = failed.get(row, {})
-            own = {column: reasons[of] for column, of in columns.items() if of in reasons}
-            if own:
-                made[place] = told(own)
-    return made
+        for column, of in columns.items():
+            for place, row in enumerate(rows[column].tolist()):
+                if of in failed.get(row, {}):
+                    made.setdefault(place, {})[column] = failed[row][of]
+    return {place: told(reasons) for place, reasons in made.items()}

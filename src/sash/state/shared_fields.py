@@ -8,9 +8,10 @@ from __future__ import annotations
 __all__ = [
     "ACTIVE",
     "AGAIN_EDGE",
-    "AHEAD",
     "ASK",
+    "AS_ONE",
     "CHANGES_OF",
+    "COMES",
     "DUE_OF",
     "EARLY_OF",
     "EDGE",
@@ -44,9 +45,11 @@ AGAIN_EDGE, UNDUE, QUERIES = 20, 21, 22
 #: of all queries, and of those that were looked at so far; whether each query's next window is
 #: known; the query whose next window is emitted early; which further sizes of a window are still to
 #: be answered, when that window ends, and its row.
-QUERY, SOONEST, AHEAD, STARTED, EARLY_OF = 23, 24, 25, 26, 27
+QUERY, SOONEST, COMES, STARTED, EARLY_OF = 23, 24, 25, 26, 27
 MORE, MORE_END, HIGH, OWN_ROW = 28, 29, 30, 31
-SHARED_CALL = 32
+#: Whether what is before EDGE becomes one entry, as some windows hold all since the beginning.
+AS_ONE = 32
+SHARED_CALL = 33
 
 #: What a query asks, so many fields for each: the eight that say which windows it has
 #: (`slicing.slices`); the numbers of its first open window, of the first that was not due, and of

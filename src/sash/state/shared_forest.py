@@ -24,6 +24,7 @@ from .forest_out import Out
 from .shared_fields import (
     ACTIVE,
     AGAIN_EDGE,
+    AS_ONE,
     ASK,
     CHANGES_OF,
     DUE_OF,
@@ -54,7 +55,7 @@ class Asks:
     """What a step asks of a forest for each query, as its kernel reads it.
 
     Queries that have windows due come first: `queries` has the places, in the order of the kernel,
-    among those that were given.
+    among those that were given.  A size of 2^61 is all since the beginning.
     """
 
     queries: Array
@@ -82,12 +83,14 @@ class Asks:
             specify(fields[row], window, 0)
             asked = fields[row]
             asked[OPENED_OF], asked[FRESH_OF], asked[DUE_OF] = opened, fresh, due
-            asked[CHANGES_OF] = step.changes
+            # a window with the slices of the one before may differ from it in a longer size
+            asked[CHANGES_OF] = step.changes and not sizes[i]
             asked[START_DUE], asked[END_DUE] = cycle.start(due), cycle.end(due)
             asked[MORE_FIRST], asked[MORE_MANY] = len(more), len(sizes[i])
             more += sizes[i]
-            far = max([cycle.end(keep) - cycle.start(keep), *sizes[i]])
-            asked[REACH] = far if sizes[i] else 0
+            own = cycle.end(keep) - cycle.start(keep)
+            far = max([own, *(size for size in sizes[i] if size < _FAR)])
+            asked[REACH] = max([own, *sizes[i]]) if sizes[i] else 0
             spans[row] = (
                 cycle.end(due - 1),
                 cycle.end(keep) - far,
@@ -103,6 +106,7 @@ class Asks:
             QUERIES: count,
             WITH_AGAIN: int(steps[0].again),
             WITH_EARLY: int(steps[0].early),
+            AS_ONE: int(any(size >= _FAR for size in more)),
         }
         by_end = np.argsort(fields[:, END_DUE], kind="stable")
         return cls(queries, fields, by_end, np.array(more, dtype=np.int64), call)

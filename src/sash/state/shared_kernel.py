@@ -35,6 +35,7 @@ from ..kernels.slots import (
     Memory,
     Outputs,
     Partials,
+    copy,
     get,
     item,
     load,
@@ -84,9 +85,10 @@ from .forest_kernel import ask, changed_before, skip_alike
 from .shared_fields import (
     ACTIVE,
     AGAIN_EDGE,
-    AHEAD,
+    AS_ONE,
     ASK,
     CHANGES_OF,
+    COMES,
     DUE_OF,
     EARLY_OF,
     EDGE,
@@ -192,7 +194,7 @@ def begin_all(
     set_item(c, AGAIN_END, row + many)
     set_item(c, MADE, row + many)
     set_item(c, SOONEST, item(c, UNDUE))
-    set_item(c, AHEAD, UNBOUNDED)
+    set_item(c, COMES, UNBOUNDED)
     set_item(c, STARTED, 0)
     set_item(c, QUERY, 0)
     set_item(c, EARLY_OF, 0)
@@ -236,6 +238,8 @@ def finish_all(m: Memory, c: Any, records: Any, asks: Any, order: Any, key: int,
                         first = next_time(m, start)
                     end = window_end(m, max(item(asks, ASK * q + DUE_OF), first_window(m, first)))
                 soonest = min(soonest, end)
+    if item(c, AS_ONE) and found < item(c, EDGE):
+        found = next_time(m, item(c, EDGE))  # what is before is one entry already
     set_item(records, RECORD * key + NEXT, soonest)
     set_item(records, RECORD * key + EXPIRES, found)
     put_away(m, records, key)
@@ -322,11 +326,11 @@ def step_all(
             if w >= due or high > limit:
                 # the next query; after the last one, it is known when the next window ends
                 if w < due:
-                    set_item(c, AHEAD, min(item(c, AHEAD), high))
+                    set_item(c, COMES, min(item(c, COMES), high))
                 set_item(c, QUERY, owner + 1)
                 if owner + 1 == item(c, ACTIVE):
-                    set_item(c, SOONEST, item(c, AHEAD))
-                    set_item(c, AHEAD, UNBOUNDED)
+                    set_item(c, SOONEST, item(c, COMES))
+                    set_item(c, COMES, UNBOUNDED)
                     set_item(c, QUERY, 0)
                 continue
             low = window_start(m, w)
@@ -378,9 +382,20 @@ def step_all(
             row = item(c, MADE)
             reason = EARLY
         if row < 0:
-            set_item(c, NOW, item(c, EDGE))
-            while oldest(m) < item(c, EDGE):
-                drop_oldest(m)
+            edge = item(c, EDGE)
+            set_item(c, NOW, edge)
+            if item(c, AS_ONE):
+                found = oldest(m)
+                if found < edge and next_time(m, found + 1) < edge:
+                    if not room(m):
+                        return 0
+                    copy(m, new_slot(m), reach(m, found, edge - 1))
+                    while oldest(m) < edge:
+                        drop_oldest(m)
+                    enter(m, edge - 1)
+            else:
+                while oldest(m) < edge:
+                    drop_oldest(m)
             finish_all(m, c, records, asks, order, key, gone)
             set_item(c, VISIT, v + 1)
             continue

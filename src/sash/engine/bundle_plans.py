@@ -1,0 +1,255 @@
+"""The plan of a bundle for a schema: the aggregates of all its queries as one plan, and what each
+query reads of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from ..kernels.layout import leaf_operators
+from ..kernels.program import specialise
+from ..operators.contract import Operator, Part, _join
+from ..query.aggregates import Aggregate, count
+from ..query.plan import NO_NAME, Group, Plan, make_plan
+from ..query.query import Query
+from ..slicing.composite import Composite
+from ..state.answers import Sources
+from ..state.contract import Slices
+from ..state.scan_kernel import SCAN
+from .bundles import Bundle, same_aggregate
+from .sizes import sizes_of
+
+__all__ = ["BundlePlan", "Projection", "Sized", "plan_bundle", "union_query"]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The part of a bundle's partials that a query reads: for each group of its plan, the group of
+    the bundle's plan, and there the words, or the items of a tuple, and the columns, by the places
+    they have in the query's group."""
+
+    groups: tuple[int, ...]
+    items: tuple[tuple[int, ...] | None, ...]  # None: all of them, as they are
+    columns: tuple[tuple[int, ...], ...]
+
+    def slices(self, slices: Slices) -> Slices:
+        """The slices with the partials that the query reads."""
+        partials = []
+        for group, items in zip(self.groups, self.items, strict=True):
+            held = slices.partials[group]
+            if items is not None and isinstance(held, list):
+                held = [tuple(partial[i] for i in items) for partial in held]
+            elif items is not None:
+                held = held[:, list(items)]
+            partials.append(held)
+        return dataclasses.replace(slices, partials=partials)
+
+    def sources(self, sources: list[Sources]) -> list[Sources]:
+        """The values of columns that are read by number."""
+        return [
+            {new: sources[g][old] for new, old in enumerate(columns) if old in sources[g]}
+            for g, columns in zip(self.groups, self.columns, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Sized:
+    """The columns of a query's result that are over another size than its windows: the size, None
+    for all since the beginning; and for a whole table the plan of these columns, and what it
+    reads."""
+
+    size: int | None
+    columns: tuple[str, ...]
+    plan: Plan | None = None
+    reads: Projection | None = None
+
+
+@dataclass(frozen=True)
+class BundlePlan:
+    """A bundle for one schema.  `union` is the plan of all aggregates, each once.  `plans` has the
+    plan of each query, and `columns` for each column of its result the aggregate of the union.
+    `sizes` has what aggregates of other sizes than the query's own read.
+    For a whole table a query's plan is over the union's partials, and `reads` has what it reads of
+    them."""
+
+    bundle: Bundle
+    union: Plan
+    plans: Mapping[str, Plan]
+    reads: Mapping[str, Projection]
+    columns: Mapping[str, Mapping[str, str]]
+    sizes: Mapping[str, tuple[Sized, ...]]
+
+    def __deepcopy__(self, memo: Any) -> BundlePlan:
+        """The plan itself, which never changes."""
+        return self
+
+    @property
+    def composite(self) -> Composite:
+        """The edges of all windows."""
+        assert self.bundle.composite is not None
+        return self.bundle.composite
+
+
+def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> BundlePlan:
+    """The plan of aligned queries, or an error that names the query and says what is wrong with
+    the table's columns; with `whole`, for a whole table (see `query.plan.make_plan`)."""
+    alone: dict[str, Plan] = {}
+    for name, query in bundle.queries.items():
+        try:
+            alone[name] = make_plan(query, schema, whole=whole)
+        except (KeyError, TypeError, ValueError) as error:
+            text = error.args[0] if error.args else error
+            raise type(error)(f"query {name!r}: {text}" if name else text) from None
+    sizes = {
+        name: tuple(Sized(size, some) for size, some in sizes_of(query).items())
+        for name, query in bundle.queries.items()
+    }
+    rowless = [name for name, plan in alone.items() if whole and _needs_count(plan, sizes[name])]
+    query, columns = union_query(bundle, rowless)
+    union = make_plan(query, schema, whole=whole)
+    if not whole:
+        return BundlePlan(bundle, union, alone, {}, columns, sizes)
+    plans, reads, sized = {}, {}, {}
+    for name, plan in alone.items():
+        others = {column for size in sizes[name] for column in size.columns}
+        own = {column: of for column, of in columns[name].items() if column not in others}
+        if NO_NAME in columns[name]:
+            plan = dataclasses.replace(plan, types=plan.types | {NO_NAME: pa.int64()})
+        plans[name], reads[name] = _projected(plan, union, own)
+        made = []
+        for size in sizes[name]:
+            some = {column: columns[name][column] for column in size.columns}
+            made.append(Sized(size.size, size.columns, *_projected(plan, union, some)))
+        sized[name] = tuple(made)
+    return BundlePlan(bundle, union, plans, reads, columns, sized)
+
+
+def _needs_count(plan: Plan, sizes: tuple[Sized, ...]) -> bool:
+    """True if no aggregate with a partial is over the query's own windows, so that something else
+    has to tell which windows there are."""
+    others = {column for size in sizes for column in size.columns}
+    others |= {chosen.name for chosen in plan.ranged}
+    return all(name in others for name in plan.query.select)
+
+
+def union_query(
+    bundle: Bundle, rowless: Sequence[str] = ()
+) -> tuple[Query, dict[str, dict[str, str]]]:
+    """A query with the aggregates of all, each once; and for each query and column of its result
+    the aggregate there.  Queries in `rowless` need another one that counts rows."""
+    names: dict[Any, str] = {}
+    select: dict[str, Aggregate] = {}
+    columns: dict[str, dict[str, str]] = {name: {} for name in bundle.queries}
+    first = next(iter(bundle.queries.values()))
+    for name, query in bundle.queries.items():
+        counted = {NO_NAME: count()} if name in rowless else {}
+        for column, aggregate in (dict(query.select) | counted).items():
+            known = same_aggregate(aggregate)
+            if known not in names:
+                plain = dataclasses.replace(aggregate, size=None)
+                made = repr(plain)  # the same in whatever order the queries come
+                while made in first.by or made in select:
+                    made += "'"
+                names[known] = made
+                select[made] = plain
+            columns[name][column] = names[known]
+    return dataclasses.replace(first, select=select, emit="all"), columns
+
+
+def _projected(plan: Plan, union: Plan, columns: Mapping[str, str]) -> tuple[Plan, Projection]:
+    """A query's plan over the partials of the bundle's, and what it reads of them."""
+    groups, at, items, read = [], [], [], []
+    for g, group in enumerate(union.groups):
+        wanted = [
+            (column, group.names.index(name))
+            for column, name in columns.items()
+            if name in group.names
+        ]
+        if not wanted:
+            continue
+        made, parts, used = _some_of(group, sorted(wanted, key=lambda pair: pair[1]))
+        groups.append(made)
+        at.append(g)
+        items.append(parts)
+        read.append(used)
+    ranged = tuple(chosen for chosen in plan.ranged if chosen.name in columns)
+    made_plan = dataclasses.replace(plan, groups=tuple(groups), ranged=ranged)
+    return made_plan, Projection(tuple(at), tuple(items), tuple(read))
+
+
+def _some_of(
+    group: Group, wanted: list[tuple[str, int]]
+) -> tuple[Group, tuple[int, ...] | None, tuple[int, ...]]:
+    """Some aggregates of a group as a group of their own: its words of a partial, or items of a
+    tuple; and the columns it reads, by their places in the whole group."""
+    operator, parts = group.operator, group.operator.parts
+    owners = [_owner(parts, i) for _, i in wanted]
+    own = list(dict.fromkeys(owners))
+    used = tuple(sorted({c for _, i in wanted for c in parts[i].columns}))
+    made: list[Part] = []
+    for (_, i), owner in zip(wanted, owners, strict=True):
+        columns = tuple(used.index(c) for c in parts[i].columns)
+        first = owners.index(owner)
+        shares = None if first == len(made) else first
+        made.append(Part(parts[i].operator, columns, shares))
+    layout = specialise(SCAN, operator).layout
+    places: list[int] = []
+    if layout is None:
+        everyone = [i for i, part in enumerate(parts) if part.shares is None]
+        places = [everyone.index(owner) for owner in own]
+        total = len(everyone)
+    else:
+        words = _words(operator)
+        places = [word for owner in own for word in words[owner]]
+        total = layout.words
+    whole = places == list(range(total)) and len(used) == len(group.columns)
+    as_it_is = whole and [i for _, i in wanted] == list(range(len(parts)))
+    joined = operator
+    if not as_it_is:
+        types = tuple(operator.types[c] for c in used)
+        names = tuple(group.names[i] for _, i in wanted)
+        joined = _joined(tuple(made), names, types, layout is not None)
+    values_of = [group.values_of[i] for _, i in wanted]
+    sub = Group(
+        tuple(column for column, _ in wanted),
+        tuple(group.columns[c] for c in used),
+        joined,
+        tuple(group.hows[c] for c in used),
+        tuple(group.exact[i] for _, i in wanted),
+        tuple(None if c is None else used.index(c) for c in values_of),
+    )
+    return sub, None if places == list(range(total)) else tuple(places), used
+
+
+def _owner(parts: tuple[Part, ...], i: int) -> int:
+    """The part whose partial a part lowers."""
+    shares = parts[i].shares
+    return i if shares is None else shares
+
+
+@lru_cache(maxsize=1024)
+def _joined(
+    parts: tuple[Part, ...], names: tuple[str, ...], types: tuple[str, ...], compiled: bool
+) -> Operator:
+    """Parts as one operator: the same for the same parts, because kernels are kept with it."""
+    made = _join(parts, len(types), name=", ".join(names), types=types)
+    return made if compiled else dataclasses.replace(made, compile=False)
+
+
+def _words(operator: Operator) -> dict[int, range]:
+    """The words of a slot that each part of an operator has."""
+    layout = specialise(SCAN, operator).layout
+    assert layout is not None
+    made: dict[int, range] = {}
+    leaf = 0
+    for i, part in enumerate(operator.parts):
+        if part.shares is None:
+            leaves = layout.leaves[leaf : leaf + len(leaf_operators(part.operator))]
+            leaf += len(leaves)
+            made[i] = range(leaves[0].offset, leaves[-1].offset + leaves[-1].words)
+    return made

@@ -1,0 +1,68 @@
+"""The members of a shared stream: the streams of bundles, and of queries one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..query.shared import Shared
+from .bundle_stream import BundleStream
+from .identity import differences, fingerprint
+from .stream import Stream
+
+__all__ = ["Member", "check_same_queries"]
+
+
+class Member:
+    """The stream of some of the queries."""
+
+    def __init__(self, names: tuple[str, ...], stream: Stream) -> None:
+        self.names, self.stream = names, stream
+
+    def named(self, found: Any) -> dict[str, Any]:
+        """What the stream returned, by query."""
+        if isinstance(self.stream, BundleStream):
+            return dict(found)
+        return {self.names[0]: found}
+
+    def all_names(self) -> list[str]:
+        """The names of the queries, with those that were taken away but for their partials."""
+        if isinstance(self.stream, BundleStream):
+            return list(self.stream.bundle.names)
+        return list(self.names)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """The counts of each query."""
+        if isinstance(self.stream, BundleStream):
+            return {name: self.stream.counts_of(name) for name in self.names}
+        return {self.names[0]: self.stream.counts}
+
+    def spread(self) -> None:
+        """Bring all queries to where the first is, if nothing was pushed yet."""
+        if isinstance(self.stream, BundleStream) and self.stream._plan is None:
+            for at in self.stream._each.values():
+                vars(at).update(vars(self.stream._progress))
+
+
+def check_same_queries(
+    old: Mapping[str, dict[str, str]], shared: Shared, trust: Sequence[str] = ()
+) -> None:
+    """Refuse the state of another set of queries, and say what differs."""
+    new = {name: fingerprint(query) for name, query in shared.queries.items()}
+    known = {name for query in shared.queries.values() for name in query.select}
+    for name in trust:
+        if name not in known:
+            raise ValueError(
+                f"trust names {name!r}, which no query selects; aggregates are: "
+                f"{', '.join(sorted(known))}"
+            )
+    found = [f"{name} is not there any more" for name in old if name not in new]
+    found += [f"{name} is new" for name in new if name not in old]
+    for name in old:
+        if name in new:
+            own = [one for one in trust if one in shared.queries[name].select]
+            found += [f"{name}: {text}" for text in differences(old[name], new[name], own)]
+    if found:
+        raise ValueError(
+            f"these bytes are of other queries ({'; '.join(found)}); use the queries as they were"
+        )
