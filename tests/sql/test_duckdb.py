@@ -34,3 +34,22 @@ def test_over_equals_duckdb(frame: str) -> None:
     ours = rows_of(sash.sql(text).run(given))
     assert len(ours) > 1000
     assert ours == [{n: v if v is None else int(v) for n, v in r.items()} for r in theirs]
+
+
+@pytest.mark.parametrize(
+    "end", ["CURRENT ROW", "CURRENT ROW EXCLUDE TIES", "INTERVAL '10' MINUTE PRECEDING"]
+)
+def test_several_sizes_in_one_select_equal_duckdb(end: str) -> None:
+    given = flights(800)
+
+    def over(start: str) -> str:
+        return f"OVER (PARTITION BY origin ORDER BY t RANGE BETWEEN {start} PRECEDING AND {end})"
+
+    text = (
+        "SELECT row, count(*) {} AS hour, sum(delay) {} AS five, max(delay) {} AS ever FROM given"
+    )
+    starts = ("INTERVAL '1' HOUR", "INTERVAL '5' HOUR", "UNBOUNDED")
+    text = text.format(*map(over, starts)) + " ORDER BY row"
+    theirs = rows_of(duckdb.sql(text).to_arrow_table())
+    ours = rows_of(sash.sql(text).run(given))
+    assert ours == [{n: v if v is None else int(v) for n, v in r.items()} for r in theirs]
