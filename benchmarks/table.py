@@ -14,6 +14,7 @@ import polars as pl
 
 from sash import aggregators, operators
 
+from .aggregates import aggregates
 from .any_order import any_order
 from .bulk_eviction import bulk_eviction
 from .many_sizes import many_sizes
@@ -72,6 +73,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *queries(rows, quick=quick),
         *any_order(quick=quick),
         *windows(quick=quick),
+        *aggregates(quick=quick),
         *streaming(quick=quick),
         *small_pushes(quick=quick),
         *shared_queries(quick=quick),

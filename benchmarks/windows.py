@@ -34,6 +34,7 @@ def windows(*, quick: bool) -> list[Workload]:
     data = {keys: cache(lambda keys=keys: make_table(rows, keys)) for keys in KEYS}
     return [
         *(_trailing(name, rows, keys, data[keys]) for name in TRAILING for keys in KEYS),
+        *(_sizes(rows, keys, data[keys]) for keys in KEYS),
         _range(rows // 10),
         *(_rows(name, rows, data[1]) for name in MOVING),
         _session(rows if quick else 5 * rows),
@@ -98,6 +99,44 @@ def _trailing(name: str, rows: int, keys: int, data: Callable[[], pa.Table]) -> 
         },
         peers={"Polars": Contender(run=in_polars, answer=answer)},
         release=frame.cache_clear,
+    )
+
+
+def _sizes(rows: int, keys: int, data: Callable[[], pa.Table]) -> Workload:
+    """Ten sizes in one row, against one size, and against a query for each."""
+    minutes = (1, 2, 5, 10, 15, 20, 30, 40, 50, 60)
+    top = sash.max("x")
+    window = sash.trailing("1 hour")
+
+    def run(table: pa.Table) -> pa.Table:
+        select = {f"y{m}": top.over(f"{m} minutes") for m in minutes}
+        return sash.Query(time="t", by=_by(keys), window=window, select=select).run(table)
+
+    def one_by_one() -> pa.Table:
+        for m in minutes:
+            found = _run(sash.trailing(f"{m} minutes"), top, keys, data())
+        return found
+
+    return Workload(
+        name=f"trailing-sizes-{keys}",
+        title=f"trailing 1 minute to 1 hour of max in one row, {rows:,} rows, {keys:,} key(s)",
+        units=rows,
+        ours={
+            "ten sizes in one row": Contender(
+                run=lambda: run(data()),
+                first=lambda: run(make_table(100, keys)),
+                kernel="frames of several sizes of max",
+                answer=lambda found: found["y60"].to_numpy(),
+                bounds=(Bound(2.5, "one size", or_equal=True),),
+            )
+        },
+        peers={
+            "one size": Contender(
+                run=lambda: _run(window, top, keys, data()),
+                answer=lambda found: found["y"].to_numpy(),
+            ),
+            "ten queries": Contender(run=one_by_one, answer=lambda found: found["y"].to_numpy()),
+        },
     )
 
 

@@ -14,7 +14,9 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 #: A line that each example prints.
 SHORT = {
     "web_sessions": "ann 2024-05-01 09:58:00 2024-05-01 11:01:00 3 / /order 410",
+    "larger_than_memory": "'sensor': 0, 'n': 993",
     "policy_window": "{'card': 'a', 'amount': 250, 'payments': 3, 'spent': 950}",
+    "short_against_long": "pay 2024-05-01 01:30:",
     "top_talkers": "window_end host bytes flows",
 }
 

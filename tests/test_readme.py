@@ -31,8 +31,10 @@ def test_streams() -> None:
 
 def test_windows() -> None:
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
-    (text,) = [block for block in blocks if "sash.trailing(" in block]
-    *statements, last = ast.parse(text).body
+    texts = [block for block in blocks if "sash.trailing(" in block]
     names = dict[str, Any]()
-    exec("\n".join(map(ast.unparse, statements)), names)
-    assert text.strip().endswith(f"# {eval(ast.unparse(last), names)}")
+    assert len(texts) == 2
+    for text in texts:
+        *statements, last = ast.parse(text).body
+        exec("\n".join(map(ast.unparse, statements)), names)
+        assert text.strip().endswith(f"# {eval(ast.unparse(last), names)}")

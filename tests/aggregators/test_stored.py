@@ -298,8 +298,10 @@ def test_names_writers_copies_and_bytes(home: Home) -> None:
     assert store.names() == ["w"]
     assert "'w' in the" in repr(window)
     window.release()
-    with pytest.raises(StoreError, match="let go of"):
-        window.sync()
+    for call in (window.sync, window.query, lambda: window.insert(3), window.evict):
+        with pytest.raises(StoreError, match="let go of"):
+            call()
+    window.release()
     with pytest.raises(ValueError, match="there already"):
         Amta(SUM, store=store, name="w")
     assert Amta.open(store, "w").query() == sum(range(100))

@@ -26,6 +26,7 @@ def made(window, **more):
 
 query = made(sash.sliding("10 minutes", "2 minutes"))
 tied = made(sash.sliding("10 minutes", "2 minutes"), tie="x")
+longer = made(sash.sliding("30 minutes", "6 minutes"))
 sessions = made(sash.session("40 seconds"))
 trailing = made(sash.trailing("5 minutes"))
 clock = made(sash.tumbling("10 minutes"), emit="changes")

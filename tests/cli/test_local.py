@@ -92,13 +92,38 @@ def test_files_of_text_give_the_same(format_: str, folder: Path) -> None:
     assert rows(written()) == rows(over_all())
 
 
-def test_several_queries_have_folders_of_their_own(folder: Path) -> None:
-    more = '[[query]]\nname = "visits"\npython = "queries:sessions"\n\n[sink]'
-    (folder / "job.toml").write_text(PATIENT.replace("[sink]", more))
-    done = sash_run()
+@pytest.mark.parametrize("lateness", ["1 day", "1 second"])
+def test_several_queries_share_a_plan_and_have_folders_of_their_own(
+    lateness: str, folder: Path
+) -> None:
+    """Each gives what it gives alone, late rows too."""
+    names = {"counts": "query", "longer": "longer", "visits": "sessions"}
+    more = "".join(f'[[query]]\nname = "{n}"\npython = "queries:{q}"\n' for n, q in names.items())
+    first = '[[query]]\nname = "counts"\npython = "queries:query"\n'
+    text = JOB.replace("3 minutes", lateness)
+    (folder / "job.toml").write_text(text.replace(first, more))
+    done = sash_run("--json")
     assert done.exit_code == 0, done.output
-    assert rows(written("out/counts/results.parquet")) == rows(over_all())
-    assert rows(written("out/visits/results.parquet")) == rows(over_all("sessions"))
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    for name, query in names.items():
+        (folder / "job.toml").write_text(
+            text.replace("queries:query", f"queries:{query}")
+            .replace('"out"', f'"alone/{name}"')
+            .replace('"late"', f'"alone-late/{name}"')
+        )
+        alone = sash_run("--json")
+        assert alone.exit_code == 0, alone.output
+        assert rows(written(f"out/{name}/results.parquet")) == rows(
+            written(f"alone/{name}/results.parquet")
+        )
+        late = [Path(f"{place}/{name}/late.parquet") for place in ("late", "alone-late")]
+        assert late[0].exists() == late[1].exists() == (lateness == "1 second")
+        if lateness == "1 second":
+            assert rows(written(str(late[0]))) == rows(written(str(late[1])))
+        counted = ("rows_in", "rows_out", "late", "watermark")
+        assert [[r[k] for k in counted] for r in said if r["query"] == name] == [
+            [json.loads(line)[k] for k in counted] for line in alone.stdout.splitlines()
+        ]
 
 
 def test_ties_go_by_their_column_if_files_do(folder: Path) -> None:

@@ -65,6 +65,22 @@ def test_each_small_push_is_a_batch_and_all_of_it_is_saved() -> None:
     assert sash.Stream.from_bytes(s.to_bytes(), q).delays == expected
 
 
+def test_queries_that_share_a_stream() -> None:
+    select = {"n": sash.count()}
+    small, large = (
+        sash.Query(time="t", window=sash.tumbling(size * SECOND), select=select) for size in (5, 10)
+    )
+    trail = sash.Query(time="t", window=sash.trailing(SECOND), select={"m": sash.count()})
+    s = sash.share({"small": small, "trail": trail, "large": large}).stream()
+    pushes = [[10, 20], [18], [12, 30, 11], [29]]
+    for push in pushes:
+        s.push([{"t": t * SECOND} for t in push])
+    expected = counted([[t * SECOND for t in push] for push in pushes])
+    assert s.delays == {"small": expected, "trail": expected, "large": expected}
+    again = sash.SharedStream.from_bytes(s.to_bytes(), sash.share(s.queries))
+    assert again.delays == s.delays
+
+
 def test_rows_that_cannot_be_used_are_not_counted() -> None:
     for window in (sash.tumbling(10), sash.rows(2)):
         q = sash.Query(time="t", window=window, select={"n": sash.count()})

@@ -352,7 +352,7 @@ def test_a_tie_in_live_mode_is_refused() -> None:
 @pytest.mark.plain
 @pytest.mark.parametrize("window", ONE_OF_EACH, ids=repr)
 def test_there_is_no_range_to_ask_for(window: Any) -> None:
-    with pytest.raises(ValueError, match="answers (for its events|as of a time)"):
+    with pytest.raises(ValueError, match=r"answers (for its events|as of a time)"):
         query(window=window).stream().query("a")
 
 

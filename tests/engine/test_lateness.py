@@ -73,11 +73,10 @@ def check(query: sash.Query, table: pa.Table, kept: Counts | None = None) -> Non
         assert row["kept"] == (most if kept is None else max(kept(table, query, allowance)))
 
 
-@pytest.mark.parametrize("kind", ["disorder", "keys come and go"])
-@pytest.mark.parametrize("window", ALIGNED, ids=repr)
-def test_aligned_windows(window: Window, kind: str) -> None:
-    query = sash.Query(time="t", by=["k"], window=window, select={"n": sash.count()})
-    check(query, stream(kind, 30))
+@pytest.mark.parametrize("i", range(len(ALIGNED)), ids=map(repr, ALIGNED))
+def test_aligned_windows(i: int) -> None:
+    query = sash.Query(time="t", by=["k"], window=ALIGNED[i], select={"n": sash.count()})
+    check(query, stream(("disorder", "keys come and go")[i % 2], 30))
 
 
 @pytest.mark.parametrize("select", ["in order", "objects"])
@@ -120,7 +119,7 @@ def open_sessions(table: pa.Table, query: sash.Query, allowance: int) -> list[in
 @pytest.mark.parametrize("window", SESSIONS, ids=repr)
 def test_sessions(window: Window, kind: str) -> None:
     query = sash.Query(time="t", by=["k"], window=window, select={"n": sash.count()})
-    check(query, stream(kind, 40), open_sessions)
+    check(query, stream(kind, 24), open_sessions)
 
 
 def test_gaps_in_a_column() -> None:
@@ -155,8 +154,7 @@ def test_allowances_are_quantiles_of_rows_out_of_order() -> None:
     table = pa.table({"t": times})
     query = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
     found = sash.lateness(table, query)
-    came = arrivals(table, query)
-    late = np.sort((came.before - came.times)[came.old])
+    late = np.sort(arrivals(table, query).delays())
     assert late.tolist() == list(range(11, 51))
     allowances = [d // timedelta(microseconds=1) for d in found["allowance"].to_pylist()]
     assert allowances[0] == 0

@@ -178,8 +178,10 @@ def test_the_second_writer_is_refused(home: Home) -> None:
             copied(s)
     s.sync()
     s.release()
-    with pytest.raises(StoreError, match="let go of"):
-        s.sync()
+    for call in (s.sync, lambda: s.push(table), s.close):
+        with pytest.raises(RuntimeError, match="let go of"):
+            call()
+    s.release()
     assert q.stream(store=store, name="s").counts == s.counts
 
 

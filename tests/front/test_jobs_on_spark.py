@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+import sash.cli.submit
 from cli.conftest import JOB, folder
 from cli.terminal import Terminal
 from sash.cli.results import read_revisions
 
 __all__ = ["folder"]  # a fixture
 
+MAIN = [sys.executable, "-c", "from sash.cli import main; main()"]
 ONE_BY_ONE = JOB.replace('path = "in"', 'path = "in"\noptions = { maxFilesPerTrigger = 1 }')
 LIVE = f'{ONE_BY_ONE}\n[run]\nmode = "live"\nbuckets = 2\n'
 
@@ -74,9 +76,8 @@ def test_ctrl_c_at_any_moment_and_going_on_equals_an_undisturbed_run(folder: Pat
 
 
 def _piped(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from sash.cli import main; main()", "run", "job.toml"]
     return subprocess.run(
-        [*command, "--master", "local[2]", *arguments],
+        [*MAIN, "run", "job.toml", "--master", "local[2]", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -118,3 +119,30 @@ def test_a_failure_is_its_cause_and_a_log(folder: Path) -> None:
     assert last[1] == "the full log: run.log"
     assert "Traceback" not in done.stderr
     assert "Traceback" in (folder / "run.log").read_text()
+
+
+def test_spark_connect_and_spark_submit_run_the_same_job(folder: Path) -> None:
+    (folder / "job.toml").write_text(LIVE.replace('"out"', '"connect"').replace('"late"', '"l1"'))
+    done = subprocess.run(
+        [*MAIN, "run", "job.toml", "--remote", "local[2]", "--log", "connect.log"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr + (folder / "connect.log").read_text()[-3000:]
+    (folder / "job.toml").write_text(LIVE.replace('"out"', '"submit"').replace('"late"', '"l2"'))
+    script = Path(sash.cli.submit.__file__)
+    submit = Path(sys.executable).with_name("spark-submit")
+    done = subprocess.run(
+        [str(submit), "--master", "local[2]", str(script), "job.toml", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    objects = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert sum(report["rows_in"] for report in objects) == 240
+    assert rows("connect") == rows("submit")

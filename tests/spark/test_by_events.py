@@ -29,6 +29,14 @@ SELECT = {
 }
 
 
+#: Several sizes in one row.
+OVER = SELECT | {
+    "more": sash.count().over("9 seconds"),
+    "few": sash.collect("n").over("1 second"),
+}
+EVER = OVER | {"ever": sash.count().over(sash.lifetime())}
+
+
 def query(window: Any, **given: Any) -> sash.Query:
     return sash.Query(
         **{"time": "t", "by": ["k"], "tie": "n", "window": window, "select": SELECT} | given
@@ -40,29 +48,33 @@ def in_order(rows: list[Any], *names: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "window",
+    ("window", "select"),
     [
-        sash.trailing("5 seconds"),
-        sash.trailing("3 seconds", exclude="row"),
-        sash.trailing("4 seconds", delay="2 seconds", closed="right"),
-        sash.lifetime(closed="left"),
-        sash.rows(4, every=2),
-        sash.window(keep="5 seconds", every=sash.punctuated("b")),
-        sash.policies.at_most(3),
+        (sash.trailing("5 seconds"), SELECT),
+        (sash.trailing("5 seconds"), OVER),
+        (sash.trailing("3 seconds", exclude="row"), SELECT),
+        (sash.trailing("3 seconds", exclude="row"), EVER),
+        (sash.trailing("4 seconds", delay="2 seconds", closed="right"), SELECT),
+        (sash.lifetime(closed="left"), SELECT),
+        (sash.rows(4, every=2), SELECT),
+        (sash.window(keep="5 seconds", every=sash.punctuated("b")), SELECT),
+        (sash.policies.at_most(3), SELECT),
     ],
     ids=repr,
 )
-def test_a_row_for_each_event(frame: Frame, monkeypatch: pytest.MonkeyPatch, window: Any) -> None:
+def test_a_row_for_each_event(
+    frame: Frame, monkeypatch: pytest.MonkeyPatch, window: Any, select: Any
+) -> None:
     monkeypatch.setattr(by_events, "_LEAST", 1)
     monkeypatch.setattr(by_events, "_TIMES", 1)
     events = stream("disorder", 80)
-    q = query(window)
-    length = by_events.Stretches.of(window).length
+    q = query(window, select=select)
+    length = by_events.Stretches.of(q).length
     if length is not None:
         times = np.unique(events["t"].cast("int64").to_numpy() // length)
         assert len(times) > 3, "rows are in several stretches"
     made = sash.spark.aggregate(frame(events), q)
-    assert made.columns == [*events.column_names, "window", *SELECT]
+    assert made.columns == [*events.column_names, "window", *select]
     rows = in_order(rows_of(made.toArrow()), "n")
     assert not differences(q, in_order(answers(q, events), "n"), rows)
 

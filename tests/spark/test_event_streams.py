@@ -42,8 +42,14 @@ def files(spark: Any, tmp_path: Path) -> Stream:
 
 
 NUMBERS = {name: SELECT[name] for name in ("rows", "top")}
+#: Several sizes in one row.
+OVER = SELECT | {
+    "more": sash.count().over("9 seconds"),
+    "few": sash.collect("n").over("1 second"),
+    "ever": sash.count().over(sash.lifetime()),
+}
 FINAL = [
-    query(sash.trailing("5 seconds"), tie="n"),
+    query(sash.trailing("5 seconds"), tie="n", select=OVER),
     query(sash.session("1 second"), select=NUMBERS),
     query(sash.window(keep=sash.rows(3), every="2 seconds"), tie="n"),
 ]
@@ -109,7 +115,8 @@ def test_live_and_its_sink(files: Stream, tmp_path: Path, window: Any) -> None:
     Each batch is handed over twice."""
     table = events("bursts", 120)
     cut = [*batches(table, seed=3, least=30, most=50), end_of(table)]
-    q = query(window, select=NUMBERS)
+    more = {"more": sash.count().over("9 seconds"), "ever": sash.max("x").over(sash.lifetime())}
+    q = query(window, select=NUMBERS | more if isinstance(window, Driven) else NUMBERS)
     write = sash.spark.upsert(str(tmp_path / "kept"))
 
     def twice(batch: Any, number: int) -> None:

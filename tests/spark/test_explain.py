@@ -66,6 +66,7 @@ def test_a_stream_is_explained_before_it_starts(spark: Any) -> None:
     found = sash.spark.explain(rate, q, lateness="1 hour")
     assert found.steps[0].what.startswith("rows are combined into slices before the shuffle")
     assert "records in Spark's state store" in found.steps[1].what
+    assert "tiles in Spark's state" in found.costs.words
     assert warned(found, "a lateness of 1 hour keeps 3,660 slices a key, where windows need 60")
     with_late = sash.spark.explain(rate, q, late=True)
     assert with_late.steps[0].what == "rows are shuffled as they are"

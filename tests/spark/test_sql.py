@@ -25,11 +25,13 @@ Frame = Callable[[Any], Any]
 #: Texts that Spark runs by itself as well.
 GROUPED = {
     "sliding": "SELECT origin, window.start AS s, window.end AS e, count(*) AS n, count(delay) AS "
-    "known, sum(delay * 2 + 1) AS total, max(delay) AS worst, max_by(row, row) AS last FROM "
+    "known, count(*) FILTER (WHERE delay / 60 > 0.5) AS long, "
+    "sum(delay * 2 + 1) AS total, max(delay) AS worst, max_by(row, row) AS last FROM "
     "flights WHERE delay > -5 OR delay IS NULL GROUP BY origin, window(t, '3 hours', '10 minutes') "
     "HAVING count(*) > 3",
     "tumbling": "SELECT window, CASE WHEN origin = 'JFK' THEN 'far' ELSE lower(origin) END AS "
-    "place, round(avg(delay) / 60, 3) AS hours, max(delay) - min(delay) AS spread FROM flights f "
+    "place, round(avg(delay) / 60, 3) AS hours, max(delay) - min(delay) AS spread, "
+    "round(percentile(delay, 0.9), 6) AS most, median(delay) AS middle FROM flights f "
     "WHERE f.delay IS NOT NULL GROUP BY place, window(t, '1 day', '1 day', '5 hours')",
     "session": "SELECT origin, session_window.start AS s, session_window.end AS e, count(*) AS n "
     "FROM flights GROUP BY session_window(t, '20 minutes'), origin ORDER BY n DESC, s, origin "
@@ -120,7 +122,7 @@ def test_a_stream_has_the_rows_of_the_table(spark: Any, files: Stream) -> None:
 
 def test_live_revisions_that_having_rejects_are_deleted(spark: Any, files: Stream) -> None:
     table = events("disorder", 60, plain=True)
-    half = [table.take(range(i, 60, 2)) for i in (0, 1)]
+    half = [table.take(list(range(i, 60, 2))) for i in (0, 1)]
     files.write(*half, last_one(table))
     files.read("1 day").createOrReplaceTempView("events")
     text = (

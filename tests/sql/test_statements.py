@@ -192,6 +192,16 @@ AGGREGATES: list[tuple[str, Any]] = [
     ("min(DISTINCT x)", sash.min("x")),
     ("percentile_approx(x, 0.9)", sash.quantiles("x", 0.9)),
     ("approx_count_distinct(x)", sash.hll("x")),
+    ("median(x)", sash.median("x")),
+    ("percentile(x, 0.9)", sash.quantile("x", 0.9)),
+    ("percentile_cont(0.9) WITHIN GROUP (ORDER BY x)", sash.quantile("x", 0.9)),
+    ("mode(x)", sash.mode("x")),
+    ("corr(x, k)", sash.correlation("x", "k")),
+    ("covar_samp(x, k)", sash.covariance("x", "k")),
+    ("bool_or(x)", sash.any("x")),
+    ("every(x)", sash.all("x")),
+    ("bit_xor(x)", sash.bit_xor("x")),
+    ("skewness(x)", sash.skewness("x")),
 ]
 
 
@@ -199,6 +209,21 @@ AGGREGATES: list[tuple[str, Any]] = [
 def test_aggregates_have_their_names_in_sql(text: str, wanted: sash.Aggregate) -> None:
     found = sash.sql(f"SELECT {text} AS a FROM t GROUP BY window(ts, '1 hour')").query.select["a"]
     assert (repr(found), found.operator.skips) == (repr(wanted), wanted.operator.skips)
+
+
+def test_filter_is_a_condition_of_the_aggregate() -> None:
+    table = {"ts": list(range(12)), "k": ["a", "b", "a"] * 4, "x": list(range(12))}
+    text = (
+        "SELECT count(*) AS n, count(*) FILTER (WHERE x > 3) AS some, sum(x * 2) FILTER (WHERE "
+        "k = 'a' AND 12 / x > 2) AS s, first(x) FILTER (WHERE x > 5) AS f FROM t WHERE x > 0 "
+        "GROUP BY window(ts, '1 hour')"
+    )
+    s = sash.sql(text)
+    assert s.run(table).to_pylist() == [{"n": 11, "some": 8, "s": 20, "f": 6}]
+    stream = s.stream()
+    for i in range(12):
+        stream.push({name: column[i] for name, column in table.items()})
+    assert stream.close().to_pylist() == [{"n": 11, "some": 8, "s": 20, "f": 6}]
 
 
 def test_an_operator_of_ones_own_is_called_by_its_name() -> None:
@@ -423,6 +448,19 @@ def test_equal_aggregates_and_conditions_are_computed_once() -> None:
 def test_rows_that_where_leaves_out_cannot_fail() -> None:
     text = "SELECT sum(10 / x) AS s FROM t WHERE x <> 0 GROUP BY window(ts, '1 hour')"
     assert sash.sql(text).run({"ts": [1, 2], "x": [0, 5]}).to_pylist() == [{"s": 2.0}]
+
+
+def test_several_sizes_are_over() -> None:
+    text = (
+        "SELECT count(*) OVER (w RANGE INTERVAL '1' HOUR PRECEDING) AS hour, count(*) OVER w AS "
+        "ever, sum(x) OVER (w RANGE INTERVAL '24' HOUR PRECEDING) - max(x) OVER (w RANGE INTERVAL "
+        "'1' HOUR PRECEDING) AS less FROM t WINDOW w AS (PARTITION BY k ORDER BY ts)"
+    )
+    q = sash.sql(text).query
+    hour, ever, total, most = q.select.values()
+    assert q.window == sash.trailing("1 hour")
+    assert (hour, ever) == (sash.count(), sash.count().over(sash.lifetime()))
+    assert (total, most) == (sash.sum("x").over("24 hours"), sash.max("x"))
 
 
 def test_statements_share_a_table() -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import struct
+from contextlib import suppress
 from operator import index as as_index
 from typing import Any, NoReturn, Self
 
@@ -25,7 +26,7 @@ from ..kernels.program import Kernel
 from ..kernels.slots import CAPACITY, END, HEADER, START
 from ..operators.contract import Operator
 from ..policies.contract import Policy, guard
-from ..stores.contract import Space, Store
+from ..stores.contract import Space, Store, StoreError
 from ..stores.sealed import Damaged
 from .guard import alone
 from .in_order import InOrder, capacity_for, check_size
@@ -324,9 +325,19 @@ class StoredLevels(LevelWindow):
             self._deleted[level] = page
         self._pages.delete(gone)
 
-    @alone
     def release(self) -> None:
-        self._pages.close()
+        """Let another process, or another window of this one, open the window in its store.  What
+        was not synced is lost, and this window cannot be used any more."""
+        if not self._pages.space.released:
+            self._pages.close()
+            self._broken = f"{self._pages.space!r} was let go of by release(); open it again"
+            with suppress(AttributeError):
+                del self._free
+
+    def _refuse(self) -> NoReturn:
+        if self._pages.space.released:
+            raise StoreError(self._broken)
+        super()._refuse()
 
     def _root(self) -> bytes:
         """What is not in pages: header, slots beside levels, tails."""

@@ -23,8 +23,9 @@ _PACKAGES = {
     "": ("numpy", "numba", "pyarrow"),
     "spark": ("pyspark", "pandas", "protobuf"),
     "connect": ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard"),
-    "sql": ("sqlglot",),
     "sketches": ("datasketches",),
+    "rocksdb": ("rocksdict",),
+    "redis": ("redis",),
     "plots": ("matplotlib",),
 }
 

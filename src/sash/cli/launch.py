@@ -41,7 +41,7 @@ def launch(
     log: Path | None = None,
 ) -> None:
     """Run a job on Spark."""
-    if remote is None:
+    if remote is None or remote.startswith("local"):
         need_java()
     with terminal(log or log_path(ready.job.name)) as (out, stop), opened(out) as (watch, show):
         watch.started(ready, None)
@@ -79,7 +79,8 @@ def session(
     try:
         yield spark
     finally:
-        spark.stop()
+        with contextlib.suppress(Exception):  # Java may be gone
+            spark.stop()
 
 
 def ask_worker(*, master: str, remote: str | None) -> list[Finding]:

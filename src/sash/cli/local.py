@@ -29,6 +29,7 @@ from .sinks import (
     late_as_on_spark,
     result_as_on_spark,
 )
+from .together import views
 
 __all__ = ["run_local"]
 
@@ -37,7 +38,13 @@ Show = Callable[[str, pa.Table], None]
 
 def run_local(ready: Ready, watch: Watcher, show: Show) -> None:
     """Run a job to the end.  After an error or Ctrl-C the sink is as it was before."""
-    sides = [_Side(ready, name, show) for name in ready.queries]
+    ties = {name: _Ties.of(ready, query) for name, query in ready.queries.items()}
+    plain = all(isinstance(query, Query) for query in ready.queries.values())
+    if len(ready.queries) > 1 and plain and not any(ties.values()):
+        streams: dict[str, Any] = dict(views(ready))
+    else:
+        streams = {name: _stream(ready, name, ties[name]) for name in ready.queries}
+    sides = [_Side(ready, name, streams[name], ties[name], show) for name in ready.queries]
     options = dict(ready.job.tables.source.options)
     watch.started(ready, len(ready.source.files))
     try:
@@ -67,26 +74,33 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _stream(ready: Ready, name: str, tie: _Ties | None) -> Any:
+    """The stream of one query alone."""
+    given, tables = ready.queries[name], ready.job.tables
+    if tie is not None:
+        given = dataclasses.replace(given, tie=None)
+    return given.stream(
+        lateness=tables.source.lateness,
+        mode=ready.mode,
+        schema=ready.source.schema,
+        keep_late=None,
+    )
+
+
 class _Side:
     """One query of the job: its stream, and where its rows go."""
 
-    def __init__(self, ready: Ready, name: str, show: Show) -> None:
+    def __init__(self, ready: Ready, name: str, stream: Any, tie: _Ties | None, show: Show) -> None:
         job, given = ready.job, ready.queries[name]
         self._name, self._mode = name, ready.mode
-        self._given = given
-        self._tie = _Ties.of(ready, given)
-        if self._tie is not None:
-            given = dataclasses.replace(given, tie=None)
+        self._given, self._stream, self._tie = given, stream, tie
         self._plain = isinstance(given, Query)  # else SQL says which columns there are
-        lateness = job.tables.source.lateness
-        self._stream = given.stream(
-            lateness=lateness, mode=self._mode, schema=ready.source.schema, keep_late=None
-        )
         path, late = job.sinks()[name], job.late_sinks()[name]
         sink: Sink = ConsoleSink(name, show) if path is None else FolderSink(path, RESULTS)
         self._sink = Kept(sink, given) if self._mode == "live" else sink
         self._late_sink = None if late is None else FolderSink(late, LATE)
         self._before = 0
+        self._watermark: int | None = None
         self._delays = [int(count) for count in self._stream.delays]
 
     def push(self, number: int, table: pa.Table, watch: Watcher) -> None:
@@ -94,12 +108,13 @@ class _Side:
         started = time.perf_counter()
         if self._tie is not None:
             table = self._tie.ordered(table)
-        self._done(number, self._stream.push(table), started, watch)
+        made = self._stream.push(table)
+        self._watermark = self._stream.watermark
+        self._done(number, made, started, watch, self._watermark)
 
     def close(self, number: int, watch: Watcher) -> None:
         """Close all windows; the watermark stays where the events left it."""
-        watermark = self._stream.watermark
-        self._done(number, self._stream.close(), time.perf_counter(), watch, watermark)
+        self._done(number, self._stream.close(), time.perf_counter(), watch, self._watermark)
 
     def _done(
         self,
@@ -107,7 +122,7 @@ class _Side:
         made: pa.Table,
         started: float,
         watch: Watcher,
-        watermark: int | None = None,
+        watermark: int | None,
     ) -> None:
         late = self._stream.take_late()
         if watch.wants_rows:
@@ -128,17 +143,17 @@ class _Side:
             seconds=time.perf_counter() - started,
             corrections=revised or 0,
             late=dict(Counter(late["reason"].to_pylist())) if late.num_rows else {},
-            watermark=self._stream.watermark if watermark is None else watermark,
+            watermark=watermark,
             state_bytes=self._stream.state_size()["bytes"],
             lateness=self._new_delays(),
         )
         self._before = rows
         watch.batch(report)
 
-    def _new_delays(self) -> tuple[int, ...]:
-        """How late the rows of the last batch came."""
+    def _new_delays(self) -> tuple[int, ...] | None:
+        """How late the rows of the last batch came, if the stream counts that."""
         before, self._delays = self._delays, [int(count) for count in self._stream.delays]
-        return tuple(now - was for now, was in zip(self._delays, before, strict=True))
+        return tuple(now - was for now, was in zip(self._delays, before, strict=True)) or None
 
     def finish(self) -> None:
         self._sink.finish()

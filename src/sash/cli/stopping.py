@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from .errors import INTERRUPTED
 
-__all__ = ["PATIENCE", "Stop"]
+__all__ = ["PATIENCE", "Stop", "end_java"]
 
 PATIENCE = 30.0  # seconds for the micro-batch
 
@@ -40,13 +40,7 @@ class Stop:
         shown = "\x1b[?25h" if self._out.isatty() else ""  # progress has hidden the cursor
         print(f"{shown}\nstopped at once; the next run does this micro-batch again", file=self._out)
         self._out.flush()
-        with contextlib.suppress(Exception):
-            from pyspark import SparkContext
-
-            gateway: Any = SparkContext._gateway
-            if gateway is not None:
-                gateway.proc.kill()
-                gateway.proc.wait(timeout=10)
+        end_java()
         os._exit(INTERRUPTED)
 
     @contextlib.contextmanager
@@ -81,3 +75,14 @@ class Stop:
         if failed:
             raise failed[0]
         return done[0]
+
+
+def end_java() -> None:
+    """End the Java that PySpark has started here, whatever it does."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    with contextlib.suppress(Exception):
+        if gateway is not None:
+            gateway.proc.kill()
+            gateway.proc.wait(timeout=10)

@@ -19,8 +19,9 @@ from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..state.answers import columns_of
-from ..state.frames import NoFrameAnswer, Ranges, inverse
-from ..state.ranges import answers_over, window_ranges
+from ..state.frames import NoFrameAnswer, Ranges, answers_of_frames, inverse
+from ..state.measures import held_at
+from ..state.ranges import answers_over
 from ..tables.answers import from_objects
 from ..tables.arrow import (
     as_arrow,
@@ -77,6 +78,11 @@ def check_window(query: Query) -> None:
             f"a question is about the time up to a moment: the query's window must be "
             f"sash.trailing(…) or sash.lifetime() without exclude='row' or 'ties', not {window!r}"
         )
+    if query.several:
+        raise ValueError(
+            "a question is about windows of one size, and an aggregate has windows of another one "
+            "(`over`); ask a query for each size"
+        )
 
 
 def values_at(
@@ -95,13 +101,12 @@ def values_at(
     ordered = rows_in_order(plan, read, threads)
     moments = _moments(questions, time, "question")
     groups = _groups(query, ordered, questions)
-    order = np.lexsort((moments, groups))
+    order = _order(groups, moments)
     back = inverse(order, threads)
     span = query.window.keeps  # type: ignore[attr-defined]
     assert isinstance(span, Span)
     when, whose = moments[order], groups[order]
-    starts = np.full(len(when), -_FAR) if span.older is None else when - span.older
-    first, last = _ranges(ordered, whose, starts, when - span.younger)
+    first, last = _ranges(ordered, span, whose, when)
     try:
         if known is None:
             return _answers(plan, read, ordered, whose, Ranges(first, last), back, threads)
@@ -154,17 +159,28 @@ def _groups(query: Query, ordered: Ordered, questions: pa.Table) -> Array:
     return found
 
 
-def _ranges(ordered: Ordered, groups: Array, starts: Array, ends: Array) -> tuple[Array, Array]:
+def _order(groups: Array, moments: Array) -> Array:
+    """The order of questions by key, then time."""
+    if not len(moments):
+        return np.zeros(0, dtype=np.int64)
+    low = int(moments.min())
+    width = int(moments.max()) - low + 1
+    if width * (int(groups.max()) + 1) >= 2**62:
+        return np.lexsort((moments, groups))
+    return np.argsort(groups * width + (moments - low))
+
+
+def _ranges(ordered: Ordered, span: Span, groups: Array, when: Array) -> tuple[Array, Array]:
     """The ranges of ordered rows that questions are about, neither end of which goes back; those
     of a key that no event has are empty."""
-    there = groups < len(ordered.bounds) - 1
-    many = int(there.sum())
+    count = len(ordered.bounds) - 1
+    edges = np.searchsorted(groups, np.arange(count + 1))
+    many = int(edges[-1])
     first = np.full(len(groups), len(ordered))
     last = first.copy()
-    first[:many], last[:many] = window_ranges(
-        ordered.times, ordered.bounds, groups[:many], starts[:many], ends[:many]
-    )
-    return first, np.maximum(last, first)
+    held = held_at(span, ordered.times, ordered.bounds, when[:many], edges)
+    first[:many], last[:many] = held
+    return first, last
 
 
 def _answers(
@@ -187,7 +203,8 @@ def _answers(
         cuts[-1] = (begin, len(frames)), rows
     values: dict[str, pa.Array] = {}
     for group in plan.groups:
-        values |= frames.answers(group, plan.types, read, ordered.rows, back, cuts, threads)
+        given = plan.types, read, ordered.rows, back, cuts, threads
+        values |= answers_of_frames([(frames, group)], *given)
     values |= answers_over(plan, ordered, frames, back)
     return {name: values[name] for name in plan.query.select}
 

@@ -8,7 +8,7 @@ again or unchanged is each query's own to say (`lifecycle`).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from ..state.contract import StepFailed
 from ..state.shared import SharedState
 from ..windows import Aligned
 from .bundle_plans import BundlePlan
-from .delays import delay_counts, no_delays
+from .delays import no_delays
 from .failures import name_step_failure
 from .late import Late, late_rows
 from .lifecycle import Lifecycle, Outcome, Progress
@@ -90,14 +90,10 @@ class BundleLifecycle:
         if batch is not None and batch.num_rows:
             # queries with the same rows have come as far
             first = next(iter(progress.values()))
+            judge = partial(self._judge, first.watermark)
             at = first.stream_time if came is None else came
-
-            def judge(times: Array, refused: dict[int, str]) -> tuple[Array, dict[str, Late]]:
-                nonlocal delays
-                delays = delay_counts(times, at, refused)
-                return self._judge(first.watermark, times, refused)
-
-            slices, late, newest = take_in(self._plan.union, state, batch, refused, judge)
+            made = take_in(self._plan.union, state, batch, refused, judge, at)
+            slices, late, newest, delays = made
             rows = batch.num_rows
         moved = {
             name: one.moved(progress[name], newest, watermark, stream_time)
@@ -107,7 +103,7 @@ class BundleLifecycle:
         emitted = state.step(slices, steps)
         outcomes = {}
         for name, one in self._each.items():
-            taken = replace(Taken.of(None, late[name], newest, rows), delays=delays)
+            taken = Taken.of(None, late[name], newest, rows, delays)
             outcomes[name] = one.finish(state.views[name], emitted[name], taken, moved[name])
         return outcomes, moved
 

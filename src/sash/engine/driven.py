@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import NoFrameAnswer, inverse, taken
-from ..state.measures import frames_of
+from ..state.frames import NoFrameAnswer, answers_of_frames, inverse, taken
+from ..state.measures import frames_of, sizes_of
+from ..state.over_frames import answers_of_sizes
 from ..state.ranges import answers_over
 from ..tables.arrow import as_time, filtered, one_array, time_text, times_of
 from ..tables.rows import rows_in_order
 from ..tables.threads import cut_groups
-from ..windows import Driven
+from ..windows import Driven, Trailing
 
 __all__ = ["driven_results", "with_nulls"]
 
@@ -48,8 +49,19 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     order = None if places is None else inverse(places, threads)
     values: dict[str, pa.Array] = {}
     try:
+        given = plan.types, read, rows, order, cuts, threads
         for group in plan.groups:
-            values |= frames.answers(group, plan.types, read, rows, order, cuts, threads)
+            if group.over is None:
+                values |= answers_of_frames([(frames, group)], *given)
+                continue
+            assert isinstance(window, Trailing)
+            windows = [window.of_size(size) for size in group.over.sizes]
+            if len(windows) > 1 and not window.excludes_some:
+                values |= answers_of_sizes(sizes_of(windows, ordered), group, *given)
+                continue
+            each = [frames_of(one, ordered).frames for one in windows]
+            asked = [(one, group.alone(i)) for i, one in enumerate(each)]
+            values |= answers_of_frames(asked, *given)
         values |= answers_over(plan, ordered, frames, order)
     except NoFrameAnswer as error:
         row = error.frame if places is None else int(places[error.frame])

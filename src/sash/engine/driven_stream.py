@@ -69,6 +69,7 @@ class _Kept(WaitingStream):
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
+        self._check_parts()
         if self._plan is not None and self._store is None:
             self._kept._check()
 

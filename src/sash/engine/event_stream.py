@@ -275,6 +275,11 @@ class EventStream(Stream, ABC):
         size = self._parts.size()
         return {"keys": size["keys"], "slices": size["windows"], "bytes": size["bytes"]}
 
+    def _check_parts(self) -> None:
+        """Raise AssertionError if what is in the store is not sound."""
+        if self._plan is not None and self._store is not None:
+            self._parts._check()
+
 
 class _Spans:
     """The windows of late rows, by the times of the rows."""

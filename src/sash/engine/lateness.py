@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -86,9 +86,7 @@ def lateness(
     check("Query.stream", Asked(query))
     came = arrivals(table, query, arrived)
     if allowances is None:
-        late = came.before[came.old] - came.times[came.old]
-        found = np.quantile(late, LEVELS[1:], method="higher") if len(late) else late[:0]
-        asked = np.unique(np.append(0, found)).astype(np.int64)
+        asked = np.unique(np.append(0, _quantiles(came.delays())))
     else:
         asked = np.array([duration(a, "an allowance") for a in allowances], dtype=np.int64)
         if len(asked) and not (asked.min() >= 0 and asked.max() <= LATEST):
@@ -104,24 +102,47 @@ def lateness(
     return as_given(pa.table(columns), kind_of(table))
 
 
+def _quantiles(late: Array) -> Array:
+    """The values at the levels; of two neighbours, the higher one."""
+    if not len(late):
+        return late
+    places = np.ceil(np.array(LEVELS[1:]) * (len(late) - 1)).astype(np.int64)
+    found: Array = np.partition(late, np.unique(places))[places]
+    return found
+
+
 @dataclass(frozen=True)
 class Arrivals:
-    """The rows of a table in order of arrival: their times, and stream time after each."""
+    """The rows of a table in order of arrival: their times, and stream time before the first and
+    after each."""
 
     plan: Plan
     table: pa.Table  # the columns that tell keys, ties and gaps
     times: Array
-    tops: Array
+    known: Array
 
-    @cached_property
+    @classmethod
+    def of(cls, plan: Plan, table: pa.Table, times: Array) -> Arrivals:
+        """Rows with these times, in this order."""
+        known = np.empty(len(times) + 1, dtype=np.int64)
+        known[0] = _NEVER
+        np.maximum.accumulate(times, out=known[1:])
+        return cls(plan, table, times, known)
+
+    @property
     def before(self) -> Array:
         """Stream time when each row comes; before the first row, so early that none is late."""
-        return np.append(_NEVER, self.tops[:-1])[: len(self.tops)]
+        return self.known[:-1]
 
-    @cached_property
-    def old(self) -> Array:
-        """The rows that come out of order: no other can be late."""
-        return np.flatnonzero(self.times < self.before)
+    @property
+    def tops(self) -> Array:
+        """Stream time after each row."""
+        return self.known[1:]
+
+    def delays(self) -> Array:
+        """How late the rows come that are out of order: no other can be late."""
+        late = self.before - self.times
+        return late[late > 0]
 
     def keys(self, *more: str) -> tuple[Array, int]:
         """The number of each row's key, and how many there are; with further columns in the key."""
@@ -153,7 +174,7 @@ def arrivals(table: Any, query: Query, arrived: str | None = None) -> Arrivals:
     times, bad = times_of(column, window.clock)
     check_times(query.time, column, bad, window.clock)
     read = [*query.by, *([query.tie] if query.tie else []), *window.columns]
-    return Arrivals(plan, given.select(list(dict.fromkeys(read))), times, _tops(times))
+    return Arrivals.of(plan, given.select(list(dict.fromkeys(read))), times)
 
 
 def _in_order(table: pa.Table, arrived: str) -> pa.Table:
@@ -172,10 +193,6 @@ def _in_order(table: pa.Table, arrived: str) -> pa.Table:
             "times or numbers"
         ) from None
     return table if rise(np.asarray(order)) else table.take(order)
-
-
-def _tops(times: Array) -> Array:
-    return np.maximum.accumulate(times) if len(times) else times
 
 
 class Judged(ABC):
@@ -199,20 +216,34 @@ def judged(came: Arrivals) -> Judged:
         return _BySessions(came, window.reach)
     ends = came.times + 1
     late = came.before - ends
-    rows = np.arange(len(ends))
-    return _ByClosing(rows, late, late, _Kept(came.tops, rows, ends, late))
+    return _ByClosing(np.arange(len(ends)), late, late, _Kept(came.tops, ends, late))
 
 
 def _of_slices(came: Arrivals) -> Judged:
     """Judge rows by when the first and the last of their windows close."""
     window, times = came.plan.query.aligned, came.times
-    old, before = times[came.old], came.before[came.old]
-    some = before - window.end(window.first(old))
-    all_ = before - window.end(window.last(old))
+    threads = pieces.how_many(None)
+
+    def at_risk(piece: tuple[int, int]) -> list[Array]:
+        """The rows of a piece that may miss some window, and up to which allowance each does; and
+        all.  In blocks, because what is computed on the way then stays in the cache."""
+        found: list[list[Array]] = [[], [], []]
+        for first in range(*piece, pieces.BLOCK):
+            some = slice(first, min(first + pieces.BLOCK, piece[1]))
+            rows = first + np.flatnonzero(times[some] < came.before[some])
+            partly = came.before[rows] - window.end(window.first(times[rows]))
+            rows, partly = rows[partly >= 0], partly[partly >= 0]
+            wholly = came.before[rows] - window.end(window.last(times[rows]))
+            for parts, new in zip(found, (rows, partly, wholly), strict=True):
+                parts.append(new)
+        return [np.concatenate(parts) if parts else times[:0] for parts in found]
+
+    made = pieces.side_by_side(at_risk, pieces.cut_rows(len(times)), threads)
+    rows, partly, wholly = (np.concatenate(parts) for parts in zip(*made, strict=True))
     firsts = _first_of_slices(came)
     ends = window.end(window.last(times[firsts]))
-    kept = _Kept(came.tops, firsts, ends, came.before[firsts] - ends)
-    return _ByClosing(came.old, some, all_, kept)
+    kept = _Kept(came.tops[firsts], ends, came.before[firsts] - ends)
+    return _ByClosing(rows, partly, wholly, kept)
 
 
 def _first_of_slices(came: Arrivals) -> Array:
@@ -239,8 +270,8 @@ def _first_of_slices(came: Arrivals) -> Array:
         first[places[::-1]] = rows[::-1]
         found = first[first != NONE]
     else:
-        order = _order(places)
-        found = order[np.append(True, np.diff(places[order]) > 0)]
+        rising, order = _sorted(places)
+        found = order[np.append(True, rising[1:] != rising[:-1])]
     is_first = np.zeros(len(places), dtype=bool)
     is_first[found] = True
     return np.flatnonzero(is_first)
@@ -265,33 +296,31 @@ class _Kept:
     """Entries of a state: each comes with a row, unless it is late, and leaves when the watermark
     comes to its end."""
 
-    def __init__(self, tops: Array, rows: Array, ends: Array, late: Array) -> None:
-        """The rows of entries rise; `late` has the greatest allowance at which each is late."""
-        order = _order(ends)
-        self._arrays = tops, rows, late, ends[order], late[order]
+    def __init__(self, tops: Array, ends: Array, late: Array) -> None:
+        """Of each entry, in order of arrival: stream time after its row, its end, and the greatest
+        allowance at which it is late."""
+        rising, order = _sorted(ends)
+        self._arrays = tops, late, rising, late[order]
 
     def most(self, allowance: int) -> int:
         """How many entries there are at most, after a row."""
-        tops, *entries = self._arrays
         core = _what_if()
         with core.call() as call:
-            given = [call.integers(a) for a in entries]
-            at_tops, many = call.integers(tops), len(entries[0])
-            return int(core.run.most_kept(core.m, at_tops, len(tops), *given, many, allowance))
+            given = [call.integers(a) for a in self._arrays]
+            return int(core.run.most_kept(core.m, *given, len(self._arrays[0]), allowance))
 
 
-def _order(values: Array) -> Array:
-    """The order of values.  numpy sorts several times as fast as it finds an order, so where value
-    and place fit into one integer, these are sorted."""
-    if not len(values):
-        return values
-    low = int(values.min())
+def _sorted(values: Array) -> tuple[Array, Array]:
+    """Values in order, and where each was; of equal ones, the first comes first.  numpy sorts
+    several times as fast as it finds an order, so where a value and its place fit into one integer,
+    these are sorted."""
     bits = len(values).bit_length()
-    if (int(values.max()) - low).bit_length() + bits > 62:
-        return np.argsort(values, kind="stable")
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if (high - low).bit_length() + bits > 62:
+        order = np.argsort(values, kind="stable")
+        return values[order], order
     packed = np.sort((values - low << bits) | np.arange(len(values)))
-    order: Array = packed & ((1 << bits) - 1)
-    return order
+    return (packed >> bits) + low, packed & ((1 << bits) - 1)
 
 
 class _BySessions(Judged):

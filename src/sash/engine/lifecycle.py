@@ -13,6 +13,7 @@ they are inserted, and then windows close by the watermark that holds after the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -228,15 +229,9 @@ class Lifecycle:
         came: Array | int | None,
     ) -> Taken:
         """Judge the rows of a batch, and cut those that can be used into slices."""
-        delays = no_delays()
-
-        def judge(times: Array, refused: dict[int, str]) -> tuple[Array, Late]:
-            nonlocal delays
-            delays = delay_counts(times, came, refused)
-            return late_rows(self._window, progress.watermark, times, refused)
-
-        slices, late, newest = take_in(self._plan, state, batch, refused, judge)
-        return replace(Taken.of(slices, late, newest, batch.num_rows), delays=delays)
+        judge = partial(late_rows, self._window, progress.watermark)
+        slices, late, newest, delays = take_in(self._plan, state, batch, refused, judge, came)
+        return Taken.of(slices, late, newest, batch.num_rows, delays)
 
     def _take_in_slices(self, progress: Progress, batch: Sliced, came: Array | int | None) -> Taken:
         """Judge the slices of a batch.  How late their rows came is told by the youngest."""

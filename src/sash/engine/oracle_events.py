@@ -65,7 +65,7 @@ class OracleTrailing(_AllKept, TrailingStream):
     def _as_of(self, key: tuple[Any, ...], at: int) -> dict[str, Any]:
         from ..testing.queries import events_of, key_of
 
-        query, span = self._query, self._span
+        query, span = self._query, self._query.window.keeps  # type: ignore[attr-defined]
         whose = key_of(query, dict(zip(query.by, key, strict=True)))[0]
         held = []
         for n, event in enumerate(events_of(query, self._accepted)):

@@ -136,5 +136,6 @@ class SessionStream(EventStream):
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
+        self._check_parts()
         if self._plan is not None:
             self._sessions._check()

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import NoFrameAnswer
+from ..state.frames import NoFrameAnswer, answers_of_frames
 from ..state.measures import Spans, gaps_of, sessions_of, ticks_of
 from ..state.ranges import answers_over
 from ..tables.arrow import as_time, filtered, time_text
@@ -71,7 +71,7 @@ def _results(plan: Plan, ordered: Ordered, found: Spans, threads: int) -> pa.Tab
     values: dict[str, pa.Array] = {}
     try:
         for group in plan.groups:
-            values |= found.frames.answers(group, plan.types, *given)
+            values |= answers_of_frames([(found.frames, group)], plan.types, *given)
         values |= answers_over(plan, ordered, found.frames)
     except NoFrameAnswer as error:
         start, end = (time_text(span[error.frame]) for span in spans)

@@ -141,6 +141,12 @@ class SharedStream:
         return {name: made[name] for name in self._queries}
 
     @property
+    def delays(self) -> dict[str, list[int]]:
+        """How late the rows of each query came, as `Stream.delays` has it."""
+        each = {name: m.stream.delays for m in self._members for name in m.names}
+        return {name: each[name] for name in self._queries}
+
+    @property
     def late(self) -> pa.Table:
         """Rows that missed windows or could not be used, as `Stream.late` has them, with the
         names of the `queries` that they are late for.  A row that several queries missed in

@@ -415,12 +415,14 @@ class Stream:
 
         sync(self)
 
-    @in_turn_as_it_is
     def release(self) -> None:
         """Let another process, or another stream of this one, open the stream in its store.  What
         was not synced is lost, and this stream cannot be used any more."""
-        if self._journal is not None:
-            self._journal.space.release()
+        journal = self._journal
+        if journal is not None and not journal.space.released:
+            with self._turns.between():
+                journal.space.release()
+                self._turns.broken = f"{journal!r} was let go of by release(); open it again"
 
     @classmethod
     def from_bytes(cls, data: bytes, query: Query, trust: Sequence[str] = ()) -> Stream:

@@ -90,11 +90,6 @@ def _lifetime(asked: Asked) -> bool:
     return isinstance(window, Trailing) and window.size is None
 
 
-def _several(asked: Asked) -> bool:
-    """True if trailing windows of several sizes are asked for in one row."""
-    return asked.query.several and _by_time(asked)
-
-
 def _several_aligned(asked: Asked) -> bool:
     return asked.query.several and not _by_time(asked)
 
@@ -130,7 +125,6 @@ def _names_deleted(asked: Asked) -> bool:
     return "deleted" in (*asked.query.by, *asked.query.select)
 
 
-_NO_STATE = "there is no state to ask"
 _ONCE = "it has all its rows, and emits each window once"
 _ARRIVAL = (
     "on a stream in this process, events of one time are in the order of their arrival, and `tie` "
@@ -186,11 +180,7 @@ ABILITIES = (
     Ability("a window for each event: `trailing`, `lifetime`"),
     Ability("`trailing` and `lifetime` with `exclude='row'` or `'ties'`"),
     Ability("`lifetime(delay=…)`"),
-    Ability(
-        "several sizes in one row, `sash.count().over('1 day')`, of `trailing` and `lifetime`",
-        dict.fromkeys(PLACES, _ONE_SIZE),
-        _several,
-    ),
+    Ability("several sizes in one row, `sash.count().over('1 day')`, of `trailing` and `lifetime`"),
     Ability(
         "several sizes in one row of `sliding` and `tumbling`",
         dict.fromkeys(("Spark batch", "Spark stream"), _ONE_SIZE),
@@ -367,15 +357,15 @@ ABILITIES = (
     Ability(
         "the values of `trailing` and `lifetime` as of any moment (`Query.at`, "
         "`Stream.query(at=…)`, `sash.spark.at`)",
-        {"Spark stream": "its state cannot be asked"},
+        {
+            "Query.stream, in a store": "what a stream of events has in a store is read for the "
+            "events of a batch; ask a stream in memory",
+            "Spark stream": "its state cannot be asked",
+        },
     ),
     Ability(
         "a key's values over any range of what is kept (`Stream.query`)",
-        {
-            "Query.run": _NO_STATE,
-            "Spark batch": _NO_STATE,
-            "Spark stream": _NO_STATE,
-        },
+        dict.fromkeys(("Query.run", "Spark batch", "Spark stream"), "there is no state to ask"),
     ),
     Ability(
         "the whole state as bytes (`Stream.to_bytes`)",

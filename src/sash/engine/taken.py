@@ -14,7 +14,7 @@ from ..query.plan import Plan
 from ..state.contract import Slices
 from ..tables.arrow import one_array
 from ..tables.intake import bad_rows, some_rows
-from .delays import no_delays
+from .delays import delay_counts, no_delays
 from .failures import name_failure
 from .late import Late, refused_times
 
@@ -40,13 +40,15 @@ class Taken:
     rows: int = 0
     lost: int = 0
     partly_late: int = 0
-    delays: Array = field(default_factory=no_delays)
+    delays: Array = field(default_factory=no_delays)  # how late rows came
 
     @classmethod
-    def of(cls, slices: Slices | None, late: Late, newest: int | None, rows: int) -> Taken:
+    def of(
+        cls, slices: Slices | None, late: Late, newest: int | None, rows: int, delays: Array
+    ) -> Taken:
         """What is left of so many rows, of which some are late."""
         lost = int(late.lost.sum())
-        return cls(slices, late, newest, rows, lost, len(late.rows) - lost)
+        return cls(slices, late, newest, rows, lost, len(late.rows) - lost, delays)
 
 
 #: Judges rows by their times, of which some are refused already: which of them are in an open
@@ -55,16 +57,23 @@ Judge: TypeAlias = Callable[[Array, dict[int, str]], tuple[Array, L]]
 
 
 def take_in(
-    plan: Plan, state: Cuts, batch: pa.Table, refused: dict[int, str], judge: Judge[L]
-) -> tuple[Slices | None, L, int | None]:
+    plan: Plan,
+    state: Cuts,
+    batch: pa.Table,
+    refused: dict[int, str],
+    judge: Judge[L],
+    came: Array | int | None,
+) -> tuple[Slices | None, L, int | None, Array]:
     """Judge the rows of a batch, and cut those that can be used into slices; the slices, the late
-    rows, and the newest time of those that can be used."""
+    rows, the newest time of those that can be used, and how late rows came, at a stream time or at
+    one for each."""
     column = one_array(batch.column(plan.query.time))
     times, refused = refused_times(column, refused, plan.query.window.clock)
     usable, late = judge(times, refused)
     rows = np.flatnonzero(usable)
+    delays = delay_counts(times, came, refused)
     if not len(rows):
-        return None, late, None
+        return None, late, None, delays
     held = some_rows(batch, rows)
     try:
         slices = state.cut(held, times[rows])
@@ -74,5 +83,5 @@ def take_in(
         if not wrong:
             raise name_failure(plan, held, times[rows], error) from error
         refused |= {int(rows[i]): why for i, why in wrong.items()}
-        return take_in(plan, state, batch, refused, judge)
-    return slices, late, int(times[rows].max())
+        return take_in(plan, state, batch, refused, judge, came)
+    return slices, late, int(times[rows].max()), delays

@@ -22,6 +22,7 @@ from ..state.apart import lowered, with_rows
 from ..state.contract import StepFailed
 from ..state.keyed import Keyed
 from ..state.ragged import Places
+from ..state.reach import Reach
 from ..state.trail_entries import TrailEntries
 from ..state.trailing import Answers, Batch, TrailState
 from ..tables.answers import warn_of
@@ -29,7 +30,7 @@ from ..tables.arrow import as_given, as_time, flat, one_array, times_of
 from ..tables.intake import one_of_type
 from ..tables.keys import key_codes
 from ..windows import Driven
-from ..windows.contract import Span
+from .as_of import check_window
 from .driven import with_nulls
 from .event_stream import Reached
 from .turns import in_turn
@@ -53,9 +54,7 @@ class TrailingStream(KeepingStream):
     _trails: TrailState | TrailEntries
 
     def _make_states(self, plan: Plan) -> None:
-        assert isinstance(self._query.window, Driven)
-        assert isinstance(self._query.window.keeps, Span)
-        self._span = self._query.window.keeps
+        self._reach = Reach.of(plan)
         self._trails = TrailState(plan) if self._store is None else TrailEntries(plan)
         self._revisions: dict[int, int] = {}  # in live mode, of rows that were emitted again
 
@@ -78,12 +77,11 @@ class TrailingStream(KeepingStream):
         self, new: pa.Table, times: Array, watermark: int | None
     ) -> tuple[pa.Table, dict[int, str]]:
         """New rows, and those that they change, with their answers and revisions."""
-        span, many = self._span, new.num_rows
-        assert span.older is not None
+        reach, many = self._reach, new.num_rows
         numbers = self._waiting.arrived + np.arange(many)
         opened, due = new, np.ones(many, dtype=bool)
         if many:
-            low, high = int(times.min()) + span.younger + 1, int(times.max()) + span.older
+            low, high = int(times.min()) + reach.younger + 1, int(times.max()) + reach.longest
             held, before = self._waiting.between(low, high)
             opened = pa.concat_tables([held, new]).combine_chunks()
             numbers = np.append(before, numbers)
@@ -107,9 +105,8 @@ class TrailingStream(KeepingStream):
         fresh = np.arange(len(when)) >= len(when) - new
         order = np.lexsort((when[fresh], codes[fresh]))
         places = Places(codes[fresh][order], when[fresh][order])
-        assert self._span.older is not None
-        low = places.find(codes, when - self._span.older)
-        high = places.find(codes, when - self._span.younger)
+        low = places.find(codes, when - self._reach.longest)
+        high = places.find(codes, when - self._reach.younger)
         return fresh | (high > low)
 
     def _answer(
@@ -144,7 +141,7 @@ class TrailingStream(KeepingStream):
         if start is None:
             assert found.oldest is not None
             oldest = found.oldest[slices]
-            held = oldest < own - self._span.younger
+            held = oldest < own - self._reach.younger
             starts = with_nulls(as_time(oldest, kind), held)
         else:
             starts = as_time(start, kind)
@@ -177,8 +174,14 @@ class TrailingStream(KeepingStream):
                 f"a stream of {self._query.window!r} answers as of a time: give at=…, and neither "
                 "lo nor hi"
             )
+        check_window(self._query)
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
+        if self._store is not None:
+            raise ValueError(
+                "what a stream of events has in a store is read for the events of a batch; ask a "
+                "stream in memory"
+            )
         moment, mark = to_micros(at), self._progress.watermark
         if mark is not None and moment < mark:
             raise ValueError(
@@ -253,5 +256,6 @@ class TrailingStream(KeepingStream):
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
+        self._check_parts()
         if self._plan is not None and isinstance(self._trails, TrailState):
             self._trails._check()

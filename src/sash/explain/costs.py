@@ -17,12 +17,21 @@ from .explanation import Costs
 __all__ = ["costs_of_stream", "costs_of_table"]
 
 
-def costs_of_table(window: Window, cut: Slicing | None = None) -> Costs:
-    """Over a table: two stacks over slices in order, or over rows in order."""
+def costs_of_table(window: Window, cut: Slicing | None = None, sizes: int = 1) -> Costs:
+    """Over a table: two stacks over slices in order, or over rows in order; or the chunks of rows
+    that windows of several sizes share."""
     if isinstance(window, Aligned):
         return _of_scan(window, cut or pairs(window))
     if isinstance(window, Merging):
         return Costs(1, 0, 0, "at most 1 an event: the events of a session are folded")
+    if sizes > 1 and not _excludes(window):
+        return Costs(
+            2,
+            0,
+            2 * sizes,
+            "at most 2 an event (into its chunk, and when the chunk closes) and, for a row, 2 for "
+            f"each of {sizes} sizes, or 3 where a window is shorter than a chunk",
+        )
     keeps = window.keeps if isinstance(window, Driven) else None
     if isinstance(keeps, Span) and keeps.older is None and not _excludes(window):
         return Costs(1, 0, 0, "1 an event: nothing leaves, so the events so far are one partial")

@@ -15,6 +15,7 @@ from ..query.query import Query
 from ..query.signatures import Mode
 from ..state.tree_size import tree_bytes
 from ..tables.arrow import as_arrow
+from ..windows import Trailing
 from ..windows.contract import Aligned, Count, Driven, Span, Ticked, Window
 from ..windows.durations import duration_text
 from .cautions import cautions
@@ -136,12 +137,17 @@ def kept_by_stream(query: Query, plan: Plan | None, lateness: int) -> Kept:
     keeps = window.keeps
     assert isinstance(keeps, Span)
     waiting = _waiting(lateness)
-    if keeps.older is None:
+    older, lasts = keeps.older, keeps.older is None
+    if query.several:  # kept once, for the longest
+        assert isinstance(window, Trailing)
+        lasts = lasts or None in query.sizes.values()
+        spans = [window.of_size(size).keeps.older for size in query.sizes.values()]
+        older = max((span for span in spans if span is not None), default=None)
+    if older is None:
         return _kept(plan, "key", 1, f"one partial a key, of all that is settled; {waiting}")
-    span = duration_text(keeps.older)
-    return _kept(
-        plan, "time", None, f"a partial for each distinct time of the last {span}; {waiting}"
-    )
+    before = ", and one of all before" if lasts else ""
+    held = f"a partial for each distinct time of the last {duration_text(older)}{before}"
+    return _kept(plan, "time", None, f"{held}; {waiting}")
 
 
 def _aligned(window: Aligned, plan: Plan | None, lateness: int) -> Kept:

@@ -16,10 +16,12 @@ from ..query.query import Query
 from ..slicing.slices import slices_held
 from ..slicing.techniques import Slicing
 from ..state.frames_kernel import FRAMES
+from ..state.over_kernel import CHUNK
 from ..state.places import in_order_only
 from ..state.scan import room_for
 from ..state.scan_kernel import SCAN
 from ..tables.arrow import as_arrow, plain_type
+from ..windows import Trailing
 from ..windows.contract import Aligned, Count, Driven, Merging, Span, Window
 from .cautions import cautions
 from .costs import costs_of_table
@@ -53,7 +55,7 @@ def explain_table(
         select_only(query) if plan is None else partials_of(plan),
         _steps(query, plan, cut),
         _kept(plan, window, cut),
-        costs_of_table(window, cut),
+        costs_of_table(window, cut, len(set(query.sizes.values())) if query.several else 1),
         cautions(query, plan, "Query.run"),
     )
     return made if sample is None else measured_table(made, query, sample, cut)
@@ -99,6 +101,9 @@ def _steps(query: Query, plan: Plan | None, cut: Slicing | None) -> tuple[Step, 
         sort = Step("rows are sorted by key and time", "events make the windows, in that order")
         if isinstance(window, Merging):
             return sort, Step("each session's rows are folded", "no row is in two sessions")
+        if query.several and isinstance(window, Trailing) and not window.excludes_some:
+            why = "windows of all sizes end together, so a row is lifted once for all of them"
+            return sort, Step(f"rows go through chunks of {CHUNK}, and windows share these", why)
         why = "neither end of the windows of a key goes back, so the oldest row leaves first"
         return sort, Step(f"rows go through {algorithm(FRAMES)}", why)
     return (

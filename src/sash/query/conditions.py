@@ -95,9 +95,29 @@ class Condition:
         not.
 
         >>> import pyarrow as pa, pyarrow.compute as pc
-        >>> Condition.of(pc.field("x") > 1).holds(pa.table({"x": [1, None, 2]})).to_pylist()
-        [False, False, True]
+        >>> Condition.of(pc.field("x") > 1).holds(pa.table({"x": [1, None, 2]}))
+        array([False, False,  True])
         """
+        import pyarrow as pa
+
+        if len(self.columns) == 1:
+            column = table.column(self.columns[0])
+            if pa.types.is_dictionary(column.type) and len(column):
+                return self._by_entry(column)
+        return self._holds(table)
+
+    def _by_entry(self, column: Any) -> Any:
+        """The same for a column that is a dictionary, whose entries are few."""
+        import pyarrow as pa
+
+        whole = column.combine_chunks()
+        entries = whole.dictionary
+        entries = pa.concat_arrays([entries, pa.nulls(1, entries.type)])
+        found = self._holds(pa.table({self.columns[0]: entries}))
+        at = whole.indices.fill_null(len(entries) - 1) if whole.null_count else whole.indices
+        return found.take(at.to_numpy(zero_copy_only=False))
+
+    def _holds(self, table: Any) -> Any:
         import pyarrow as pa
         from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
@@ -116,7 +136,7 @@ class Condition:
                 f"where, {self}, is no condition, but {made.type}; compare it with something, as "
                 "in pyarrow.compute.field('x') > 0"
             )
-        return made.fill_null(False) if made.null_count else made
+        return (made.fill_null(False) if made.null_count else made).to_numpy()
 
     def words(self) -> Iterator[tuple[str, str]]:
         """The expression as Arrow writes it down: calls, fields and literals, each with what it is

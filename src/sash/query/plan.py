@@ -21,6 +21,7 @@ from ..operators.decimals import SMALL, adds_decimals
 from ..windows import Aligned, Driven, Window
 from .aggregates import Aggregate
 from .conditions import Condition
+from .over import Over, Represented, represented
 from .query import RESERVED, Query, column_kept
 from .registry import (
     REGISTRY,
@@ -55,6 +56,13 @@ class Group:
     exact: tuple[bool, ...]  # for each name: its answers have nanoseconds as whole numbers
     values_of: tuple[int | None, ...]  # for each name: the column whose values it has by number
     conditions: tuple[Condition, ...] = ()  # behind the columns, whether rows satisfy each
+    over: Over | None = None  # where windows of a row have several sizes
+
+    def alone(self, size: int) -> Group:
+        """The group over windows of one of its sizes, by its number, where each aggregate has all
+        sizes."""
+        assert self.over is not None
+        return dataclasses.replace(self, names=self.over.at(size), over=None)
 
 
 @dataclass(frozen=True)
@@ -101,12 +109,20 @@ class Plan:
 
 
 def make_plan(
-    query: Query, schema: pa.Schema, extra: tuple[str, ...] = (), *, whole: bool = False
+    query: Query,
+    schema: pa.Schema,
+    extra: tuple[str, ...] = (),
+    *,
+    whole: bool = False,
+    by_sizes: bool = False,
 ) -> Plan:
     """The plan, or an error that says what is wrong with the table's columns.
 
     With `whole` it is for a whole table, where values of any type can be numbers by their row or
     their place, and lists are ranges of rows; without, partials are kept longer than their rows.
+    Where windows have several sizes, a group's aggregates have the same ones if they are to be
+    grouped `by_sizes`, as they are where events drive the windows of a whole table; else all groups
+    have all sizes, and hold the same slices.
     """
     fields = {}
     for name in (*query.columns, *extra):
@@ -127,7 +143,8 @@ def make_plan(
     types: dict[str, pa.DataType | None] = {}
     for condition in dict.fromkeys(a.where for a in query.select.values() if a.where):
         condition.check(pa.schema(fields.values()))
-    for name, asked in query.select.items():
+    several = represented(query) if query.several else None
+    for name, asked in (several.aggregates if several else query.select).items():
         chosen = _over_decimals(asked, fields)
         read = _reads(chosen, query.time, fields, whole)
         given = [value_type(fields[c].type) for c, _ in read]
@@ -141,7 +158,8 @@ def make_plan(
             raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
         types[name] = result_type(asked, given)
         which = which_of_range(chosen.operator)
-        if whole and which and chosen.returns is None and _of_ranges(query.window, which, given):
+        known = whole and several is None and chosen.returns is None
+        if known and which and _of_ranges(query.window, which, given):
             number = chosen.operator.parameters[0] if chosen.operator.parameters else 0
             if chosen.operator.ready == "median":
                 number = 0.5
@@ -153,9 +171,16 @@ def make_plan(
     if not typed and not objects:  # something has to tell which windows there are
         typed.append((NO_NAME, Aggregate(REGISTRY["count"].make, ())))  # type: ignore[arg-type]
         types[NO_NAME] = pa.int64()
-    groups = [
-        _group(query, sorted(part, key=_place), fields, whole) for part in (typed, objects) if part
-    ]
+    if several:
+        for name, names in several.names.items():
+            types |= dict.fromkeys(names.values(), types[name])
+    parts = [part for part in (typed, objects) if part]
+    by_sizes = by_sizes or (whole and isinstance(query.window, Driven))
+    if several and by_sizes:
+        parts = [some for part in parts for some in several.by_sizes(part)]
+    groups = [_group(query, sorted(part, key=_place), fields, whole) for part in parts]
+    if several:
+        groups = [_sized(group, several, every=not by_sizes) for group in groups]
     schema = pa.schema(fields.values())
     return Plan(query, schema, tuple(groups), types, extra, tuple(ranged))
 
@@ -228,6 +253,10 @@ def _group(
         tuple(values_of),
         tuple(conditions),
     )
+
+
+def _sized(group: Group, several: Represented, *, every: bool) -> Group:
+    return dataclasses.replace(group, over=several.over(group.names, every=every))
 
 
 @lru_cache(maxsize=256)

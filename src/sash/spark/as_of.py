@@ -69,7 +69,7 @@ def at(
         raise KeyError(f"the events have no column {known!r}, which says when each became known")
     plan = with_types(make_plan(query, schema_for(events, query)))
     check("Spark batch", Asked(query, plan))
-    stretches = Stretches.of(query.window)
+    stretches = Stretches.of(query)
     result = StructType([*questions.schema.fields, *value_fields(plan)])
     many = for_batch(events, buckets)
 

@@ -28,7 +28,7 @@ from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..tables.arrow import one_array, times_of
-from ..windows import Driven, Ticked, Window
+from ..windows import Driven, Ticked, Trailing
 from ..windows.contract import LATEST, Count, Span
 from .arithmetic import SPARK, in_range
 from .buckets import bucket_of, key_columns
@@ -51,7 +51,14 @@ class Stretches:
     older: int  # how much older than an event the rows are that its window holds
 
     @classmethod
-    def of(cls, window: Window) -> Stretches:
+    def of(cls, query: Query) -> Stretches:
+        window = query.window
+        if query.several:
+            assert isinstance(window, Trailing)
+            lasting = None in query.sizes.values()
+            window = window.of_size(
+                None if lasting else max(size for size in query.sizes.values() if size)
+            )
         if isinstance(window, Driven) and isinstance(window.keeps, Span):
             older = window.keeps.older
             if older is not None and window.fires == Count(1):
@@ -95,7 +102,7 @@ def aggregate_by_events(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     query, schema = plan.query, df.schema
     every = isinstance(query.window, Driven) or query.where is not None
     names = df.columns if every else list(query.columns)
-    stretches = Stretches.of(query.window)
+    stretches = Stretches.of(query)
     time = micros(quoted(query.time), schema[query.time].dataType)
     # not every way through Spark takes names with dots
     plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
@@ -122,7 +129,7 @@ class _Work:
         query, result = self._query, self._result
         table = table.rename_columns(self._names)
         if isinstance(query.window, Driven):
-            plan = make_plan(query, table.schema, extra=(_STRETCH,))
+            plan = make_plan(query, table.schema, extra=(_STRETCH,), by_sizes=True)
             made = driven_results(plan, table)
             made = self._own(made)
         else:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from ..engine.supported import Asked, check
 from ..explain import Explanation
 from ..explain.cautions import cautions
-from ..explain.explanation import Kept, Step
+from ..explain.explanation import Costs, Kept, Step
 from ..explain.streams import explain_stream
 from ..explain.tables import explain_table
 from ..query.plan import Plan
@@ -82,7 +82,7 @@ def _unsplit(query: Query, way: str) -> str:
         if way == "rows" and batch.Stretches.of(query).whole:
             return "empty windows depend on all events of a key, so they are one task's"
         return ""
-    if by_events.Stretches.of(query.window).whole:
+    if by_events.Stretches.of(query).whole:
         return f"what {query.window!r} holds goes by all earlier events of a key"
     return ""
 
@@ -118,6 +118,7 @@ def explain_streaming(
         place=f"sash.spark.aggregate, micro-batch by micro-batch, mode={mode!r}",
         steps=(first, state, made.steps[-1]),
         kept=_in_records(made.kept),
+        costs=_by_records(made.costs) if isinstance(query.window, Aligned) else made.costs,
         warnings=cautions(query, plan, "Spark stream", lateness, unsplit),
     )
 
@@ -125,6 +126,12 @@ def explain_streaming(
 def _without_tie(query: Query) -> Query:
     """The query for a stream in this process, which takes arrival for the tie."""
     return dataclasses.replace(query, tie=None)
+
+
+def _by_records(costs: Costs) -> Costs:
+    """What a stream in this process takes: tiles are not counted."""
+    text = f"in this process {costs.words}; tiles in Spark's state combine by the record"
+    return dataclasses.replace(costs, words=text)
 
 
 def _in_records(kept: Kept) -> Kept:

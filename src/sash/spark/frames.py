@@ -237,4 +237,6 @@ def with_types(plan: Plan) -> Plan:
         # which does not depend on the window
         found = Scan(group, tumbling(1), plan.types).answer_types()
         types |= {name: t for name, t in found.items() if types[name] is None}
+        if group.over is not None:
+            types |= {name: types[group.names[part]] for name, part, _ in group.over.picked}
     return dataclasses.replace(plan, types=types)

@@ -92,8 +92,6 @@ def aggregate_of(
             f"ORDER BY within {call.name} is not supported: values are in order of event time",
             *call.ordered[0].at,
         )
-    if call.where is not None and "where" not in inspect.signature(ready.count).parameters:
-        raise source.error("FILTER is not supported; write CASE WHEN … THEN x END", *call.where.at)
     where = {} if call.where is None else {"where": pc.field(column(call.where))}
     if call.name in operators:
         return _own(call, operators[call.name], column, source, where)

@@ -19,7 +19,7 @@ from ..kernels.core import BufferCore, ObjectCore
 from ..query.plan import Group
 from ..query.types import in_ticks, value_type
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
-from ..tables.arrow import flat, one_array
+from ..tables.arrow import flat
 from ..tables.keys import key_codes
 from ..tables.numbers import places_in_order, row_numbers, unscaled
 
@@ -29,6 +29,7 @@ __all__ = [
     "answers_and_reasons",
     "answers_apart",
     "answers_of",
+    "answers_over",
     "by_key_and_time",
     "columns_of",
     "joined_reasons",
@@ -55,7 +56,7 @@ class Apart:
 def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
     """The columns that a group of aggregates reads, and the values of those that are read by
     number."""
-    arrays: list[pa.Array] = []
+    arrays: list[pa.Array | Array] = []
     sources: Sources = {}
     for i, name in enumerate(group.columns):
         column = flat(table.column(name))
@@ -65,7 +66,7 @@ def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
         else:
             column = _column(group, i, column)
         arrays.append(column)
-    arrays += [one_array(condition.holds(table)) for condition in group.conditions]
+    arrays += [condition.holds(table) for condition in group.conditions]
     return read(tuple(arrays) if len(arrays) > 1 else arrays[0], len(arrays)), sources
 
 
@@ -179,6 +180,31 @@ def answers_and_reasons(
         for row, why in misfits.items():
             failed.setdefault(row, {}).setdefault(name, why)
     return values, failed
+
+
+def answers_over(
+    core: BufferCore | ObjectCore,
+    group: Group,
+    types: dict[str, Any],
+    kept: Any,
+    rows: int,
+    apart: dict[int, Apart],
+) -> tuple[dict[str, pa.Array], dict[int, str]]:
+    """The same where a row may have windows of several sizes: a core's outputs have one row after
+    the other, and of each the sizes of the group in their order."""
+    if group.over is None:
+        return answers_of(core, group, types, kept, rows, apart)
+    many = len(group.over.sizes)
+    found, lacking = answers_and_reasons(core, group, types, kept, rows * many, apart)
+    values: dict[str, pa.Array] = {}
+    failed: dict[int, dict[str, str]] = {}
+    for name, part, size in group.over.picked:
+        known = group.names[part]
+        values[name] = found[known].take(pa.array(np.arange(rows) * many + size))
+        for row, reasons in lacking.items():
+            if row % many == size and known in reasons:
+                failed.setdefault(row // many, {})[name] = reasons[known]
+    return values, {row: told(reasons) for row, reasons in failed.items()}
 
 
 def _replaced(found: pa.Array, apart: dict[int, Any], misfits: dict[int, str]) -> pa.Array:

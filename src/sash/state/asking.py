@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..tables.answers import object_answers
+from ..tables.answers import warn_of
+from .apart import lowered
 from .key_hash import hash_keys
 from .part import tile_name, unpack_part
 from .part_index import NEVER, Index, part_name
@@ -32,16 +33,13 @@ def ask(
     columns = [pa.array([x], field.type) for x, field in zip(key, form.key_schema, strict=True)]
     hashed = hash_keys(columns, 1)
     found = _pieces(form, records, hashed, lo, hi)
-    made: dict[str, Any] = {}
-    for number, group in enumerate(plan.groups):
-        partial = group.operator.identity
-        if found:
-            partial = _combined(form, number, [piece[number] for piece in found])
-        answers = group.operator.python_lower()(partial)
-        for name, part, x in zip(group.names, group.operator.parts, answers, strict=True):
-            value = object_answers([x], plan.types[name], part.operator.fields, {})
-            made[name] = value[0].as_py()
-    return {name: made[name] for name in plan.query.select}
+    partials = [group.operator.identity for group in plan.groups]
+    if found:
+        numbers = range(len(partials))
+        partials = [_combined(form, n, [piece[n] for piece in found]) for n in numbers]
+    values, failed = lowered(plan, partials)
+    warn_of({0: failed} if failed else {}, stacklevel=5)
+    return values
 
 
 def _combined(form: Form, number: int, partials: list[Any]) -> Any:

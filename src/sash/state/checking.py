@@ -19,26 +19,35 @@ from .part_index import Index, part_name
 from .records import Records
 from .tile import BITS, Form, Tile
 
-__all__ = ["check"]
+__all__ = ["check", "check_index", "check_names"]
 
 
 def check(form: Form, records: Records, step: Step | None) -> None:
     """Raise AssertionError if a record is missing, is not needed, or contradicts another, after
     a step."""
-    names = set()
-    for key, data in records.store.scan(records.prefix):
-        unseal(data, key)
-        names.add(key[len(records.prefix) :])
+    rows, used = check_index(records)
+    for row in rows:
+        used |= _check_part(form, records, row, step)
+    check_names(records, used)
+
+
+def check_index(records: Records) -> tuple[Array, set[bytes]]:
+    """Check the index, and return all parts, and the names of its records."""
     index = Index(records)
     hashes = np.empty(0, dtype=np.uint64)
     found = index.visit(hashes, part_index.NEVER + 1, part_index.NEVER + 1)
     used = {name for depth in range(len(index._nodes)) for name in index.names(depth)}
-    if not len(index._loaded[0]):
-        used = set()
     _check_nodes(index)
     _check_apart(found.rows)
-    for row in found.rows:
-        used |= _check_part(form, records, row, step)
+    return found.rows, used if len(index._loaded[0]) else set()
+
+
+def check_names(records: Records, used: set[bytes]) -> None:
+    """The records that are there are those that are used, and are as they were written."""
+    names = set()
+    for key, data in records.store.scan(records.prefix):
+        unseal(data, key)
+        names.add(key[len(records.prefix) :])
     assert used == names, (sorted(used - names), sorted(names - used))
 
 

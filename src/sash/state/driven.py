@@ -33,6 +33,7 @@ from .lanes import Lanes
 from .measures import held_in_time
 from .ragged import ragged
 from .range_answers import Found, Ranges
+from .reach import Reach
 
 __all__ = ["DrivenState", "Fired", "Kept"]
 
@@ -84,6 +85,9 @@ class Kept:
         window = plan.query.window
         assert isinstance(window, Driven | Ticked)
         keeps = window.keeps
+        if plan.groups[0].over is not None:  # what the longest window holds that lets events go
+            reach = Reach.of(plan)
+            keeps = Span(reach.finite, reach.younger)
         self._reads: tuple[str, ...] = ()
         if isinstance(keeps, Rule):
             self._reads = window.columns
@@ -168,7 +172,7 @@ class Kept:
         at = ragged(edges, left)
         columns = [column[at] for column in (rows.times, *step.columns, *step.partials)]
         if self._folds and self._merges:
-            left, columns = self._merged(step)
+            left, columns = self._merged(step, edges)
         self._lanes.put(step.visits, left, columns)
         self._known[0][step.visits] = step.seen + step.more
         return found
@@ -187,19 +191,19 @@ class Kept:
         given = [p if folds.width else p.tolist() for folds, p in zip(self._folds, step.partials)]
         return bounds, numbers, given
 
-    def _merged(self, step: Step) -> tuple[Array, list[Array]]:
-        """One row for all rows of a key, with its oldest time: how many each key has, and the
-        columns; there is nothing to measure."""
-        bounds = step.rows.bounds
-        left = np.minimum(np.diff(bounds), 1)
-        some = left > 0
-        first, times = bounds[:-1][some], step.rows.times
-        if not some.any():
-            return left, [times, *step.partials]
+    def _merged(self, step: Step, edges: Array) -> tuple[Array, list[Array]]:
+        """One row for all rows of a key before its edge, with its oldest time, and those behind:
+        how many each key has, and the columns; there is nothing to measure."""
+        bounds, times, every = step.rows.bounds, step.rows.times, np.arange(len(step.rows.times))
+        if not len(times):
+            return np.zeros(len(step.visits), np.int64), [times, *step.partials]
+        owners = np.repeat(np.arange(len(step.visits)), np.diff(bounds))
+        first = np.flatnonzero((every >= edges[owners]) | (every == bounds[owners]))
         ends, keys = np.append(first, len(times)), self._grove.keys.columns
-        runs = KeyRuns(np.arange(len(times)), ends, keys, step.visits[some], times[first])
+        runs = KeyRuns(every, ends, keys, step.visits[owners[first]], times[first])
         folded = runs.fold(self._plan.groups, self._folds, step.partials)
         both = zip(self._folds, folded, strict=True)
+        left = np.bincount(owners[first], minlength=len(step.visits))
         return left, [times[first], *(folds.array(one) for folds, one in both)]
 
     def _make_room(self) -> None:
@@ -317,9 +321,11 @@ class DrivenState(Kept):
         window = plan.query.window
         assert isinstance(window, Driven)
         self._window, keeps = window, window.keeps
-        self._older = keeps.older if isinstance(keeps, Span) else None
+        #: Where windows are spans of time, how far back they reach.
+        self._reach = Reach.of(plan) if isinstance(keeps, Span) else None
         self._lifetime = isinstance(keeps, Span) and keeps.older is None
-        super().__init__(plan, merges=self._lifetime, stored=stored)
+        merges = self._reach is not None and self._reach.merges
+        super().__init__(plan, merges=merges, stored=stored)
         self._firing = firing(window.fires, self._empty)
         # how many events, the time of the oldest one that is kept, and what else it takes to fire
         self._fresh = [np.zeros(1, np.int64), np.full(1, NEVER), *self._firing.fresh]
@@ -354,7 +360,7 @@ class DrivenState(Kept):
             kept[some] = rows.times[(ends - left)[some]]
             self._known[1][visits] = kept
         self._due.note(visits, self._notes(visits))
-        if not self._lifetime:
+        if not self._merges:
             idle = (left == 0) & self._firing.neutral(self._known[0][visits])
             self._grove.keys.remove(visits[idle])
         # in the order of the table
@@ -390,11 +396,16 @@ class DrivenState(Kept):
         held |= ties | (ends - last > 1)
         highs = (at if ties else ends - 1) + shift
         holes = (last if ties else at) + shift, (at - 1 if ties else at) + shift
-        return Ranges(bounds, lows, highs, holes, merges=self._lifetime), oldest, held
+        asked = Ranges(bounds, lows, highs, holes, merges=self._merges)
+        if self._plan.groups[0].over is not None:
+            assert self._reach is not None
+            first = self._reach.first_held(rows.times, rows.bounds)[at]
+            asked = asked.over(np.where(first < 0, 0, first + shift[:, None]))
+        return asked, oldest, held
 
     def _notes(self, numbers: Array) -> Array:
         """A span of time lets events go though nothing comes."""
-        if self._older is None:
+        if self._reach is None or self._merges:
             return super()._notes(numbers)
-        times: Array = np.minimum(self._known[1][numbers] + self._older, NEVER)
+        times: Array = np.minimum(self._known[1][numbers] + self._reach.longest, NEVER)
         return times

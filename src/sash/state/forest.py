@@ -27,7 +27,7 @@ from ..slicing.cut import cut_events
 from ..slicing.slices import specify
 from ..tables.answers import object_answers, warn_of
 from ..windows import Aligned
-from .answers import Apart, answers_apart, answers_of, columns_of
+from .answers import Apart, answers_apart, answers_of, answers_over, columns_of
 from .contract import Step
 from .forest_fields import (
     AT,
@@ -201,7 +201,7 @@ class Forest:
         def run() -> int:
             entered = at_visits, len(visits), at_bounds, at_numbers, at_partials
             asking = at_asks, at_lows, at_highs, int(asked.holes is not None), *at_holes
-            then = at_more[-1], int(asked.merges), outputs, at_gone
+            then = at_more[-1], int(asked.merges), asked.each, outputs, at_gone
             done: int = core.run.ranges(
                 core.m, self._at_call, self._at_records, *entered, *asking, *then
             )
@@ -210,7 +210,8 @@ class Forest:
         with core.call(len(inserted.numbers)):
             apart = self._completed(run, visits)
         del held  # the kernel needs it no more
-        values, failed = answers_of(core, self.group, self._types, kept, len(asked.lows), apart)
+        rows = len(asked.lows) // asked.each
+        values, failed = answers_over(core, self.group, self._types, kept, rows, apart)
         return Found(values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64))
 
     def _completed(self, run: Callable[[], int], visits: Array) -> dict[int, Apart]:
@@ -252,7 +253,7 @@ class Forest:
     def no_values(self) -> dict[str, pa.Array]:
         """Answers by name without any row."""
         kept, _ = self._core.outputs(0)
-        return answers_of(self._core, self.group, self._types, kept, 0, {})[0]
+        return answers_over(self._core, self.group, self._types, kept, 0, {})[0]
 
     def partial(self, number: int | None, lo: int, hi: int) -> Any:
         """The partial over a range of a key's times, both ends in."""

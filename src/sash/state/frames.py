@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,7 +29,9 @@ __all__ = [
     "Frames",
     "InTime",
     "NoFrameAnswer",
+    "Range",
     "Ranges",
+    "answers_of_frames",
     "inverse",
     "taken",
 ]
@@ -73,54 +76,7 @@ class Frames(ABC):
         """A range of frames, which hold no rows but those of a range, by the places that these have
         among themselves."""
 
-    def answers(
-        self,
-        group: Group,
-        types: dict[str, Any],
-        table: pa.Table,
-        rows: Array | None,
-        order: Array | None,
-        cuts: list[tuple[Range, Range]],
-        threads: int,
-    ) -> dict[str, pa.Array]:
-        """The answers of a group of aggregates by name; row r has that of frame order[r], or r.
-        `rows` says where in the table the rows are, None that the table has their order.  `cuts`
-        are ranges of frames, with the rows that they hold and no others do."""
-        columns, sources = columns_of(group, table)
-        core = make_core(FRAMES, group.operator, 8)
-        typed = isinstance(core, BufferCore) and core.layout.answers
-        if not typed or "object" in columns.types or len(cuts) == 1:
-            kept = self._answers(group, columns if rows is None else columns.take(rows))
-        else:
-            kept, _ = core.outputs(len(self))
-            give = partial(self._give, group, columns, rows, kept[0])
-            side_by_side(give, cuts, threads)
-        if order is not None:
-            kept = _in_order(kept, order, threads)
-        return answers_of(core, group, types, kept, len(self), None, sources)[0]
-
-    def _give(
-        self,
-        group: Group,
-        columns: Table,
-        rows: Array | None,
-        outputs: list[tuple[Array, Array | None]],
-        cut: tuple[Range, Range],
-    ) -> None:
-        """Write the answers of a range of frames to where they belong."""
-        frames, held = cut
-        given = columns.runs([held]) if rows is None else columns.take(rows[slice(*held)])
-        try:
-            found, *_ = self.part(frames, held)._answers(group, given)
-        except NoFrameAnswer as error:
-            error.frame += frames[0]
-            raise
-        for (data, valid), (to, to_valid) in zip(found, outputs, strict=True):
-            to[slice(*frames)] = data
-            if to_valid is not None:
-                to_valid[slice(*frames)] = valid
-
-    def _answers(self, group: Group, columns: Table) -> Any:
+    def answer_alone(self, group: Group, columns: Table) -> Any:
         """The outputs of all frames, over columns that have their order."""
         longest = self._longest()
         core = make_core(FRAMES, group.operator, 1 << max(3, longest.bit_length()))
@@ -247,6 +203,62 @@ class Excluding(Frames):
         core.run.frames_excluding(
             core.m, columns, *given, len(self), int(self.ties), after, outputs
         )
+
+
+def answers_of_frames(
+    asked: Sequence[tuple[Frames, Group]],
+    types: dict[str, Any],
+    table: pa.Table,
+    rows: Array | None,
+    order: Array | None,
+    cuts: list[tuple[Range, Range]],
+    threads: int,
+) -> dict[str, pa.Array]:
+    """The answers of groups of aggregates by name, each over frames of its own; row r has that of
+    frame order[r], or r.  The groups are the same but for their names, so that columns are read,
+    and rows brought together, once.  `rows` says where in the table the rows are, None that the
+    table has their order.  `cuts` are ranges of frames, with the rows that they hold and no others
+    do."""
+    group = asked[0][1]
+    columns, sources = columns_of(group, table)
+    core = make_core(FRAMES, group.operator, 8)
+    typed = isinstance(core, BufferCore) and core.layout.answers
+    if not typed or "object" in columns.types or len(cuts) == 1:
+        given = columns if rows is None else columns.take(rows)
+        kept = [frames.answer_alone(named, given) for frames, named in asked]
+    else:
+        kept = [core.outputs(len(frames))[0] for frames, _ in asked]
+        give = partial(_give, asked, columns, rows, [outputs[0] for outputs in kept])
+        side_by_side(give, cuts, threads)
+    made: dict[str, pa.Array] = {}
+    for frames, named in asked:
+        outputs = kept.pop(0)
+        if order is not None:
+            outputs = _in_order(outputs, order, threads)
+        made |= answers_of(core, named, types, outputs, len(frames), None, sources)[0]
+    return made
+
+
+def _give(
+    asked: Sequence[tuple[Frames, Group]],
+    columns: Table,
+    rows: Array | None,
+    outputs: list[list[tuple[Array, Array | None]]],
+    cut: tuple[Range, Range],
+) -> None:
+    """Write the answers of a range of frames to where they belong."""
+    some, held = cut
+    given = columns.runs([held]) if rows is None else columns.take(rows[slice(*held)])
+    for (frames, group), out in zip(asked, outputs, strict=True):
+        try:
+            found, *_ = frames.part(some, held).answer_alone(group, given)
+        except NoFrameAnswer as error:
+            error.frame += some[0]
+            raise
+        for (data, valid), (to, to_valid) in zip(found, out, strict=True):
+            to[slice(*some)] = data
+            if to_valid is not None:
+                to_valid[slice(*some)] = valid
 
 
 def _in_order(kept: Any, order: Array, threads: int) -> Any:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..stores.contract import Store
+from .checking import check_index, check_names
 from .key_hash import hash_keys
 from .layout import MOST_BITS, PAGE
 from .part_index import NEVER, ROWS, Index, Visited, part_name
@@ -128,6 +129,19 @@ class KeyedTables:
         rows = self._children()
         found = {name: round(float(rows[name].sum())) for name in ("keys", "slices", "bytes")}
         return {"keys": found["keys"], "windows": found["slices"], "bytes": found["bytes"]}
+
+    def _check(self) -> None:
+        """Raise AssertionError if a record is missing, is not needed, or contradicts the index."""
+        assert not self._records.changed, "a batch is not committed"
+        rows, used = check_index(self._records)
+        names = [part_name(p, b) for p, b in zip(rows["prefix"].tolist(), rows["bits"].tolist())]
+        for row, body in zip(rows, self._records.need(names), strict=True):
+            blobs = _blobs(body)
+            held = [_read(schema, [b]) for schema, b in zip(self._schemas, blobs, strict=True)]
+            assert any(table.num_rows for table in held), "a part without rows"
+            assert row["bytes"] > 0
+        check_names(self._records, used | set(names))
+        self._records.discard()
 
     def _children(self) -> Array:
         if self._root is None:

@@ -14,29 +14,19 @@ NONE = -1
 
 
 def most_kept(
-    m: Memory,
-    tops: Any,
-    count: int,
-    rows: Any,
-    late: Any,
-    ends: Any,
-    late_by_end: Any,
-    entries: int,
-    allowance: int,
+    m: Memory, tops: Any, late: Any, ends: Any, late_by_end: Any, entries: int, allowance: int
 ) -> int:
-    """How many entries a state has at most.  An entry comes with one of `rows`, which rise, and
-    leaves when stream time, `tops`, is the allowance after its end; one that comes later than that
-    is never there.  `late` has the greatest allowance at which each comes too late, `late_by_end`
-    the same in the order of `ends`, which rise."""
+    """How many entries a state has at most.  Entries come in this order, with stream time `tops`
+    after each; an entry leaves when stream time is the allowance after its end, and one that comes
+    later than that is never there.  `late` has the greatest allowance at which each comes too late,
+    `late_by_end` the same in the order of `ends`, which rise.  Between two that come, entries can
+    only leave, so there are never more than after one has come."""
     there = 0
     most = 0
-    came = 0
     left = 0
-    for i in range(count):
-        if came < entries and item(rows, came) == i:
-            if item(late, came) < allowance:
-                there += 1
-            came += 1
+    for i in range(entries):
+        if item(late, i) < allowance:
+            there += 1
         top = item(tops, i) - allowance
         while left < entries and item(ends, left) <= top:
             if item(late_by_end, left) < allowance:

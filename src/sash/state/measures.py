@@ -5,7 +5,7 @@ rows in order of key and time → a range of rows for each event that fires, or 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -21,10 +21,12 @@ from ..policies.contract import Policy, guard
 from ..query.types import column_type
 from ..tables.arrow import flat
 from ..tables.rows import Ordered
+from ..windows import Trailing
 from ..windows.contract import LATEST, Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
 from .frame_steps import HOLDS
 from .frames import Apart, Excluding, Frames, InTime, Ranges
 from .measures_kernel import KEPT, SPANS
+from .over_frames import Sizes
 from .ragged import Places, ragged
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "sessions_of",
     "since_changed",
     "since_ruled",
+    "sizes_of",
     "ticks_of",
     "values_of",
     "values_range",
@@ -72,6 +75,23 @@ def frames_of(window: Driven, rows: Ordered) -> Found:
         return Found(Ranges(first, last), lambda: _oldest(first, last, times, times))
     first, last, own = first[fired], last[fired], times[fired]
     return Found(Ranges(first, last, fired), lambda: _oldest(first, last, times, own))
+
+
+def sizes_of(windows: Sequence[Trailing], rows: Ordered) -> Sizes:
+    """The frames of windows of several sizes, longest first, which do not take apart the events at
+    one time."""
+    frames = [frames_of(window, rows).frames for window in windows]
+    held = [f for f in frames if isinstance(f, InTime)]
+    assert len(held) == len(frames), "the frames of a span of time"
+    return Sizes(tuple(held), next((_longest(f) for f in held if f.holds), 0))
+
+
+def _longest(frames: InTime) -> int:
+    """How many rows the longest frame holds."""
+    core = _finder()
+    with core.call() as call:
+        given = call.integers(frames.times), call.integers(frames.bounds), len(frames.bounds) - 1
+        return int(core.run.longest(core.m, *given, frames.older, frames.younger))
 
 
 def _excluding(keeps: Span, rows: Ordered, *, ties: bool) -> Found:
@@ -288,6 +308,22 @@ def held_in_time(keeps: Span, times: Array, bounds: Array) -> tuple[Array, Array
         groups = len(bounds) - 1
         core.run.spans(core.m, *given, groups, older, keeps.younger, at_first, at_last)
         return np.asarray(first), np.asarray(last)
+
+
+def held_at(
+    keeps: Span, times: Array, bounds: Array, asked: Array, asked_bounds: Array
+) -> tuple[Array, Array]:
+    """For each time that is asked for of groups, in order, the rows of its group that a span of
+    time holds."""
+    core = _finder()
+    older = _FOREVER if keeps.older is None else keeps.older
+    with core.call() as call:
+        given = [call.integers(a) for a in (times, bounds, asked, asked_bounds)]
+        first, at_first = call.space(len(asked))
+        last, at_last = call.space(len(asked))
+        groups = len(bounds) - 1
+        core.run.spans_at(core.m, *given, groups, older, keeps.younger, at_first, at_last)
+        return np.array(first), np.array(last)
 
 
 @dataclass(frozen=True)

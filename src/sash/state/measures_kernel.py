@@ -1,7 +1,7 @@
 """The frames of windows that are measured in time, of sessions, and of policies.
 
-`spans` and `sessions` know no operator, so they are a kernel that is compiled once.  `kept` is
-specialised to a policy's own operator and rule.
+`spans`, `spans_at` and `sessions` know no operator, so they are a kernel that is compiled once.
+`kept` is specialised to a policy's own operator and rule.
 """
 
 from __future__ import annotations
@@ -43,6 +43,53 @@ def spans(
             set_item(last, i, high)
 
 
+def spans_at(
+    m: Memory,
+    times: Any,
+    bounds: Any,
+    asked: Any,
+    asked_bounds: Any,
+    count: int,
+    older: int,
+    younger: int,
+    first: Any,
+    last: Any,
+) -> None:
+    """The same for times that are asked for of each group, in order, instead of its rows' own."""
+    for g in range(count):
+        n = item(bounds, g + 1)
+        low = item(bounds, g)
+        high = low
+        for i in range(item(asked_bounds, g), item(asked_bounds, g + 1)):
+            t = item(asked, i)
+            while low < n and item(times, low) < t - older:
+                low += 1
+            while high < n and item(times, high) < t - younger:
+                high += 1
+            set_item(first, i, low)
+            set_item(last, i, max(low, high))
+
+
+def longest(m: Memory, times: Any, bounds: Any, count: int, older: int, younger: int) -> int:
+    """How many rows the longest of these spans holds."""
+    most = 0
+    for g in range(count):
+        begin = item(bounds, g)
+        n = item(bounds, g + 1)
+        low = begin
+        high = begin
+        for i in range(begin, n):
+            t = item(times, i)
+            while high < n and item(times, high) < t - younger:
+                high += 1
+            # a span that is longer than the longest so far becomes the longest; others slide
+            while low + most < high and item(times, low) < t - older:
+                low += 1
+            most = max(most, high - low)
+            low = max(low, high - most)
+    return most
+
+
 def sessions(
     m: Memory,
     times: Any,
@@ -78,7 +125,11 @@ def sessions(
 
 
 #: The kernel that finds frames, for no operator in particular.
-SPANS = Kernel("spans", (spans, sessions), ("spans", "sessions"))
+SPANS = Kernel(
+    "spans",
+    (spans, spans_at, longest, sessions),
+    ("spans", "spans_at", "longest", "sessions"),
+)
 
 
 def kept(

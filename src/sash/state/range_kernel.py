@@ -52,13 +52,15 @@ def ranges(
     hole_highs: Any,
     edges: Any,
     merges: int,
+    each: int,
     outputs: Outputs,
     gone: Any,
 ) -> int:
     """Insert entries and answer ranges of them.  Key v has the numbers from bounds[v] to
     bounds[v + 1] to insert, and the ranges from ask_bounds[v] to ask_bounds[v + 1] to answer: from
     a low number to a high one, both in.  With `holes`, a range is without the numbers from
-    hole_lows up to hole_highs, both in.  Then what is before the key's edge is evicted; or, if it
+    hole_lows up to hole_highs, both in.  So many ranges as `each` says have one high number, and
+    the first of them holds the others.  Then what is before the key's edge is evicted; or, if it
     `merges`, becomes one entry, and the key's record has its lowest number ever instead of a next
     window.  Returns whether it is done; if not, memory ran short.
 
@@ -88,7 +90,7 @@ def ranges(
         low = edge
         if j < asked:
             high = item(highs, j)
-            low = min(edge, item(lows, j))
+            low = min(edge, item(lows, j - j % each))
         if i < n and item(numbers, i) <= high:
             if not room(m):
                 return 0

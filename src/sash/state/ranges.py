@@ -70,7 +70,7 @@ def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Arra
     column = ordered.column(chosen.column)
     counts: Array | None = None
     if chosen.where is not None:
-        counts = np.asarray(chosen.where.holds(ordered.table))
+        counts = chosen.where.holds(ordered.table)
         counts = counts if ordered.rows is None else counts[ordered.rows]
     if chosen.skips and column.null_count:
         there = np.asarray(column.is_valid())

@@ -1,7 +1,7 @@
 """The state of a stream with a window for each event, as rows that a store can keep.
 
-An entry is a partial of a key and a time, as in `state.trailing`; of a lifetime, what all later
-windows hold is one entry, at the key's oldest time.  Entries lie in arrays between batches.  A
+An entry is a partial of a key and a time, as in `state.trailing`; of a lifetime, what is before
+all other windows is one entry, at the key's oldest time.  Entries lie in arrays between batches.  A
 forest that lasts for one batch answers windows over them.
 """
 
@@ -18,12 +18,11 @@ from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.arrow import one_array
 from ..tables.keys import key_codes
-from ..windows import Driven
-from ..windows.contract import Span
 from .folds import Folds, KeyRuns
 from .keyed import Keyed
 from .part_index import NEVER
 from .ragged import ragged, run_starts
+from .reach import Reach
 from .trailing import Answers, Batch, TrailState
 
 __all__ = ["TrailEntries"]
@@ -46,9 +45,7 @@ class TrailEntries:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._cutter = TrailState(plan)
-        assert isinstance(plan.query.window, Driven)
-        assert isinstance(plan.query.window.keeps, Span)
-        self._span = plan.query.window.keeps
+        self._reach = Reach.of(plan)
         self._folds = [Folds(group.operator) for group in plan.groups]
         none = [pa.array([], value_type(field.type)) for field in plan.keys]
         self._held = _Entries(none, _NONE, [folds.join([]) for folds in self._folds])
@@ -92,7 +89,7 @@ class TrailEntries:
 
     def _merged(self, batch: Batch | None) -> Batch:
         """What is held and what is new, in order of key and time; an old entry and a new one of the
-        same time are combined, but for a lifetime, of which an answer may lie between them."""
+        same time are combined."""
         old = self._held
         keys, times, partials = old.keys, old.times, old.partials
         if batch is not None:
@@ -106,8 +103,7 @@ class TrailEntries:
         order = np.lexsort((times, codes))
         codes, times = codes[order], times[order]
         heads = run_starts(codes, times)
-        if self._span.older is None or len(heads) == len(order):
-            heads = np.arange(len(order))
+        if len(heads) == len(order):
             both = zip(self._folds, partials, strict=True)
             partials = [folds.take(some, order) for folds, some in both]
         else:
@@ -124,8 +120,8 @@ class TrailEntries:
         codes = np.repeat(np.arange(len(held.bounds) - 1), np.diff(held.bounds))
         if watermark is None:
             pass
-        elif self._span.older is None:  # what all later windows hold is one entry
-            apart = times >= watermark - self._span.younger
+        elif self._reach.merges:  # what is before all other windows is one entry
+            apart = times >= self._reach.edge(watermark)
             apart[run_starts(codes)] = True
             heads = np.flatnonzero(apart)
             ends, order = np.append(heads, len(codes)), np.arange(len(codes))
@@ -134,7 +130,7 @@ class TrailEntries:
                 runs = KeyRuns(order, ends, held.keys, codes, times)
                 partials = runs.fold(self._plan.groups, self._folds, partials)
         else:
-            at = np.flatnonzero(times >= watermark - self._span.older)
+            at = np.flatnonzero(times >= self._reach.edge(watermark))
             codes, times = codes[at], times[at]
             both = zip(self._folds, partials, strict=True)
             partials = [folds.take(some, at) for folds, some in both]
@@ -149,7 +145,7 @@ class TrailEntries:
         for i, (folds, partials) in enumerate(zip(self._folds, held.partials, strict=True)):
             made[f"partial {i}"] = folds.as_column(partials)
         never, none = np.full(len(held.times), NEVER), np.zeros(len(held.times), np.int64)
-        until = never if self._span.older is None else held.times + self._span.older + 1
+        until = never if self._reach.merges else held.times + self._reach.longest + 1
         return Keyed(pa.table(made), held.keys, never, until, none)
 
     def hold(self, table: pa.Table) -> None:

@@ -2,7 +2,8 @@
 
 A forest for each group of aggregates, over the same numbered keys, as for aligned windows
 (`state.memory`).  A window is `[t - older, t - younger)`: one of those that start at every
-microsecond, asked for where there is an event.
+microsecond, asked for where there is an event.  Windows of several sizes that end together are
+ranges of the same partials, which are kept for the longest.
 """
 
 from __future__ import annotations
@@ -17,18 +18,17 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..tables.rows import rows_in_order, without_others
-from ..windows import Driven, tumbling
-from ..windows.contract import Span
+from ..windows import tumbling
 from .due import Due
 from .forest import Forest
 from .grove import Grove
 from .ragged import places_among, run_starts
 from .range_answers import Ranges
+from .reach import Reach
 
 __all__ = ["Answers", "Batch", "TrailState"]
 
 _NONE = np.zeros(0, dtype=np.int64)
-_FAR = 2**61  # before and after all times
 
 
 @dataclass
@@ -59,10 +59,7 @@ class TrailState:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        window = plan.query.window
-        assert isinstance(window, Driven)
-        assert isinstance(window.keeps, Span)
-        self._span = window.keeps
+        self._reach = Reach.of(plan)
         # a forest is made for some window; trailing ones are told to it when they are asked for
         self._grove = Grove(plan, tumbling(1), Forest)
         self.no_values = self._grove.no_values
@@ -86,15 +83,13 @@ class TrailState:
     def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
         """Insert the times of a batch, answer at those of another, or of the same, and forget what
         no window of an event from the watermark on holds."""
-        grove, older, younger = self._grove, self._span.older, self._span.younger
+        grove, reach = self._grove, self._reach
         self._compact()
         asks, asked_counts = self._numbers(asked)
         inserts, counts = self._numbers(batch)
         assert batch is None or asked is not None, "what is inserted is asked for"
         grove.make_room()
-        edge = -_FAR
-        if watermark is not None:
-            edge = max(watermark - max(younger if older is None else older, 0), -_FAR)
+        edge = reach.edge(watermark)
         due = self._due.take(edge)
         due = due[grove.keys.there(due) & ~np.isin(due, asks)]
         visits = np.concatenate([asks, due])
@@ -104,14 +99,14 @@ class TrailState:
         partials = batch.partials if batch else grove.no_partials()
         inserted = bounds, batch.times if batch else _NONE, partials
         at = asked.times if asked else _NONE
-        lows = np.full(len(at), -_FAR) if older is None else at - older
         ask_bounds = _bounds(len(visits), np.arange(len(asks)), asked_counts)
-        ranges = Ranges(ask_bounds, lows, at - younger - 1, merges=older is None)
+        ranges = Ranges(ask_bounds, at, at - reach.younger - 1, merges=reach.merges)
+        ranges = ranges.over(reach.lows(at))
         found = grove.ranges(visits, inserted, ranges, np.full(len(visits), edge))
         self._due.note(visits, grove.forests[0].expires(visits))
         grove.keys.remove(found.gone)
         oldest = None
-        if older is None:
+        if reach.merges:
             oldest = np.repeat(grove.forests[0].oldest_of(asks), asked_counts)
         return Answers(found.values, found.failed, oldest)
 
@@ -122,8 +117,7 @@ class TrailState:
 
     def ends(self, at: int) -> tuple[int, int]:
         """The first and the last time that a window which ends at a time holds."""
-        low = -_FAR if self._span.older is None else at - self._span.older
-        return low, at - self._span.younger - 1
+        return int(self._reach.lows(np.array([at]))[0, 0]), at - self._reach.younger - 1
 
     def _numbers(self, batch: Batch | None) -> tuple[Array, Array]:
         """The numbers of a batch's keys, and how many times each has."""

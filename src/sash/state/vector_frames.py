@@ -1,14 +1,14 @@
-"""The functions of `frames_kernel` for vectors, which have a place in memory and no value."""
+"""The functions of `frames_kernel` and `over_kernel` for vectors, which have no values."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..aggregators.two_stacks_lite import query
-from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, item, put
+from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, combine, get, item, put
 from .frame_steps import FRAME, GROUP, HOLDS, answer, begin_at, end_at
 
-__all__ = ["frames", "frames_in_time"]
+__all__ = ["frames", "frames_in_time", "join"]
 
 
 def frames(
@@ -64,3 +64,9 @@ def frames_in_time(
             i += 1
         g += 1
     return 1
+
+
+def join(m: Memory, dst: int, a: int, b: int, c: int) -> None:
+    """Combine three slots."""
+    combine(m, dst, a, b)
+    combine(m, dst, dst, c)

@@ -134,7 +134,7 @@ class Aggregate:
         import pyarrow as pa
 
         holds = self.where.holds(pa.table({c: pa.array(table[c]) for c in self.where.columns}))
-        kept = [i for i, ok in enumerate(holds.to_pylist()) if ok]
+        kept = holds.nonzero()[0].tolist()
         return {name: [column[i] for i in kept] for name, column in table.items()}
 
     def __repr__(self) -> str:

@@ -91,6 +91,7 @@ class StreamCase(Case):
     emit: str = "all"
     state: str = "memory"
     restored: tuple[int, ...] = ()  # batches after which the stream is made anew from its bytes
+    over: tuple[int | None, ...] = ()  # further sizes of windows in each row, None for a lifetime
 
     @classmethod
     def draw(cls, source: Random) -> StreamCase:
@@ -124,7 +125,8 @@ class StreamCase(Case):
         )
         if source.random() < 0.5:
             window, lives = _window_of_events(source, span)
-            return replace(case, window=window, mode=case.mode if lives else "final")
+            over = _sizes(source, window, span)
+            return replace(case, window=window, mode=case.mode if lives else "final", over=over)
         case = replace(case, state=source.choice(STATES))
         if case.mode == "live":
             return case
@@ -140,11 +142,15 @@ class StreamCase(Case):
     @property
     def query(self) -> Query:
         """The query, made from its text."""
+        select = dict(SELECTS[self.select])
+        for size in self.over:
+            given = sash.lifetime() if size is None else size
+            select |= {f"{n} {size}": a.over(given) for n, a in SELECTS[self.select].items()}
         return sash.Query(
             time="t",
             by=list(self.by),
             window=eval(self.window, {"sash": sash}),
-            select=SELECTS[self.select],
+            select=select,
             emit=self.emit,  # type: ignore[arg-type]
         )
 
@@ -217,6 +223,7 @@ class StreamCase(Case):
             {"cuts": (len(self.rows),), "restored": ()},
             {"mode": "final"},
             {"state": "memory"},
+            {"over": ()},
         )
         for change in simpler:
             tried = replace(case, **change)
@@ -246,7 +253,7 @@ class StreamCase(Case):
 
     def as_test(self) -> str:
         rows = pprint.pformat(list(self.rows), width=96, sort_dicts=False).replace("\n", "\n    ")
-        names = ("by", "lateness", "mode", "emit", "state", "restored")
+        names = ("by", "lateness", "mode", "emit", "state", "restored", "over")
         more = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return (
             "def test_found_by_fuzzing() -> None:\n"
@@ -287,6 +294,14 @@ def _window_of_events(source: Random, span: int) -> tuple[str, bool]:
     if keep == measures[0] and every.isdigit():
         every = measures[1]
     return f"sash.window(keep={keep}, every={every})", False
+
+
+def _sizes(source: Random, window: str, span: int) -> tuple[int | None, ...]:
+    """Further sizes of trailing windows."""
+    if not window.startswith(("sash.trailing", "sash.lifetime")):
+        return ()
+    sizes = (max(span // 40, 1), max(span // 3, 1), 2 * span, None)
+    return tuple(source.sample(sizes, source.randint(0, 2)))
 
 
 def _window(source: Random, span: int, unit: int) -> str:

@@ -1,0 +1,143 @@
+"""Frames of several sizes that end together, and their answers, as seen from Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array, Table
+from ..kernels.core import BufferCore, make_core
+from ..query.plan import Group
+from ..tables.threads import cut_rows, side_by_side
+from .answers import answers_of, columns_of
+from .frames import InTime, NoFrameAnswer, Range
+from .over_kernel import CHUNK, MASKS, OVER, SCRATCH
+
+__all__ = ["Sizes", "answers_of_sizes"]
+
+#: Rows that are put into order at a time, in the processor's cache.
+_BLOCK = 2048
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Frames of several sizes for each row, longest first, which differ in where they begin;
+    and how many rows the longest holds at most that lets rows go."""
+
+    frames: tuple[InTime, ...]
+    longest: int
+
+    def part(self, frames: Range, rows: Range) -> Sizes:
+        """A range of frames, which hold no rows but those of a range."""
+        return replace(self, frames=tuple(f.part(frames, rows) for f in self.frames))
+
+    def answer(
+        self, group: Group, columns: Table, places: tuple[int, int, int], outputs: Any
+    ) -> None:
+        """Answer all frames, over columns that have their order, into places of the outputs; see
+        `over_kernel.frames_over`."""
+        one, sizes = self.frames[0], len(self.frames)
+        # the rows of the longest frame, and of the chunks in which it begins and ends
+        ring = _power(self.longest + 2 * CHUNK)
+        stack = _power(ring // CHUNK + 1)
+        core = make_core(OVER, group.operator, sizes * (stack + 1) + ring)
+        stacks = SCRATCH + sizes * (stack + 1)
+        for field, value in zip(MASKS, (SCRATCH, stacks, stack - 1, ring - 1), strict=True):
+            core.header[field] = value
+        olders = np.array([f.older if f.holds else -1 for f in self.frames])
+        with core.call() as call:
+            given = call.columns(columns), call.integers(one.times), call.integers(one.bounds)
+            known = len(one.bounds) - 1, call.integers(olders), sizes, one.younger
+            state = [call.integers(np.zeros(n, np.int64)) for n in (sizes, sizes, CHUNK)]
+            try:
+                core.run.frames_over(core.m, *given, *known, *state, *places, outputs)
+            except OverflowError:  # which one it is, the sizes tell that are answered alone
+                for i, frames in enumerate(self.frames):
+                    frames.answer_alone(group.alone(i), columns)
+                raise
+
+
+def answers_of_sizes(
+    sizes: Sizes,
+    group: Group,
+    types: dict[str, Any],
+    table: pa.Table,
+    rows: Array | None,
+    order: Array | None,
+    cuts: list[tuple[Range, Range]],
+    threads: int,
+) -> dict[str, pa.Array]:
+    """The answers of a group of aggregates over windows of several sizes, by name; for the rest
+    see `frames.answers_of_frames`."""
+    columns, sources = columns_of(group, table)
+    total = len(sizes.frames[0])
+    core = make_core(OVER, group.operator, 8)
+    kept, outputs = core.outputs(total * len(sizes.frames))
+    typed = isinstance(core, BufferCore) and bool(core.layout.answers)
+    many = len(sizes.frames)
+    # those of a row are neighbours where rows are put into another order: they move together
+    step, apart = (1, total) if order is None or not typed else (many, 1)
+    if not typed or "object" in columns.types or len(cuts) == 1:
+        given = columns if rows is None else columns.take(rows)
+        sizes.answer(group, given, (0, step, apart), outputs)
+    else:
+
+        def give(cut: tuple[Range, Range]) -> None:
+            frames, held = cut
+            given = columns.runs([held]) if rows is None else columns.take(rows[slice(*held)])
+            try:
+                places = frames[0] * step, step, apart
+                sizes.part(frames, held).answer(group, given, places, outputs)
+            except NoFrameAnswer as error:
+                error.frame += frames[0]
+                raise
+
+        side_by_side(give, cuts, threads)
+    made: dict[str, pa.Array] = {}
+    parted = _parted(kept, many, total, order, threads)
+    for i, some in enumerate(parted):
+        made |= answers_of(core, group.alone(i), types, some, total, None, sources)[0]
+    return made
+
+
+def _parted(kept: Any, many: int, total: int, order: Array | None, threads: int) -> list[Any]:
+    """The outputs of each size, in their order."""
+    if isinstance(kept, list):
+        parts = [kept[i * total : (i + 1) * total] for i in range(many)]
+        return parts if order is None else [[part[i] for i in order.tolist()] for part in parts]
+    made: list[list[Any]] = [[] for _ in range(many)]
+    for data, valid in kept[0]:
+        columns = _columns(data, many, total, order, threads)
+        valids: Any = [None] * many
+        if valid is not None and not valid.all():
+            valids = _columns(valid, many, total, order, threads)
+        for part, pair in zip(made, zip(columns, valids, strict=True), strict=True):
+            part.append(pair)
+    return [(pairs, *kept[1:]) for pairs in made]
+
+
+def _columns(items: Array, many: int, total: int, order: Array | None, threads: int) -> Array:
+    """A column of the outputs of each size; with an order, the sizes of a row are neighbours, and
+    move there together."""
+    if order is None:
+        return items.reshape(many, total, *items.shape[1:])
+    made = np.empty((many, total, *items.shape[1:]), items.dtype)
+    rows = items.reshape(total, many, *items.shape[1:])
+
+    def take(piece: Range) -> None:
+        for low in range(*piece, _BLOCK):
+            some = slice(low, min(low + _BLOCK, piece[1]))
+            block = np.take(rows, order[some], axis=0, mode="clip")
+            for i in range(many):
+                made[i, some] = block[:, i]
+
+    side_by_side(take, cut_rows(total), threads)
+    return made
+
+
+def _power(least: int) -> int:
+    """The first power of two that is not less."""
+    return 1 << (least - 1).bit_length()

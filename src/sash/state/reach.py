@@ -1,0 +1,77 @@
+"""How far back the windows of an event reach, where they are spans of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels.columns import Array
+from ..query.plan import Plan
+from ..windows import Driven, Trailing
+from ..windows.contract import Span
+from .measures import held_in_time
+
+__all__ = ["Reach"]
+
+_FAR = 2**61  # before and after all times
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which times the windows of an event at time t hold: from `t - older` of each up to
+    `t - younger`, which is not included; longest first, None for all since the beginning.  If there
+    is such a one, what is before all others `merges` into one entry of a key."""
+
+    olders: tuple[int | None, ...]
+    younger: int
+    merges: bool
+
+    @classmethod
+    def of(cls, plan: Plan) -> Reach:
+        """The windows of a plan's query."""
+        window, over = plan.query.window, plan.groups[0].over
+        assert isinstance(window, Driven)
+        assert isinstance(window.keeps, Span)
+        spans = [window.keeps]
+        if over is not None:
+            assert isinstance(window, Trailing)
+            spans = [window.of_size(size).keeps for size in over.sizes]
+        olders = tuple(span.older for span in spans)
+        # a row of a lifetime has the time of the key's oldest event
+        merges = None in (window.keeps.older, *olders)
+        return cls(olders, window.keeps.younger, merges)
+
+    @property
+    def longest(self) -> int:
+        """How far back the longest window reaches."""
+        return _FAR if self.olders[0] is None else self.olders[0]
+
+    @property
+    def finite(self) -> int | None:
+        """How far back the longest window reaches that lets events go; None if there is none."""
+        return next((older for older in self.olders if older is not None), None)
+
+    def edge(self, watermark: int | None) -> int:
+        """The time before which no event from the watermark on needs anything, or all as one."""
+        if watermark is None:
+            return -_FAR
+        back = [self.finite or 0, *([self.younger] if self.merges else [])]
+        return max(watermark - max(back), -_FAR)
+
+    def first_held(self, times: Array, bounds: Array) -> Array:
+        """For each row of groups in order of time, the first row of each of its windows; -1 where a
+        window holds all rows since the beginning."""
+        made = np.full((len(times), len(self.olders)), -1)
+        for i, older in enumerate(self.olders):
+            if older is not None:
+                made[:, i] = held_in_time(Span(older, self.younger), times, bounds)[0]
+        return made
+
+    def lows(self, times: Array) -> Array:
+        """For each of these times, the first time of each of its windows."""
+        made = np.full((len(times), len(self.olders)), -_FAR)
+        for i, older in enumerate(self.olders):
+            if older is not None:
+                made[:, i] = times - older
+        return made
