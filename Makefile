@@ -80,7 +80,7 @@ test-faults: $(STAMPS)/test java ## long streams, and a thousand kills, which go
 	@echo "==> kills of drivers, executors and Python workers; what is done is in $(KILLS)"
 	@$(TEST_ENV) $(BIN)/python tests/faults/kills.py "$(KILLS)" $(KILLS_ARGS)
 
-test-front: $(STAMPS)/test java ## the command line on Spark, in a terminal (10 minutes)
+test-front: $(STAMPS)/front java ## the command line in a terminal, the page in a browser (10 minutes)
 	@echo "==> pytest, Spark in a terminal"
 	@$(PYTEST) $(FRONT_TESTS) $(ARGS)
 
@@ -147,10 +147,11 @@ $(STAMPS)/venv:
 
 EXTRAS_core :=
 EXTRAS_test := [test]
+EXTRAS_front := [front]
 EXTRAS_bench := [bench]
 EXTRAS_demo := [demo]
 
-$(STAMPS)/core $(STAMPS)/test $(STAMPS)/bench $(STAMPS)/demo: $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
+$(STAMPS)/core $(STAMPS)/test $(STAMPS)/front $(STAMPS)/bench $(STAMPS)/demo: $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
 	@echo "==> pip install sash$(EXTRAS_$*) (once for each change of pyproject.toml)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRAS_$*)"
 	@touch "$@"

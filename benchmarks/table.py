@@ -23,6 +23,7 @@ from .processes import first_slide, import_sash
 from .queries import queries
 from .shared import shared_queries
 from .small_pushes import small_pushes
+from .statements import statements
 from .stores import stores
 from .streaming import streaming
 from .streams import citi_bike
@@ -77,6 +78,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *streaming(quick=quick),
         *small_pushes(quick=quick),
         *shared_queries(quick=quick),
+        *statements(quick=quick),
         *stores(quick=quick),
         *citi_bike(),
     ]

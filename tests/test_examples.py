@@ -17,6 +17,7 @@ SHORT = {
     "larger_than_memory": "'sensor': 0, 'n': 993",
     "policy_window": "{'card': 'a', 'amount': 250, 'payments': 3, 'spent': 950}",
     "short_against_long": "pay 2024-05-01 01:30:",
+    "three_sizes": "a 2024-05-20 12:00:00 2024-05-20 13:00:00 1 1 224",
     "top_talkers": "window_end host bytes flows",
 }
 

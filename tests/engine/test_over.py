@@ -12,7 +12,6 @@ from tests.engine.test_stored_events import judge as judge_stored
 
 import sash
 from sash.testing.counting import counting
-from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import answers, differences, rows_of
 from sash.testing.streams import STREAMS, batches, stream
 
@@ -99,17 +98,39 @@ def test_each_size_alone_gives_the_same_column(monkeypatch: pytest.MonkeyPatch) 
 
 #: Windows of none to several hundred rows: less and more than a chunk of the kernel.
 MANY = {
-    f"over {size}": SELECTS["in order"]["own"].over(size)
+    f"{chosen} {size}": chosen.over(size)
     for size in ("0.4 seconds", "3 seconds", "20 seconds", "50 seconds", sash.lifetime())
+    for chosen in (sash.sum("n"), sash.collect("n"))
 }
 
 
 @pytest.mark.parametrize("window", [w for w in WINDOWS if not w.excludes_some], ids=repr)
-@pytest.mark.parametrize("kind", ["disorder", "ties"])
 @pytest.mark.plain
-def test_frames_of_any_length(window: sash.Trailing, kind: str) -> None:
-    events = stream(kind, 300, seed=1, plain=True)
+def test_frames_of_any_length(window: sash.Trailing) -> None:
+    events = stream("ties" if window.delay else "disorder", 300, seed=1, plain=True)
     q = query(window=window, by=[], select=MANY)
+    found = q.run(events)
+    for name, column in alone(q, events).items():
+        assert found[name].equals(column), name
+
+
+@pytest.mark.plain
+def test_frames_of_many_chunks() -> None:
+    """Each size has two stacks of chunks, which turn, and whose slots are used again."""
+    events = stream("disorder", 1500, seed=1, plain=True)
+    select = {f"over {size}": sash.sum("n").over(f"{size} seconds") for size in (100, 130)}
+    q = query(by=[], select=select)
+    found = q.run(events)
+    for name, column in alone(q, events).items():
+        assert found[name].equals(column), name
+
+
+@pytest.mark.plain
+def test_frames_that_leave_out_more_rows_than_they_hold() -> None:
+    times = [*range(1500), 101_400, 101_450]
+    select = {f"over {size}": sash.sum("n").over(size) for size in (5, 90, 200)}
+    q = query(by=[], window=sash.trailing(5, delay=100_000), select=select)
+    events = {"t": times, "n": list(range(len(times)))}
     found = q.run(events)
     for name, column in alone(q, events).items():
         assert found[name].equals(column), name

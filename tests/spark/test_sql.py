@@ -25,10 +25,10 @@ Frame = Callable[[Any], Any]
 #: Texts that Spark runs by itself as well.
 GROUPED = {
     "sliding": "SELECT origin, window.start AS s, window.end AS e, count(*) AS n, count(delay) AS "
-    "known, count(*) FILTER (WHERE delay / 60 > 0.5) AS long, "
-    "sum(delay * 2 + 1) AS total, max(delay) AS worst, max_by(row, row) AS last FROM "
-    "flights WHERE delay > -5 OR delay IS NULL GROUP BY origin, window(t, '3 hours', '10 minutes') "
-    "HAVING count(*) > 3",
+    "known, count(*) FILTER (WHERE delay / 60 > 0.5) AS long, sum(100 / delay) FILTER "
+    "(WHERE delay = 4) AS part, sum(delay * 2 + 1) AS total, max(delay) AS worst, max_by(row, "
+    "row) AS last FROM flights WHERE delay > -5 OR delay IS NULL GROUP BY origin, window(t, "
+    "'3 hours', '10 minutes') HAVING count(*) > 3",
     "tumbling": "SELECT window, CASE WHEN origin = 'JFK' THEN 'far' ELSE lower(origin) END AS "
     "place, round(avg(delay) / 60, 3) AS hours, max(delay) - min(delay) AS spread, "
     "round(percentile(delay, 0.9), 6) AS most, median(delay) AS middle FROM flights f "

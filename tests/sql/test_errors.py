@@ -6,9 +6,12 @@ The place that the carets must be under is between « and ».
 from __future__ import annotations
 
 import pickle
+import random
+import re
 from typing import Any
 
 import pytest
+from tests.sql.test_statements import FORMS
 
 import sash
 
@@ -325,6 +328,46 @@ def test_a_bad_text_gets_its_place_and_what_to_do(marked: str, says: str, near: 
     assert (error.line, error.column) == (line, column), str(error)
     carets = str(error).split("\n")[2]
     assert carets.count("^") == width, str(error)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_damaged_text_is_read_or_refused_in_sash_words(seed: int) -> None:
+    """Whatever is missing, twice or in another place: no other error ever comes out."""
+    rng = random.Random(seed)
+    texts = [text for text, *_ in FORMS] + [f"SELECT {e} AS a FROM t GROUP BY {WINDOW}" for e in OF]
+    refused = []
+    for _ in range(400):
+        text = rng.choice(texts)
+        parts = re.findall(r"\w+|'[^']*'|\s+|.", text)
+        for _ in range(rng.randint(1, 3)):
+            at, other = rng.randrange(len(parts)), rng.randrange(len(parts))
+            what = rng.randrange(4)
+            if what == 0 and len(parts) > 1:
+                del parts[at]
+            elif what == 1:
+                parts.insert(other, parts[at])
+            elif what == 2:
+                parts[at], parts[other] = parts[other], parts[at]
+            else:
+                parts[at] = rng.choice([parts[at][:-1], parts[at] * 2, "(", ")", "NULL", "*", "1"])
+        damaged = "".join(parts)
+        try:
+            sash.sql(damaged, time=rng.choice([None, "ts"]))
+        except sash.SqlError as error:
+            refused.append((error.line, error.column, len(damaged)))
+        except Exception as error:
+            raise AssertionError(f"{damaged!r}: {error!r}") from error
+    assert len(refused) > 200
+    assert all(line == 1 <= column <= length + 1 for line, column, length in refused)
+
+
+#: Expressions with every kind of node.
+OF = [
+    "sum(CASE x WHEN 1 THEN 2 ELSE CAST(k AS int) END)",
+    "max(x) BETWEEN 1 AND 2 OR NOT min(x) IN (1, 2.5, -3) AND count(*) IS NOT NULL",
+    "round(avg(x) FILTER (WHERE k LIKE 'a%' ESCAPE '!'), 2)::string || 'b'",
+    "extract(hour FROM max(ts)) + coalesce(first(x) IGNORE NULLS, 1 / 2) % 3",
+]
 
 
 def test_there_are_a_hundred_bad_texts() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.engine.test_engines import flights
 
 import sash
 from sash.testing.queries import answers, rows_of
@@ -224,6 +225,19 @@ def test_filter_is_a_condition_of_the_aggregate() -> None:
     for i in range(12):
         stream.push({name: column[i] for name, column in table.items()})
     assert stream.close().to_pylist() == [{"n": 11, "some": 8, "s": 20, "f": 6}]
+
+
+def test_what_filter_leaves_out_cannot_fail() -> None:
+    text = (
+        "SELECT sum(10 / x) FILTER (WHERE x <> 0) AS s, count(*) FILTER (WHERE ok) AS n FROM t "
+        "GROUP BY window(ts, '1 hour')"
+    )
+    table = {"ts": [1, 2, 3], "x": [0, 5, 2], "ok": [True, None, False]}
+    assert sash.sql(text).run(table).to_pylist() == [{"s": 7.0, "n": 1}]
+    with pytest.raises(sash.SqlError, match="division by zero"):
+        sash.sql(text.replace("WHERE x <> 0", "WHERE x >= 0")).run(table)
+    with pytest.raises(sash.SqlError, match="this is bigint, and a condition is wanted"):
+        sash.sql(text.replace("WHERE ok", "WHERE x")).run(table)
 
 
 def test_an_operator_of_ones_own_is_called_by_its_name() -> None:
@@ -445,9 +459,56 @@ def test_equal_aggregates_and_conditions_are_computed_once() -> None:
     assert s.run({"ts": [1], "x": [1]}).to_pylist() == [{"a": 2, "b": 2, "c": 1.0}]
 
 
+def test_a_column_that_is_called_like_an_expression_is_not_lost() -> None:
+    table = {"ts": [1, 2], "x": [1, 5], "x + 1": [7, 8]}
+    text = "SELECT *, max({}) OVER (ORDER BY ts) AS m FROM t"
+    with pytest.raises(sash.SqlError, match=r"the table has a column called x \+ 1"):
+        sash.sql(text.format("x + 1")).run(table)
+    found = sash.sql(text.format("x+1")).run(table)
+    assert found.column_names == ["ts", "x", "x + 1", "m"]
+    assert found["m"].to_pylist() == [2, 6]
+
+
 def test_rows_that_where_leaves_out_cannot_fail() -> None:
     text = "SELECT sum(10 / x) AS s FROM t WHERE x <> 0 GROUP BY window(ts, '1 hour')"
     assert sash.sql(text).run({"ts": [1, 2], "x": [0, 5]}).to_pylist() == [{"s": 2.0}]
+
+
+FLIGHTS: list[tuple[str, Window]] = [
+    (
+        "FROM TABLE(HOP(TABLE f, DESCRIPTOR(t), INTERVAL '50' MINUTE, INTERVAL '3' HOUR)) GROUP BY "
+        "origin, window_start, window_end",
+        sash.sliding("3 hours", "50 minutes"),
+    ),
+    (
+        "FROM TABLE(CUMULATE(TABLE f, DESCRIPTOR(t), INTERVAL '2' HOUR, INTERVAL '1' DAY)) GROUP "
+        "BY origin, window_start, window_end",
+        sash.cumulate("1 day", "2 hours"),
+    ),
+    (
+        "FROM TABLE(SESSION(TABLE f PARTITION BY origin, DESCRIPTOR(t), INTERVAL '15' MINUTE)) "
+        "GROUP BY origin, window_start, window_end",
+        sash.session("15 minutes"),
+    ),
+    (
+        "FROM f [RANGE 3 HOURS SLIDE 50 MINUTES] GROUP BY origin",
+        sash.sliding("3 hours", "50 minutes"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("rest", "window"), FLIGHTS)
+def test_flinks_and_cqls_words_equal_the_oracle_on_flights(rest: str, window: Any) -> None:
+    table = flights(800)
+    select = {"n": sash.count(), "known": sash.count("delay"), "worst": sash.max("delay")}
+    q = sash.Query(time="t", by=["origin"], window=window, select=select)
+    text = (
+        "SELECT origin, window_start, window_end, count(*) AS n, count(delay) AS known, max(delay) "
+        f"AS worst {rest}"
+    )
+    ours = sash.sql(text, time="t" if "[" in rest else None).run(table)
+    assert rows_of(ours) == answers(q, table)
+    assert ours.num_rows > 15
 
 
 def test_several_sizes_are_over() -> None:

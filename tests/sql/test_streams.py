@@ -142,6 +142,20 @@ def test_order_by_and_limit_are_for_tables() -> None:
         sash.sql(f"{text} LIMIT 3").stream()
 
 
+@pytest.mark.parametrize("shown", ["*", "ts, K"])
+def test_events_are_taken_whatever_the_case_of_their_columns(shown: str) -> None:
+    over = "count(*) OVER (PARTITION BY K ORDER BY ts) AS n"
+    made = sash.sql(f"SELECT {shown}, {over} FROM t").stream()
+    found = [made.push({"ts": t, "k": "a", "x": 1}) for t in (1, 2, 3)]
+    counts = [n for table in (*found, made.close()) for n in table["n"].to_pylist()]
+    assert counts == [1, 2, 3]
+    grouped = "SELECT k, count(*) AS n FROM t GROUP BY k, window(TS, '1 hour')"
+    made = sash.sql(grouped).stream()
+    for t in (1, 2, 3):
+        made.push({"ts": t, "k": "a", "x": 1})
+    assert made.close().to_pylist() == [{"k": "a", "n": 3}]
+
+
 def test_a_stream_tells_how_far_it_is() -> None:
     made = sash.sql("SELECT count(*) AS n FROM t GROUP BY window(ts, '10 microseconds')").stream(
         lateness=5

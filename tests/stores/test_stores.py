@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sash
-from sash.stores import Claimed, Damaged, Store, StoreError
+from sash.stores import Claimed, Damaged, MemoryStore, Store, StoreError
 from sash.stores.contract import Space
 from sash.stores.journal import Journal
 from sash.stores.sealed import seal, unseal
@@ -274,6 +275,47 @@ def test_a_journal_goes_back_to_the_last_sync(home: Home) -> None:
         assert dict(journal.scan(b"\1")) == {k: d for k, d in now.items() if k[0] == 1}
     journal.sync(b"")
     assert all(key[:1] == b"d" for key, _ in journal.space.scan())
+
+
+class Unsure(MemoryStore):
+    """A store that fails now and then, before a write or after it."""
+
+    def __init__(self, source: random.Random) -> None:
+        super().__init__()
+        self.source, self.steady = source, False
+
+    def write(self, puts: Any, deletes: Any = (), *, durable: bool = False) -> None:
+        chance = 1.0 if self.steady else self.source.random()
+        if chance < 0.2:
+            raise StoreError("it does not answer")
+        super().write(puts, deletes, durable=durable)
+        if chance < 0.5:
+            raise StoreError("the answer is lost")
+
+
+def test_a_journal_whose_writes_fail_or_seem_to() -> None:
+    """After a kill, the records are those of the last sync that returned, or of one that came
+    through after it."""
+    source = random.Random(3)
+    for _ in range(60):
+        store = Unsure(source)
+        journal, now = Journal(store.claim("j"), buffer=60), dict[bytes, bytes]()
+        allowed = {b"": dict(now)}  # by root
+        for step in range(source.randrange(60)):
+            records = {bytes([source.randrange(6)]): source.randbytes(source.randrange(30))}
+            journal.put_many(records)
+            now |= records
+            with suppress(StoreError):
+                journal.spill()
+            if source.random() < 0.2:
+                allowed[str(step).encode()] = dict(now)
+                with suppress(StoreError):
+                    journal.sync(str(step).encode())
+                    allowed = {str(step).encode(): dict(now)}
+        store.steady = True
+        journal.space.release()
+        journal = Journal(store.claim("j"))
+        assert dict(journal.scan()) == allowed[journal.root or b""]
 
 
 def test_a_damaged_root_is_named(home: Home) -> None:

@@ -47,6 +47,7 @@ class Pages:
         self._written: list[dict[Place, bytes]] = []  # batches that are being written, oldest first
         self._fetched: dict[Place, memoryview] = {}
         self._asked: set[Place] = set()
+        self._left: list[Place] = []  # to be deleted
         self._failed: BaseException | None = None
         self._queue: Queue[Callable[[], None] | None] | None = None
         self.calls = 0  # of the store, and the records moved by them
@@ -64,10 +65,9 @@ class Pages:
         """Write what could not be written before, or raise why it cannot."""
         if self._failed is not None:
             self.drain()
-            with self._lock:
-                batches, self._failed = list(self._written), None
-            for batch in batches:
+            for batch in list(self._written):
                 self._write(batch)
+            self._failed = None  # only now: until all is written, what comes waits behind it
 
     def push(self) -> None:
         """Have the thread write what is gathered."""
@@ -97,6 +97,7 @@ class Pages:
         self.push()
         self.drain()
         self.check()
+        assert not self._written, "a page is not written"
 
     def drain(self) -> None:
         """Wait until the thread has nothing to do."""
@@ -104,7 +105,9 @@ class Pages:
             self._queue.join()
 
     def delete(self, places: Sequence[Place]) -> None:
-        """Have the thread delete pages, many at once."""
+        """Have the thread delete pages, many at once, and those that it could not delete before."""
+        with self._lock:
+            places, self._left = [*self._left, *places], []
         for i in range(0, len(places), _MANY):
             self._do(partial(self._delete, places[i : i + _MANY]))
 
@@ -112,8 +115,9 @@ class Pages:
         try:
             self._count(len(places))
             self.space.delete_many([page_name(place) for place in places])
-        except Exception:  # they are deleted when the window is opened again
-            return
+        except Exception:  # nothing needs them, so there is time
+            with self._lock:
+                self._left.extend(places)
 
     # from the store
 

@@ -92,7 +92,8 @@ def run(
         str | None, typer.Option(help="The address of a Spark Connect server: sc://host.")
     ] = None,
     log: Annotated[
-        Path | None, typer.Option(help="Where all that Spark says is written to.")
+        Path | None,
+        typer.Option(help="Where all that Spark says, and the trace of an error, is written to."),
     ] = None,
     page: Annotated[
         int | None,
@@ -115,8 +116,9 @@ def run(
         shown = partial(_shown, json, paged=None if page is None else (ready, page))
         if local:
             from .local import run_local
+            from .logs import failures
 
-            with shown(sys.stderr) as (watch, show):
+            with shown(sys.stderr) as (watch, show), failures(log, ready.job.name):
                 run_local(ready, watch, show)
             return
         from .launch import launch

@@ -94,14 +94,16 @@ def _findings(ready: Ready, folder: Path, say: Console) -> None:
 
 
 def _most_corrected(revisions: pa.Table, say: Console) -> None:
-    row = revisions.take(
-        [int(pc.sort_indices(revisions["revision"], [("", "descending")])[0].as_py())]
-    )
-    same = pc.and_(
-        pc.equal(revisions["origin"], row["origin"][0]),
-        pc.equal(pc.struct_field(revisions["window"], "start"), row["window"][0]["start"]),
-    )
-    shown = revisions.filter(same).sort_by("revision").to_pylist()
+    """The revisions of the window that corrections changed most."""
+    columns = [revisions["origin"], pc.struct_field(revisions["window"], "start").cast("int64")]
+    ids = list(zip(*(column.to_pylist() for column in columns), strict=True))
+    counts = revisions["departures"].to_pylist()
+    first: dict[Any, int] = {}
+    change: dict[Any, int] = {}
+    for one, count in zip(ids, counts, strict=True):
+        change[one] = count - first.setdefault(one, count)
+    most = max(change, key=lambda one: (change[one], one))
+    shown = revisions.filter(pa.array([one == most for one in ids])).to_pylist()
     say.print(f"\n{shown[0]['origin']}, {_when(shown[0])}, as late reports came in:")
     for one in shown:
         say.print(

@@ -150,10 +150,10 @@ class _Side:
         self._before = rows
         watch.batch(report)
 
-    def _new_delays(self) -> tuple[int, ...] | None:
+    def _new_delays(self) -> tuple[int, ...]:
         """How late the rows of the last batch came, if the stream counts that."""
         before, self._delays = self._delays, [int(count) for count in self._stream.delays]
-        return tuple(now - was for now, was in zip(self._delays, before, strict=True)) or None
+        return tuple(now - was for now, was in zip(self._delays, before, strict=True))
 
     def finish(self) -> None:
         self._sink.finish()

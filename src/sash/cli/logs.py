@@ -8,11 +8,14 @@ import re
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["captured", "log_path"]
+from .errors import RunError
+
+__all__ = ["captured", "failures", "log_path"]
 
 
 def log_path(job: str) -> Path:
@@ -43,3 +46,17 @@ def captured(log: Path) -> Iterator[TextIO]:
         sys.stderr = before
         os.dup2(shown.fileno(), 2)
         shown.close()
+
+
+@contextlib.contextmanager
+def failures(log: Path | None, job: str) -> Iterator[None]:
+    """Turn an error that nobody foresaw into one message; its trace goes to a log."""
+    try:
+        yield
+    except RunError:
+        raise
+    except Exception as error:
+        path = log or log_path(job)
+        path.write_text(traceback.format_exc(), encoding="utf-8")
+        said = error.args[0] if isinstance(error, KeyError) and error.args else error
+        raise RunError(f"{said} ({type(error).__name__})\nthe full log: {path}") from None

@@ -62,8 +62,6 @@ class _Turn:
 class View:
     """One query of a shared stream, as `Stream` has it."""
 
-    delays: tuple[int, ...] = ()  # a shared stream counts none
-
     def __init__(self, turn: _Turn, name: str) -> None:
         self._turn, self._name = turn, name
 
@@ -80,6 +78,11 @@ class View:
     def counts(self) -> dict[str, int]:
         counts: dict[str, dict[str, int]] = self._turn.stream.counts
         return counts[self._name]
+
+    @property
+    def delays(self) -> list[int]:
+        delays: dict[str, list[int]] = self._turn.stream.delays
+        return delays[self._name]
 
     @property
     def watermark(self) -> int | None:

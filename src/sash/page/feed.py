@@ -3,6 +3,10 @@
 A job calls `state`, `batch`, `emitted`, `late`, `note`, and at last `ended` or `failed`, from any
 thread.  Readers wait for changes and take what is new since the version they have seen.  A feed
 holds the last 600 micro-batches and running totals, so its memory does not grow with the job.
+
+Rows for the heat map wait until a reader asks for it, or until they are many: the map then takes
+in all of them at once, in the reader's thread.  For a job of small micro-batches that is a small
+part of what each by itself would cost.
 """
 
 from __future__ import annotations
@@ -12,14 +16,16 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from .heat import Heat
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 __all__ = ["KEPT", "REPLAY", "Batch", "Feed"]
+
+#: So many rows do not wait any longer to be taken into the heat map.
+_MANY = 50_000
 
 #: How many micro-batches a feed holds.
 KEPT = 600
@@ -87,7 +93,12 @@ class Feed:
         self._late: Counter[str] = Counter()
         self._lateness: list[int] | None = None
         self._last: Batch | None = None
+        self._rate: float | None = None  # of the last micro-batch that had rows
         self._heat_version = 0
+        self._heat_lock = threading.Lock()  # taken before the condition, if both are
+        self._emitted: list[pa.Table] = []
+        self._missed: list[pa.Table] = []
+        self._waiting = 0  # rows in these
 
     # what a job calls
 
@@ -111,6 +122,7 @@ class Feed:
         """Report a micro-batch."""
         with self._changed:
             self._last = numbers
+            self._rate = numbers.rate if numbers.rows else self._rate
             self._totals["batches"] += 1
             for name in ("rows", "emitted", "corrections"):
                 self._totals[name] += getattr(numbers, name)
@@ -125,18 +137,39 @@ class Feed:
     def emitted(self, table: pa.Table) -> None:
         """Report rows of results: keys, `window_start`, values, and `revision` if windows have
         revisions.  Only the heat map shows them."""
-        if self._heat is not None and table.num_rows:
-            with self._changed:
-                self._heat.add(table)
-                self._touch()
-                self._heat_version = self._version
+        self._wait_for_heat(table, self._emitted)
 
     def late(self, table: pa.Table) -> None:
         """Report late rows, with `reason`, `missed_start` and `missed_end`.  Only the heat map
         shows them; `Batch.late` counts them."""
-        if self._heat is not None and table.num_rows:
+        self._wait_for_heat(table, self._missed)
+
+    def _wait_for_heat(self, table: pa.Table, among: list[pa.Table]) -> None:
+        if self._heat is None or not table.num_rows:
+            return
+        with self._changed:
+            among.append(table)
+            self._waiting += table.num_rows
+            self._touch()
+            self._heat_version = self._version
+            many = self._waiting > _MANY
+        if many:
+            with self._heat_lock:
+                self._heated()
+
+    def _heated(self) -> Heat | None:
+        """The heat map with all rows that waited; its lock is the caller's."""
+        if self._heat is not None:
             with self._changed:
+                emitted, missed = list(self._emitted), list(self._missed)
+                self._emitted.clear()
+                self._missed.clear()
+                self._waiting = 0
+            if emitted:
+                self._heat.add(pa.concat_tables(emitted))
+            for table in missed:
                 self._heat.add_late(table)
+        return self._heat
 
     def ended(self, message: str = "") -> None:
         """Report that the job has ended; a message may say that it was stopped."""
@@ -184,7 +217,7 @@ class Feed:
                 "late": dict(self._late.most_common()),
                 "lateness": self._lateness,
                 "allowance": self._allowance,
-                "rate": last and last.rate,
+                "rate": self._rate,
                 "watermark": last and last.watermark,
                 "lag": last and last.lag,
                 "replay": last is not None and (last.lag or 0) > REPLAY,
@@ -193,11 +226,16 @@ class Feed:
             }
             if version == 0:
                 made["explain"] = self._explain
-            if self._heat is not None and (version == 0 or self._heat_version > version):
-                made["heat"] = self._heat.shown()
-            return made
+            new = version == 0 or self._heat_version > version
+        if new:
+            with self._heat_lock:
+                heat = self._heated()
+                if heat is not None:
+                    made["heat"] = heat.shown()
+        return made
 
     def cell(self, key: int, start: int) -> dict[str, Any] | None:
         """The revisions of a cell of the heat map, and the late rows that missed it."""
-        with self._changed:
-            return None if self._heat is None else self._heat.cell(key, start)
+        with self._heat_lock:
+            heat = self._heated()
+            return None if heat is None else heat.cell(key, start)

@@ -20,7 +20,7 @@ from ..operators.contract import Operator
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..sql.errors import Source
-from ..sql.nodes import Cql, Node, Other, Ref, Star, Table
+from ..sql.nodes import Cql, Guarded, Node, Other, Ref, Star, Table
 from ..sql.plan import plan
 from ..sql.planned import Planned
 from ..sql.read_select import read
@@ -128,12 +128,18 @@ def _check_event_columns(planned: Planned, mode: Mode, names: list[str]) -> None
 
 def _read(planned: Planned) -> list[str]:
     """The columns that the query reads, as Spark computes them."""
-    source = planned.source
     made = ["*"] if planned.stars else [quoted_name(name) for name in planned.read]
     for name, node in planned.before.items():
         if name != planned.where:
-            made.append(f"{source[node.at[0] : node.at[1]]} AS {quoted_name(name)}")
+            made.append(f"{_text(planned.source, node)} AS {quoted_name(name)}")
     return made
+
+
+def _text(source: Source, node: Node) -> str:
+    """An expression as it is written; where FILTER guards it, only for the rows that count."""
+    if isinstance(node, Guarded):
+        return f"CASE WHEN {_text(source, node.where)} THEN {_text(source, node.of)} END"
+    return source[node.at[0] : node.at[1]]
 
 
 def _before(planned: Planned) -> str:

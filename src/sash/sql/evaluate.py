@@ -23,6 +23,7 @@ from .nodes import (
     Cast,
     Column,
     Extract,
+    Guarded,
     In,
     Interval,
     Is,
@@ -112,6 +113,8 @@ class Evaluator:
             return self._like(node)
         if isinstance(node, Case):
             return self._case(node)
+        if isinstance(node, Guarded):
+            return self._case(Case(None, ((node.where, node.of),), None, at=node.at))
         if isinstance(node, Cast):
             return self._cast(node)
         if isinstance(node, Extract):

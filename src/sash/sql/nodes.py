@@ -26,6 +26,7 @@ __all__ = [
     "Field",
     "Frame",
     "From",
+    "Guarded",
     "In",
     "Index",
     "Interval",
@@ -270,6 +271,14 @@ class Ref(Node):
 
     name: str
     part: Literal["start", "end"] | None = None  # of a window
+
+
+@dataclass(frozen=True)
+class Guarded(Node):
+    """An argument of an aggregate with FILTER, which is computed where the condition holds."""
+
+    of: Node
+    where: Node
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from .nodes import (
     Call,
     Column,
     Field,
+    Guarded,
     Item,
     Lambda,
     Literal_,
@@ -80,6 +81,7 @@ class _Planner:
         self.before: dict[str, Node] = {}
         self.read: dict[str, Column] = {}
         self.aggregates: dict[str, Aggregate] = {}
+        self.conditions: dict[str, None] = {}
         self.then: dict[str, Then] = {}
         self.refs: dict[Node, Ref] = {}  # aggregates that have a name already
         self.keys: dict[Node, str] = {}
@@ -113,6 +115,7 @@ class _Planner:
             self.before,
             self.read,
             where,
+            frozenset(self.conditions),
             tuple(outputs),
             having,
             order,
@@ -215,7 +218,17 @@ class _Planner:
                     "windows; write HAVING",
                     node,
                 )
-        return self._computed(where)
+        return self._condition(where)
+
+    def _condition(self, node: Node) -> str:
+        """The name of the computed column that has a condition."""
+        for inner in walk(node):
+            if self._is_aggregate(inner):
+                self._fail("an aggregate cannot stand within another one", inner)
+        known = [n for n in self.conditions if self.before[n] == node]
+        name = known[0] if known else self._computed(node)
+        self.conditions[name] = None
+        return name
 
     # after the query
 
@@ -346,7 +359,15 @@ class _Planner:
                 f"{call.name} has no OVER, and others have; give it one, or GROUP BY a window",
                 call,
             )
-        made = aggregate_of(call, self.operators, self._column, self.source)
+
+        def column(node: Node) -> str:
+            if node is call.where:
+                return self._condition(node)
+            if call.where is None or isinstance(node, Column | Literal_):
+                return self._column(node)
+            return self._column(Guarded(node, call.where, at=node.at))
+
+        made = aggregate_of(call, self.operators, column, self.source)
         aggregate = self.asked.sized(call, made.aggregate)
         name = self._fresh(alias) if alias else self._fresh(text_of(self.source, call))
         self.aggregates[name] = aggregate

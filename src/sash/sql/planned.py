@@ -33,6 +33,7 @@ class Planned:
     before: Mapping[str, Node]  # columns that are computed, by name
     read: Mapping[str, Column]  # columns of the table, by the name that the query has for them
     where: str | None  # the computed column that says which rows count
+    conditions: frozenset[str]  # computed columns that are conditions: that one, and FILTERs
     outputs: tuple[Output, ...]  # a Star for all columns of the table
     having: Node | None
     order: tuple[Order, ...]

@@ -201,7 +201,8 @@ class ExpressionReader(OverReader):
             return Literal_(value, "null" if value is None else "boolean", at=self.since(start))
         if word == "CASE":
             return self._case()
-        if word == "INTERVAL" and self.ahead().kind in ("string", "number", "sign"):
+        amount = self.ahead(2) if self.sees_sign("-", 1) else self.ahead()
+        if word == "INTERVAL" and amount.kind in ("string", "number"):
             return self.interval()
         if word in ("DATE", "TIMESTAMP") and self.ahead().kind == "string":
             self.step()

@@ -75,7 +75,7 @@ class SqlStream:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
         rows that are then due, as the same kind of table."""
         kind = kind_of(batch)
-        if not self._planned.before and self._known is not None and kind == "builtins":
+        if kind == "builtins" and self._takes_events():
             return self._emitted(self._stream.push(batch), kind)
         table, reasons = given_table(batch, self._reading(), self._known, {})
         if self._known is None and not len(table.schema):
@@ -84,6 +84,14 @@ class SqlStream:
             self._learn(table.schema)
         ready, failed = self._prepared(table)
         return self._emitted(self._stream.push(Prepared(ready, failed | reasons)), kind)
+
+    def _takes_events(self) -> bool:
+        """True if the query's stream can take events as they are: it has learnt the types of their
+        columns, which have the names that the query uses, and none is to be computed or dropped."""
+        planned = self._planned
+        if self._known is None or planned.before or (planned.driven and not planned.stars):
+            return False
+        return bool(list(planned.read) == self._known.names)
 
     def advance(self, watermark: Any) -> Any:
         """Close all windows that end by a time, as `Stream.advance`."""
@@ -153,19 +161,21 @@ class SqlStream:
         return made
 
     def _reading(self) -> Query:
-        """A query that reads the columns which the statement reads, for taking in events."""
+        """A query that reads the columns which the statement reads, by the names that events have
+        for them, for taking in events."""
         read = list(self._planned.read)
-        time = self._planned.timed
-        named = self._planned.query.time if isinstance(time, Column) else read[0]
-        select = {f"column {i}": first(name) for i, name in enumerate(read)}
-        return Query(time=named, window=tumbling(1), select=select)
+        names = read if self._known is None else self._known.names
+        plain = isinstance(self._planned.timed, Column)
+        time = names[read.index(self._planned.query.time) if plain else 0]
+        select = {f"column {i}": first(name) for i, name in enumerate(names)}
+        return Query(time=time, window=tumbling(1), select=select)
 
     def _learn(self, schema: pa.Schema) -> None:
-        """Take the types of the columns from the first batch."""
+        """Take the names and types of the columns from the first batch."""
         at = columns_read(self._planned, schema.names)
         if self._mode == "live" and self._planned.driven and not self._planned.stars:
             self._check_columns(schema.names)
-        fields = [schema.field(i).with_name(name) for name, i in at.items()]
+        fields = [schema.field(i) for i in at.values()]
         self._known = with_names(pa.schema(fields), schema.names)
 
     def _check_columns(self, names: list[str]) -> None:

@@ -76,6 +76,13 @@ def prepared(
     columns |= {name: table.column(i) for name, i in at.items()}
     if not planned.before:
         return pa.table(columns), []
+    for name in planned.before:
+        if name in columns:
+            raise planned.source.error(
+                f"the table has a column called {name}, as is this expression; write it in another "
+                "way",
+                *planned.before[name].at,
+            )
     evaluator = Evaluator(planned.source, table.num_rows, _Cached(columns.__getitem__), zone)
     noted: list[Noted] = []
     chosen: Array = np.ones(table.num_rows, dtype=bool)
@@ -84,8 +91,9 @@ def prepared(
     for name in names:
         node = planned.before[name]
         value = evaluator.value(node)
-        if name == planned.where:
+        if name in planned.conditions:
             value = evaluator.condition(value, node)
+        if name == planned.where:
             chosen = as_mask(value.data, table.num_rows)
             failed = reasons(value.failed)
         else:

@@ -153,9 +153,9 @@ def frames_of_size(
     # header fields that stay the same are loaded once
     ring = get(m, RING)
     mask = get(m, RING_MASK)
-    chunk_end = opened
-    if low < opened:
-        chunk_end = between(m, mids, size, low)
+    # the chunks between are asked for when the first frame has found its first row: rows that no
+    # frame holds may be many, and their slots used again
+    chunk_end = get(m, BEGIN)
     mid = opened  # of the frame's own stacks
     behind = opened
     for f in range(first, last):

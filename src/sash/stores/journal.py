@@ -21,6 +21,7 @@ at all, so the root says whether it is there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from .contract import Space, Store
 from .sealed import Damaged
@@ -56,6 +57,7 @@ class Journal(Store):
         self._changed: dict[bytes, bytes | None] = {}
         self._size = 0
         self._noted: set[bytes] = set()  # keys of which the store has what they were
+        self._doubtful: set[bytes] = set()  # the same, perhaps: a write failed, or came through
         self._undo()
 
     def __repr__(self) -> str:
@@ -116,9 +118,14 @@ class Journal(Store):
             return
         puts, deletes = self._writes()
         new = [key for key in self._changed if key not in self._noted]
+        unsure = [key for key in new if key in self._doubtful]
+        there = zip(unsure, self.space.get_many([b"u" + k for k in unsure]), strict=True)
+        kept = {key for key, was in there if was is not None}
         for key, was in zip(new, self.space.get_many([b"d" + k for k in new]), strict=True):
-            puts[b"u" + key] = b"" if was is None else b"+" + was
-        self.space.write(puts, deletes)
+            if key not in kept:
+                puts[b"u" + key] = b"" if was is None else b"+" + was
+        with self._in_doubt(new):
+            self.space.write(puts, deletes)
         self._noted.update(new)
         self._changed, self._size = {}, 0
 
@@ -126,9 +133,21 @@ class Journal(Store):
         """Make all changes final, and with them a root."""
         puts, deletes = self._writes()
         whole = (b"+" if self._there else b"-") + root
-        self.space.write(puts, [*deletes, *(b"u" + key for key in self._noted)], root=whole)
+        noted = [b"u" + key for key in self._noted | self._doubtful]
+        with self._in_doubt([]):
+            self.space.write(puts, [*deletes, *noted], root=whole)
         self.root = root
-        self._changed, self._size, self._noted = {}, 0, set()
+        self._changed, self._size, self._noted, self._doubtful = {}, 0, set(), set()
+
+    @contextmanager
+    def _in_doubt(self, new: list[bytes]) -> Iterator[None]:
+        """A write that fails may have come through nevertheless, when the answer was lost."""
+        try:
+            yield
+        except BaseException:
+            self._doubtful |= {*self._noted, *new}
+            self._noted = set()
+            raise
 
     def _writes(self) -> tuple[dict[bytes, bytes], list[bytes]]:
         puts = {b"d" + key: data for key, data in self._changed.items() if data is not None}

@@ -33,7 +33,9 @@ _abandoned: set[bytes] = set()  # holders of leases in this process that are no 
 
 _TAKE = """
 local held = redis.call('get', KEYS[2])
-if held and held ~= ARGV[3] then return {0, held, redis.call('pttl', KEYS[2])} end
+if held and held ~= ARGV[3] and held ~= ARGV[1] then
+  return {0, held, redis.call('pttl', KEYS[2])}
+end
 local token = redis.call('incr', KEYS[1])
 redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2])
 return {token}

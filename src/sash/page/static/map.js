@@ -68,7 +68,7 @@ const map = (() => {
       pen.lineWidth = by;
       pen.strokeRect(edge(j) + by / 2, i * ROW + by / 2, Math.max(2, edge(j + 1) - edge(j) - 1 - by), ROW - 1 - by);
     };
-    for (const [i, j] of heat.corrected) outline(i, j, "--mark", 1.5);
+    for (const [i, j] of heat.corrected) outline(i, j, "--mark", 1);
     if (chosen) {
       const [i, j] = [heat.numbers.indexOf(chosen[0]), heat.starts.indexOf(chosen[1])];
       if (i >= 0 && j >= 0) outline(i, j, "--ink", 2);

@@ -35,7 +35,7 @@ let last = null;
 
 // Times of day in UTC, as all times here are.
 function clock(u, ticks, axis, space, step) {
-  return ticks.map((t) => (step >= 86400 ? moment(t * 1e6).slice(5, 16) : moment(t * 1e6).slice(11, step < 60 ? 19 : 16)));
+  return ticks.map((t) => (step >= 86400 ? moment(t * 1e6).slice(5, 16) : moment(t * 1e6).slice(11, step < 1 ? 21 : step < 60 ? 19 : 16)));
 }
 
 function chart(id, values, label, steps) {
