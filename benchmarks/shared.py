@@ -1,8 +1,8 @@
 """Many queries over the same events: `sash.share` against one query alone.
 
-A million events of 100 keys over ten days; 100 queries, with windows of six hours to six days that
-slide every six hours to every six days, so that rows out are 5 % of the events.  And ten sizes in
-one row against one size.
+10,000 events for each of 100 keys over six days; 100 queries, with windows of six hours to twelve
+days that slide every six hours to every six days, so that rows out are 5 % of the events.  And ten
+sizes in one row against one size.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from .workload import Bound, Contender, Workload
 __all__ = ["shared_queries"]
 
 HOUR = 3_600_000_000
-KEYS = 100
+EVENTS = 10_000  # of a key
+DAYS = 6
 SELECT = {"n": sash.count(), "total": sash.sum("x"), "most": sash.max("x")}
 
 
@@ -64,8 +65,8 @@ def _hundred() -> dict[str, sash.Query]:
 @cache
 def _events(rows: int) -> pa.Table:
     source = np.random.default_rng(1)
-    times = np.sort(source.integers(0, 240 * HOUR, rows))
-    keys = source.integers(0, KEYS, rows)
+    times = np.sort(source.integers(0, DAYS * 24 * HOUR, rows))
+    keys = source.integers(0, rows // EVENTS, rows)
     at = pa.array(times, pa.timestamp("us", "UTC"))
     return pa.table({"t": at, "k": keys, "x": source.random(rows)})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sash
+from sash.query.conditions import Condition
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, rows_of
 from sash.testing.streams import WINDOWS, stream
@@ -139,3 +141,17 @@ def test_what_cannot_be_shared_is_refused() -> None:
         sash.share({"q": q, "r": query(sash.tumbling(10), {"n": sash.sum("y")})}).run(
             {"t": [1], "k": ["a"]}
         )
+
+
+def test_aggregates_with_conditions_of_their_own() -> None:
+    some = {
+        "n": sash.count(),
+        "up": dataclasses.replace(sash.count(), where=Condition.of(pc.field("i") > 0)),
+        "sum_up": dataclasses.replace(sash.sum("i"), where=Condition.of(pc.field("i") > 0)),
+    }
+    queries = {
+        "all": query(sash.tumbling("5 seconds"), some),
+        "up": query(sash.sliding("6 seconds", "2 seconds"), {"m": some["up"]}),
+        "n": query(sash.tumbling("3 seconds"), {"m": sash.count(), "s": sash.sum("i")}),
+    }
+    same(sash.share(queries), stream("disorder", 60))

@@ -101,7 +101,8 @@ def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> Bu
     alone: dict[str, Plan] = {}
     for name, query in bundle.queries.items():
         try:
-            alone[name] = make_plan(query, schema, whole=whole)
+            one = make_plan(_of_one_size(query), schema, whole=whole)
+            alone[name] = dataclasses.replace(one, query=query)
         except (KeyError, TypeError, ValueError) as error:
             text = error.args[0] if error.args else error
             raise type(error)(f"query {name!r}: {text}" if name else text) from None
@@ -127,6 +128,14 @@ def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> Bu
             made.append(Sized(size.size, size.columns, *_projected(plan, union, some)))
         sized[name] = tuple(made)
     return BundlePlan(bundle, union, plans, reads, columns, sized)
+
+
+def _of_one_size(query: Query) -> Query:
+    """A query with the same aggregates, all over its own windows: they have the same partials."""
+    if not query.several:
+        return query
+    select = {name: dataclasses.replace(a, size=None) for name, a in query.select.items()}
+    return dataclasses.replace(query, select=select)
 
 
 def _needs_count(plan: Plan, sizes: tuple[Sized, ...]) -> bool:
@@ -207,7 +216,8 @@ def _some_of(
         words = _words(operator)
         places = [word for owner in own for word in words[owner]]
         total = layout.words
-    whole = places == list(range(total)) and len(used) == len(group.columns)
+    many = len(group.columns)  # behind them are the conditions
+    whole = places == list(range(total)) and len(used) == many + len(group.conditions)
     as_it_is = whole and [i for _, i in wanted] == list(range(len(parts)))
     joined = operator
     if not as_it_is:
@@ -217,11 +227,12 @@ def _some_of(
     values_of = [group.values_of[i] for _, i in wanted]
     sub = Group(
         tuple(column for column, _ in wanted),
-        tuple(group.columns[c] for c in used),
+        tuple(group.columns[c] for c in used if c < many),
         joined,
-        tuple(group.hows[c] for c in used),
+        tuple(group.hows[c] for c in used if c < many),
         tuple(group.exact[i] for _, i in wanted),
         tuple(None if c is None else used.index(c) for c in values_of),
+        tuple(group.conditions[c - many] for c in used if c >= many),
     )
     return sub, None if places == list(range(total)) else tuple(places), used
 

@@ -178,11 +178,11 @@ def _alike(queries: Mapping[str, Query]) -> dict[Any, tuple[tuple[str, str], ...
 
 
 def same_aggregate(chosen: Aggregate) -> Any:
-    """What makes two aggregates the same: the columns, and a ready operator's name and parameters,
-    or the very operator."""
+    """What makes two aggregates the same: the columns, the condition, and a ready operator's name
+    and parameters, or the very operator."""
     operator = chosen.operator
     what: Any = id(operator)
     if operator.ready:
         what = operator.ready, repr(operator.parameters), operator.types, operator.skips
     # whatever its size, an aggregate has the same partials
-    return what, chosen.columns, str(chosen.returns)
+    return what, chosen.columns, str(chosen.returns), chosen.where
