@@ -115,3 +115,13 @@ def test_a_stream_beside_other_queries() -> None:
         for name, q in (("one", one), ("two", two)):
             same(q, made[name], alone[name].push(part))
     assert len(together._members) == 1
+
+
+def test_an_event_that_changes_a_longer_window_alone() -> None:
+    """The query's own windows between two events are empty, so they are not emitted again."""
+    q = query(sash.tumbling(10), {"n": sash.count(), "who": sash.mode("name").over(100)})
+    stream_of, by_force = both(q, mode="live", lateness=500)
+    for t in (5, 85, 200, 15, 50):
+        event = [{"t": t, "k": "a", "name": "xy"[t % 2]}]
+        same(q, stream_of.push(event), by_force.push(event))
+    same(q, stream_of.close(), by_force.close())

@@ -187,6 +187,9 @@ class SharedForest(Forest):
         del held  # the kernel needs it no more
         made = int(call[MADE])
         self._rows = max(1024, made + made // 4)
+        if isinstance(out.kept, list):  # rows without an owner have no answer either
+            nothing = (None,) * len(self.group.names)
+            out.kept[:made] = [nothing if row is None else row for row in out.kept[:made]]
         values, failed = answers_and_reasons(core, self.group, self._types, out.kept, made, apart)
         found = {name: np.asarray(getattr(out, name)[:made], np.int64) for name in out.NAMES}
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
