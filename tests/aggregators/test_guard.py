@@ -407,6 +407,7 @@ def calls_of(window: Any) -> list[Callable[[], Any]]:
         "queries": ([1],),
     }
     apart = {"from_bytes", "operator", "policy", "fifo", "partitions", "checkpoints", "min_arity"}
+    apart |= {"open", "release", "sync"}  # of windows in a store
     names = [n for n in dir(window) if not n.startswith("_") and n not in apart]
     found = [lambda n=n: getattr(window, n)(*given.get(n, ())) for n in names]
     if not isinstance(window, FlatFat):

@@ -4,6 +4,7 @@ with stores that are damaged or away."""
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 import random
 from contextlib import suppress
@@ -484,3 +485,26 @@ def test_pages_that_could_not_be_written_are_in_the_next_sync(kind: type[LevelWi
             assert (len(again), again.query()) == (len(held), sum(held))
             again.release()
     assert syncs > 5
+
+
+@pytest.mark.plain
+def test_a_window_in_use_is_neither_synced_nor_released() -> None:
+    refused: list[str] = []
+
+    def lift(x: int) -> int:
+        for call in (window.sync, window.release):
+            try:
+                call()
+            except sash.InUse:
+                refused.append(call.__name__)
+        return x
+
+    op = sash.operator(identity=0, lift=lift, combine=lambda a, b: a + b, compile=False)
+    codec = {"encode": lambda x: str(x).encode(), "decode": lambda b: int(b)}
+    op = dataclasses.replace(op, **codec)
+    window = Amta(op, store=MemoryStore(), name="w")
+    window.insert(3)
+    assert refused == ["sync", "release"]
+    window.release()
+    with pytest.raises(StoreError, match="let go of"):
+        window.insert(4)

@@ -44,7 +44,7 @@ def test_answers_are_what_the_kernel_gave(types: tuple[type, ...]) -> None:
     made.resize(8, [])
     with made.call() as call:
         table = read(np.array([1, 2, 3]), 1)
-        made.run.slide(made.m, call.columns(table), call.outputs(3), 3, 2)
+        made.run.slide(made.m, call.columns(table), call.outputs(3), 0, 3, 2)
         got = call.answers("numpy")
     assert list(got) == [1, 3, 5]
 

@@ -64,7 +64,8 @@ def a_counting_thread() -> Iterator[list[int]]:
 
 
 @compiled_only
-def test_python_code_runs_while_a_kernel_does() -> None:
+def test_python_code_runs_while_a_kernel_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SASH_THREADS", "1")  # one call for all rows
     window, counted = total(), []
     window.slide(VALUES[:10], 7)  # compiles
 

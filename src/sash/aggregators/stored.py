@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import struct
-from contextlib import suppress
 from operator import index as as_index
 from typing import Any, NoReturn, Self
 
@@ -328,11 +327,15 @@ class StoredLevels(LevelWindow):
     def release(self) -> None:
         """Let another process, or another window of this one, open the window in its store.  What
         was not synced is lost, and this window cannot be used any more."""
-        if not self._pages.space.released:
-            self._pages.close()
-            self._broken = f"{self._pages.space!r} was let go of by release(); open it again"
-            with suppress(AttributeError):
+        if self._pages.space.released:
+            return
+        if not self._broken:
+            try:
                 del self._free
+            except AttributeError:
+                self._refuse()
+        self._pages.close()
+        self._broken = f"{self._pages.space!r} was let go of by release(); open it again"
 
     def _refuse(self) -> NoReturn:
         if self._pages.space.released:
