@@ -323,7 +323,8 @@ class Query:
         With a `store` (`sash.stores`) the state lives there under a `name`, so that it can be
         larger than memory; `Stream.sync` makes it durable, and a stream of that name goes on
         from its last `sync`.  Another query is refused there; where only an operator of your own
-        was mended, and its partials mean the same, name its aggregate in `trust`.
+        was mended, and its partials mean the same, name its aggregate in `trust`.  Where events
+        drive the windows, rows then come by groups of keys, and not in the order of the events.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
