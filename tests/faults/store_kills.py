@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-os.environ.setdefault("SASH_JIT", "0")  # what is killed is not the kernels
+if __name__ == "__main__":
+    os.environ.setdefault("SASH_JIT", "0")  # what is killed is not the kernels
 
 import pyarrow as pa
 
