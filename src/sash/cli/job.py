@@ -303,13 +303,24 @@ def _together(job: Job) -> list[Problem]:
     ]
     for i, (key, place) in enumerate(places):
         for other, taken in places[:i]:
-            if place.rstrip("/") == taken.rstrip("/"):
+            said = _overlap(place.rstrip("/"), taken.rstrip("/"))
+            if said:
                 text = (
-                    f"{'.'.join(key)} is the same place as {'.'.join(other)}, {place!r}; give it "
-                    "one of its own"
+                    f"{'.'.join(key)} {said} {'.'.join(other)}, {taken.rstrip('/')!r}; give it one "
+                    "of its own"
                 )
                 found.append(Problem(lines.of(key), text))
     return found
+
+
+def _overlap(place: str, other: str) -> str:
+    """How two places have files in common, nothing if they have none: what is written to one would
+    be read, or looked at, in the other."""
+    if place == other:
+        return "is the same place as"
+    if place.startswith(f"{other}/"):
+        return "is inside"
+    return "is around" if other.startswith(f"{place}/") else ""
 
 
 def _checked_place(given: str, name: str) -> str:

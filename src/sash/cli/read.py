@@ -71,6 +71,8 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
     from pyarrow import csv
 
     assert source.schema is not None
+    if not file.stat().st_size:
+        return source.schema.empty_table()
     header = _is_true(options.get("header", False))
     names = source.schema.names
     # an empty field is null, one in quotes is an empty text, as in Spark
