@@ -225,3 +225,17 @@ def test_other_windows_and_names_are_refused() -> None:
         q.at(given, pa.table({"k": [[1]], "at": [1]}), time="at")
     with pytest.raises(ValueError, match="is null"):
         q.at(given, pa.table({"k": ["a"], "at": pa.array([None], pa.int64())}), time="at")
+
+
+def test_a_key_of_a_question_that_does_not_fit_is_no_events() -> None:
+    q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})
+    for keys, asked, right in (
+        (pa.array([1, 2], pa.int8()), pa.array([1, 300]), [1, 0]),
+        (pa.array([1, 2]), pa.array([2.5, 2.0]), [0, 1]),
+        (pa.nulls(2), pa.array(["a", None]), [0, 2]),
+    ):
+        events, questions = pa.table({"t": [1, 2], "k": keys}), pa.table({"k": asked, "a": [2, 2]})
+        assert q.at(events, questions, time="a")["n"].to_pylist() == right
+    text = pa.table({"k": ["x"], "a": [2]})
+    with pytest.raises(TypeError, match="the key 'k' of questions is no int64"):
+        q.at(pa.table({"t": [1], "k": [1]}), text, time="a")

@@ -148,3 +148,12 @@ def test_another_condition_is_another_query() -> None:
     other = query(sash.tumbling(10), by=[], select={"n": sash.count(where=pc.field("s") == "y")})
     with pytest.raises(ValueError, match="n: where was"):
         sash.Stream.from_bytes(s.to_bytes(), other)
+
+
+def test_a_dictionary_without_an_index_to_spare() -> None:
+    values = pa.DictionaryArray.from_arrays(
+        pa.array([0, 127, None], pa.int8()), pa.array([f"v{i}" for i in range(128)])
+    )
+    select = {"n": sash.count(where=pc.field("s") == "v127")}
+    q = sash.Query(time="t", window=sash.tumbling(10), select=select)
+    assert q.run(pa.table({"t": [1, 2, 3], "s": values}))["n"].to_pylist() == [1]

@@ -286,3 +286,83 @@ def test_what_cannot_be_added_says_why() -> None:
         s.remove("q")
     with pytest.raises(KeyError, match="there is no query 'r' here"):
         s.remove("r")
+
+
+def counted(window: Any, **select: sash.Aggregate) -> sash.Query:
+    return sash.Query(time="t", window=window, select=select or {"n": sash.count()})
+
+
+def shown(made: dict[str, Any]) -> dict[str, Any]:
+    return {name: table.to_pylist() for name, table in made.items()}
+
+
+def test_a_quiet_push_after_queries_have_changed() -> None:
+    for since in (None, "held"):
+        s = sash.share({n: counted(sash.sliding(20, 10)) for n in "qr"}).stream(lateness=5)
+        s.push([{"t": 3}, {"t": 13}])
+        if since:
+            s.add("z", counted(sash.sliding(20, 10)), since="held")
+        else:
+            s.remove("q")
+        assert all(not rows for rows in shown(s.push([{"t": 14}])).values())
+        assert [row["n"] for row in shown(s.close())["r"]] == [1, 3, 2]
+
+
+def test_a_query_joins_after_another_was_taken_away() -> None:
+    s = sash.share({"q": counted(sash.tumbling(10)), "r": counted(sash.tumbling(20))}).stream()
+    s.push([{"t": 3}])
+    s.remove("r")
+    s.add("z", counted(sash.tumbling(10)), since="held")
+    made = shown(s.push([{"t": 33}]))
+    assert made["q"] == made["z"]
+    assert len(made["z"]) == 1
+
+
+def test_queries_change_before_the_first_push() -> None:
+    s = sash.share({"q": counted(sash.tumbling(10))}).stream()
+    s.add("z", counted(sash.tumbling(10), sum=sash.sum("x")), since="held")
+    s.push(pa.table({"t": [1, 2], "x": [5, 6]}))
+    assert [row["sum"] for row in shown(s.close())["z"]] == [11]
+    s = sash.share(
+        {"q": counted(sash.tumbling(10)), "z": counted(sash.tumbling(10), sum=sash.sum("x"))}
+    ).stream()
+    s.remove("z")
+    s.push(pa.table({"t": [1, 2]}))
+    assert [row["n"] for row in shown(s.close())["q"]] == [2]
+    live = sash.share({"q": counted(sash.tumbling(10))}).stream(mode="live")
+    changes = sash.Query(
+        time="t", window=sash.tumbling(10), select={"n": sash.count()}, emit="changes"
+    )
+    with pytest.raises(ValueError, match="emit='changes'"):
+        live.add("z", changes, since="held")
+
+
+def test_a_snapshot_after_all_queries_of_a_bundle_are_gone() -> None:
+    queries = {"q": counted(sash.tumbling(10)), "r": counted(sash.tumbling(20))}
+    queries["z"] = counted(sash.trailing(3), m=sash.count())
+    s = sash.share(queries).stream()
+    s.push([{"t": 3}])
+    s.remove("r")
+    s.remove("q")
+    again = sash.SharedStream.from_bytes(s.to_bytes(), sash.share({"z": queries["z"]}))
+    assert shown(again.close()) == shown(s.close())
+
+
+def test_a_batch_that_one_query_refuses_stops_nothing() -> None:
+    queries = {"a": counted(sash.tumbling(10)), "b": counted(sash.trailing(5), sum=sash.sum("x"))}
+    text = pa.table({"t": [2], "x": ["y"]})
+    for refused in ([{"t": 2}], pa.table({"t": [2]}), text, pa.table({"t": [2], "sum": [1]})):
+        s = sash.share(queries).stream()
+        with pytest.raises((KeyError, TypeError, ValueError)):
+            s.push(refused)
+        s.push([{"t": 3, "x": 3}])
+        assert [row["sum"] for row in shown(s.close())["b"]] == [3]
+
+
+def test_a_shared_stream_answers_as_of_a_time() -> None:
+    queries = {"q": counted(sash.tumbling(10)), "z": counted(sash.trailing(3))}
+    s = sash.share(queries).stream(lateness=5)
+    s.push([{"t": 3}])
+    assert s.query("z", at=4) == {"n": 1}
+    with pytest.raises(ValueError, match="asks for the time up to a moment"):
+        s.query("q", at=4)

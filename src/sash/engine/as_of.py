@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..aggregators import Fiba
 from ..kernels.columns import Array
@@ -142,21 +143,36 @@ def _groups(query: Query, ordered: Ordered, questions: pa.Table) -> Array:
     count = len(ordered.bounds) - 1
     if not query.by:
         return np.zeros(questions.num_rows, dtype=np.int64)
-    columns = []
+    columns, known = [], np.ones(questions.num_rows, dtype=bool)
     for name, keys in zip(query.by, ordered.keys, strict=True):
         if name not in questions.column_names:
             raise KeyError(f"the questions have no column {name!r}, which is a key of the query")
         asked = flat(questions.column(name))
         keys = flat(pa.chunked_array([keys]))
+        if pa.types.is_null(keys.type):
+            keys = pa.nulls(len(keys), asked.type)
         try:
-            columns.append(pa.concat_arrays([keys, asked.cast(keys.type)]))
+            asked, fits = _as_keys(asked, keys.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise TypeError(f"the key {name!r} of questions is no {keys.type}: {error}") from None
+        columns.append(pa.concat_arrays([keys, asked]))
+        known &= fits
     codes, _ = key_codes(columns, count + questions.num_rows)
     number = np.full(int(codes.max(initial=-1)) + 1, count)
     number[codes[:count]] = np.arange(count)
-    found: Array = number[codes[count:]]
+    found: Array = np.where(known, number[codes[count:]], count)
     return found
+
+
+def _as_keys(asked: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Array]:
+    """Keys of questions in the type of the events' keys, and which of them fit it: no event has one
+    that does not."""
+    try:
+        return asked.cast(kind), np.ones(len(asked), dtype=bool)
+    except pa.ArrowInvalid:
+        made = asked.cast(kind, safe=False)
+        same = pc.fill_null(pc.equal(made.cast(asked.type, safe=False), asked), True)
+        return made, same.to_numpy(zero_copy_only=False)
 
 
 def _order(groups: Array, moments: Array) -> Array:

@@ -155,10 +155,14 @@ class BundleStream(Stream):
             self._turns.changing = False
             joined = bundled({**self._bundle.queries, name: query})
             at = self._progress
+            check(self._place, Asked(query, mode=self._mode, early=self._early))
             if self._plan is not None:
                 made = plan_bundle(joined, self._whole_schema)
                 check(self._place, Asked(query, made.plans[name], self._mode, self._early))
-                self._made = made
+                # those that were taken away have partials there, and no plan any more
+                there = {*self._each, name}
+                plans = {n: plan for n, plan in made.plans.items() if n in there}
+                self._made = made = replace(made, plans=plans)
                 self._shared.add(name, made.plans[name], made.columns[name], _sizes(made, name))
             self._bundle = joined
             self._each[name] = Progress(at.stream_time, at.watermark)
@@ -181,14 +185,17 @@ class BundleStream(Stream):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Go on with other queries than before."""
+        """Go on with other queries than before.  The next batch goes through the lifecycle, which
+        tells what an empty result is."""
         self._nothing = None
-        if self._plan is not None:
-            self._lives = BundleLifecycle(
-                self._made, mode=self._mode, lateness=self._lateness, early=self._early
-            )
-            if self._pending is not None:
-                self._pending.low, self._pending.high = self._lives.quiet(self._each)
+        if self._plan is None:
+            self._query, _ = union_query(self._bundle)
+            return
+        self._lives = BundleLifecycle(
+            self._made, mode=self._mode, lateness=self._lateness, early=self._early
+        )
+        if self._pending is not None:
+            self._pending.note_nothing()
 
     @property
     def bundle(self) -> Bundle:

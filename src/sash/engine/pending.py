@@ -71,7 +71,7 @@ class Pending:
         self._pick: Callable[[Any], _Row]
         self._pick = itemgetter(*names) if len(names) > 1 else lambda event: (event[names[0]],)
         self._empty = [pa.array([], field.type) for field in schema]
-        self.low, self.high = _FAR, _FAR  # nothing can be noted yet
+        self.note_nothing()
         self.clear()
 
     @classmethod
@@ -88,6 +88,11 @@ class Pending:
         if not all(_refuses_none(group.operator) for group in plan.groups):
             return None
         return cls(schema, query.time, query.window.clock.limits)
+
+    def note_nothing(self) -> None:
+        """Let no event be noted until the times are known again between which events change
+        nothing that is emitted."""
+        self.low, self.high = _FAR, _FAR
 
     def clear(self) -> None:
         """Nothing is noted any more."""

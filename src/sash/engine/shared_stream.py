@@ -7,18 +7,21 @@ batch ─→ members: bundles of queries that share slices, and others one by on
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
+from ..query.plan import make_plan
 from ..query.query import Query
 from ..query.shared import Shared, check_queries
 from ..query.signatures import Mode
-from ..tables.arrow import as_arrow, as_given, from_ipc, kind_of, to_ipc
+from ..tables.arrow import as_arrow, as_given, filtered, from_ipc, kind_of, to_ipc
+from ..tables.intake import given_table
 from . import oracle
+from .asked import refuse_at
 from .bundle_stream import BundleStream
 from .bundles import Bundle, bundled, lacks, why_apart
 from .identity import fingerprint
@@ -189,19 +192,28 @@ class SharedStream:
         several = len(self._members) > 1
         if several and _is_table(batch):
             given = as_arrow(batch)  # once for all
-        if several and isinstance(given, pa.Table):
-            self._check_columns(given)
+        elif several and isinstance(batch, Iterable) and not isinstance(batch, Mapping):
+            given = batch if isinstance(batch, str | bytes) else list(batch)  # each reads it
+        if several:
+            self._check_fits(given)
         made = self._all(lambda stream: stream.push(given))
-        if given is not batch:
+        if given is not batch and isinstance(given, pa.Table):
             made = {name: as_given(table, kind) for name, table in made.items()}
         if self._late.unsaid:
             self._turns.changing = False  # all is done; a warning may be an error
             self._late.warn(stacklevel=4)
         return made
 
-    def _check_columns(self, table: pa.Table) -> None:
-        """Refuse a table that one of the members would refuse, before any of them has it."""
+    def _check_fits(self, given: Any) -> None:
+        """Refuse a batch that one of the members would refuse, before any of them has it.  Once its
+        types are known, an event that does not fit is late by itself."""
         for name, query in self._queries.items():
+            new = self._member_of(name).stream._plan is None
+            table = given
+            if not isinstance(given, pa.Table):
+                if not new:
+                    continue
+                table, _ = given_table(given, query, self._schema, {})
             for column in query.columns:
                 if table.column_names.count(column) != 1:
                     have = ", ".join(table.column_names) or "none"
@@ -209,6 +221,10 @@ class SharedStream:
                         f"query {name!r} reads column {column!r}, which is not there, or more than "
                         f"once; the batch has: {have}"
                     )
+            if new:
+                make_plan(query, table.schema)
+                if query.where is not None:
+                    filtered(table.schema.empty_table(), query.where)
 
     def _all(self, call: Callable[[Stream], Any]) -> dict[str, Any]:
         """Call each member, and put together what each returns.  A batch is in or out as a whole:
@@ -317,7 +333,9 @@ class SharedStream:
             raise ValueError(f"{name!r} is the only query of this stream; close it instead")
         if len(member.names) == 1:
             self._members.remove(member)
-            del self._fingerprints[name]
+            for gone in member.all_names():  # with those that left partials behind
+                self._fingerprints.pop(gone, None)
+                self._removed.pop(gone, None)
         else:
             assert isinstance(member.stream, BundleStream)
             kept = member.stream._plan is not None
@@ -334,8 +352,11 @@ class SharedStream:
             raise ValueError("this stream is closed; make a new one with share(…).stream(…)")
 
     @in_turn
-    def query(self, name: str, key: Any = (), lo: Any = None, hi: Any = None) -> dict[str, Any]:
-        """The values of one query over the times `[lo, hi)` of one key; see `Stream.query`.
+    def query(
+        self, name: str, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
+        """The values of one query over the times `[lo, hi)` of one key, or as of a time; see
+        `Stream.query`.
 
         >>> import sash
         >>> q = sash.Query(
@@ -349,8 +370,9 @@ class SharedStream:
         """
         stream = self._member_of(name).stream
         if isinstance(stream, BundleStream):
+            refuse_at(self._queries[name], at)
             return stream.ask(name, key, lo, hi)
-        return stream.query(key, lo, hi)
+        return stream.query(key, lo, hi, at=at)
 
     def _member_of(self, name: str) -> Member:
         for member in self._members:

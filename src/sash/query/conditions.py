@@ -114,7 +114,9 @@ class Condition:
         entries = whole.dictionary
         entries = pa.concat_arrays([entries, pa.nulls(1, entries.type)])
         found = self._holds(pa.table({self.columns[0]: entries}))
-        at = whole.indices.fill_null(len(entries) - 1) if whole.null_count else whole.indices
+        at = whole.indices
+        if whole.null_count:
+            at = at.cast(pa.int64()).fill_null(len(entries) - 1)  # there may be no index to spare
         return found.take(at.to_numpy(zero_copy_only=False))
 
     def _holds(self, table: Any) -> Any:
