@@ -28,6 +28,7 @@ class Noted:
     row: int
     why: str
     at: At
+    left_out: bool = False  # the expression is HAVING, which does not keep the row
 
 
 def columns_read(planned: Planned, names: Sequence[str]) -> dict[str, int]:
@@ -165,8 +166,8 @@ def projected(
     live: bool = False,
     hidden: Collection[str] = (),
 ) -> tuple[pa.Table, list[Noted]]:
-    """The SELECT list over the result of the query, with the rows that HAVING lets through, in
-    order; and the rows that have no value for an expression.
+    """The SELECT list over the result of the query, with the rows that HAVING keeps, in order; and
+    the rows that have no value for HAVING, or are kept and have none for the SELECT list.
 
     In live mode a revision that HAVING rejects is marked deleted, as an earlier one may have been
     emitted; the first of a window is left out.  * has none of the `hidden` columns."""
@@ -174,10 +175,12 @@ def projected(
     rows = table.num_rows
     evaluator = Evaluator(planned.source, rows, _Cached(result.column), zone)
     noted: list[Noted] = []
-
-    def note(value: Value, node: Node) -> None:
-        noted.extend(Noted(row, why, node.at) for row, why in reasons(value.failed).items())
-
+    kept: Array | None = None
+    if planned.having is not None:
+        having = evaluator.condition(evaluator.value(planned.having), planned.having)
+        failed = reasons(having.failed)
+        noted += [Noted(row, why, planned.having.at, True) for row, why in failed.items()]
+        kept = as_mask(having.data, rows)
     columns: dict[str, Any] = {}
     for output in planned.outputs:
         if isinstance(output.node, Star):
@@ -187,20 +190,16 @@ def projected(
                     _add(columns, name, table.column(name), planned, output.at)
             continue
         value = result.output(output.node, evaluator)
-        note(value, output.node)
+        failed = reasons(value.failed if kept is None else value.within(kept))
+        noted += [Noted(row, why, output.node.at) for row, why in failed.items()]
         data = value.array(rows) if isinstance(value.data, pa.Scalar) else value.data
         _add(columns, output.name, data, planned, output.at)
     for own in ("revision", "deleted"):
         if own in table.column_names and not (planned.driven and own == "deleted"):
             _add(columns, own, table.column(own), planned, planned.select.at)
     made = pa.table(columns)
-    kept: Array | None = None
-    if planned.having is not None:
-        having = evaluator.condition(evaluator.value(planned.having), planned.having)
-        note(having, planned.having)
-        kept = as_mask(having.data, rows)
-        if live:
-            made, kept = _marked(made, table, kept)
+    if live and kept is not None:
+        made, kept = _marked(made, table, kept)
     keys = [(o, result.output(o.by, evaluator).array(rows)) for o in planned.order]
     if kept is not None and not kept.all():
         at = np.flatnonzero(kept)
