@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any
@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 from .spark_types import is_number, spark_name
 from .values import Unusable, Value, checked
 
-__all__ = ["cast", "fitted_decimal", "one_by_one", "zero_of"]
+__all__ = [
+    "cast",
+    "fitted_decimal",
+    "fitted_numbers",
+    "one_by_one",
+    "rounded_decimal",
+    "zero_of",
+]
 
 _is = pa.types
 _EPOCH = datetime(1970, 1, 1)
@@ -162,13 +169,48 @@ def fitted_decimal(data: Any, kind: pa.DataType, rows: int) -> Value:
     that have too many before it have failed."""
 
     def kernel(given: Any) -> Any:
-        # with room for a digit more, as Arrow's round has zero for what does not fit
         wide = given.cast(pa.decimal256(76, given.type.scale))
         if given.type.scale > kind.scale:
-            wide = pc.round(wide, kind.scale, round_mode="half_towards_infinity")
+            wide = rounded_decimal(wide, kind.scale)
         return wide.cast(pa.decimal256(76, kind.scale)).cast(kind)
 
     return checked(kernel, (data,), rows, lambda x: f"{x} does not fit {spark_name(kind)}")
+
+
+def rounded_decimal(data: Any, digits: int) -> Any:
+    """Decimals rounded to so many digits behind the point, halves away from zero."""
+    scale = data.type.scale
+    # with room for a digit more, as Arrow's round has zero for what does not fit
+    wide = data.cast(pa.decimal256(76, scale))
+    array = pa.array([wide.as_py()], wide.type) if isinstance(wide, pa.Scalar) else wide
+    ends = [e for e in pc.min_max(array).as_py().values() if e is not None]
+    if digits >= scale or all(e.copy_abs() < Decimal(1).scaleb(38 - scale) for e in ends):
+        return pc.round(wide, digits, round_mode="half_towards_infinity")
+    # Arrow's round loses a carry through many nines
+    unit = Decimal(1).scaleb(-digits)
+    with localcontext(prec=400):
+        made = [
+            None
+            if x is None
+            else x.quantize(unit, ROUND_HALF_UP).quantize(Decimal(1).scaleb(-scale))
+            for x in array.to_pylist()
+        ]
+    found = pa.array(made, wide.type)
+    return found[0] if isinstance(wide, pa.Scalar) else found
+
+
+def fitted_numbers(numbers: Sequence[Decimal | None], kind: pa.DataType) -> Value:
+    """As `fitted_decimal`, of numbers with more digits than Arrow's decimals have."""
+    made: list[Decimal | None] = []
+    bad: dict[int, str] = {}
+    for row, number in enumerate(numbers):
+        try:
+            made.append(None if number is None else _fitting(number, kind))
+        except ValueError:
+            made.append(None)
+            bad[row] = f"{number} does not fit {spark_name(kind)}"
+    places = np.arange(len(made))
+    return Value(pa.array(made, kind), tuple((places == row, why) for row, why in bad.items()))
 
 
 def _java_decimal(x: float, kind: pa.DataType) -> Decimal:
@@ -181,7 +223,7 @@ def _fitting(number: Decimal, kind: pa.DataType) -> Decimal:
         raise ValueError("no number")
     with localcontext(prec=400):
         made = number.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP)
-    if abs(made) >= Decimal(10) ** (kind.precision - kind.scale):
+    if made.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):  # abs would round it
         raise ValueError("too many digits")
     return made
 

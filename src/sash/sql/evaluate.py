@@ -201,8 +201,9 @@ class Evaluator:
         if node.what == "null":
             made = pc.is_null(of.data)
         else:
-            data = self.condition(of, node.of).data
-            made = pc.coalesce(data if node.what == "true" else pc.invert(data), pa.scalar(False))
+            of = self.condition(of, node.of)
+            data = of.data if node.what == "true" else pc.invert(of.data)
+            made = pc.coalesce(data, pa.scalar(False))
         return self._maybe_not(Value(made, of.failed), node.negated)
 
     def _in(self, node: In) -> Value:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .casts import cast, fitted_decimal, one_by_one
+from .casts import cast, fitted_decimal, one_by_one, rounded_decimal
 from .spark_types import is_number, spark_name
 from .values import Unusable, Value, checked
 
@@ -117,10 +117,7 @@ def _round(given: list[Value], rows: int, zone: str | None) -> Value:
         scale = min(kind.scale, max(digits, 0))
         whole = kind.precision - kind.scale + 1
         wanted = pa.decimal128(min(38, max(1, whole + scale)), scale)
-        wide = x.data.cast(pa.decimal256(76, kind.scale))
-        return fitted_decimal(
-            pc.round(wide, digits, round_mode="half_towards_infinity"), wanted, rows
-        )
+        return fitted_decimal(rounded_decimal(x.data, digits), wanted, rows)
     if _is.is_integer(kind):
         if digits >= 0:
             return x

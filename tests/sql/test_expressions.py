@@ -1,0 +1,76 @@
+"""Expressions in this process: values and failures that Arrow by itself would get wrong."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sash
+from sash.sql.errors import Source
+from sash.sql.evaluate import Evaluator
+from sash.sql.read_expression import ExpressionReader
+from sash.sql.values import reasons
+
+NINES = "9" * 19 + "." + "9" * 19
+
+
+def evaluated(text: str, zone: str | None = None, **columns: pa.Array) -> tuple[Any, str | None]:
+    """The value of an expression for one row, and why there is none."""
+    source = Source(text)
+    node = ExpressionReader(source).expression()
+    evaluator = Evaluator(source, 1, lambda name, _: columns[name], zone)
+    value = evaluator.value(node)
+    return value.array(1)[0].as_py(), reasons(value.failed).get(0)
+
+
+def decimal(digits: int, scale: int) -> str:
+    """A decimal of a type, of nines."""
+    nines = "9" * (digits - scale) + "." + "9" * scale
+    return f"CAST('{nines}' AS decimal({digits},{scale}))"
+
+
+#: An expression and its value.
+VALUES: list[tuple[str, Any]] = [
+    # results beyond the 76 digits of Arrow's decimals
+    (f"{decimal(19, 18)} * {decimal(19, 18)}", Decimal("99." + "9" * 16 + "80" + "0" * 16)),
+    (f"{decimal(38, 18)} / {decimal(36, 18)}", Decimal("100.000000")),
+    (f"{decimal(38, 38)} + CAST(1 AS decimal(38,0))", Decimal("2.000000")),
+    (f"{decimal(38, 18)} * CAST('0.5' AS decimal(38,37))", Decimal(5 * 10**19)),
+    (decimal(38, 18), Decimal("9" * 20 + "." + "9" * 18)),
+    ("-12345678901234567890.123456789012", Decimal("-12345678901234567890.123456789012")),
+    # a carry through more than 38 nines
+    (f"CAST({NINES} * 1.00000000 AS decimal(38,6))", Decimal(10**19)),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), VALUES)
+def test_values(text: str, wanted: Any) -> None:
+    assert evaluated(text) == (wanted, None)
+
+
+#: An expression over the text column s, which is 'x', and why it fails.
+FAILURES = [
+    ("s + s", "CAST: 'x' is no double"),
+    ("s + '1'", "CAST: 'x' is no double"),
+    ("s IS TRUE", "CAST: 'x' is no boolean"),
+    ("s IS NOT FALSE", "CAST: 'x' is no boolean"),
+    (f"{decimal(38, 0)} * {decimal(38, 0)}", f"{(10**38 - 1) ** 2} does not fit decimal(38,0)"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), FAILURES)
+def test_failures(text: str, why: str) -> None:
+    assert evaluated(text, s=pa.array(["x"]))[1] == why
+
+
+def test_a_sum_of_texts_that_are_no_numbers_fails() -> None:
+    statement = sash.sql("SELECT sum(s + s) AS n FROM t GROUP BY window(ts, '10 microseconds')")
+    with pytest.raises(sash.SqlError, match="'x' is no double"):
+        statement.run({"ts": [1], "s": ["x"]})
+    stream = statement.stream()
+    stream.push([{"ts": 1, "s": "x"}, {"ts": 2, "s": "1"}])
+    assert stream.late["ts"].to_pylist() == [1]
+    assert stream.close().to_pylist() == [{"n": 2.0}]
