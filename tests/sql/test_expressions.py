@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -14,14 +15,12 @@ from sash.sql.evaluate import Evaluator
 from sash.sql.read_expression import ExpressionReader
 from sash.sql.values import reasons
 
-NINES = "9" * 19 + "." + "9" * 19
 
-
-def evaluated(text: str, zone: str | None = None, **columns: pa.Array) -> tuple[Any, str | None]:
+def evaluated(text: str, **columns: pa.Array) -> tuple[Any, str | None]:
     """The value of an expression for one row, and why there is none."""
     source = Source(text)
     node = ExpressionReader(source).expression()
-    evaluator = Evaluator(source, 1, lambda name, _: columns[name], zone)
+    evaluator = Evaluator(source, 1, lambda name, _: columns[name])
     value = evaluator.value(node)
     return value.array(1)[0].as_py(), reasons(value.failed).get(0)
 
@@ -42,7 +41,17 @@ VALUES: list[tuple[str, Any]] = [
     (decimal(38, 18), Decimal("9" * 20 + "." + "9" * 18)),
     ("-12345678901234567890.123456789012", Decimal("-12345678901234567890.123456789012")),
     # a carry through more than 38 nines
-    (f"CAST({NINES} * 1.00000000 AS decimal(38,6))", Decimal(10**19)),
+    ("99999999999.999999999999 * 100000000000.000000000001", Decimal(10**22)),
+    # times
+    ("CAST('2020-01-01 23:00:00-05:00' AS date)", date(2020, 1, 1)),
+    ("CAST('2020-01-01 abc' AS date)", date(2020, 1, 1)),
+    ("CAST('2020-01-01Tabc' AS date)", date(2020, 1, 1)),
+    ("CAST(TIMESTAMP '1970-01-01 00:00:01.25' AS decimal(20,6))", Decimal("1.250000")),
+    ("CAST(TIMESTAMP '1969-12-31 23:59:59.75' AS decimal(20,6))", Decimal("-0.250000")),
+    ("CAST(TIMESTAMP '1969-12-31 23:59:59.75' AS bigint)", -1),
+    ("TRY_CAST('٣' AS double)", None),
+    ("TRY_CAST('٣' AS decimal(3,1))", None),
+    ("TRY_CAST('٢٠٢٠-01-01' AS date)", None),
 ]
 
 
@@ -64,6 +73,44 @@ FAILURES = [
 @pytest.mark.parametrize(("text", "why"), FAILURES)
 def test_failures(text: str, why: str) -> None:
     assert evaluated(text, s=pa.array(["x"]))[1] == why
+
+
+HOUR = 3_600_000_000
+FIVE = "1970-01-01 05:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("zone", "timezone"),
+    [("America/New_York", None), ("UTC", "America/New_York"), ("UTC", None), (None, None)],
+)
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        (f"ts >= '{FIVE}'", 5),
+        (f"ts >= TIMESTAMP '{FIVE}'", 5),
+        (f"ts >= CAST('{FIVE}' AS timestamp)", 5),
+        ("ts >= CAST(s AS timestamp)", 5),
+        ("ts >= CAST(18000 AS timestamp)", 5),
+        ("ts = CAST(ts AS timestamp)", 6),
+        ("CAST(CAST(ts AS timestamp) AS bigint) = CAST(ts AS bigint)", 6),
+        (f"CAST(TIMESTAMP '{FIVE}' AS bigint) = 18000", 6),
+    ],
+)
+def test_timestamps_are_instants(
+    zone: str | None, timezone: str | None, condition: str, wanted: int
+) -> None:
+    table = pa.table(
+        {
+            "ts": pa.array([0, 5 * HOUR, 6 * HOUR], pa.timestamp("us", zone)),
+            "x": [1, 2, 3],
+            "s": [FIVE] * 3,
+        }
+    )
+    rest = "GROUP BY window(ts, '100 hours', '100 hours', '-50 hours')"
+    text = f"SELECT sum(x) AS n FROM t WHERE {condition} {rest}"
+    assert sash.sql(text, timezone=timezone).run(table).to_pylist() == [{"n": wanted}]
+    after = f"SELECT max(ts) >= TIMESTAMP '1970-01-01 06:00:00Z' AS n FROM t {rest}"
+    assert sash.sql(after, timezone=timezone).run(table).to_pylist() == [{"n": True}]
 
 
 def test_a_sum_of_texts_that_are_no_numbers_fails() -> None:

@@ -29,9 +29,10 @@ _is = pa.types
 _EPOCH = datetime(1970, 1, 1)
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 _SPACE = "".join(map(chr, range(33))) + "\x7f"  # what Spark trims: spaces and control characters
-_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?")
-_TIME = re.compile(r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](.*))?)?)?", re.DOTALL)
-_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?\s*(.*)", re.DOTALL)
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
+_TWO = "([0-9]{1,2})"
+_TIME = re.compile(rf"([+-]?[0-9]{{4,6}})(?:-{_TWO}(?:-{_TWO}(?:[ T](.*))?)?)?", re.DOTALL)
+_CLOCK = re.compile(rf"{_TWO}:{_TWO}(?::{_TWO}(?:\.([0-9]{{0,9}}))?)?\s*(.*)", re.DOTALL)
 
 
 def cast(value: Value, kind: pa.DataType, rows: int, zone: str | None) -> Value:
@@ -187,14 +188,9 @@ def rounded_decimal(data: Any, digits: int) -> Any:
     if digits >= scale or all(e.copy_abs() < Decimal(1).scaleb(38 - scale) for e in ends):
         return pc.round(wide, digits, round_mode="half_towards_infinity")
     # Arrow's round loses a carry through many nines
-    unit = Decimal(1).scaleb(-digits)
+    unit, numbers = Decimal(1).scaleb(-digits), array.to_pylist()
     with localcontext(prec=400):
-        made = [
-            None
-            if x is None
-            else x.quantize(unit, ROUND_HALF_UP).quantize(Decimal(1).scaleb(-scale))
-            for x in array.to_pylist()
-        ]
+        made = [None if x is None else x.quantize(unit, ROUND_HALF_UP) for x in numbers]
     found = pa.array(made, wide.type)
     return found[0] if isinstance(wide, pa.Scalar) else found
 
@@ -249,7 +245,7 @@ def _from_text(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Val
     elif _is.is_date(kind):
 
         def make(text: str) -> Any:
-            return _time_of(text, None)[0].date()
+            return _date_of(text)[0].date()
 
     elif _is.is_timestamp(kind):
         home = zone or kind.tz
@@ -289,7 +285,7 @@ def _float_of(text: str) -> float:
 
 def _digits(text: str) -> str:
     word = text.strip(_SPACE)
-    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word):
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", word):
         raise ValueError(text)
     return word
 
@@ -351,13 +347,18 @@ def _time_text(at: datetime) -> str:
 # Times
 
 
-def _time_of(text: str, home: str | None) -> tuple[datetime, bool]:
-    """A time as it is written, and whether it has a zone, in which case it is in UTC."""
+def _date_of(text: str) -> tuple[datetime, str | None]:
+    """A day as it is written, and what stands behind it."""
     found = _TIME.fullmatch(text.strip(_SPACE))
     if found is None:
         raise ValueError(text)
     year, month, day, rest = found.groups()
-    at = datetime(int(year), int(month or 1), int(day or 1))
+    return datetime(int(year), int(month or 1), int(day or 1)), rest
+
+
+def _time_of(text: str) -> tuple[datetime, bool]:
+    """A time as it is written, and whether it has a zone, in which case it is in UTC."""
+    at, rest = _date_of(text)
     if not rest:
         return at, False
     clock = _CLOCK.fullmatch(rest)
@@ -374,7 +375,7 @@ def _time_of(text: str, home: str | None) -> tuple[datetime, bool]:
 def _zone(where: str) -> Any:
     if where in ("Z", "UTC", "GMT"):
         return UTC
-    found = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d{2})?", where)
+    found = re.fullmatch(r"(?:UTC|GMT)?([+-])([0-9]{1,2}):?([0-9]{2})?", where)
     if found:
         span = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
         return timezone(span if found[1] == "+" else -span)
@@ -386,7 +387,7 @@ def _zone(where: str) -> Any:
 
 def _micros_of(text: str, home: str | None) -> int:
     """Microseconds since 1970: in UTC for a column with a zone, else as the clock shows."""
-    at, in_utc = _time_of(text, home)
+    at, in_utc = _time_of(text)
     if not in_utc and home is not None:
         at = at.replace(tzinfo=_zone(home)).astimezone(UTC).replace(tzinfo=None)
     return (at - _EPOCH) // timedelta(microseconds=1)
@@ -418,8 +419,9 @@ def _seconds_of(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Va
     micros = data.cast(pa.int64())
     if _is.is_floating(kind):
         return Value(pc.divide(micros.cast(pa.float64()), 1e6).cast(kind))
-    seconds = pc.floor(pc.divide(micros.cast(pa.decimal128(25, 6)), pa.scalar(Decimal(1000000))))
-    return _to_number(seconds, kind, rows, zone)
+    seconds = pc.multiply(micros.cast(pa.decimal128(19, 0)), pa.scalar(Decimal("0.000001")))
+    whole = _is.is_integer(kind)
+    return _to_number(pc.floor(seconds) if whole else seconds, kind, rows, zone)
 
 
 def _time_of_seconds(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
@@ -431,4 +433,4 @@ def _time_of_seconds(data: Any, kind: pa.DataType, rows: int, zone: str | None) 
         rows,
         lambda x, _: f"CAST: {x} is no timestamp",
     )
-    return Value(micros.data.view(kind), micros.failed)
+    return Value(micros.data.cast(kind), micros.failed)

@@ -74,6 +74,7 @@ class Evaluator:
     rows: int
     column: Callable[[str, Literal["start", "end"] | None], Any]  # by name, and part of a window
     zone: str | None = None
+    home: str | None = None  # the zone of timestamps; None if they are times of a clock
 
     def value(self, node: Node) -> Value:
         """The values of an expression, for all rows."""
@@ -132,14 +133,21 @@ class Evaluator:
             _, digits, exponent = node.value.as_tuple()
             scale = max(0, -exponent)
             return pa.scalar(node.value, pa.decimal128(max(len(digits), scale, 1), scale))
-        kind = type_named(node.kind)
-        assert kind is not None
+        kind = self._type(node.kind)
         if node.kind in ("date", "timestamp"):
             made = cast(Value(pa.scalar(node.value)), kind, 1, self.zone)
             if made.failed:
                 raise Unusable(f"{node.value!r} is no {node.kind}")
             return made.array(1)[0]
         return pa.scalar(node.value, kind)
+
+    def _type(self, name: str) -> pa.DataType:
+        """The type that a name stands for: a timestamp is an instant where columns have a zone."""
+        if name == "timestamp" and self.home is not None:
+            return pa.timestamp("us", self.home)
+        kind = type_named(name)
+        assert kind is not None
+        return kind
 
     def _unary(self, node: Unary) -> Value:
         of = self.value(node.of)
@@ -268,8 +276,7 @@ class Evaluator:
 
     def _cast(self, node: Cast) -> Value:
         of = self.value(node.of)
-        kind = type_named(node.type)
-        assert kind is not None
+        kind = self._type(node.type)
         made = cast(Value(of.data), kind, self.rows, self.zone)
         return Value(made.data, of.failed if node.tries else of.failed + made.failed)
 

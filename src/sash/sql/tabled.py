@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -84,7 +84,8 @@ def prepared(
                 "way",
                 *planned.before[name].at,
             )
-    evaluator = Evaluator(planned.source, table.num_rows, _Cached(columns.__getitem__), zone)
+    home = _home(columns, (planned.query.time, *at), zone)
+    evaluator = Evaluator(planned.source, table.num_rows, _Cached(columns.__getitem__), zone, home)
     noted: list[Noted] = []
     chosen: Array = np.ones(table.num_rows, dtype=bool)
     names = sorted(planned.before, key=lambda n: n != planned.where)
@@ -102,6 +103,16 @@ def prepared(
         noted += [Noted(row, why, node.at) for row, why in failed.items()]
         made[name] = value.array(table.num_rows)
     return pa.table(columns | made), noted
+
+
+def _home(columns: Mapping[str, Any], names: Iterable[str], zone: str | None) -> str | None:
+    """The zone of CAST(… AS timestamp): the one that the statement names, else that of the first of
+    these columns that has one; None if none has, so that times are those of a clock."""
+    for name in names:
+        kind = columns[name].type if name in columns else pa.null()
+        if pa.types.is_timestamp(kind) and kind.tz:
+            return zone or str(kind.tz)
+    return None
 
 
 class _Cached:
@@ -173,7 +184,9 @@ def projected(
     emitted; the first of a window is left out.  * has none of the `hidden` columns."""
     result = _Result(planned, table)
     rows = table.num_rows
-    evaluator = Evaluator(planned.source, rows, _Cached(result.column), zone)
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    home = _home(columns, ("window_start", planned.query.time, *columns), zone)
+    evaluator = Evaluator(planned.source, rows, _Cached(result.column), zone, home)
     noted: list[Noted] = []
     kept: Array | None = None
     if planned.having is not None:
@@ -181,7 +194,7 @@ def projected(
         failed = reasons(having.failed)
         noted += [Noted(row, why, planned.having.at, True) for row, why in failed.items()]
         kept = as_mask(having.data, rows)
-    columns: dict[str, Any] = {}
+    columns = {}
     for output in planned.outputs:
         if isinstance(output.node, Star):
             inner = {*planned.query.select, *planned.before, "window_start", "window_end", *hidden}
