@@ -185,12 +185,13 @@ def rounded_decimal(data: Any, digits: int) -> Any:
     wide = data.cast(pa.decimal256(76, scale))
     array = pa.array([wide.as_py()], wide.type) if isinstance(wide, pa.Scalar) else wide
     ends = [e for e in pc.min_max(array).as_py().values() if e is not None]
-    if digits >= scale or all(e.copy_abs() < Decimal(1).scaleb(38 - scale) for e in ends):
+    short = all(e.copy_abs() < Decimal(1).scaleb(38 - scale) for e in ends)
+    if digits >= scale or (short and scale - digits < 76):
         return pc.round(wide, digits, round_mode="half_towards_infinity")
-    # Arrow's round loses a carry through many nines
-    unit, numbers = Decimal(1).scaleb(-digits), array.to_pylist()
+    # Arrow's round loses a carry through many nines, and has no units beyond its digits
+    zero, unit, numbers = Decimal(0), Decimal(1).scaleb(-digits), array.to_pylist()
     with localcontext(prec=400):
-        made = [None if x is None else x.quantize(unit, ROUND_HALF_UP) for x in numbers]
+        made = [None if x is None else x.quantize(unit, ROUND_HALF_UP) or zero for x in numbers]
     found = pa.array(made, wide.type)
     return found[0] if isinstance(wide, pa.Scalar) else found
 

@@ -132,14 +132,20 @@ class Evaluator:
         if node.kind == "decimal":
             _, digits, exponent = node.value.as_tuple()
             scale = max(0, -exponent)
-            return pa.scalar(node.value, pa.decimal128(max(len(digits), scale, 1), scale))
+            precision = max(len(digits) + max(0, exponent), scale, 1)
+            if precision > 38:
+                raise Unusable("this number has more than the 38 digits of a decimal")
+            return pa.scalar(node.value, pa.decimal128(precision, scale))
         kind = self._type(node.kind)
         if node.kind in ("date", "timestamp"):
             made = cast(Value(pa.scalar(node.value)), kind, 1, self.zone)
             if made.failed:
                 raise Unusable(f"{node.value!r} is no {node.kind}")
             return made.array(1)[0]
-        return pa.scalar(node.value, kind)
+        try:
+            return pa.scalar(node.value, kind)
+        except (pa.ArrowInvalid, OverflowError):
+            raise Unusable(f"{node.value} is beyond {spark_name(kind)}") from None
 
     def _type(self, name: str) -> pa.DataType:
         """The type that a name stands for: a timestamp is an instant where columns have a zone."""

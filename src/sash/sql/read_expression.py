@@ -168,7 +168,13 @@ class ExpressionReader(OverReader):
     def _primary(self) -> Node:
         token, start = self.token, self.begins
         if token.kind == "number":
-            return number_of(self.step())
+            self.step()
+            try:
+                return number_of(token)
+            except ValueError:
+                raise self.source.error(
+                    f"{token.value} is no number", token.start, token.end
+                ) from None
         if token.kind == "string":
             self.step()
             value = token.value
