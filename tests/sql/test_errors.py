@@ -299,6 +299,35 @@ BAD: list[tuple[str, str, str | None]] = [
     (f"SELECT «DISTINCT» max(x) FROM t GROUP BY {WINDOW}", "SELECT DISTINCT is not", None),
     (f"SELECT max(x) FROM t GROUP BY «ROLLUP»(k), {WINDOW}", "GROUP BY ROLLUP is not", None),
     ("«WITH u AS (SELECT 1)» SELECT max(x) FROM u GROUP BY " + WINDOW, "WITH is Spark's", None),
+    (
+        f"SELECT max(x) FROM «t TABLESAMPLE (5 ROWS)» GROUP BY {WINDOW}",
+        "a table with TABLESAMPLE",
+        None,
+    ),
+    # windows without a length, or that refer to themselves
+    (
+        "SELECT max(x) OVER (ORDER BY ts «RANGE CURRENT ROW») FROM t",
+        "this frame has events of one time alone",
+        None,
+    ),
+    (
+        "SELECT max(x) OVER w FROM t WINDOW w AS «(w ORDER BY ts)»",
+        "the window w refers to itself",
+        None,
+    ),
+    (
+        "SELECT max(x) OVER w FROM t WINDOW w AS (v), v AS «(w ORDER BY ts)»",
+        "the window w refers to itself",
+        None,
+    ),
+    # literals
+    (f"SELECT max(«70000S») FROM t GROUP BY {WINDOW}", "70000 is beyond smallint", None),
+    (f"SELECT max(«300Y») FROM t GROUP BY {WINDOW}", "300 is beyond tinyint", None),
+    (f"SELECT max(x + «{2**63}L») FROM t GROUP BY {WINDOW}", "is beyond bigint", None),
+    (f"SELECT max(x + «{10**40}») FROM t GROUP BY {WINDOW}", "more than the 38 digits", None),
+    (f"SELECT max(x + «0.{10**39}») FROM t GROUP BY {WINDOW}", "more than the 38 digits", None),
+    (f"SELECT max(x + «1e40BD») FROM t GROUP BY {WINDOW}", "more than the 38 digits", None),
+    (f"SELECT max(x + «1.5L») FROM t GROUP BY {WINDOW}", "1.5L is no number", None),
     # values, at run
     (f"SELECT sum(«1 / amount») FROM t GROUP BY {WINDOW}", "row 2: division by zero", None),
     (f"SELECT sum(«CAST(k AS int)») FROM t GROUP BY {WINDOW}", "row 0: CAST: 'a' is no int", None),

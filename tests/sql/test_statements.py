@@ -141,6 +141,11 @@ FORMS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"by": ("k",), "window": sash.sliding("24 hours", "1 minute"), "emit": "changes"},
     ),
     (
+        "SELECT max(x) FROM t GROUP BY window(TS, '1 hour')",
+        {"time": "ts"},
+        {"time": "TS", "window": sash.tumbling("1 hour")},
+    ),
+    (
         "ISTREAM(SELECT max(x) AS m FROM calls [RANGE 1 DAY SLIDE 1 HOUR])",
         {"time": "ts"},
         {"window": sash.sliding("1 day", "1 hour"), "emit": "changes"},
@@ -165,6 +170,30 @@ def test_each_form_becomes_the_query_that_python_would_make(
     found = sash.sql(text, **given).query
     wanted = {"time": "ts", "by": (), "tie": None, "emit": "all"} | wanted
     assert {name: getattr(found, name) for name in wanted} == wanted
+
+
+CHANGES = "SELECT ISTREAM({}) FROM t [RANGE 3 MICROSECONDS SLIDE 1 MICROSECOND] GROUP BY k {}"
+
+
+@pytest.mark.parametrize(
+    ("listed", "rest"),
+    [
+        ("k, max(x) AS m", "HAVING count(*) > 0"),
+        ("k, max(x) - max(x) AS m", ""),
+        ("k, count(*) > 0 AS m", ""),
+        ("k, max(x) AS m", "ORDER BY min(x)"),
+    ],
+)
+def test_istream_lists_each_aggregate_that_it_computes(listed: str, rest: str) -> None:
+    with pytest.raises(sash.SqlError, match="not in the list by itself"):
+        sash.sql(CHANGES.format(listed, rest), time="ts")
+
+
+def test_istream_emits_what_has_changed() -> None:
+    table = {"ts": [0, 1, 2, 3, 4], "k": ["a"] * 5, "x": [5, 1, 1, 1, 1]}
+    for listed, rest in (("k, max(x) AS m", ""), ("upper(k) AS u, max(x) AS m", "HAVING m > 0")):
+        found = sash.sql(CHANGES.format(listed, rest), time="ts").run(table)
+        assert found["m"].to_pylist() == [5, 1]
 
 
 #: Aggregates in SQL and in Python.

@@ -3,6 +3,7 @@ for are late; live revisions that HAVING rejects are deleted."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pyarrow as pa
@@ -87,6 +88,27 @@ def test_a_result_that_an_expression_fails_for_has_null_with_a_warning() -> None
     made.push([{"ts": 1, "x": 0}, {"ts": 12, "x": 4}])
     with pytest.warns(RuntimeWarning, match="1 row.* null instead: division by zero"):
         assert made.close().to_pylist() == [{"s": None}, {"s": 0.25}]
+
+
+def test_what_having_rejects_cannot_fail_and_a_having_that_fails_is_told() -> None:
+    text = (
+        "SELECT k, sum(x) / sum(z) AS r FROM t GROUP BY k, window(ts, '10 microseconds') "
+        "HAVING sum(z) <> 0"
+    )
+    rows = [{"ts": 1, "k": "a", "x": 3, "z": 2}, {"ts": 2, "k": "b", "x": 3, "z": 0}]
+    wanted = [{"k": "a", "r": 1.5}]
+    assert sash.sql(text).run(pa.Table.from_pylist(rows)).to_pylist() == wanted
+    made = sash.sql(text).stream()
+    made.push(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert made.close().to_pylist() == wanted
+    made = sash.sql(text.replace("sum(z) <> 0", "sum(x) / sum(z) > 0")).stream()
+    made.push(rows)
+    says = "1 row.* no value for HAVING, and are left out: division by zero"
+    with pytest.warns(RuntimeWarning, match=says) as caught:
+        assert made.close().to_pylist() == wanted
+    assert len(caught) == 1
 
 
 def test_live_revisions_that_having_rejects_are_marked_deleted() -> None:

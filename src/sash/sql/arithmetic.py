@@ -3,19 +3,23 @@ failed; NaN equals NaN and is the greatest number."""
 
 from __future__ import annotations
 
+import decimal
+import operator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .casts import cast, fitted_decimal, zero_of
+from .casts import cast, fitted_decimal, fitted_numbers, zero_of
 from .spark_types import as_decimal, common_type, is_number, result_decimal, spark_name
 from .values import Unusable, Value, as_mask, checked
 
 __all__ = ["arithmetic", "compare", "negated", "whole_quotient"]
 
 _is = pa.types
+_MOST = 76  # digits of Arrow's decimals
+_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _KERNELS = {
     "=": pc.equal,
@@ -39,10 +43,13 @@ def arithmetic(
     if _is.is_null(a.type) and _is.is_null(b.type):
         return Value(pa.scalar(None, pa.float64()), failed)
     if _is.is_string(a.type) and _is.is_string(b.type):
-        a, b = (cast(x, pa.float64(), rows, None) for x in (a, b))
-    if _is.is_string(a.type) or _is.is_string(b.type):
+        a, b = (cast(Value(x.data), pa.float64(), rows, None) for x in (a, b))
+        failed += a.failed + b.failed
+    elif _is.is_string(a.type) or _is.is_string(b.type):
         kind = common_type(a.type, b.type)
-        a, b = (cast(x, kind, rows, None) if _is.is_string(x.type) else x for x in (a, b))
+        a, b = (
+            cast(Value(x.data), kind, rows, None) if _is.is_string(x.type) else x for x in (a, b)
+        )
         failed += a.failed + b.failed
     if _is.is_null(a.type):
         a = Value(pa.scalar(None, b.type))
@@ -150,6 +157,9 @@ def _decimal(op: str, a: Value, b: Value, rows: int, literals: tuple[Any, Any]) 
         y = _without(y, bad, rows)
     if op == "/":
         more = max(6, two.scale) + 2
+        if one.precision + more + two.precision + 1 > _MOST:
+            found = fitted_numbers(_exact(op, x, y, rows), wanted)
+            return Value(found.data, noted + found.failed)
         x = _wide(a, one.precision + more, one.scale + more)
         made = pc.divide(x, y)
     elif op == "%":
@@ -159,16 +169,33 @@ def _decimal(op: str, a: Value, b: Value, rows: int, literals: tuple[Any, Any]) 
         )
         by = y.cast(pa.decimal256(76, scale))
         made = _decimal_rest(whole, by, rows, scale)
+    elif _digits(op, one, two) > _MOST:
+        return fitted_numbers(_exact(op, x, y, rows), wanted)
     else:
         made = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}[op](x, y)
     found = fitted_decimal(made, wanted, rows)
     return Value(found.data, noted + found.failed)
 
 
+def _digits(op: str, one: pa.DataType, two: pa.DataType) -> int:
+    """The digits of the type that Arrow has for a sum, difference or product."""
+    if op == "*":
+        return int(one.precision + two.precision + 1)
+    whole = max(one.precision - one.scale, two.precision - two.scale)
+    return int(whole + max(one.scale, two.scale) + 1)
+
+
+def _exact(op: str, x: Any, y: Any, rows: int) -> list[decimal.Decimal | None]:
+    """Results that have more digits than Arrow's decimals: sums and products are exact, and
+    quotients have as many digits as it takes to round them once more."""
+    apply = _OPERATORS[op]
+    pairs = zip(*(Value(s).array(rows).to_pylist() for s in (x, y)), strict=True)
+    with decimal.localcontext(prec=200):
+        return [None if p is None or q is None else apply(p, q) for p, q in pairs]
+
+
 def _decimal_rest(x: Any, y: Any, rows: int, scale: int) -> Any:
     pairs = zip(*(Value(s).array(rows).to_pylist() for s in (x, y)), strict=True)
-    import decimal
-
     with decimal.localcontext(prec=90):
         made = [None if p is None or q is None else p % q for p, q in pairs]
     return pa.array(made, pa.decimal256(76, scale))
@@ -177,7 +204,7 @@ def _decimal_rest(x: Any, y: Any, rows: int, scale: int) -> Any:
 def _wide(value: Value, precision: int, scale: int) -> Any:
     kind = value.type
     data = value.data.cast(pa.decimal128(20, 0)) if _is.is_integer(kind) else value.data
-    return data.cast(pa.decimal256(min(76, max(precision, 20 + scale)), scale))
+    return data.cast(pa.decimal256(min(_MOST, precision), scale))
 
 
 def negated(a: Value, rows: int) -> Value:
@@ -200,7 +227,7 @@ def compare(op: str, a: Value, b: Value, rows: int, zone: str | None) -> Value:
     if _is.is_decimal(kind):  # exact, whatever digits the common type has
         scale = max(x.type.scale for x in (a, b) if _is.is_decimal(x.type))
         x, y = (
-            Value(_wide(v, 38, scale).cast(pa.decimal256(76, scale)), v.failed)
+            Value(_wide(v, _MOST, scale), v.failed)
             if not _is.is_null(v.type)
             else Value(pa.scalar(None, pa.decimal256(76, scale)), v.failed)
             for v in (a, b)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any
@@ -16,15 +16,23 @@ import pyarrow.compute as pc
 from .spark_types import is_number, spark_name
 from .values import Unusable, Value, checked
 
-__all__ = ["cast", "fitted_decimal", "one_by_one", "zero_of"]
+__all__ = [
+    "cast",
+    "fitted_decimal",
+    "fitted_numbers",
+    "one_by_one",
+    "rounded_decimal",
+    "zero_of",
+]
 
 _is = pa.types
 _EPOCH = datetime(1970, 1, 1)
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 _SPACE = "".join(map(chr, range(33))) + "\x7f"  # what Spark trims: spaces and control characters
-_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?")
-_TIME = re.compile(r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](.*))?)?)?", re.DOTALL)
-_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?\s*(.*)", re.DOTALL)
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
+_TWO = "([0-9]{1,2})"
+_TIME = re.compile(rf"([+-]?[0-9]{{4,6}})(?:-{_TWO}(?:-{_TWO}(?:[ T](.*))?)?)?", re.DOTALL)
+_CLOCK = re.compile(rf"{_TWO}:{_TWO}(?::{_TWO}(?:\.([0-9]{{0,9}}))?)?\s*(.*)", re.DOTALL)
 
 
 def cast(value: Value, kind: pa.DataType, rows: int, zone: str | None) -> Value:
@@ -162,13 +170,44 @@ def fitted_decimal(data: Any, kind: pa.DataType, rows: int) -> Value:
     that have too many before it have failed."""
 
     def kernel(given: Any) -> Any:
-        # with room for a digit more, as Arrow's round has zero for what does not fit
         wide = given.cast(pa.decimal256(76, given.type.scale))
         if given.type.scale > kind.scale:
-            wide = pc.round(wide, kind.scale, round_mode="half_towards_infinity")
+            wide = rounded_decimal(wide, kind.scale)
         return wide.cast(pa.decimal256(76, kind.scale)).cast(kind)
 
     return checked(kernel, (data,), rows, lambda x: f"{x} does not fit {spark_name(kind)}")
+
+
+def rounded_decimal(data: Any, digits: int) -> Any:
+    """Decimals rounded to so many digits behind the point, halves away from zero."""
+    scale = data.type.scale
+    # with room for a digit more, as Arrow's round has zero for what does not fit
+    wide = data.cast(pa.decimal256(76, scale))
+    array = pa.array([wide.as_py()], wide.type) if isinstance(wide, pa.Scalar) else wide
+    ends = [e for e in pc.min_max(array).as_py().values() if e is not None]
+    short = all(e.copy_abs() < Decimal(1).scaleb(38 - scale) for e in ends)
+    if digits >= scale or (short and scale - digits < 76):
+        return pc.round(wide, digits, round_mode="half_towards_infinity")
+    # Arrow's round loses a carry through many nines, and has no units beyond its digits
+    zero, unit, numbers = Decimal(0), Decimal(1).scaleb(-digits), array.to_pylist()
+    with localcontext(prec=400):
+        made = [None if x is None else x.quantize(unit, ROUND_HALF_UP) or zero for x in numbers]
+    found = pa.array(made, wide.type)
+    return found[0] if isinstance(wide, pa.Scalar) else found
+
+
+def fitted_numbers(numbers: Sequence[Decimal | None], kind: pa.DataType) -> Value:
+    """As `fitted_decimal`, of numbers with more digits than Arrow's decimals have."""
+    made: list[Decimal | None] = []
+    bad: dict[int, str] = {}
+    for row, number in enumerate(numbers):
+        try:
+            made.append(None if number is None else _fitting(number, kind))
+        except ValueError:
+            made.append(None)
+            bad[row] = f"{number} does not fit {spark_name(kind)}"
+    places = np.arange(len(made))
+    return Value(pa.array(made, kind), tuple((places == row, why) for row, why in bad.items()))
 
 
 def _java_decimal(x: float, kind: pa.DataType) -> Decimal:
@@ -181,7 +220,7 @@ def _fitting(number: Decimal, kind: pa.DataType) -> Decimal:
         raise ValueError("no number")
     with localcontext(prec=400):
         made = number.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP)
-    if abs(made) >= Decimal(10) ** (kind.precision - kind.scale):
+    if made.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):  # abs would round it
         raise ValueError("too many digits")
     return made
 
@@ -207,7 +246,7 @@ def _from_text(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Val
     elif _is.is_date(kind):
 
         def make(text: str) -> Any:
-            return _time_of(text, None)[0].date()
+            return _date_of(text)[0].date()
 
     elif _is.is_timestamp(kind):
         home = zone or kind.tz
@@ -247,7 +286,7 @@ def _float_of(text: str) -> float:
 
 def _digits(text: str) -> str:
     word = text.strip(_SPACE)
-    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word):
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", word):
         raise ValueError(text)
     return word
 
@@ -309,13 +348,18 @@ def _time_text(at: datetime) -> str:
 # Times
 
 
-def _time_of(text: str, home: str | None) -> tuple[datetime, bool]:
-    """A time as it is written, and whether it has a zone, in which case it is in UTC."""
+def _date_of(text: str) -> tuple[datetime, str | None]:
+    """A day as it is written, and what stands behind it."""
     found = _TIME.fullmatch(text.strip(_SPACE))
     if found is None:
         raise ValueError(text)
     year, month, day, rest = found.groups()
-    at = datetime(int(year), int(month or 1), int(day or 1))
+    return datetime(int(year), int(month or 1), int(day or 1)), rest
+
+
+def _time_of(text: str) -> tuple[datetime, bool]:
+    """A time as it is written, and whether it has a zone, in which case it is in UTC."""
+    at, rest = _date_of(text)
     if not rest:
         return at, False
     clock = _CLOCK.fullmatch(rest)
@@ -332,7 +376,7 @@ def _time_of(text: str, home: str | None) -> tuple[datetime, bool]:
 def _zone(where: str) -> Any:
     if where in ("Z", "UTC", "GMT"):
         return UTC
-    found = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d{2})?", where)
+    found = re.fullmatch(r"(?:UTC|GMT)?([+-])([0-9]{1,2}):?([0-9]{2})?", where)
     if found:
         span = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
         return timezone(span if found[1] == "+" else -span)
@@ -344,7 +388,7 @@ def _zone(where: str) -> Any:
 
 def _micros_of(text: str, home: str | None) -> int:
     """Microseconds since 1970: in UTC for a column with a zone, else as the clock shows."""
-    at, in_utc = _time_of(text, home)
+    at, in_utc = _time_of(text)
     if not in_utc and home is not None:
         at = at.replace(tzinfo=_zone(home)).astimezone(UTC).replace(tzinfo=None)
     return (at - _EPOCH) // timedelta(microseconds=1)
@@ -376,8 +420,9 @@ def _seconds_of(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Va
     micros = data.cast(pa.int64())
     if _is.is_floating(kind):
         return Value(pc.divide(micros.cast(pa.float64()), 1e6).cast(kind))
-    seconds = pc.floor(pc.divide(micros.cast(pa.decimal128(25, 6)), pa.scalar(Decimal(1000000))))
-    return _to_number(seconds, kind, rows, zone)
+    seconds = pc.multiply(micros.cast(pa.decimal128(19, 0)), pa.scalar(Decimal("0.000001")))
+    whole = _is.is_integer(kind)
+    return _to_number(pc.floor(seconds) if whole else seconds, kind, rows, zone)
 
 
 def _time_of_seconds(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
@@ -389,4 +434,4 @@ def _time_of_seconds(data: Any, kind: pa.DataType, rows: int, zone: str | None) 
         rows,
         lambda x, _: f"CAST: {x} is no timestamp",
     )
-    return Value(micros.data.view(kind), micros.failed)
+    return Value(micros.data.cast(kind), micros.failed)

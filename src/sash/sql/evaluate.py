@@ -74,6 +74,7 @@ class Evaluator:
     rows: int
     column: Callable[[str, Literal["start", "end"] | None], Any]  # by name, and part of a window
     zone: str | None = None
+    home: str | None = None  # the zone of timestamps; None if they are times of a clock
 
     def value(self, node: Node) -> Value:
         """The values of an expression, for all rows."""
@@ -131,15 +132,28 @@ class Evaluator:
         if node.kind == "decimal":
             _, digits, exponent = node.value.as_tuple()
             scale = max(0, -exponent)
-            return pa.scalar(node.value, pa.decimal128(max(len(digits), scale, 1), scale))
-        kind = type_named(node.kind)
-        assert kind is not None
+            precision = max(len(digits) + max(0, exponent), scale, 1)
+            if precision > 38:
+                raise Unusable("this number has more than the 38 digits of a decimal")
+            return pa.scalar(node.value, pa.decimal128(precision, scale))
+        kind = self._type(node.kind)
         if node.kind in ("date", "timestamp"):
             made = cast(Value(pa.scalar(node.value)), kind, 1, self.zone)
             if made.failed:
                 raise Unusable(f"{node.value!r} is no {node.kind}")
             return made.array(1)[0]
-        return pa.scalar(node.value, kind)
+        try:
+            return pa.scalar(node.value, kind)
+        except (pa.ArrowInvalid, OverflowError):
+            raise Unusable(f"{node.value} is beyond {spark_name(kind)}") from None
+
+    def _type(self, name: str) -> pa.DataType:
+        """The type that a name stands for: a timestamp is an instant where columns have a zone."""
+        if name == "timestamp" and self.home is not None:
+            return pa.timestamp("us", self.home)
+        kind = type_named(name)
+        assert kind is not None
+        return kind
 
     def _unary(self, node: Unary) -> Value:
         of = self.value(node.of)
@@ -201,8 +215,9 @@ class Evaluator:
         if node.what == "null":
             made = pc.is_null(of.data)
         else:
-            data = self.condition(of, node.of).data
-            made = pc.coalesce(data if node.what == "true" else pc.invert(data), pa.scalar(False))
+            of = self.condition(of, node.of)
+            data = of.data if node.what == "true" else pc.invert(of.data)
+            made = pc.coalesce(data, pa.scalar(False))
         return self._maybe_not(Value(made, of.failed), node.negated)
 
     def _in(self, node: In) -> Value:
@@ -267,8 +282,7 @@ class Evaluator:
 
     def _cast(self, node: Cast) -> Value:
         of = self.value(node.of)
-        kind = type_named(node.type)
-        assert kind is not None
+        kind = self._type(node.type)
         made = cast(Value(of.data), kind, self.rows, self.zone)
         return Value(made.data, of.failed if node.tries else of.failed + made.failed)
 

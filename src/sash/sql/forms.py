@@ -93,7 +93,8 @@ def window_of(
         asked = _by_cql(select, select.source, source, time, timezone)
     else:
         asked = _by_over(select, source, overs)
-    if time is not None and not (isinstance(asked.time, Column) and asked.time.name == time):
+    named = isinstance(asked.time, Column) and asked.time.name.lower()
+    if time is not None and named != time.lower():
         raise source.error(
             f"time={time!r} was given, and the text has another time; leave one out", *asked.time.at
         )
@@ -231,8 +232,10 @@ def _by_over(select: Select, source: Source, calls: list[Call]) -> Asked:
     return Asked(window, first.time, first.partition, first.tie, over=True, sizes=sizes)
 
 
-def _named(spec: WindowSpec, select: Select, source: Source, used: set[str]) -> WindowSpec:
-    """A window with what its named one has."""
+def _named(
+    spec: WindowSpec, select: Select, source: Source, used: set[str], within: tuple[str, ...] = ()
+) -> WindowSpec:
+    """A window with what its named one has; `within` are the names on the way to it."""
     if spec.base is None:
         return spec
     name = spec.base.lower()
@@ -243,8 +246,10 @@ def _named(spec: WindowSpec, select: Select, source: Source, used: set[str]) -> 
             [f"WINDOW {spec.base} AS (…)", *select.windows],
             nearest(spec.base, select.windows),
         )
+    if name in within:
+        raise source.error(f"the window {spec.base} refers to itself", *spec.at)
     used.add(name)
-    base = _named(select.windows[name], select, source, used)
+    base = _named(select.windows[name], select, source, used, (*within, name))
     if (spec.partition and base.partition) or (spec.order and base.order):
         raise source.error(f"the window {spec.base} has this already", *spec.at)
     return replace(

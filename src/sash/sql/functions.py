@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .casts import cast, fitted_decimal, one_by_one
+from .casts import cast, fitted_decimal, one_by_one, rounded_decimal
 from .spark_types import is_number, spark_name
 from .values import Unusable, Value, checked
 
@@ -112,15 +112,13 @@ def _digits(value: Value) -> int:
 def _round(given: list[Value], rows: int, zone: str | None) -> Value:
     x = _number(given[0], "round")
     digits = _digits(given[1]) if len(given) > 1 else 0
+    digits = max(-400, min(digits, 1100))  # no number has any beyond
     kind = x.type
     if _is.is_decimal(kind):
         scale = min(kind.scale, max(digits, 0))
         whole = kind.precision - kind.scale + 1
         wanted = pa.decimal128(min(38, max(1, whole + scale)), scale)
-        wide = x.data.cast(pa.decimal256(76, kind.scale))
-        return fitted_decimal(
-            pc.round(wide, digits, round_mode="half_towards_infinity"), wanted, rows
-        )
+        return fitted_decimal(rounded_decimal(x.data, digits), wanted, rows)
     if _is.is_integer(kind):
         if digits >= 0:
             return x
@@ -144,9 +142,10 @@ def _round_floats(column: pa.Array, digits: int) -> Value:
     plain = np.asarray(column.cast(pa.float64()).fill_null(0.0))
     made = plain.copy()
     with np.errstate(all="ignore"):
-        scaled = plain * 10.0**digits
+        power = np.power(10.0, digits)
+        scaled = plain * power
         whole = np.floor(np.abs(scaled) + 0.5)
-        made = np.copysign(whole / 10.0**digits, plain)
+        made = np.copysign(whole / power, plain)
         near = np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) < 1e-3
         odd = near | (np.abs(scaled) >= 2.0**49) | (abs(digits) > 15) | (kind == pa.float32())
     finite = np.isfinite(plain)

@@ -9,7 +9,7 @@ the key, the aggregate or the window's bound that is written there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -107,6 +107,8 @@ class _Planner:
                 )
             having = self._after(self._aliased(self.select.having, outputs))
         order = tuple(self._ordered(o, outputs) for o in self.select.order)
+        if self.select.stream == "istream":
+            self._check_shown(outputs, having, order)
         query = self._query(clock, tie, where)
         return Planned(
             self.source,
@@ -392,6 +394,23 @@ class _Planner:
             for what, there in _ONLY.items():
                 if getattr(call, there):
                     self._fail(f"{call.name} is no aggregate, so {what} cannot follow it", call)
+
+    def _check_shown(
+        self, outputs: Iterable[Output], having: Node | None, order: Iterable[Order]
+    ) -> None:
+        """Refuse an aggregate of ISTREAM that is not in the SELECT list by itself: a change of it
+        would repeat a row."""
+        shown = {o.node.name for o in outputs if isinstance(o.node, Ref)}
+        parts = [o.node for o in outputs] + [o.by for o in order]
+        parts += [] if having is None else [having]
+        for ref in (n for part in parts for n in walk(part) if isinstance(n, Ref)):
+            if ref.name in self.aggregates and ref.name not in shown:
+                self._fail(
+                    "ISTREAM has a row where an aggregate has changed, and this one is not in the "
+                    "list by itself; list it, as in ISTREAM(k, max(x) AS m), and compute with the "
+                    "result",
+                    ref,
+                )
 
     def _unknown(self, call: Call) -> NoReturn:
         known = [*(self.functions or ()), *AGGREGATES(), *self.operators]

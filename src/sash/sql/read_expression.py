@@ -142,7 +142,9 @@ class ExpressionReader(OverReader):
             if self.takes_sign(sign):
                 of = self._unary()
                 if sign == "-" and isinstance(of, Literal_) and of.kind in NUMBERS:
-                    return Literal_(-of.value, of.kind, at=self.since(start))
+                    # the minus of a decimal would round it
+                    value = of.value.copy_negate() if of.kind == "decimal" else -of.value
+                    return Literal_(value, of.kind, at=self.since(start))
                 return Unary(sign, of, at=self.since(start))
         return self._postfix()
 
@@ -166,7 +168,13 @@ class ExpressionReader(OverReader):
     def _primary(self) -> Node:
         token, start = self.token, self.begins
         if token.kind == "number":
-            return number_of(self.step())
+            self.step()
+            try:
+                return number_of(token)
+            except ValueError:
+                raise self.source.error(
+                    f"{token.value} is no number", token.start, token.end
+                ) from None
         if token.kind == "string":
             self.step()
             value = token.value

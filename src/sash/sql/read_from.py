@@ -117,7 +117,8 @@ class FromReader(ExpressionReader):
     def _other(self, start: int) -> Other:
         what = "a subquery" if self.sees_sign("(") else "a function"
         if self._is_more():
-            what = "a join"
+            own = self.token.word in ("PIVOT", "UNPIVOT", "TABLESAMPLE")
+            what = f"a table with {self.token.word}" if own else "a join"
         while not self._at_clause():
             if self.token.word == "JOIN" or self.sees_sign(","):
                 what = "a join"

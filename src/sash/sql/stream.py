@@ -199,14 +199,20 @@ class SqlStream:
             return as_given(found, kind)
         live = self._mode == "live"
         made, noted = projected(self._planned, found, self._zone, live=live)
-        if noted:
-            reasons = ", ".join(sorted({n.why for n in noted}))
-            warnings.warn(
-                f"{len({n.row for n in noted})} row(s) have no value for some expressions, and "
-                f"null instead: {reasons}",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+        for left_out in (False, True):
+            some = [n for n in noted if n.left_out == left_out]
+            if some:
+                what = (
+                    "have no value for HAVING, and are left out"
+                    if left_out
+                    else "have no value for some expressions, and null instead"
+                )
+                reasons = ", ".join(sorted({n.why for n in some}))
+                warnings.warn(
+                    f"{len({n.row for n in some})} row(s) {what}: {reasons}",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
         self._kind = kind or getattr(self, "_kind", "")
         return as_given(made, self._kind)
 

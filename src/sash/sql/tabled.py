@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ class Noted:
     row: int
     why: str
     at: At
+    left_out: bool = False  # the expression is HAVING, which does not keep the row
 
 
 def columns_read(planned: Planned, names: Sequence[str]) -> dict[str, int]:
@@ -83,7 +84,8 @@ def prepared(
                 "way",
                 *planned.before[name].at,
             )
-    evaluator = Evaluator(planned.source, table.num_rows, _Cached(columns.__getitem__), zone)
+    home = _home(columns, (planned.query.time, *at), zone)
+    evaluator = Evaluator(planned.source, table.num_rows, _Cached(columns.__getitem__), zone, home)
     noted: list[Noted] = []
     chosen: Array = np.ones(table.num_rows, dtype=bool)
     names = sorted(planned.before, key=lambda n: n != planned.where)
@@ -101,6 +103,16 @@ def prepared(
         noted += [Noted(row, why, node.at) for row, why in failed.items()]
         made[name] = value.array(table.num_rows)
     return pa.table(columns | made), noted
+
+
+def _home(columns: Mapping[str, Any], names: Iterable[str], zone: str | None) -> str | None:
+    """The zone of CAST(… AS timestamp): the one that the statement names, else that of the first of
+    these columns that has one; None if none has, so that times are those of a clock."""
+    for name in names:
+        kind = columns[name].type if name in columns else pa.null()
+        if pa.types.is_timestamp(kind) and kind.tz:
+            return zone or str(kind.tz)
+    return None
 
 
 class _Cached:
@@ -165,20 +177,24 @@ def projected(
     live: bool = False,
     hidden: Collection[str] = (),
 ) -> tuple[pa.Table, list[Noted]]:
-    """The SELECT list over the result of the query, with the rows that HAVING lets through, in
-    order; and the rows that have no value for an expression.
+    """The SELECT list over the result of the query, with the rows that HAVING keeps, in order; and
+    the rows that have no value for HAVING, or are kept and have none for the SELECT list.
 
     In live mode a revision that HAVING rejects is marked deleted, as an earlier one may have been
     emitted; the first of a window is left out.  * has none of the `hidden` columns."""
     result = _Result(planned, table)
     rows = table.num_rows
-    evaluator = Evaluator(planned.source, rows, _Cached(result.column), zone)
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    home = _home(columns, ("window_start", planned.query.time, *columns), zone)
+    evaluator = Evaluator(planned.source, rows, _Cached(result.column), zone, home)
     noted: list[Noted] = []
-
-    def note(value: Value, node: Node) -> None:
-        noted.extend(Noted(row, why, node.at) for row, why in reasons(value.failed).items())
-
-    columns: dict[str, Any] = {}
+    kept: Array | None = None
+    if planned.having is not None:
+        having = evaluator.condition(evaluator.value(planned.having), planned.having)
+        failed = reasons(having.failed)
+        noted += [Noted(row, why, planned.having.at, True) for row, why in failed.items()]
+        kept = as_mask(having.data, rows)
+    columns = {}
     for output in planned.outputs:
         if isinstance(output.node, Star):
             inner = {*planned.query.select, *planned.before, "window_start", "window_end", *hidden}
@@ -187,20 +203,16 @@ def projected(
                     _add(columns, name, table.column(name), planned, output.at)
             continue
         value = result.output(output.node, evaluator)
-        note(value, output.node)
+        failed = reasons(value.failed if kept is None else value.within(kept))
+        noted += [Noted(row, why, output.node.at) for row, why in failed.items()]
         data = value.array(rows) if isinstance(value.data, pa.Scalar) else value.data
         _add(columns, output.name, data, planned, output.at)
     for own in ("revision", "deleted"):
         if own in table.column_names and not (planned.driven and own == "deleted"):
             _add(columns, own, table.column(own), planned, planned.select.at)
     made = pa.table(columns)
-    kept: Array | None = None
-    if planned.having is not None:
-        having = evaluator.condition(evaluator.value(planned.having), planned.having)
-        note(having, planned.having)
-        kept = as_mask(having.data, rows)
-        if live:
-            made, kept = _marked(made, table, kept)
+    if live and kept is not None:
+        made, kept = _marked(made, table, kept)
     keys = [(o, result.output(o.by, evaluator).array(rows)) for o in planned.order]
     if kept is not None and not kept.all():
         at = np.flatnonzero(kept)

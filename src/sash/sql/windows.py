@@ -240,7 +240,13 @@ def _window_of(frame: Frame | None, source: Source) -> Window:
     delay = _distance(frame.end, read)
     if start is None:
         return read.made(frame, lambda: Trailing(None, exclude=frame.exclude, delay=delay))
-    if start <= delay:
+    if start == delay:
+        raise source.error(
+            "this frame has events of one time alone, and a window has a length; write RANGE "
+            "BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW",
+            *frame.at,
+        )
+    if start < delay:
         raise source.error(
             f"this frame begins {duration_text(start)} before the event and ends "
             f"{duration_text(delay)} before it; the first end is the older one",
