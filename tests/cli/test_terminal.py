@@ -28,10 +28,10 @@ def test_progress_is_drawn_and_stays_when_the_run_ends(folder: Path) -> None:
 
 def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     pq.write_table(next(iter(events(files=1))), folder / "in" / "more.parquet")
-    for i in range(2000):  # some seconds of work
-        os.link(folder / "in" / "more.parquet", folder / "in" / f"more{i:04}.parquet")
+    for i in range(9000):  # ten seconds of work and more
+        os.link(folder / "in" / "more.parquet", folder / "in" / f"more{i:05}.parquet")
     terminal = Terminal("run", "--local", "job.toml")
-    terminal.until("of 2,005 files")
+    terminal.until("of 9,005 files")
     terminal.interrupt()
     assert terminal.end() == 130
     assert "stopped by Ctrl-C" in terminal.screen()
