@@ -24,7 +24,7 @@ from ..state.ticks import TickState
 from ..tables.arrow import as_given, as_time, one_array, times_of
 from ..windows import Driven, Ticked
 from .driven import with_nulls
-from .event_stream import Reached
+from .event_stream import Judged, Reached
 from .measured import unmeasurable
 from .waiting import Waiting
 from .waiting_stream import KeepingStream, WaitingStream
@@ -90,9 +90,9 @@ class DrivenStream(_Kept, KeepingStream):
     def _make_states(self, plan: Plan) -> None:
         self._kept = self._driven = DrivenState(plan, stored=self._store is not None)
 
-    def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
+    def _step(self, judged: Judged, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Take rows in, and emit those that fire before the watermark."""
-        rows, numbers = self._waiting.pass_by(new, times, reached[1])
+        rows, numbers = self._waiting.pass_by(judged.new, judged.when, reached[1])
         try:
             found = self._settled(rows, numbers, -(2**61) if reached[1] is None else reached[1])
         except StepFailed as error:
@@ -151,9 +151,9 @@ class TickStream(_Kept):
         tick = self._query.window.tick
         return times, (times // tick + 1) * tick
 
-    def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
+    def _step(self, judged: Judged, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Take rows in, and emit the ticks that the watermark has passed."""
-        rows, _ = self._waiting.pass_by(new, times, reached[1])
+        rows, _ = self._waiting.pass_by(judged.new, judged.when, reached[1])
         made, failed = self._settled(rows, -(2**61) if reached[1] is None else reached[1])
         at = self._progress
         at.stream_time, at.watermark = reached

@@ -25,7 +25,7 @@ from ..state.contract import StepFailed
 from ..state.keyed import Keyed, KeyedTables
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, one_array, times_of
-from ..tables.intake import bad_rows, conform
+from ..tables.intake import bad_rows, conform, some_rows
 from .delays import delay_counts, no_delays
 from .failures import CombineFailed, key_text
 from .late import Late, refused_times
@@ -33,7 +33,7 @@ from .lifecycle import Progress, latest
 from .stream import Stream
 from .turns import in_turn
 
-__all__ = ["Admitted", "EventStream", "Reached"]
+__all__ = ["Admitted", "EventStream", "Judged", "Reached"]
 
 #: Stream time and watermark.
 Reached: TypeAlias = tuple[int | None, int | None]
@@ -55,6 +55,24 @@ class Admitted:
     delays: Array = field(default_factory=no_delays)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A batch whose rows are judged: the times of all, those that are late, and of those that count
+    their places, themselves, and what `_cut` made of them."""
+
+    times: Array
+    late: Late
+    rows: Array
+    new: pa.Table
+    cut: Any
+
+    @property
+    def when(self) -> Array:
+        """The times of the rows that count."""
+        found: Array = self.times[self.rows]
+        return found
+
+
 class EventStream(Stream, ABC):
     """A stream whose windows events make."""
 
@@ -72,9 +90,9 @@ class EventStream(Stream, ABC):
         """The start and end of the window that a late event of each time has missed."""
 
     @abstractmethod
-    def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
-        """Insert rows, move on, and emit what is due, as the kind of table that was pushed; and the
-        rows that lack answers, and why."""
+    def _step(self, judged: Judged, reached: Reached) -> tuple[Any, dict[int, str]]:
+        """Insert the rows that count, move on, and emit what is due, as the kind of table that was
+        pushed; and the rows that lack answers, and why."""
 
     @abstractmethod
     def _size(self) -> dict[str, int]:
@@ -128,19 +146,19 @@ class EventStream(Stream, ABC):
         before = replace(self._progress)
         try:
             self._load_parts(given, time, watermark)
-            times, rows, late = self._judge(given, self._unusable(given) | refused)
+            judged = self._judge(given, self._unusable(given) | refused)
+            late, counted = judged.late, len(judged.rows)
             known = self._progress.stream_time
             if self._behind is not None and watermark is not None:
                 known = watermark + self._behind  # over all keys, and not only those in the store
-            delays = delay_counts(times, known, late.rows[late.missed == 0].tolist())
-            new = given.take(pa.array(rows)) if len(rows) < given.num_rows else given
-            newest = int(times[rows].max()) if len(rows) else None
+            delays = delay_counts(judged.times, known, late.rows[late.missed == 0].tolist())
+            newest = int(judged.when.max()) if counted else None
             self._turns.changing = True
-            made, failed = self._step(new, times[rows], self._reached(newest, time, watermark))
+            made, failed = self._step(judged, self._reached(newest, time, watermark))
             at = self._progress
             at.rows += given.num_rows
-            at.counted += len(rows)
-            at.late += given.num_rows - len(rows)
+            at.counted += counted
+            at.late += given.num_rows - counted
             self._delays = self._delays + delays
             if self._store is not None:
                 self._parts.replace(self._held())
@@ -149,7 +167,7 @@ class EventStream(Stream, ABC):
             raise
         if self._store is not None:
             self._parts.commit()
-        return Admitted(made, failed, late, given.num_rows, len(rows), delays)
+        return Admitted(made, failed, late, given.num_rows, counted, delays)
 
     def _abandon(self, before: Progress) -> None:
         """Undo a batch that failed, if the state is in a store: what is in memory is of no use
@@ -185,8 +203,8 @@ class EventStream(Stream, ABC):
         """The windows that late rows have missed."""
         return _Spans(self)
 
-    def _judge(self, given: pa.Table, refused: dict[int, str]) -> tuple[Array, Array, Late]:
-        """The times of rows, those that can be used, and those that are late."""
+    def _judge(self, given: pa.Table, refused: dict[int, str]) -> Judged:
+        """Which rows count, and which are late."""
         times, reasons = refused_times(one_array(given.column(self._query.time)), refused)
         usable = np.ones(len(times), dtype=bool)
         usable[list(reasons)] = False
@@ -198,11 +216,11 @@ class EventStream(Stream, ABC):
             closed |= new
         usable &= ~closed
         rows = np.flatnonzero(usable)
-        held = given.take(pa.array(rows))
+        new = some_rows(given, rows)
         try:
-            self._cut(held)
+            cut = self._cut(new)
         except Exception:
-            wrong = bad_rows(self._cut, held)
+            wrong = bad_rows(self._cut, new)
             if not wrong:
                 raise
             return self._judge(given, refused | {int(rows[i]): why for i, why in wrong.items()})
@@ -211,7 +229,8 @@ class EventStream(Stream, ABC):
         # a late row has one window of its own, which goes by its time
         at = np.where(own, times[late], 0)
         why = [reasons[row] for row in late.tolist()]
-        return times, rows, Late(late, why, np.ones(len(late), bool), at, at - ~own)
+        told = Late(late, why, np.ones(len(late), bool), at, at - ~own)
+        return Judged(times, told, rows, new, cut)
 
     def _closed_for(self, given: pa.Table, times: Array) -> list[tuple[Array, str]]:
         """Which rows the watermark has closed the stream for, and why."""

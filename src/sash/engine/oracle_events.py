@@ -14,7 +14,7 @@ from ..query.query import Query
 from ..state.driven import Fired
 from ..tables.arrow import as_given, one_array, times_of
 from .driven_stream import DrivenStream, TickStream
-from .event_stream import EventStream
+from .event_stream import EventStream, Judged
 from .oracle import ByBruteForce, Row, columns_of_rows, table_of_rows
 from .session_stream import SessionStream
 from .stream import Stream
@@ -54,9 +54,9 @@ class _AllKept(ByBruteForce, EventStream):
         super()._set_up(schema)
         self._accepted = self._schema.empty_table()
 
-    def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
-        self._accepted = pa.concat_tables([self._accepted, new])
-        return super()._step(new, times, reached)  # type: ignore[safe-super]
+    def _step(self, judged: Judged, reached: Any) -> tuple[Any, dict[int, str]]:
+        self._accepted = pa.concat_tables([self._accepted, judged.new])
+        return super()._step(judged, reached)  # type: ignore[safe-super]
 
 
 class OracleTrailing(_AllKept, TrailingStream):
@@ -77,7 +77,7 @@ class OracleTrailing(_AllKept, TrailingStream):
         return self._answers(dict.fromkeys(query.select, events))[0]
 
     def _answer(
-        self, rows: pa.Table, numbers: Any, new: pa.Table | None, watermark: int | None
+        self, rows: pa.Table, numbers: Any, new: Judged | None, watermark: int | None
     ) -> tuple[pa.Table, dict[int, str]]:
         from ..testing.queries import answers_by_event, events_of
 
@@ -167,12 +167,12 @@ class OracleSessions(ByBruteForce, SessionStream):
         pairs = zip(times.tolist(), ends, strict=True)
         return np.array([end is not None and time <= end for time, end in pairs], dtype=bool)
 
-    def _step(self, new: pa.Table, times: Any, reached: Any) -> tuple[Any, dict[int, str]]:
+    def _step(self, judged: Judged, reached: Any) -> tuple[Any, dict[int, str]]:
         from ..testing.queries import events_of, key_of, rows_made_by_events
 
         assert self._plan is not None
         before, mark = self._progress.watermark, reached[1]
-        self._accepted = pa.concat_tables([self._accepted, new])
+        self._accepted = pa.concat_tables([self._accepted, judged.new])
         events, lacking = events_of(self._query, self._accepted), _Lacking(self)
         made = rows_made_by_events(self._query, events, lacking)
         found = [

@@ -28,7 +28,7 @@ from ..state.measures import gaps_of
 from ..state.sessions import Sessions, SessionState
 from ..tables.arrow import as_given, as_time, time_text
 from ..windows import Merging
-from .event_stream import EventStream, Reached
+from .event_stream import EventStream, Judged, Reached
 
 __all__ = ["SessionStream"]
 
@@ -89,8 +89,8 @@ class SessionStream(EventStream):
         reach = self._window.reach
         return times, times + (reach if isinstance(reach, int) else 0)
 
-    def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
-        parts = self._sessions.cut(new) if new.num_rows else None
+    def _step(self, judged: Judged, reached: Reached) -> tuple[Any, dict[int, str]]:
+        parts = judged.cut if judged.new.num_rows else None
         try:
             found = self._sessions.step(parts, reached[1])
         except StepFailed as error:

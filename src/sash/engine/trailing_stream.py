@@ -32,7 +32,7 @@ from ..tables.keys import key_codes
 from ..windows import Driven
 from .as_of import check_window
 from .driven import with_nulls
-from .event_stream import Reached
+from .event_stream import Judged, Reached
 from .turns import in_turn
 from .waiting_stream import KeepingStream
 
@@ -61,22 +61,21 @@ class TrailingStream(KeepingStream):
     def _cut(self, table: pa.Table) -> Any:
         return self._trails.cut(table)
 
-    def _step(self, new: pa.Table, times: Array, reached: Reached) -> tuple[Any, dict[int, str]]:
+    def _step(self, judged: Judged, reached: Reached) -> tuple[Any, dict[int, str]]:
         """Insert rows, and emit those that are due."""
         if self._mode == "live":
-            made, failed = self._revised(new, times, reached[1])
+            made, failed = self._revised(judged, reached[1])
         else:
-            rows, numbers = self._waiting.pass_by(new, times, reached[1])
+            rows, numbers = self._waiting.pass_by(judged.new, judged.when, reached[1])
             made, failed = self._answer(rows, numbers, None, reached[1])
         at = self._progress
         at.stream_time, at.watermark = reached
         at.emitted += made.num_rows
         return as_given(made, self._kind), failed
 
-    def _revised(
-        self, new: pa.Table, times: Array, watermark: int | None
-    ) -> tuple[pa.Table, dict[int, str]]:
+    def _revised(self, judged: Judged, watermark: int | None) -> tuple[pa.Table, dict[int, str]]:
         """New rows, and those that they change, with their answers and revisions."""
+        new, times = judged.new, judged.when
         reach, many = self._reach, new.num_rows
         numbers = self._waiting.arrived + np.arange(many)
         opened, due = new, np.ones(many, dtype=bool)
@@ -90,7 +89,7 @@ class TrailingStream(KeepingStream):
         rows, numbers = opened.filter(pa.array(due)), numbers[due]
         first = self._waiting.arrived
         revisions = [self._revisions.get(n, 0) + 1 if n < first else 0 for n in numbers.tolist()]
-        made, failed = self._answer(rows, numbers, new, watermark)
+        made, failed = self._answer(rows, numbers, judged, watermark)
         made = made.append_column("revision", pa.array(revisions, pa.int64()))
         pairs = zip(numbers.tolist(), revisions, strict=True)
         self._revisions |= {n: revision for n, revision in pairs if revision}
@@ -110,15 +109,14 @@ class TrailingStream(KeepingStream):
         return fresh | (high > low)
 
     def _answer(
-        self, rows: pa.Table, numbers: Array, new: pa.Table | None, watermark: int | None
+        self, rows: pa.Table, numbers: Array, new: Judged | None, watermark: int | None
     ) -> tuple[pa.Table, dict[int, str]]:
-        """Rows, each of which has a number in order of arrival, with their answers.  `new` are the
+        """Rows, each of which has a number in order of arrival, with their answers.  `new` has the
         rows to insert, None for these; what is behind the watermark is then forgotten."""
-        assert self._plan is not None
         asked = self._trails.cut(rows) if rows.num_rows else None
         batch = asked
         if new is not None:
-            batch = self._trails.cut(new) if new.num_rows else None
+            batch = new.cut if new.new.num_rows else None
         try:
             found = self._trails.step(batch, asked, watermark)
         except StepFailed as error:
