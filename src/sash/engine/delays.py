@@ -41,11 +41,21 @@ def delay_counts(
     >>> delay_counts(np.array([9, 8, 5]) * second, 9 * second)[:5].tolist()
     [1, 1, 0, 1, 0]
     """
-    if stream_time is None:
-        places = np.zeros(len(times), dtype=np.int64)
-    else:
-        places = np.searchsorted(BOUNDS, stream_time - times)
-    counts: Array = np.bincount(places, weights, BUCKETS + 1).astype(np.int64)
     if refused:
-        counts -= np.bincount(places[list(refused)], minlength=BUCKETS + 1)
+        there = np.ones(len(times), dtype=bool)
+        there[list(refused)] = False
+        times = times[there]
+        if isinstance(stream_time, np.ndarray):
+            stream_time = stream_time[there]
+        weights = None if weights is None else weights[there]
+    counts = no_delays()
+    counts[0] = len(times) if weights is None else weights.sum()
+    if stream_time is not None:
+        behind = np.flatnonzero(times < stream_time)  # few, mostly
+        at = stream_time[behind] if isinstance(stream_time, np.ndarray) else stream_time
+        many = None if weights is None else weights[behind]
+        places = np.searchsorted(BOUNDS, at - times[behind])
+        late = np.bincount(places, many, BUCKETS + 1).astype(np.int64)
+        counts[0] -= late.sum()
+        counts += late
     return counts

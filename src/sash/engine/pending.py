@@ -31,6 +31,8 @@ __all__ = ["MOST", "Noted", "Pending"]
 
 #: So many events are a batch of their own.
 MOST = 1 << 15
+#: A table of more events is taken in at once: that costs more than all that a push costs besides.
+_LARGE = 1 << 12
 _FAR = 2**62
 _MINUTE = timedelta(minutes=1)
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -115,7 +117,7 @@ class Pending:
                 return self._rows(list(map(self._pick, batch)))
         except KeyError:
             return None
-        if kind is pa.Table and 0 < len(batch) <= MOST:
+        if kind is pa.Table and 0 < len(batch) <= _LARGE:
             return self._table(batch)
         return None
 

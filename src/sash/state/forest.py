@@ -83,6 +83,7 @@ class Forest:
     """The slices of all keys for one group of aggregates, a tree for each key."""
 
     _fields: ClassVar[int] = CALL  # of a call
+    _columns: ClassVar[tuple[str, ...]] = ("keys", "windows", "reasons", "covered")  # of a window
 
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         self.group = group
@@ -99,7 +100,8 @@ class Forest:
         specify(core.header, window, FIELDS)
         self._call, self._at_call = core.integers(np.zeros(self._fields, dtype=np.int64))
         self._records, self._at_records = core.integers(np.zeros(0, dtype=np.int64))
-        self._rows = 1024
+        self._out = Out(core, self._columns)
+        self._rows = 0  # about as many as the next step answers
         self._plain = _plain_answers(core, group, types)
 
     def __deepcopy__(self, memo: Any) -> Forest:
@@ -107,6 +109,7 @@ class Forest:
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._core = core = copy.copy(self._core)
+        made._out = Out(core, self._columns)
         made._call, made._at_call = core.integers(np.array(self._call, dtype=np.int64))
         made._records, made._at_records = core.integers(np.array(self._records, dtype=np.int64))
         return made
@@ -155,7 +158,8 @@ class Forest:
         held = partials if isinstance(core, ObjectCore) else partials.reshape(-1)
         held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
-        out = Out(core, self._rows, changes=step.changes)
+        out = self._out
+        out.begin(self._rows, changes=step.changes)
 
         def run() -> int:
             if call[MADE] + call[WANTED] >= out.rows:
@@ -172,13 +176,11 @@ class Forest:
             apart = self._completed(run, visits)
         del held  # the kernel needs it no more
         made = int(call[MADE])
-        self._rows = max(1024, made + made // 4)
+        self._rows = made + made // 4
         values, failed = answers_of(core, self.group, self._types, out.kept, made, apart)
-        keys, windows, reasons, covered = (
-            np.asarray(getattr(out, name)[:made], dtype=np.int64) for name in Out.NAMES
-        )
+        out.end()
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
-        return Answered(keys, windows, reasons, covered, values, failed, left)
+        return Answered(**out.read(made), values=values, failed=failed, gone=left)
 
     def ranges(self, visits: Array, inserted: Inserted, asked: Ranges, edges: Array) -> Found:
         """Insert entries and answer ranges of them, then forget what is before each key's edge; see

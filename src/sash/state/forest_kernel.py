@@ -220,13 +220,16 @@ def step(
         i = item(c, SLICE)
         w = item(c, WINDOW)
         ready = w < due
-        if ready and i < n:
-            ready = window_end(m, w) <= item(starts, i)
+        start = end = UNBOUNDED
+        if ready:
+            start = window_start(m, w)
+            end = window_end(m, w)
+            ready = i == n or end <= item(starts, i)
         # what lies before w is needed no more, unless windows before it are emitted again
         evicts = ready and w <= keep and item(c, WITH_AGAIN) == 0
         edge = -UNBOUNDED
         if evicts:
-            edge = window_start(m, w)
+            edge = start
         elif (
             not ready
             and i == n
@@ -240,8 +243,8 @@ def step(
         row = -1  # where the window w is answered, if it is
         reason = NEW
         if ready:
-            found = oldest(m) if evicts else next_time(m, window_start(m, w))
-            if found >= window_end(m, w):
+            found = oldest(m) if evicts else next_time(m, start)
+            if found >= end:
                 if i < n:
                     found = min(found, item(starts, i))
                 set_item(c, WINDOW, min(first_window(m, found), due))
@@ -283,6 +286,9 @@ def step(
             finish(m, c, records, key, gone)
             set_item(c, VISIT, v + 1)
             continue
+        if not ready:
+            start = window_start(m, w)
+            end = window_end(m, w)
         # all is noted before the answer: should it raise, the rest goes on after it
         set_item(c, MADE, max(item(c, MADE), row + 1))
         set_item(c, AT, -1)
@@ -290,7 +296,7 @@ def step(
         set_item(keys, row, key)
         set_item(windows, row, w)
         set_item(reasons, row, reason)
-        slot = reach(m, window_start(m, w), window_end(m, w) - 1)
+        slot = reach(m, start, end - 1)
         set_item(c, AT, row)
         set_item(c, SLOT, slot)
         lower(m, slot, outputs, row)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..kernels.core import BufferCore, ObjectCore
+from ..kernels.core import ObjectCore
 from ..kernels.program import Kernel
 from ..query.plan import Group
 from ..slicing.slices import specify
@@ -20,7 +20,6 @@ from .answers import answers_and_reasons
 from .contract import Step
 from .forest import _FAR, Forest
 from .forest_fields import AT, BEGUN, GONE, MADE, ROWS, VISIT, WANTED, WITH_AGAIN, WITH_EARLY
-from .forest_out import Out
 from .shared_fields import (
     ACTIVE,
     AGAIN_EDGE,
@@ -137,6 +136,7 @@ class SharedForest(Forest):
     """The slices of all keys for one group of the aggregates of several queries."""
 
     _fields: ClassVar[int] = SHARED_CALL
+    _columns: ClassVar[tuple[str, ...]] = ("keys", "owners", "windows", "reasons", "covered")
 
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         super().__init__(group, window, types)
@@ -161,7 +161,8 @@ class SharedForest(Forest):
         held = partials if isinstance(core, ObjectCore) else partials.reshape(-1)
         held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
-        out = _OutOfAll(core, self._rows, changes=bool(asks.fields[:, CHANGES_OF].any()))
+        out = self._out
+        out.begin(self._rows, changes=bool(asks.fields[:, CHANGES_OF].any()))
 
         def run() -> int:
             if call[MADE] + call[WANTED] >= out.rows:
@@ -186,29 +187,17 @@ class SharedForest(Forest):
         apart = self._completed(run, visits)
         del held  # the kernel needs it no more
         made = int(call[MADE])
-        self._rows = max(1024, made + made // 4)
+        self._rows = made + made // 4
         if isinstance(out.kept, list):  # rows without an owner have no answer either
             nothing = (None,) * len(self.group.names)
             out.kept[:made] = [nothing if row is None else row for row in out.kept[:made]]
         values, failed = answers_and_reasons(core, self.group, self._types, out.kept, made, apart)
-        found = {name: np.asarray(getattr(out, name)[:made], np.int64) for name in out.NAMES}
+        out.end()
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
-        return AnsweredAll(**found, values=values, failed=failed, gone=left)
+        return AnsweredAll(**out.read(made), values=values, failed=failed, gone=left)
 
     def _plant(self, visits: Array, bounds: Array, starts: Array, partials: Any) -> None:
         low = self._windows[0]
         nothing = Step(opened=low, fresh=low, due=low, keep=low)
         asks = Asks.of([self._any_window], [nothing], [()])
         self.step_all(asks, visits, bounds, starts, partials)
-
-
-class _OutOfAll(Out):
-    """Where a kernel writes windows of several queries."""
-
-    NAMES: ClassVar[tuple[str, ...]] = ("keys", "owners", "windows", "reasons", "covered")
-
-    def __init__(self, core: BufferCore | ObjectCore, rows: int, *, changes: bool) -> None:
-        super().__init__(core, rows, changes=changes)
-        self.owners, at_owners = self._integers(rows)
-        outputs, at_keys, *others = self.handles
-        self.handles = (outputs, at_keys, at_owners, *others)

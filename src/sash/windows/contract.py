@@ -168,12 +168,16 @@ class Cycle:
         """When a window starts."""
         if self.windows > 1:
             number = on.div(number, self.windows)
-        return number * self.length + self.offset
+        made = number * self.length
+        made += self.offset  # into an array that is not needed any more
+        return made
 
     def end(self, number: Any, on: Arithmetic = PLAIN) -> Any:
         """When a window ends."""
         if self.windows == 1:
-            return number * self.length + (self.offset + self.longest)
+            made = number * self.length
+            made += self.offset + self.longest
+            return made
         cycle = on.div(number, self.windows)
         within = number - cycle * self.windows
         return cycle * self.length + within * self.step + (self.offset + self.shortest)
