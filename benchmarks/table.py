@@ -27,6 +27,7 @@ from .statements import statements
 from .stores import stores
 from .streaming import streaming
 from .streams import citi_bike
+from .text_streams import text_streams
 from .users_operators import CEILING, saturating_max, saturating_max_by_hand
 from .windows import windows
 from .workload import Bound, Contender, Workload
@@ -77,6 +78,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *aggregates(quick=quick),
         *streaming(quick=quick),
         *small_pushes(quick=quick),
+        *text_streams(quick=quick),
         *shared_queries(quick=quick),
         *statements(quick=quick),
         *stores(quick=quick),

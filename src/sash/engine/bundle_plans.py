@@ -97,11 +97,12 @@ class BundlePlan:
 
 def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> BundlePlan:
     """The plan of aligned queries, or an error that names the query and says what is wrong with
-    the table's columns; with `whole`, for a whole table (see `query.plan.make_plan`)."""
+    the table's columns; with `whole`, for a whole table, else for a stream in memory (see
+    `query.plan.make_plan`)."""
     alone: dict[str, Plan] = {}
     for name, query in bundle.queries.items():
         try:
-            one = make_plan(_of_one_size(query), schema, whole=whole)
+            one = make_plan(_of_one_size(query), schema, whole=whole, labelled=not whole)
             alone[name] = dataclasses.replace(one, query=query)
         except (KeyError, TypeError, ValueError) as error:
             text = error.args[0] if error.args else error
@@ -112,7 +113,7 @@ def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> Bu
     }
     rowless = [name for name, plan in alone.items() if whole and _needs_count(plan, sizes[name])]
     query, columns = union_query(bundle, rowless)
-    union = make_plan(query, schema, whole=whole)
+    union = make_plan(query, schema, whole=whole, labelled=not whole)
     if not whole:
         return BundlePlan(bundle, union, alone, {}, columns, sizes)
     plans, reads, sized = {}, {}, {}

@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from .due import NEVER, Due
 from .folds import Folds, KeyRuns
 from .key_numbers import KeyNumbers
 from .keyed import Keyed
+from .labels import Labels, Numbered
 from .lanes import Lanes
 from .live_sessions import LIVE, LiveSessions, Withdrawn
 from .measures import Spans, gaps_of, sessions_of
@@ -87,6 +89,7 @@ class SessionState:
         # a scan cuts events into distinct times, and lowers partials, each as a window of its own
         self._scans = [Scan(group, tumbling(1), plan.types) for group in plan.groups]
         self._folds = [Folds(group.operator) for group in plan.groups]
+        self._labels = [Labels(group) if group.labelled else None for group in plan.groups]
         reach, longest = self._window.reach, self._window.longest
         self._by_event = isinstance(reach, str) and longest is not None  # it cuts peers
         #: How long before the watermark an event may come.
@@ -107,7 +110,7 @@ class SessionState:
     def __deepcopy__(self, memo: Any) -> SessionState:
         """The same with kernels' memories of its own."""
         made = SessionState(self._plan)
-        for name in ("_keys", "_lanes", "_ended", "_due", "_live"):
+        for name in ("_keys", "_lanes", "_ended", "_due", "_live", "_labels"):
             setattr(made, name, copy.deepcopy(getattr(self, name), memo))
         return made
 
@@ -136,6 +139,7 @@ class SessionState:
         mark = -NEVER if watermark is None else watermark
         self._compact()
         touched = _NONE if new is None else self._keys.add(new.keys, len(new.bounds) - 1)
+        arrays = [] if new is None else self._arrays(new.partials)
         self._make_room()
         due = self._due.take(mark)
         due = due[self._keys.there(due) & ~np.isin(due, touched)]
@@ -144,7 +148,6 @@ class SessionState:
         counts, kept = self._lanes.get(visits)
         owners = np.repeat(np.arange(len(visits)), counts)
         if new is not None:
-            arrays = [f.array(p) for f, p in zip(self._folds, new.partials, strict=True)]
             more = new.times, new.reaches, *arrays
             kept = [np.concatenate(both) for both in zip(kept, more, strict=True)]
             owners = np.append(owners, np.repeat(np.arange(len(touched)), np.diff(new.bounds)))
@@ -176,7 +179,28 @@ class SessionState:
         counts = np.bincount(owners[begins], minlength=len(visits))
         self._lanes.put(visits, counts, columns)
         self._close(visits, found, closed, counts, mark - self.waits)
+        for i, labels in enumerate(self._labels):
+            if labels is not None and labels.grown():
+                self._sweep(i)
         return self._sessions(visits, found, asked, answers, revisions, withdrawn)
+
+    def _arrays(self, partials: list[Any]) -> list[Array]:
+        """The partials of new parts, with labels for their values."""
+        made = []
+        for i, (folds, given) in enumerate(zip(self._folds, partials, strict=True)):
+            if isinstance(given, Numbered):
+                labels = self._labels[i]
+                assert labels is not None
+                given = labels.insert(given, partial(self._sweep, i))
+            made.append(folds.array(given))
+        return made
+
+    def _sweep(self, i: int) -> None:
+        """Let go of the values that no part holds any more."""
+        labels = self._labels[i]
+        if labels is not None:
+            column, rows = self._lanes.held(2 + i)
+            labels.sweep(column.reshape(-1), rows * self._folds[i].width)
 
     def _close(self, visits: Array, found: Spans, closed: Array, counts: Array, since: int) -> None:
         """Note the ends of sessions that are closed, when keys are due next, and which leave."""
@@ -262,9 +286,10 @@ class SessionState:
         values: dict[str, pa.Array] = {}
         failed: list[dict[int, str]] = []
         zeros = np.zeros(count, np.int64)
-        for scan, held in zip(self._scans, partials, strict=True):
+        for scan, held, labels in zip(self._scans, partials, self._labels, strict=True):
             given = held.tolist() if held.dtype == object else held
-            made = scan.windows_of_slices(given, zeros, np.arange(count + 1), zeros, zeros)
+            asked = given, zeros, np.arange(count + 1), zeros, zeros
+            made = scan.windows_of_slices(*asked, None if labels is None else labels.sources)
             values |= made.values
             failed.append(made.lacking)
         return values, joined_reasons(*failed)
@@ -291,8 +316,11 @@ class SessionState:
         return {
             "keys": len(self._keys),
             "slices": len(self._lanes),
-            "bytes": self._lanes.nbytes() + self._ended.nbytes + live,
+            "bytes": self._lanes.nbytes() + self._ended.nbytes + live + self._label_bytes(),
         }
+
+    def _label_bytes(self) -> int:
+        return sum(labels.nbytes for labels in self._labels if labels is not None)
 
     @property
     def shapes(self) -> list[str]:
@@ -339,14 +367,20 @@ class SessionState:
 
     def dump(self) -> list[bytes]:
         """The whole state as bytes; objects as the operator encodes them."""
-        return [json.dumps(self._partials()).encode(), to_ipc(self.held().table)]
+        for i in range(len(self._labels)):
+            self._sweep(i)
+        values = [b"" if labels is None else labels.dump() for labels in self._labels]
+        return [json.dumps(self._partials()).encode(), *values, to_ipc(self.held().table)]
 
     def load(self, blobs: list[bytes]) -> None:
         """Take back what `dump` gave, into a state that is empty."""
-        head, held = blobs
+        head, *values, held = blobs
         said, mine = json.loads(head), self._partials()
         if said != mine:
             raise ValueError(f"these bytes hold partials of {said}; the query has {mine}")
+        for labels, given in zip(self._labels, values, strict=True):
+            if labels is not None:
+                labels.load(given)
         self.hold(from_ipc(held))
 
     def _partials(self) -> list[Any]:

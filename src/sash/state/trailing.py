@@ -19,6 +19,7 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..tables.rows import rows_in_order, without_others
 from ..windows import tumbling
+from .apart import lowered, with_rows
 from .due import Due
 from .forest import Forest
 from .grove import Grove
@@ -114,6 +115,14 @@ class TrailState:
         """What the window of a key that ends at a time holds, for each group of aggregates."""
         number, (low, high) = self._grove.keys.number(key), self.ends(at)
         return [forest.partial(number, low, high) for forest in self._grove.forests]
+
+    def with_rows(self, partials: list[Any], rows: pa.Table) -> list[Any]:
+        """Such partials, with rows of the key that come after all that they have."""
+        return with_rows(self._plan, self._grove.forests, partials, rows)
+
+    def lowered(self, partials: list[Any]) -> tuple[dict[str, Any], str]:
+        """The answers of such partials; see `apart.lowered`."""
+        return lowered(self._plan, partials, [forest.sources for forest in self._grove.forests])
 
     def ends(self, at: int) -> tuple[int, int]:
         """The first and the last time that a window which ends at a time holds."""

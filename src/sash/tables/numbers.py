@@ -14,17 +14,17 @@ import pyarrow.compute as pc
 __all__ = ["from_words", "places_in_order", "row_numbers", "unscaled"]
 
 
-def row_numbers(column: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The number of each row, null where a value is, and the values by number.
+def row_numbers(column: pa.Array, first: int = 0) -> tuple[pa.Array, pa.Array]:
+    """The number of each row, from the first on, null where a value is, and the values by number.
 
     >>> row_numbers(pa.array(["b", None, "a"]))[0].to_pylist()
     [0, None, 2]
     """
-    return _numbers(np.arange(len(column)), column), column
+    return _numbers(np.arange(first, first + len(column)), column), column
 
 
-def places_in_order(column: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The place of each value among the distinct ones, and these in order.
+def places_in_order(column: pa.Array, first: int = 0) -> tuple[pa.Array, pa.Array]:
+    """The place of each value among the distinct ones, from the first on, and these in order.
 
     >>> numbers, values = places_in_order(pa.array(["b", None, "a", "b"]))
     >>> numbers.to_pylist(), values.to_pylist()
@@ -33,7 +33,7 @@ def places_in_order(column: pa.Array) -> tuple[pa.Array, pa.Array]:
     encoded = column.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(len(order))
+    places[order] = np.arange(first, first + len(order))
     codes = encoded.indices
     filled = (codes.fill_null(0) if codes.null_count else codes).to_numpy(zero_copy_only=False)
     made = places[filled] if len(places) else np.zeros(len(column), np.int64)

@@ -1,0 +1,130 @@
+"""Labels in the partials of a group of aggregates: whole numbers that stand for text and the like.
+
+A batch is cut with numbers of its own, the rows or the places of its values; what its partials then
+hold becomes labels of the stream's dictionaries when they are inserted.  So what no partial picked
+is never in a dictionary, and a batch that is abandoned leaves nothing there.  What partials let go
+of is dropped in a sweep over all that they hold, once the dictionaries have doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..kernels.layout import words_of
+from ..query.plan import Group
+from ..query.registry import numbered_fields
+from ..tables.arrow import from_ipc, one_array, to_ipc
+from ..tables.dictionaries import Picked, Ranked
+
+__all__ = ["Labels", "Numbered"]
+
+#: Fewer values than this are not worth a sweep.
+_FEW = 1 << 12
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Partials of a batch whose values are numbers from 1, and the values by column of the group:
+    number 1 is the first."""
+
+    words: Array
+    values: dict[int, pa.Array]
+
+
+def _labelled(group: Group) -> dict[int, list[int]]:
+    """The words of a partial that hold labels, by column."""
+    made: dict[int, list[int]] = {}
+    first = 0
+    for part in group.operator.parts:
+        if part.shares is not None:
+            continue
+        for field, column in zip(numbered_fields(part.operator), part.columns, strict=False):
+            if group.hows[column] in ("rows", "places"):
+                made.setdefault(column, []).append(first + field)
+        first += words_of(part.operator)
+    return made
+
+
+class Labels:
+    """The dictionaries of a group of aggregates, by column, and which words of a partial hold
+    labels of each."""
+
+    def __init__(self, group: Group) -> None:
+        self.columns = _labelled(group)
+        self.sources: dict[int, Picked | Ranked] = {
+            column: Picked() if group.hows[column] == "rows" else Ranked()
+            for column in self.columns
+        }
+        self._limit = 2 * _FEW
+
+    def __len__(self) -> int:
+        """How many values there are."""
+        return sum(map(len, self.sources.values()))
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes they take."""
+        return sum(source.nbytes for source in self.sources.values())
+
+    def insert(self, given: Numbered, sweep: Callable[[], None]) -> Array:
+        """The partials of a batch with labels for its numbers.  `sweep` is called if there is no
+        room for more."""
+        words = given.words.copy()
+        for column, fields in self.columns.items():
+            values = given.values[column]
+            there = np.zeros(len(values) + 1, dtype=bool)
+            there[words[:, fields]] = True
+            used = np.flatnonzero(there[1:])
+            some = values if len(used) == len(values) else values.take(pa.array(used))
+            labels = self.sources[column].add(some)
+            if labels is None:
+                sweep()
+                labels = self.sources[column].add(some)
+                assert labels is not None
+            made = np.zeros(len(values) + 1, dtype=np.int64)
+            made[used + 1] = labels
+            words[:, fields] = made[words[:, fields]]
+        return words
+
+    def grown(self) -> bool:
+        """True if there are so many values that a sweep is worth while."""
+        return len(self) > self._limit
+
+    def sweep(self, memory: Array, held: Array, derived: Array = _NONE) -> None:
+        """Drop the values that no partial holds, and label the others anew.
+
+        Partials are in `memory` from the words `held` on; those from `derived` on are combined from
+        them, or hold what is not looked at any more.
+        """
+        for column, fields in self.columns.items():
+            source, offsets = self.sources[column], np.array(fields)
+            at = (held[:, None] + offsets).reshape(-1)
+            places = source.places(memory[at])
+            more = (derived[:, None] + offsets).reshape(-1)
+            more_places = source.places(memory[more])
+            there = np.zeros(len(source) + 1, dtype=bool)
+            there[places] = True  # the last stands for no value
+            made = np.append(source.keep(there[:-1]), 0)
+            memory[at], memory[more] = made[places], made[more_places]
+        self._limit = 2 * len(self) + max(len(held), _FEW)
+
+    def dump(self) -> bytes:
+        """All values as bytes, just after a sweep."""
+        columns = {}
+        for column, source in self.sources.items():
+            values = source.dump()
+            columns[str(column)] = pa.LargeListArray.from_arrays([0, len(values)], values)
+        return to_ipc(pa.table(columns))
+
+    def load(self, data: bytes) -> None:
+        """Take back what `dump` gave."""
+        table = from_ipc(data)
+        for column, source in self.sources.items():
+            source.load(one_array(table.column(str(column))).flatten())
+        self._limit = 2 * len(self) + _FEW

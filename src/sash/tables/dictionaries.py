@@ -1,0 +1,259 @@
+"""Values of any type as labels: whole numbers that stand for them in partials, on a stream.
+
+    batch ─→ numbers of its own values ─→ labels, which partials hold ─→ values again, in answers
+
+Over a table a value's row or place is its number (`tables.numbers`).  A stream's partials outlive
+their rows, so its dictionary keeps the values that partials hold.  No label is 0, which stands for
+no value.  A dictionary learns from its owner which labels are still held; it drops the others, and
+labels the rest anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+
+__all__ = ["Picked", "Ranked"]
+
+_SMALL = 1 << 30  # bytes of arrays that are joined: the text of an Arrow array has up to 2^31
+_TOP = 1 << 62  # labels are below it
+_STEP = 1 << 32  # between two labels that are added at an end
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+class _Values:
+    """Values numbered from 0 in the order in which they come.  They are kept in a few arrays, each
+    at least twice as long as the next, so that a value is copied a few times only."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Array] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __deepcopy__(self, memo: Any) -> _Values:
+        made = _Values()
+        made._parts = list(self._parts)  # arrays never change
+        return made
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self._parts)
+
+    def append(self, values: pa.Array) -> None:
+        parts = self._parts
+        if not len(values):
+            return
+        parts.append(values)
+        while len(parts) > 1 and 2 * len(parts[-1]) > len(parts[-2]):
+            if parts[-1].nbytes + parts[-2].nbytes > _SMALL:
+                return
+            parts[-2:] = [pa.concat_arrays(parts[-2:])]
+
+    def take(self, numbers: Array) -> pa.Array:
+        """The values with these numbers; null for -1."""
+        if not self._parts:
+            return pa.nulls(len(numbers))
+        absent = numbers < 0
+        if len(self._parts) == 1:
+            return self._parts[0].take(pa.array(numbers, mask=absent if absent.any() else None))
+        starts = np.cumsum([0, *map(len, self._parts)])
+        whose = np.searchsorted(starts, numbers, "right") - 1
+        whose[absent] = len(self._parts)
+        order = np.argsort(whose, kind="stable")
+        ends = np.searchsorted(whose[order], np.arange(len(self._parts) + 2))
+        found = [
+            part.take(pa.array(numbers[order[ends[i] : ends[i + 1]]] - starts[i]))
+            for i, part in enumerate(self._parts)
+        ]
+        found.append(pa.nulls(int(ends[-1] - ends[-2]), found[0].type))
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return pa.concat_arrays(found).take(pa.array(back))
+
+
+def _in_numpy(labels: pa.Array) -> Array:
+    """Labels of an Arrow array, 0 for null."""
+    found: Array = (labels.fill_null(0) if labels.null_count else labels).to_numpy()
+    return found
+
+
+class Picked:
+    """Labels of values that are picked and never compared: each value that comes gets the next.
+
+    >>> d = Picked()
+    >>> d.add(pa.array(["b", "a"])).tolist()
+    [1, 2]
+    >>> d.take(pa.array([2, None])).to_pylist()
+    ['a', None]
+    >>> d.keep(np.array([False, True])).tolist()  # only "a" is held, which is 1 from now on
+    [0, 1]
+    """
+
+    def __init__(self) -> None:
+        self._values = _Values()
+
+    def __len__(self) -> int:
+        """How many values there are."""
+        return len(self._values)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes."""
+        return self._values.nbytes
+
+    def add(self, values: pa.Array) -> Array | None:
+        """The labels of some distinct values, or None if there is no room: keep fewer first."""
+        first = len(self) + 1
+        self._values.append(values)
+        return np.arange(first, first + len(values))
+
+    def take(self, labels: pa.Array) -> pa.Array:
+        """The values with these labels, null for what is none."""
+        return self._values.take(self.places(_in_numpy(labels)))
+
+    def places(self, labels: Array) -> Array:
+        """The place in the dictionary of each label, -1 for what is none."""
+        return np.where((labels > 0) & (labels <= len(self)), labels - 1, -1)
+
+    def keep(self, held: Array) -> Array:
+        """Drop values: `held` says for each place whether it stays.  Returns the new label of each
+        place, 0 for those that are dropped."""
+        kept = self._values.take(np.flatnonzero(held))
+        self._values = _Values()
+        self._values.append(kept)
+        return np.where(held, np.cumsum(held), 0)
+
+    def dump(self) -> pa.Array:
+        """All values, for `load`; their labels are those that `keep` gives."""
+        return self._values.take(np.arange(len(self)))
+
+    def load(self, values: pa.Array) -> None:
+        """Take back what `dump` gave."""
+        self._values.append(values)
+
+
+class Ranked:
+    """Labels in the order of their values, so that comparing labels compares values.
+
+        values     a           b     bb    c
+        labels     │···········│·····│·····│·······   a new value gets one between its neighbours
+
+    New values between two others spread over half of the labels there, so that more can come on
+    both sides: some thirty times, however many at a time.  Then all are labelled anew.
+
+    >>> d = Ranked()
+    >>> b, c = d.add(pa.array(["b", "c"]))
+    >>> a, again, bb = d.add(pa.array(["a", "b", "bb"]))
+    >>> again == b, bool(a < b < bb < c)
+    (True, True)
+    >>> d.take(pa.array([c, None, a])).to_pylist()
+    ['c', None, 'a']
+    """
+
+    def __init__(self) -> None:
+        self._values = _Values()  # in the order in which they came
+        self._order: list[Any] = []  # all values in order, as Python has them
+        self._labels = _NONE  # of the values in order
+        self._at = _NONE  # where each of these came
+        self._known: dict[Any, int] = {}  # labels by value
+
+    def __len__(self) -> int:
+        """How many values there are."""
+        return len(self._order)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes: values are there twice, and in a table."""
+        return 2 * self._values.nbytes + 128 * len(self)
+
+    def add(self, values: pa.Array) -> Array | None:
+        """The labels of some distinct values that are in order, or None if there is no room
+        between two labels: `keep` makes room."""
+        items = _items(values)
+        known = self._known
+        labels = np.fromiter((known.get(x, 0) for x in items), np.int64, len(items))
+        new = np.flatnonzero(labels == 0)
+        if len(new):
+            added = [items[i] for i in new.tolist()]
+            before = np.fromiter((bisect_left(self._order, x) for x in added), np.int64, len(added))
+            made = self._between(before)
+            if made is None:
+                return None
+            self._at = np.insert(self._at, before, len(self._values) + np.arange(len(new)))
+            self._labels = np.insert(self._labels, before, made)
+            self._values.append(values.take(pa.array(new)))
+            self._order = sorted(self._order + added)  # two runs in order, which are merged
+            known.update(zip(added, made.tolist(), strict=True))
+            labels[new] = made
+        return labels
+
+    def _between(self, before: Array) -> Array | None:
+        """Labels for new values in order, each just below the value at a place."""
+        bounds = np.concatenate([[0], self._labels, [_TOP]])
+        places, first, counts = np.unique(before, return_index=True, return_counts=True)
+        low, high = bounds[places], bounds[places + 1]
+        steps = (high - low) // (2 * (counts + 1))
+        lowest, highest = (places == 0) & (len(self) > 0), (places == len(self)) & (len(self) > 0)
+        steps = np.where(lowest | highest, np.minimum(steps, _STEP), steps)
+        if not steps.all():
+            return None
+        starts = low + (high - low - (counts - 1) * steps) // 2
+        starts = np.where(lowest, high - counts * steps, starts)
+        starts = np.where(highest, low + steps, starts)
+        within = np.arange(len(before)) - np.repeat(first, counts)
+        made: Array = np.repeat(starts, counts) + within * np.repeat(steps, counts)
+        return made
+
+    def take(self, labels: pa.Array) -> pa.Array:
+        """The values with these labels, null for what is none."""
+        places = self.places(_in_numpy(labels))
+        return self._values.take(np.append(self._at, -1)[places])
+
+    def places(self, labels: Array) -> Array:
+        """The place in the dictionary of each label, -1 for what is none."""
+        if not len(self):
+            return np.full(len(labels), -1)
+        found = np.minimum(np.searchsorted(self._labels, labels), len(self) - 1)
+        return np.where(self._labels[found] == labels, found, -1)
+
+    def keep(self, held: Array) -> Array:
+        """Drop values: `held` says for each place whether it stays.  Returns the new label of each
+        place, 0 for those that are dropped."""
+        values = self._values.take(self._at[held])
+        self._fill(values, list(compress(self._order, held.tolist())))
+        made = np.zeros(len(held), dtype=np.int64)
+        made[held] = self._labels
+        return made
+
+    def _fill(self, values: pa.Array, order: list[Any]) -> None:
+        """Have these values instead, with labels far apart."""
+        self._values = _Values()
+        self._values.append(values)
+        count = len(values)
+        apart = (_TOP // 2) // (count + 1)
+        self._order, self._at = order, np.arange(count)
+        self._labels = _TOP // 4 + apart * np.arange(1, count + 1)
+        self._known = dict(zip(order, self._labels.tolist(), strict=True))
+
+    def dump(self) -> pa.Array:
+        """All values, for `load`; their labels are those that `keep` gives."""
+        return self._values.take(self._at)
+
+    def load(self, values: pa.Array) -> None:
+        """Take back what `dump` gave."""
+        self._fill(values, _items(values))
+
+
+def _items(values: pa.Array) -> list[Any]:
+    """Values as Python has them, which have the order that Arrow has."""
+    if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+        found: list[Any] = values.to_numpy(zero_copy_only=False).tolist()
+        return found
+    return values.to_pylist()  # type: ignore[no-any-return]
