@@ -512,7 +512,8 @@ class Stream:
 
     def _planned(self, schema: pa.Schema) -> Plan:
         """The plan for a schema."""
-        return make_plan(self._query, schema, labelled=self._store is None)
+        labelled = self._store is None or isinstance(self._query.window, Aligned)
+        return make_plan(self._query, schema, labelled=labelled)
 
     def _tied(self, schema: pa.Schema) -> Plan:
         """The plan for a schema; what is kept of the schema is noted."""

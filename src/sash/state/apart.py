@@ -54,7 +54,7 @@ def lowered(
             except Exception as error:
                 failed[name] = str(error) or type(error).__name__
             at = group.values_of[i]
-            if at is not None:
+            if at is not None and found is not None:
                 assert numbered is not None, "answers are by number where values are known"
                 found = numbered[at].take(pa.array([found], pa.int64()))[0].as_py()
             wrong: dict[int, str] = {}

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..kernels.columns import Array
 from .contract import AGAIN, NEW, Emitted, StepFailed
+from .numbered import Numbered
 from .ragged import Places, merged_ranges, ragged
 from .scan import Scan, ScanFailed, Windows
 from .tile import BITS
@@ -123,9 +124,12 @@ def _windows(visit: Visit, scans: list[Scan], chosen: _Chosen) -> Windows:
             partials = folds.join([level.partials[i] for level in levels])
         if not whole:
             partials = folds.take(partials, at)
+        sources = None
+        if isinstance(partials, Numbered):
+            partials, sources = partials.words, partials.sources
         try:
             made = scan.windows_of_slices(
-                partials, starts, chosen.bounds, chosen.first, chosen.last
+                partials, starts, chosen.bounds, chosen.first, chosen.last, sources
             )
         except ScanFailed as failed:
             code = int(chosen.codes[failed.group])

@@ -48,7 +48,8 @@ from .forest_fields import (
 from .forest_kernel import forest_kernel
 from .forest_out import Out
 from .forest_slots import slots_of
-from .labels import Labels, Numbered
+from .labels import Labels
+from .numbered import Numbered
 from .range_answers import Found, Inserted, Ranges
 from .tree_size import FEWEST, leaf_entries, node_words
 

@@ -9,46 +9,21 @@ of is dropped in a sweep over all that they hold, once the dictionaries have dou
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..kernels.layout import words_of
 from ..query.plan import Group
-from ..query.registry import numbered_fields
 from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.dictionaries import Picked, Ranked
+from .numbered import Numbered, numbered_words
 
-__all__ = ["Labels", "Numbered"]
+__all__ = ["Labels"]
 
 #: Fewer values than this are not worth a sweep.
 _FEW = 1 << 12
 _NONE = np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Numbered:
-    """Partials of a batch whose values are numbers from 1, and the values by column of the group:
-    number 1 is the first."""
-
-    words: Array
-    values: dict[int, pa.Array]
-
-
-def _labelled(group: Group) -> dict[int, list[int]]:
-    """The words of a partial that hold labels, by column."""
-    made: dict[int, list[int]] = {}
-    first = 0
-    for part in group.operator.parts:
-        if part.shares is not None:
-            continue
-        for field, column in zip(numbered_fields(part.operator), part.columns, strict=False):
-            if group.hows[column] in ("rows", "places"):
-                made.setdefault(column, []).append(first + field)
-        first += words_of(part.operator)
-    return made
 
 
 class Labels:
@@ -56,7 +31,7 @@ class Labels:
     labels of each."""
 
     def __init__(self, group: Group) -> None:
-        self.columns = _labelled(group)
+        self.columns = numbered_words(group)
         self.sources: dict[int, Picked | Ranked] = {
             column: Picked() if group.hows[column] == "rows" else Ranked()
             for column in self.columns

@@ -20,7 +20,7 @@ from ..tables.threads import side_by_side
 from ..windows import Aligned
 from .answers import Apart, Sources, answers_apart, answers_of, columns_of, joined_reasons
 from .cutty_kernel import CUTTY
-from .labels import Numbered
+from .numbered import Numbered
 from .scan_kernel import (
     ANSWERS,
     CHANGES,

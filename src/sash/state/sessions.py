@@ -40,10 +40,11 @@ from .due import NEVER, Due
 from .folds import Folds, KeyRuns
 from .key_numbers import KeyNumbers
 from .keyed import Keyed
-from .labels import Labels, Numbered
+from .labels import Labels
 from .lanes import Lanes
 from .live_sessions import LIVE, LiveSessions, Withdrawn
 from .measures import Spans, gaps_of, sessions_of
+from .numbered import Numbered
 from .ragged import ragged, run_starts
 from .scan import Scan
 

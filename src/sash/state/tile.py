@@ -26,6 +26,7 @@ from ..kernels.core import decoder, encoder
 from ..query.plan import Plan
 from ..slicing.edges import cuts_of, edges_of
 from .folds import Folds
+from .numbered import NumberedFolds
 
 __all__ = ["BITS", "Form", "Packer", "Tile"]
 
@@ -55,8 +56,13 @@ class Form:
         self.edges = edges_of(self.window)
         self.operators = [group.operator for group in plan.groups]
         self.names = [group.names for group in plan.groups]
-        self.folds = [Folds(operator) for operator in self.operators]
+        self.folds = [
+            NumberedFolds(group, plan.schema) if group.labelled else Folds(group.operator)
+            for group in plan.groups
+        ]
         self.widths = [folds.width for folds in self.folds]
+        #: True if all partials take as many bytes.
+        self.fixed = all(f.width and not isinstance(f, NumberedFolds) for f in self.folds)
         self.encoders = [encoder(o) if not f.width else None for o, f in self._pairs()]
         self._decoders = [decoder(o) if not f.width else None for o, f in self._pairs()]
         cycle, cuts = self.window.cycle, cuts_of(self.window)
@@ -89,7 +95,11 @@ class Form:
             marks.append(np.frombuffer(body, dtype="<i8", count=entries, offset=at))
             at += 8 * entries
         partials: list[Any] = []
-        for width, decode in zip(self.widths, self._decoders, strict=True):
+        for folds, width, decode in zip(self.folds, self.widths, self._decoders, strict=True):
+            if isinstance(folds, NumberedFolds):
+                numbered, at = folds.unpacked(body, entries, at)
+                partials.append(numbered)
+                continue
             if width or decode is None:
                 words = np.frombuffer(body, dtype="<i8", count=entries * width, offset=at)
                 partials.append(words.reshape(entries, width))
@@ -111,11 +121,12 @@ class Packer:
     """Entries of one level on their way into bytes.
 
     `keys` has a row for each run of entries of one key, and a run has `counts` entries; `partials`
-    has rows of words, or lists of encoded objects.
+    has for each group rows of words, or lists of encoded objects, or partials with their values.
     """
 
     def __init__(
         self,
+        form: Form,
         keys: list[pa.Array],
         counts: Array,
         units: Array,
@@ -130,6 +141,7 @@ class Packer:
         self._partials = [
             p.astype("<i8", copy=False) if isinstance(p, np.ndarray) else p for p in partials
         ]
+        self._folds = form.folds
         self._ends = np.append(0, np.cumsum(counts))
 
     def pack(self, start: int, end: int) -> bytes:
@@ -151,8 +163,10 @@ class Packer:
             keys,
         ]
         made += [mark[low:high].data for mark in self._marks]
-        for partials in self._partials:
-            if isinstance(partials, np.ndarray):
+        for folds, partials in zip(self._folds, self._partials, strict=True):
+            if isinstance(folds, NumberedFolds):
+                made += folds.packed(partials[low:high])
+            elif isinstance(partials, np.ndarray):
                 made.append(partials[low:high].tobytes())
             else:
                 encoded = partials[low:high]
