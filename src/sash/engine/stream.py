@@ -453,8 +453,7 @@ class Stream(ABC):
 
     def _planned(self, schema: pa.Schema) -> Plan:
         """The plan for a schema."""
-        labelled = self._store is None or isinstance(self._query.window, Aligned)
-        return make_plan(self._query, schema, labelled=labelled)
+        return make_plan(self._query, schema, labelled=self._store is None)
 
     def _tied(self, schema: pa.Schema) -> Plan:
         """The plan for a schema; what is kept of the schema is noted."""

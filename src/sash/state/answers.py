@@ -62,7 +62,7 @@ class Apart:
         return told(self.reasons)
 
 
-def columns_of(group: Group, table: pa.Table) -> tuple[Table, dict[int, pa.Array]]:
+def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
     """The columns that a group of aggregates reads, and the values of those that are read by
     number: from 1 on if they become labels, else from 0."""
     arrays: list[pa.Array | Array] = []

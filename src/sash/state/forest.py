@@ -27,7 +27,7 @@ from ..slicing.cut import cut_events
 from ..slicing.slices import specify
 from ..tables.answers import object_answers, warn_of
 from ..windows import Aligned
-from .answers import Apart, Sources, answers_apart, answers_of, answers_over, columns_of
+from .answers import Apart, Sources, answers_apart, answers_over, columns_of
 from .contract import Step
 from .forest_fields import (
     AT,
@@ -147,10 +147,10 @@ class Forest:
 
     def _sweep(self) -> None:
         """Let go of the values that no slice holds any more."""
-        if self._labels is not None:
-            roots = self._records[::RECORD]
-            slots = slots_of(self._core.buffer, roots[roots > 0], self._entries, self._core.width)
-            self._labels.sweep(self._core.buffer, *slots)
+        if self._labels is not None and isinstance(self._core, BufferCore):
+            roots, memory = self._records[::RECORD], self._core.buffer
+            slots = slots_of(memory, roots[roots > 0], self._entries, self._core.width)
+            self._labels.sweep(memory, *slots)
 
     def _let_go(self) -> None:
         """The same, once there are many."""
@@ -212,8 +212,7 @@ class Forest:
         del held  # the kernel needs it no more
         made = int(call[MADE])
         self._rows = made + made // 4
-        given = core, self.group, self._types, out.kept, made, apart, self.sources
-        values, failed = answers_of(*given)
+        values, failed = self._answers(out.kept, made, apart)
         out.end()
         self._let_go()
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
@@ -250,8 +249,7 @@ class Forest:
             apart = self._completed(run, visits)
         del held  # the kernel needs it no more
         rows = len(asked.lows) // asked.each
-        given = core, self.group, self._types, kept, rows, apart, self.sources
-        values, failed = answers_over(*given)
+        values, failed = self._answers(kept, rows, apart)
         self._let_go()
         return Found(values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64))
 
@@ -291,11 +289,17 @@ class Forest:
                 f"capacity {now[-2]}, top {self._core.get(TOP)}, reserve {self._reserve}"
             )
 
+    def _answers(
+        self, kept: Any, rows: int, apart: dict[int, Apart]
+    ) -> tuple[dict[str, pa.Array], dict[int, str]]:
+        """The first rows of the kernel's outputs as answers by name, and those that lack some."""
+        given = self._core, self.group, self._types
+        return answers_over(*given, kept, rows, apart, self.sources)
+
     def no_values(self) -> dict[str, pa.Array]:
         """Answers by name without any row."""
         kept, _ = self._core.outputs(0)
-        given = self._core, self.group, self._types, kept, 0, {}, self.sources
-        return answers_over(*given)[0]
+        return self._answers(kept, 0, {})[0]
 
     def partial(self, number: int | None, lo: int, hi: int) -> Any:
         """The partial over a range of a key's times, both ends in."""
@@ -339,8 +343,7 @@ class Forest:
                 if self._call[AT] < 0:
                     raise
                 apart[0] = answers_apart(core, self.group, int(self._call[SLOT]))
-            given = core, self.group, self._types, kept, 1, apart, self.sources
-            values, failed = answers_of(*given)
+            values, failed = self._answers(kept, 1, apart)
             warn_of(failed, stacklevel=4)
             return {name: value[0].as_py() for name, value in values.items()}
         empty = self.group.operator.python_lower()(self.group.operator.identity)

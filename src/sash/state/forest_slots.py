@@ -33,4 +33,5 @@ def slots_of(memory: Array, roots: Array, entries: int, width: int) -> tuple[Arr
 
 def _each(starts: Array, counts: Array, width: int) -> Array:
     """So many slots from each start on."""
-    return np.repeat(starts, counts) + width * ragged(np.zeros_like(counts), counts)
+    made: Array = np.repeat(starts, counts) + width * ragged(np.zeros_like(counts), counts)
+    return made

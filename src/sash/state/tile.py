@@ -138,7 +138,7 @@ class Packer:
         self._counts = counts
         self._units = units
         self._marks = [mark.astype("<i8", copy=False) for mark in marks]
-        self._partials = [
+        self._partials: list[Any] = [
             p.astype("<i8", copy=False) if isinstance(p, np.ndarray) else p for p in partials
         ]
         self._folds = form.folds
