@@ -46,7 +46,7 @@ def test_labels_have_the_order_of_their_values(way: str, most: int) -> None:
         assert in_order[0] > 0
     assert d.take(pa.array(list(labels.values()))).to_pylist() == list(labels)
     assert len(d) == len(labels)
-    assert relabelled < 8, "labels are spread so that this is rare"
+    assert relabelled < 12, "labels are spread so that this is rare"
 
 
 @pytest.mark.parametrize("make", [Picked, Ranked])

@@ -62,16 +62,22 @@ class Apart:
         return told(self.reasons)
 
 
-def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
+def columns_of(
+    group: Group, table: pa.Table, known: Mapping[int, pa.Array] | None = None
+) -> tuple[Table, Sources]:
     """The columns that a group of aggregates reads, and the values of those that are read by
-    number: from 1 on if they become labels, else from 0."""
+    number: from 1 on if they become labels, else from 0.  Of some columns, values are `known` in
+    their order."""
     arrays: list[pa.Array | Array] = []
     sources: dict[int, pa.Array] = {}
     for i, name in enumerate(group.columns):
         column = flat(table.column(name))
         if group.hows[i] in ("rows", "places"):
-            numbered = row_numbers if group.hows[i] == "rows" else places_in_order
-            column, sources[i] = numbered(column, 1 if group.labelled else 0)
+            first = 1 if group.labelled else 0
+            if group.hows[i] == "rows":
+                column, sources[i] = row_numbers(column, first)
+            else:
+                column, sources[i] = places_in_order(column, first, (known or {}).get(i))
         else:
             column = _column(group, i, column)
         arrays.append(column)

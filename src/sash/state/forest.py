@@ -129,7 +129,8 @@ class Forest:
         see `slicing.cut.cut_events`.  Changes nothing."""
         width = self._core.width
         slots = (HEADER + width, HEADER + 3 * width)  # a new partial's, and a part of an answer's
-        columns, values = columns_of(self.group, table)
+        known = None if self._labels is None else self._labels.calm()
+        columns, values = columns_of(self.group, table, known)
         starts, partials, ends = cut_events(
             self._core, columns, rows, times, bounds, whole=whole, slots=slots
         )

@@ -67,6 +67,11 @@ class Labels:
             words[:, fields] = made[words[:, fields]]
         return words
 
+    def calm(self) -> dict[int, pa.Array]:
+        """For columns whose values are compared, all values in order, if there are no new ones."""
+        ranked = {c: s.calm() for c, s in self.sources.items() if isinstance(s, Ranked)}
+        return {column: values for column, values in ranked.items() if values is not None}
+
     def grown(self) -> bool:
         """True if there are so many values that a sweep is worth while."""
         return len(self) > self._limit

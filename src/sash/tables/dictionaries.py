@@ -11,7 +11,7 @@ labels the rest anew.
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import compress
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,8 @@ __all__ = ["Picked", "Ranked"]
 
 _SMALL = 1 << 30  # bytes of arrays that are joined: the text of an Arrow array has up to 2^31
 _TOP = 1 << 62  # labels are below it
-_STEP = 1 << 32  # between two labels that are added at an end
-_NONE = np.zeros(0, dtype=np.int64)
+_BITS = 20  # of a label, at least, for the number of its value
+_STEP = 1 << 16  # between two ranks that are added at an end
 
 
 class _Values:
@@ -52,15 +52,24 @@ class _Values:
             return
         parts.append(values)
         while len(parts) > 1 and 2 * len(parts[-1]) > len(parts[-2]):
-            if parts[-1].nbytes + parts[-2].nbytes > _SMALL:
+            if not self._join(2):
                 return
-            parts[-2:] = [pa.concat_arrays(parts[-2:])]
+
+    def _join(self, count: int) -> bool:
+        """Make the last arrays one; False if that would be too large."""
+        last = self._parts[-count:]
+        if sum(part.nbytes for part in last) > _SMALL:
+            return False
+        self._parts[-count:] = [pa.concat_arrays(last)]
+        return True
 
     def take(self, numbers: Array) -> pa.Array:
         """The values with these numbers; null for -1."""
         if not self._parts:
             return pa.nulls(len(numbers))
         absent = numbers < 0
+        if len(self._parts) > 1 and 4 * len(numbers) > len(self):
+            self._join(len(self._parts))  # which takes about as long as to look them up one by one
         if len(self._parts) == 1:
             return self._parts[0].take(pa.array(numbers, mask=absent if absent.any() else None))
         starts = np.cumsum([0, *map(len, self._parts)])
@@ -143,26 +152,23 @@ class Ranked:
     """Labels in the order of their values, so that comparing labels compares values.
 
         values     a           b     bb    c
-        labels     │···········│·····│·····│·······   a new value gets one between its neighbours
+        ranks      │···········│·····│·····│·······   a new value gets one between its neighbours
 
-    New values between two others spread over half of the labels there, so that more can come on
-    both sides: some thirty times, however many at a time.  Then all are labelled anew.
+    A label is a rank, and in its lower bits the number of the value, by which the value is found.
+    New values between two others spread over half of the ranks there, so that more can come on both
+    sides: some twenty times, however many at a time.  Then all are labelled anew.
 
     >>> d = Ranked()
     >>> b, c = d.add(pa.array(["b", "c"]))
     >>> a, again, bb = d.add(pa.array(["a", "b", "bb"]))
-    >>> again == b, bool(a < b < bb < c)
+    >>> bool(again == b), bool(a < b < bb < c)
     (True, True)
     >>> d.take(pa.array([c, None, a])).to_pylist()
     ['c', None, 'a']
     """
 
     def __init__(self) -> None:
-        self._values = _Values()  # in the order in which they came
-        self._order: list[Any] = []  # all values in order, as Python has them
-        self._labels = _NONE  # of the values in order
-        self._at = _NONE  # where each of these came
-        self._known: dict[Any, int] = {}  # labels by value
+        self._fill(pa.nulls(0), [])
 
     def __len__(self) -> int:
         """How many values there are."""
@@ -174,29 +180,31 @@ class Ranked:
         return 2 * self._values.nbytes + 128 * len(self)
 
     def add(self, values: pa.Array) -> Array | None:
-        """The labels of some distinct values that are in order, or None if there is no room
-        between two labels: `keep` makes room."""
+        """The labels of some distinct values that are in order, or None if there is no room for
+        new ones: `keep` makes room."""
         items = _items(values)
         known = self._known
-        labels = np.fromiter((known.get(x, 0) for x in items), np.int64, len(items))
+        labels = np.fromiter(map(known.get, items, repeat(0)), np.int64, len(items))
         new = np.flatnonzero(labels == 0)
         if len(new):
             added = [items[i] for i in new.tolist()]
             before = np.fromiter((bisect_left(self._order, x) for x in added), np.int64, len(added))
-            made = self._between(before)
-            if made is None:
+            ranks = self._between(before)
+            if ranks is None or len(self) + len(new) > 1 << self._bits:
                 return None
-            self._at = np.insert(self._at, before, len(self._values) + np.arange(len(new)))
-            self._labels = np.insert(self._labels, before, made)
+            made = (ranks << self._bits) + np.arange(len(self), len(self) + len(new))
             self._values.append(values.take(pa.array(new)))
+            self._labels = np.append(self._labels, made)
+            self._ranks = np.insert(self._ranks, before, ranks)
             self._order = sorted(self._order + added)  # two runs in order, which are merged
             known.update(zip(added, made.tolist(), strict=True))
+            self._sorted = None
             labels[new] = made
         return labels
 
     def _between(self, before: Array) -> Array | None:
-        """Labels for new values in order, each just below the value at a place."""
-        bounds = np.concatenate([[0], self._labels, [_TOP]])
+        """Ranks for new values in order, each just below the value at a place."""
+        bounds = np.concatenate([[0], self._ranks, [_TOP >> self._bits]])
         places, first, counts = np.unique(before, return_index=True, return_counts=True)
         low, high = bounds[places], bounds[places + 1]
         steps = (high - low) // (2 * (counts + 1))
@@ -211,40 +219,51 @@ class Ranked:
         made: Array = np.repeat(starts, counts) + within * np.repeat(steps, counts)
         return made
 
+    def calm(self) -> pa.Array | None:
+        """All values in order, if none came since this was asked before; else None."""
+        calm, self._asked = self._asked == len(self), len(self)
+        if calm and self._sorted is None:
+            self._sorted = self.dump()
+        return self._sorted if calm else None
+
     def take(self, labels: pa.Array) -> pa.Array:
         """The values with these labels, null for what is none."""
-        places = self.places(_in_numpy(labels))
-        return self._values.take(np.append(self._at, -1)[places])
+        return self._values.take(self.places(_in_numpy(labels)))
 
     def places(self, labels: Array) -> Array:
         """The place in the dictionary of each label, -1 for what is none."""
         if not len(self):
             return np.full(len(labels), -1)
-        found = np.minimum(np.searchsorted(self._labels, labels), len(self) - 1)
+        found = np.minimum(labels & ((1 << self._bits) - 1), len(self) - 1)
         return np.where(self._labels[found] == labels, found, -1)
 
     def keep(self, held: Array) -> Array:
         """Drop values: `held` says for each place whether it stays.  Returns the new label of each
         place, 0 for those that are dropped."""
-        values = self._values.take(self._at[held])
-        self._fill(values, list(compress(self._order, held.tolist())))
+        in_order = np.argsort(self._labels)
+        kept = in_order[held[in_order]]
+        self._fill(self._values.take(kept), list(compress(self._order, held[in_order].tolist())))
         made = np.zeros(len(held), dtype=np.int64)
-        made[held] = self._labels
+        made[kept] = self._labels
         return made
 
     def _fill(self, values: pa.Array, order: list[Any]) -> None:
-        """Have these values instead, with labels far apart."""
-        self._values = _Values()
+        """Have these values, which are in order, with ranks far apart, and room for more."""
+        self._values = _Values()  # by number
         self._values.append(values)
         count = len(values)
-        apart = (_TOP // 2) // (count + 1)
-        self._order, self._at = order, np.arange(count)
-        self._labels = _TOP // 4 + apart * np.arange(1, count + 1)
+        self._order = order  # all values in order, as Python has them
+        self._bits = max(_BITS, count.bit_length() + 2)  # of numbers
+        most = _TOP >> self._bits
+        self._ranks = most // 4 + (most // 2) // (count + 1) * np.arange(1, count + 1)  # in order
+        self._labels = (self._ranks << self._bits) + np.arange(count)  # by number
         self._known = dict(zip(order, self._labels.tolist(), strict=True))
+        self._sorted: pa.Array | None = None  # all values in order, if they were asked for
+        self._asked = -1  # how many there were then
 
     def dump(self) -> pa.Array:
-        """All values, for `load`; their labels are those that `keep` gives."""
-        return self._values.take(self._at)
+        """All values in order, for `load`; their labels are those that `keep` gives."""
+        return self._values.take(np.argsort(self._labels))
 
     def load(self, values: pa.Array) -> None:
         """Take back what `dump` gave."""
