@@ -133,5 +133,5 @@ def test_operators_of_ones_own_have_partials_of_their_own() -> None:
     q = sash.Query(time="t", window=sash.tumbling(10), select=picks)
     s = q.stream()
     s.push([{"t": 1, "v": "a"}, {"t": 2, "v": "b"}])
-    assert [group.names for group in s._plan.groups] == [("own",), ("n", "who")]
+    assert [group.names for group in s._plan.groups] == [("n", "own"), ("who",)]
     assert rows_of(s.close())[0]["who"] == "b"

@@ -141,6 +141,8 @@ def make_plan(
             if name in schema.names:
                 raise column_kept(name, query.window)
     typed: list[tuple[str, Aggregate]] = []
+    #: With labels: always compiled, so not grouped with operators of users, which numba may refuse.
+    apart: list[tuple[str, Aggregate]] = []
     objects: list[tuple[str, Aggregate]] = []
     ranged: list[Ranged] = []
     types: dict[str, pa.DataType | None] = {}
@@ -170,14 +172,17 @@ def make_plan(
             ranged.append(Ranged(name, read[0][0], which, number, skips, chosen.where))
             continue
         compiled = tied.compile and tied.shape != "object"
-        (typed if compiled else objects).append((name, chosen))
-    if not typed and not objects:  # something has to tell which windows there are
+        held_as_labels = labelled and any(how in ("rows", "places") for _, how in read)
+        (apart if held_as_labels else typed if compiled else objects).append((name, chosen))
+    if not typed and not apart and not objects:  # something has to tell which windows there are
         typed.append((NO_NAME, Aggregate(REGISTRY["count"].make, ())))  # type: ignore[arg-type]
         types[NO_NAME] = pa.int64()
     if several:
         for name, names in several.names.items():
             types |= dict.fromkeys(names.values(), types[name])
-    parts = [part for part in (*_by_maker(typed, labelled=labelled), objects) if part]
+    if all(aggregate.operator.ready for _, aggregate in typed):
+        typed, apart = typed + apart, []
+    parts = [part for part in (typed, apart, objects) if part]
     by_sizes = by_sizes or (whole and isinstance(query.window, Driven))
     if several and by_sizes:
         parts = [some for part in parts for some in several.by_sizes(part)]
@@ -187,17 +192,6 @@ def make_plan(
         groups = [_sized(group, several, every=not by_sizes) for group in groups]
     schema = pa.schema(fields.values())
     return Plan(query, schema, tuple(groups), types, extra, tuple(ranged))
-
-
-def _by_maker(
-    typed: list[tuple[str, Aggregate]], *, labelled: bool
-) -> tuple[list[tuple[str, Aggregate]], ...]:
-    """Compiled aggregates as they are grouped.  Those with labels are always compiled, so they are
-    not grouped with operators of users, which numba may refuse."""
-    if not labelled or all(aggregate.operator.ready for _, aggregate in typed):
-        return (typed,)
-    ready = [(name, a) for name, a in typed if a.operator.ready]
-    return [(name, a) for name, a in typed if not a.operator.ready], ready
 
 
 def _of_ranges(window: Window, which: Which, given: Sequence[pa.DataType]) -> bool:

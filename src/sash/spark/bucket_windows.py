@@ -84,7 +84,7 @@ class _AlignedWindows(Windows):
     """Windows that the clock decides."""
 
     def __init__(self, work: Work, store: Store) -> None:
-        self.plan = make_plan(work.query, work.schema)
+        self.plan = make_plan(work.query, work.schema, labelled=True)
         self._state = TileState(self.plan, store, _RECORDS)
         self._lifecycle = Lifecycle(self.plan, mode=work.mode, behind=work.behind)
         self._window = work.query.aligned
