@@ -12,6 +12,7 @@ import sash
 from sash.engine.stream import Stream
 from sash.state import labels
 from sash.testing.queries import answers, differences, rows_of
+from sash.testing.stored import open_stream
 from sash.testing.streams import batches
 
 from .test_text import KINDS, events, select
@@ -23,11 +24,14 @@ WINDOWS = {
     "ticks": sash.window(keep=sash.rows(6), every=5),
     "session": sash.session(3),
 }
-#: A type of values, windows, and a mode.
+#: A type of values, windows, a mode, and where the state is.
 CASES = [
-    *((kind, "sliding", "final") for kind in KINDS if kind != "text"),
-    *(("text", window, "final") for window in WINDOWS),
-    *(("text", window, "live") for window in ("sliding", "trailing", "session")),
+    *((kind, "sliding", "final", "memory") for kind in KINDS if kind != "text"),
+    *((kind, "sliding", "final", "tiles") for kind in KINDS),
+    *(("text", window, "final", "memory") for window in WINDOWS),
+    *(("text", window, "final", "tiles") for window in ("trailing", "session")),
+    *(("text", window, "live", "memory") for window in ("sliding", "trailing", "session")),
+    *(("text", window, "live", "tiles") for window in ("sliding", "trailing", "session")),
 ]
 
 
@@ -47,22 +51,26 @@ def last_rows(given: list[pa.Table], mode: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize(("kind", "window", "mode"), CASES)
-def test_rows_are_those_of_brute_force(kind: str, window: str, mode: str, swept: None) -> None:
-    check_rows(kind, window, mode)
+@pytest.mark.parametrize(("kind", "window", "mode", "state"), CASES)
+def test_rows_are_those_of_brute_force(
+    kind: str, window: str, mode: str, state: str, swept: None
+) -> None:
+    check_rows(kind, window, mode, state)
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("window", ["sliding", "session"])
-def test_compiled_rows_are_those_of_brute_force(window: str, swept: None) -> None:
-    check_rows("text", window, "final")
+@pytest.mark.parametrize(
+    ("window", "state"), [("sliding", "memory"), ("sliding", "tiles"), ("session", "memory")]
+)
+def test_compiled_rows_are_those_of_brute_force(window: str, state: str, swept: None) -> None:
+    check_rows("text", window, "final", state)
 
 
-def check_rows(kind: str, window: str, mode: str) -> None:
+def check_rows(kind: str, window: str, mode: str, state: str) -> None:
     """Push a stream in parts, copies of it from the middle on, and compare all rows."""
     table = events(kind, 60).append_column("a", pa.array(range(60)))
     q = sash.Query(time="t", by=["k"], window=WINDOWS[window], select=select(kind))
-    s = q.stream(lateness=100, mode=mode)
+    s = open_stream(state, q, lateness=100, mode=mode)
     given, copies = [], []
     for i, part in enumerate(batches(table, least=1, most=15)):
         given.append(s.push(part))
@@ -71,7 +79,8 @@ def check_rows(kind: str, window: str, mode: str) -> None:
             assert rows_of(copy.push(part)) == rows_of(given[-1])
         if i == 3:
             assert all(g.labelled and g.operator.shape != "object" for g in s._plan.groups)
-            copies = [deepcopy(s), Stream.from_bytes(s.to_bytes(), q)]
+            if state == "memory":
+                copies = [deepcopy(s), Stream.from_bytes(s.to_bytes(), q)]
     given.append(s.close())
     assert not differences(q, answers(q, table), last_rows(given, mode), ordered=False)
     for copy in copies:

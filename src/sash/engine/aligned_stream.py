@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..query.plan import Plan, make_plan
+from ..query.plan import Plan
 from ..state.memory import ForestState
 from ..state.tiles import TileState
 from ..tables.answers import warn_of
@@ -40,9 +40,6 @@ class AlignedStream(Stream):
         )
         self._pending = None if self._early else Pending.of(plan, self._schema)
         self._plan = plan
-
-    def _planned(self, schema: pa.Schema) -> Plan:
-        return make_plan(self._query, schema, labelled=True)  # also for tiles
 
     def _make_state(self, plan: Plan) -> ForestState:
         if self._store is None:

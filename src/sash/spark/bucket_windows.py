@@ -139,11 +139,11 @@ class _EventWindows(Windows):
 
     def __init__(self, work: Work, store: Store) -> None:
         self._schema = work.schema
-        self.plan = make_plan(work.query, work.schema)
         self._kept = work.output.kept
         self._events = StoredEvents(
             work.query, work.schema, work.mode, store, _RECORDS, behind=work.behind
         )
+        self.plan = self._events.plan
         self.shapes = self._events.shapes
 
     def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:

@@ -94,6 +94,15 @@ class Labels:
             memory[at], memory[more] = made[places], made[more_places]
         self._limit = 2 * len(self) + max(len(held), _FEW)
 
+    def numbered(self, words: Array) -> Numbered:
+        """Partials with the values that their labels stand for."""
+        words, values = words.copy(), {}
+        for column, fields in self.columns.items():
+            source = self.sources[column]
+            words[:, fields] = source.places(words[:, fields]) + 1
+            values[column] = source.by_place()
+        return Numbered(words, values)
+
     def dump(self) -> bytes:
         """All values as bytes, just after a sweep."""
         columns = {}

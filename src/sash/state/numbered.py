@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..kernels.layout import words_of
-from ..query.plan import Group
+from ..query.plan import Group, Plan
 from ..query.registry import numbered_fields
 from ..query.types import value_type
-from ..tables.numbers import places_in_order
+from ..tables.numbers import places_in_order, row_numbers
 from .folds import Folds
 
-__all__ = ["Numbered", "NumberedFolds", "numbered_words"]
+__all__ = ["Numbered", "NumberedFolds", "folds_of", "numbered_words"]
 
 _SIZE = struct.Struct("<I")
 
@@ -154,6 +154,32 @@ class NumberedFolds(Folds):
             at += size
         return Numbered(words.reshape(entries, self.width), values), at
 
+    def as_column(self, partials: Numbered) -> pa.Array:
+        """Partials as structs: the words, and for each of them that holds a number its value."""
+        made = {"words": super().as_column(partials.words)}
+        for column, fields in self._words.items():
+            for field in fields:
+                held = partials.words[:, field]
+                at = pa.array(held - 1, mask=held == 0)
+                kind = (
+                    self._schemas[column].field(0).type
+                )  # which a dictionary without values lacks
+                made[f"value {field}"] = partials.values[column].take(at).cast(kind)
+        return pa.StructArray.from_arrays(list(made.values()), names=list(made))
+
+    def from_column(self, column: pa.Array) -> Numbered:
+        """The partials again."""
+        parts = dict(zip(column.type.names, column.flatten(), strict=True))
+        words: Array = super().from_column(parts["words"])
+        values = {}
+        for name, fields in self._words.items():
+            given = pa.concat_arrays([parts[f"value {field}"] for field in fields])
+            numbered = places_in_order if self._ranked[name] else row_numbers
+            numbers, values[name] = numbered(given, 1)
+            held = numbers.fill_null(0).to_numpy().reshape(len(fields), len(words))
+            words[:, fields] = held.T
+        return Numbered(words, values)
+
     def sizes(self, partials: Numbered) -> Array:
         """How many bytes the values of each partial take."""
         made = np.zeros(len(partials), dtype=np.int64)
@@ -165,3 +191,12 @@ class NumberedFolds(Folds):
                 each = np.full(len(values), -(-values.nbytes // max(len(values), 1)))
             made += np.append(0, each)[partials.words[:, fields]].sum(axis=1)
         return made
+
+
+def folds_of(plan: Plan) -> list[Folds]:
+    """What combines the partials of each group of aggregates, with the values of those that have
+    numbers for them."""
+    return [
+        NumberedFolds(group, plan.schema) if group.labelled else Folds(group.operator)
+        for group in plan.groups
+    ]

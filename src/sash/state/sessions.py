@@ -44,7 +44,7 @@ from .labels import Labels
 from .lanes import Lanes
 from .live_sessions import LIVE, LiveSessions, Withdrawn
 from .measures import Spans, gaps_of, sessions_of
-from .numbered import Numbered
+from .numbered import Numbered, folds_of
 from .ragged import ragged, run_starts
 from .scan import Scan
 
@@ -90,7 +90,7 @@ class SessionState:
         # a scan cuts events into distinct times, and lowers partials, each as a window of its own
         self._scans = [Scan(group, tumbling(1), plan.types) for group in plan.groups]
         self._folds = [Folds(group.operator) for group in plan.groups]
-        self._labels = [Labels(group) if group.labelled else None for group in plan.groups]
+        self._columns = folds_of(plan)  # as what partials leave this state
         reach, longest = self._window.reach, self._window.longest
         self._by_event = isinstance(reach, str) and longest is not None  # it cuts peers
         #: How long before the watermark an event may come.
@@ -105,6 +105,8 @@ class SessionState:
         self._lanes = Lanes([_NONE, _NONE, *(folds.array(folds.join([])) for folds in self._folds)])
         self._ended = np.zeros(0, np.int64)  # of each key's last closed session, by number
         self._due = Due()
+        groups = self._plan.groups
+        self._labels = [Labels(group) if group.labelled else None for group in groups]
         if self._live is not None:
             self._live = LiveSessions()
 
@@ -326,7 +328,7 @@ class SessionState:
     @property
     def shapes(self) -> list[str]:
         """What the words of a partial are, for each group of aggregates."""
-        return [folds.kinds or "objects" for folds in self._folds]
+        return [folds.kinds or "objects" for folds in self._columns]
 
     def held(self) -> Keyed:
         """All that is held, as rows that belong to keys."""
@@ -334,11 +336,13 @@ class SessionState:
         numbers = self._keys.numbers()
         counts, (times, reaches, *partials) = self._lanes.get(numbers)
         columns = [pa.array(times), pa.array(reaches)]
-        both = zip(self._folds, partials, strict=True)
-        lists = [Listed(counts, [*columns, *(folds.as_column(some) for folds, some in both)])]
+        for folds, labels, some in zip(self._columns, self._labels, partials, strict=True):
+            given = some if labels is None else labels.numbered(some)
+            columns.append(folds.as_column(given))
+        lists = [Listed(counts, columns)]
         if self._live is not None:
-            given, emitted = self._live.lanes.get(numbers)
-            lists.append(Listed(given, [pa.array(column) for column in emitted]))
+            many, emitted = self._live.lanes.get(numbers)
+            lists.append(Listed(many, [pa.array(column) for column in emitted]))
         at = pa.array(numbers)
         keys = [column.take(at) for column in self._keys.columns]
         table = ByKey(keys, [pa.array(self._ended[numbers])], lists).table()
@@ -355,10 +359,8 @@ class SessionState:
         numbers = self._keys.add(list(held.keys), table.num_rows)
         self._ended = held.known[0].to_numpy().copy()
         times, reaches, *partials = held.lists[0].columns
-        arrays = [
-            folds.array(folds.from_column(column))
-            for folds, column in zip(self._folds, partials, strict=True)
-        ]
+        both = zip(self._columns, partials, strict=True)
+        arrays = self._arrays([folds.from_column(column) for folds, column in both])
         columns = [times.to_numpy(), reaches.to_numpy(), *arrays]
         self._lanes.put(numbers, held.lists[0].counts, columns)
         if self._live is not None:
@@ -368,25 +370,19 @@ class SessionState:
 
     def dump(self) -> list[bytes]:
         """The whole state as bytes; objects as the operator encodes them."""
-        for i in range(len(self._labels)):
-            self._sweep(i)
-        values = [b"" if labels is None else labels.dump() for labels in self._labels]
-        return [json.dumps(self._partials()).encode(), *values, to_ipc(self.held().table)]
+        return [json.dumps(self._partials()).encode(), to_ipc(self.held().table)]
 
     def load(self, blobs: list[bytes]) -> None:
         """Take back what `dump` gave, into a state that is empty."""
-        head, *values, held = blobs
+        head, held = blobs
         said, mine = json.loads(head), self._partials()
         if said != mine:
             raise ValueError(f"these bytes hold partials of {said}; the query has {mine}")
-        for labels, given in zip(self._labels, values, strict=True):
-            if labels is not None:
-                labels.load(given)
         self.hold(from_ipc(held))
 
     def _partials(self) -> list[Any]:
         """What the partials are, as JSON has it."""
-        both = zip(self._plan.groups, self._folds, strict=True)
+        both = zip(self._plan.groups, self._columns, strict=True)
         return [[group.operator.name, folds.kinds] for group, folds in both]
 
     def _check(self) -> None:

@@ -25,8 +25,7 @@ from ..kernels.columns import Array
 from ..kernels.core import decoder, encoder
 from ..query.plan import Plan
 from ..slicing.edges import cuts_of, edges_of
-from .folds import Folds
-from .numbered import NumberedFolds
+from .numbered import NumberedFolds, folds_of
 
 __all__ = ["BITS", "Form", "Packer", "Tile"]
 
@@ -56,10 +55,7 @@ class Form:
         self.edges = edges_of(self.window)
         self.operators = [group.operator for group in plan.groups]
         self.names = [group.names for group in plan.groups]
-        self.folds = [
-            NumberedFolds(group, plan.schema) if group.labelled else Folds(group.operator)
-            for group in plan.groups
-        ]
+        self.folds = folds_of(plan)
         self.widths = [folds.width for folds in self.folds]
         #: True if all partials take as many bytes.
         self.fixed = all(f.width and not isinstance(f, NumberedFolds) for f in self.folds)

@@ -139,9 +139,13 @@ class Picked:
         self._values.append(kept)
         return np.where(held, np.cumsum(held), 0)
 
+    def by_place(self) -> pa.Array:
+        """All values, by their places."""
+        return self._values.take(np.arange(len(self)))
+
     def dump(self) -> pa.Array:
         """All values, for `load`; their labels are those that `keep` gives."""
-        return self._values.take(np.arange(len(self)))
+        return self.by_place()
 
     def load(self, values: pa.Array) -> None:
         """Take back what `dump` gave."""
@@ -221,7 +225,7 @@ class Ranked:
 
     def calm(self) -> pa.Array | None:
         """All values in order, if none came since this was asked before; else None."""
-        calm, self._asked = self._asked == len(self), len(self)
+        calm, self._asked = 0 < len(self) == self._asked, len(self)
         if calm and self._sorted is None:
             self._sorted = self.dump()
         return self._sorted if calm else None
@@ -233,7 +237,7 @@ class Ranked:
     def places(self, labels: Array) -> Array:
         """The place in the dictionary of each label, -1 for what is none."""
         if not len(self):
-            return np.full(len(labels), -1)
+            return np.full(labels.shape, -1)
         found = np.minimum(labels & ((1 << self._bits) - 1), len(self) - 1)
         return np.where(self._labels[found] == labels, found, -1)
 
@@ -260,6 +264,10 @@ class Ranked:
         self._known = dict(zip(order, self._labels.tolist(), strict=True))
         self._sorted: pa.Array | None = None  # all values in order, if they were asked for
         self._asked = -1  # how many there were then
+
+    def by_place(self) -> pa.Array:
+        """All values, by their places."""
+        return self._values.take(np.arange(len(self)))
 
     def dump(self) -> pa.Array:
         """All values in order, for `load`; their labels are those that `keep` gives."""
