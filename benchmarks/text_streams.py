@@ -33,6 +33,7 @@ def text_streams(*, quick: bool) -> list[Workload]:
     """All of them."""
     tumbling = sash.tumbling(RATIO * SECOND)
     sliding = sash.sliding(RATIO * SECOND, SECOND)
+    session = sash.session("1 second")
     made = [
         _beside("arg_max of 20 carriers", "who", sliding, WHO, 20),
         _beside("min and max of 5,000 texts", "order", sliding, ORDER, 5_000),
@@ -41,11 +42,10 @@ def text_streams(*, quick: bool) -> list[Workload]:
         made += [
             _beside("first and last of 5,000 texts", "ends", sliding, ENDS, 5_000),
             _beside("arg_max of ever new texts", "new", sliding, WHO, None),
-            _beside(
-                "first and last, a row for each trip", "trips", sash.session("1 second"), ENDS, 20
-            ),
+            _beside("first and last of sessions", "sessions", session, ENDS, 20),
             _beside("arg_max, tumbling", "tumbling", tumbling, WHO, 20),
             _beside("arg_max, a row for each event", "rows", sash.rows(60), WHO, 20),
+            _beside("arg_max, in a store", "stored", sliding, WHO, 20, stored=True),
         ]
     return made
 
@@ -54,8 +54,15 @@ class _Fed:
     """A stream, made when it is first needed, and what comes next."""
 
     def __init__(
-        self, window: Any, select: Any, values: int | None, as_value: Callable[[Any], pa.Array]
+        self,
+        window: Any,
+        select: Any,
+        values: int | None,
+        as_value: Callable[[Any], pa.Array],
+        *,
+        stored: bool,
     ) -> None:
+        self._stored = stored
         self._query = sash.Query(time="t", by=["key"], window=window, select=select)
         self._values, self._as_value = values, as_value
         self._stream: Any = None
@@ -64,7 +71,8 @@ class _Fed:
     def push(self) -> float:
         """Push some batches; the seconds of processor time that took."""
         if self._stream is None:
-            self._stream = self._query.stream(lateness="5 seconds")
+            where = {"store": sash.stores.memory(), "name": "bench"} if self._stored else {}
+            self._stream = self._query.stream(lateness="5 seconds", **where)
             for _ in range(2 + RATIO * KEYS // BATCH):
                 self._stream.push(self._batch())
         batches = [self._batch() for _ in range(BATCHES)]
@@ -95,8 +103,12 @@ def _as_text(numbers: Any) -> pa.Array:
     return pa.array(np.char.add("value ", numbers.astype(str)))
 
 
-def _beside(title: str, name: str, window: Any, select: Any, values: int | None) -> Workload:
-    text, whole = (_Fed(window, select, values, kind) for kind in (_as_text, pa.array))
+def _beside(
+    title: str, name: str, window: Any, select: Any, values: int | None, *, stored: bool = False
+) -> Workload:
+    text, whole = (
+        _Fed(window, select, values, kind, stored=stored) for kind in (_as_text, pa.array)
+    )
 
     def release() -> None:
         text.release()

@@ -11,6 +11,7 @@ import pytest
 import sash
 from sash.engine.stream import Stream
 from sash.state import labels
+from sash.tables import dictionaries
 from sash.testing.queries import answers, differences, rows_of
 from sash.testing.stored import open_stream
 from sash.testing.streams import batches
@@ -66,6 +67,27 @@ def test_compiled_rows_are_those_of_brute_force(window: str, state: str, swept: 
     check_rows("text", window, "final", state)
 
 
+@pytest.mark.plain
+@pytest.mark.parametrize("window", ["sliding", "session"])
+def test_labels_that_are_used_up_are_given_anew(window: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(dictionaries, "_TOP", 1 << 15)
+    monkeypatch.setattr(dictionaries, "_BITS", 4)
+    anew = []
+    keep = dictionaries.Ranked.keep
+    monkeypatch.setattr(dictionaries.Ranked, "keep", lambda *a: anew.append(a[2]) or keep(*a))
+    texts = pa.array([f"{i * 7919 % 997:03}" for i in range(60)])
+    table = events("text", 60).set_column(3, "v", texts)
+    q = sash.Query(time="t", by=["k"], window=WINDOWS[window], select=select("text"))
+    s = q.stream(lateness=100)
+    given = []
+    for i in range(0, 60, 6):
+        given.append(s.push(table.slice(i, 6)))
+        s.state_size()  # all that is noted is taken in
+    given.append(s.close())
+    assert not differences(q, answers(q, table), last_rows(given, "final"), ordered=False)
+    assert sum(more is not None for more in anew) > 2
+
+
 def check_rows(kind: str, window: str, mode: str, state: str) -> None:
     """Push a stream in parts, copies of it from the middle on, and compare all rows."""
     table = events(kind, 60).append_column("a", pa.array(range(60)))
@@ -74,6 +96,7 @@ def check_rows(kind: str, window: str, mode: str, state: str) -> None:
     given, copies = [], []
     for i, part in enumerate(batches(table, least=1, most=15)):
         given.append(s.push(part))
+        s.state_size()  # all that is noted is taken in
         s._check()
         for copy in copies:
             assert rows_of(copy.push(part)) == rows_of(given[-1])

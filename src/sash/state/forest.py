@@ -48,7 +48,7 @@ from .forest_fields import (
 from .forest_kernel import forest_kernel
 from .forest_out import Out
 from .forest_slots import slots_of
-from .labels import Labels
+from .labels import Labels, Values
 from .numbered import Numbered
 from .range_answers import Found, Inserted, Ranges
 from .tree_size import FEWEST, leaf_entries, node_words
@@ -146,12 +146,12 @@ class Forest:
             partials = self._labels.insert(partials, self._sweep)
         return partials if isinstance(self._core, ObjectCore) else partials.reshape(-1)
 
-    def _sweep(self) -> None:
-        """Let go of the values that no slice holds any more."""
+    def _sweep(self, more: Values | None = None) -> None:
+        """Let go of the values that no slice holds any more, and make room for more."""
         if self._labels is not None and isinstance(self._core, BufferCore):
             roots, memory = self._records[::RECORD], self._core.buffer
             slots = slots_of(memory, roots[roots > 0], self._entries, self._core.width)
-            self._labels.sweep(memory, *slots)
+            self._labels.sweep(memory, *slots, more)
 
     def _let_go(self) -> None:
         """The same, once there are many."""

@@ -40,7 +40,7 @@ from .due import NEVER, Due
 from .folds import Folds, KeyRuns
 from .key_numbers import KeyNumbers
 from .keyed import Keyed
-from .labels import Labels
+from .labels import Labels, Values
 from .lanes import Lanes
 from .live_sessions import LIVE, LiveSessions, Withdrawn
 from .measures import Spans, gaps_of, sessions_of
@@ -198,12 +198,12 @@ class SessionState:
             made.append(folds.array(given))
         return made
 
-    def _sweep(self, i: int) -> None:
-        """Let go of the values that no part holds any more."""
+    def _sweep(self, i: int, more: Values | None = None) -> None:
+        """Let go of the values that no part holds any more, and make room for more."""
         labels = self._labels[i]
         if labels is not None:
             column, rows = self._lanes.held(2 + i)
-            labels.sweep(column.reshape(-1), rows * self._folds[i].width)
+            labels.sweep(column.reshape(-1), rows * self._folds[i].width, more=more)
 
     def _close(self, visits: Array, found: Spans, closed: Array, counts: Array, since: int) -> None:
         """Note the ends of sessions that are closed, when keys are due next, and which leave."""

@@ -117,8 +117,8 @@ class Picked:
         """About how many bytes it takes."""
         return self._values.nbytes
 
-    def add(self, values: pa.Array) -> Array | None:
-        """The labels of some distinct values, or None if there is no room: keep fewer first."""
+    def add(self, values: pa.Array) -> Array:
+        """The labels of some distinct values."""
         first = len(self) + 1
         self._values.append(values)
         return np.arange(first, first + len(values))
@@ -131,9 +131,9 @@ class Picked:
         """The place in the dictionary of each label, -1 for what is none."""
         return np.where((labels > 0) & (labels <= len(self)), labels - 1, -1)
 
-    def keep(self, held: Array) -> Array:
+    def keep(self, held: Array, more: pa.Array | None = None) -> Array:
         """Drop values: `held` says for each place whether it stays.  Returns the new label of each
-        place, 0 for those that are dropped."""
+        place, 0 for those that are dropped.  There is always room for more."""
         kept = self._values.take(np.flatnonzero(held))
         self._values = _Values()
         self._values.append(kept)
@@ -171,6 +171,15 @@ class Ranked:
     ['c', None, 'a']
     """
 
+    _values: _Values  # by number
+    _order: list[Any]  # all values in order, as Python has them
+    _bits: int  # of numbers
+    _ranks: Array  # in order
+    _labels: Array  # by number
+    _known: dict[Any, int]  # labels by value
+    _sorted: pa.Array | None  # all values in order, if they were asked for
+    _asked: int  # how many there were then
+
     def __init__(self) -> None:
         self._fill(pa.nulls(0), [])
 
@@ -185,7 +194,7 @@ class Ranked:
 
     def add(self, values: pa.Array) -> Array | None:
         """The labels of some distinct values that are in order, or None if there is no room for
-        new ones: `keep` makes room."""
+        new ones: `keep` makes room for them."""
         items = _items(values)
         known = self._known
         labels = np.fromiter(map(known.get, items, repeat(0)), np.int64, len(items))
@@ -241,29 +250,40 @@ class Ranked:
         found = np.minimum(labels & ((1 << self._bits) - 1), len(self) - 1)
         return np.where(self._labels[found] == labels, found, -1)
 
-    def keep(self, held: Array) -> Array:
-        """Drop values: `held` says for each place whether it stays.  Returns the new label of each
-        place, 0 for those that are dropped."""
+    def keep(self, held: Array, more: pa.Array | None = None) -> Array:
+        """Drop values: `held` says for each place whether it stays; and have `more` of them, which
+        are distinct and in order.  Returns the new label of each place, 0 for those that are
+        dropped."""
         in_order = np.argsort(self._labels)
         kept = in_order[held[in_order]]
-        self._fill(self._values.take(kept), list(compress(self._order, held[in_order].tolist())))
+        values, order = self._values.take(kept), list(compress(self._order, held[in_order]))
+        at = np.arange(len(kept))
+        if more is not None:
+            there, items = set(order), _items(more)
+            new = [i for i, item in enumerate(items) if item not in there]
+            added = [items[i] for i in new]
+            before = [bisect_left(order, item) for item in added]
+            both = [values, more.take(pa.array(new, pa.int64()))]
+            merged = np.insert(at, before, len(at) + np.arange(len(new)))
+            values = pa.concat_arrays(both if len(kept) else both[1:]).take(pa.array(merged))
+            at, order = np.flatnonzero(merged < len(at)), sorted(order + added)
+        self._fill(values, order)
         made = np.zeros(len(held), dtype=np.int64)
-        made[kept] = self._labels
+        made[kept] = self._labels[at]
         return made
 
     def _fill(self, values: pa.Array, order: list[Any]) -> None:
         """Have these values, which are in order, with ranks far apart, and room for more."""
-        self._values = _Values()  # by number
+        self._values = _Values()
         self._values.append(values)
         count = len(values)
-        self._order = order  # all values in order, as Python has them
-        self._bits = max(_BITS, count.bit_length() + 2)  # of numbers
+        self._order = order
+        self._bits = max(_BITS, count.bit_length() + 2)
         most = _TOP >> self._bits
-        self._ranks = most // 4 + (most // 2) // (count + 1) * np.arange(1, count + 1)  # in order
-        self._labels = (self._ranks << self._bits) + np.arange(count)  # by number
+        self._ranks = most // 4 + (most // 2) // (count + 1) * np.arange(1, count + 1)
+        self._labels = (self._ranks << self._bits) + np.arange(count)
         self._known = dict(zip(order, self._labels.tolist(), strict=True))
-        self._sorted: pa.Array | None = None  # all values in order, if they were asked for
-        self._asked = -1  # how many there were then
+        self._sorted, self._asked = None, -1
 
     def by_place(self) -> pa.Array:
         """All values, by their places."""
