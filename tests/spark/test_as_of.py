@@ -24,6 +24,7 @@ SELECT = {
     "top": sash.max("x"),
     "some": sash.sum("i", where=pc.field("s") == "x"),
     "all": sash.collect("n"),
+    "long": sash.count().over("9 seconds"),
 }
 
 
