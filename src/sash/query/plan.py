@@ -104,8 +104,8 @@ class Plan:
 
     @cached_property
     def ordered(self) -> bool:
-        """True if an aggregate needs events in order.  Then the events of a slice are not kept as one
-        partial, as more events may come between them."""
+        """True if an aggregate needs events in order.  Then the events of a slice are not kept as
+        one partial, as more events may come between them."""
         return bool(self.ranged) or not all(g.operator.commutative for g in self.groups)
 
     @cached_property
