@@ -34,7 +34,7 @@ from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, latest
 from .pending import MOST, Noted, Pending
-from .results import result_table
+from .results import check_typed, result_table
 from .supported import Asked, Place, check
 from .turns import Turns, in_turn, in_turn_as_it_is
 
@@ -518,12 +518,7 @@ class Stream:
         """The plan for a schema; what is kept of the schema is noted."""
         query = self._query
         plan = self._planned(schema)
-        for field in plan.schema:
-            if pa.types.is_null(field.type):
-                raise TypeError(
-                    f"column {field.name!r} has nothing but nulls, so its type is not known; give "
-                    "the stream a schema, or push a batch with types first"
-                )
+        check_typed(plan)
         check(self._place, Asked(query, plan, self._mode, self._early))
         read = {*query.by, *query.window.columns}
         read |= {c for a in query.select.values() for c in a.reads}

@@ -20,7 +20,7 @@ from ..operators.contract import Operator
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..sql.errors import Source
-from ..sql.nodes import Cql, Guarded, Node, Other, Ref, Star, Table
+from ..sql.nodes import Cql, Guarded, Node, Other, Star, Table
 from ..sql.plan import plan
 from ..sql.planned import Planned
 from ..sql.read_select import read
@@ -76,7 +76,7 @@ def sql(
         df = df.withWatermark(quoted_name(planned.query.time), delay)
     if df.isStreaming:
         check_stream(planned, mode)
-        _check_event_columns(planned, mode, names)
+        planned.check_event_columns(mode, names)
     found = aggregate(df, query_of(planned), mode=mode, late=late)
     return projected_frame(planned, found, names, streaming=df.isStreaming, mode=mode)
 
@@ -115,15 +115,6 @@ def _columns_of(spark: SparkSession, planned: Planned) -> list[str]:
                 *at,
             )
     return names
-
-
-def _check_event_columns(planned: Planned, mode: Mode, names: list[str]) -> None:
-    if mode != "live" or not planned.driven or planned.stars:
-        return
-    shown = {o.node.name.lower() for o in planned.outputs if isinstance(o.node, Ref)}
-    missing = [n for n in names if n.lower() not in shown]
-    if missing:
-        raise planned.event_columns(missing)
 
 
 def _read(planned: Planned) -> list[str]:
@@ -175,17 +166,13 @@ def projected_frame(
         found = found.orderBy(*keys)
     if planned.select.limit is not None:
         found = found.limit(planned.select.limit)
+    planned.check_own(own)
     made: list[Column] = []
     for output in planned.outputs:
         if isinstance(output.node, Star):
             made += [quoted(n) for n in names]
         else:
             made.append(F.expr(spliced(source, output.node)).alias(output.name))
-        if output.name.lower() in own:
-            raise source.error(
-                f"the result has {output.name} of its own; give this column another name",
-                *output.at,
-            )
     return found.select(*made, *own)
 
 

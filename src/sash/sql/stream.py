@@ -14,15 +14,17 @@ import pyarrow as pa
 
 from ..engine import oracle
 from ..engine.stream import Stream
+from ..engine.supported import Asked
 from ..query.aggregates import first
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..tables.arrow import as_given, kind_of, plain_type
 from ..tables.intake import Prepared, given_table, with_names
 from ..windows import tumbling
-from .nodes import Column, Ref
+from .nodes import Column
 from .planned import Planned
 from .tabled import columns_read, prepared, projected
+from .tying import check_place, tie
 
 if TYPE_CHECKING:
     from .statement import Statement
@@ -60,13 +62,16 @@ class SqlStream:
     ) -> None:
         self._planned, self._zone, self._mode = planned, zone, mode
         self._known: pa.Schema | None = None
+        self._early = bool(early)
         made: pa.Schema | None = None
         if schema is not None:
             if not isinstance(schema, pa.Schema):
                 raise TypeError(f"schema is a pyarrow.Schema, not {schema!r}")
             schema = pa.schema([f.with_type(plain_type(f.type)) for f in schema])
-            self._learn(schema)
-            made = self._prepared(schema.empty_table())[0].schema
+            made = self._learn(schema)
+        else:
+            asked = Asked(planned.query, mode=mode, early=self._early)
+            check_place(planned, asked, "Query.stream")
         self._stream = planned.query.stream(
             lateness=lateness, mode=mode, early=early, schema=made, keep_late=keep_late
         )
@@ -157,7 +162,7 @@ class SqlStream:
         kind = oracle.OracleStream if oracle.asked_for() else Stream
         query = statement.query
         made._stream = kind._for(query).from_bytes(data[start + length :], query, trust)
-        made._mode = made._stream._mode
+        made._mode, made._early = made._stream._mode, made._stream._early
         return made
 
     def _reading(self) -> Query:
@@ -170,21 +175,14 @@ class SqlStream:
         select = {f"column {i}": first(name) for i, name in enumerate(names)}
         return Query(time=time, window=tumbling(1), select=select)
 
-    def _learn(self, schema: pa.Schema) -> None:
-        """Take the names and types of the columns from the first batch."""
+    def _learn(self, schema: pa.Schema) -> pa.Schema:
+        """Take the names and types of the columns from the first batch, and tie the statement to
+        them; the columns that the query reads then."""
         at = columns_read(self._planned, schema.names)
-        if self._mode == "live" and self._planned.driven and not self._planned.stars:
-            self._check_columns(schema.names)
         fields = [schema.field(i) for i in at.values()]
+        tied = tie(self._planned, schema, self._zone, "Query.stream", self._mode, early=self._early)
         self._known = with_names(pa.schema(fields), schema.names)
-
-    def _check_columns(self, names: list[str]) -> None:
-        """In live mode an event's row has its columns, so that its revisions can be told apart."""
-        planned = self._planned
-        shown = {o.node.name.lower() for o in planned.outputs if isinstance(o.node, Ref)}
-        missing = [n for n in names if n.lower() not in shown]
-        if missing:
-            raise planned.event_columns(missing)
+        return tied.columns
 
     def _prepared(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
         planned = self._planned
