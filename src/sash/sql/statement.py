@@ -11,6 +11,7 @@ from ..operators.contract import Operator
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..tables.arrow import as_arrow, as_given, kind_of
+from ..windows import Merging
 from .errors import Source
 from .evaluate import check_expression
 from .functions import FUNCTIONS
@@ -210,6 +211,12 @@ class Statement:
         3
         """
         return identity(self._planned, table)
+
+    @property
+    def withdraws(self) -> bool:
+        """True if rows of a live stream can be withdrawn, so that they have a column `deleted`."""
+        merging = isinstance(self.query.window, Merging)
+        return merging or self._planned.having is not None
 
     def stream(
         self,
