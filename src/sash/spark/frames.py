@@ -147,12 +147,12 @@ def _of_statement(df: DataFrame, given: Any, mode: Mode, late: bool, *more: Any)
 
     if not isinstance(given, Statement):
         raise TypeError(f"aggregate takes a sash.Query or a sash.Statement, not {given!r}")
-    from .statements import prepared_frame, projected_frame, query_of
+    from .statements import aggregated, prepared_frame, projected_frame
 
     planned = given._planned
     if df.isStreaming:
         check_stream(planned, mode)
-    found = aggregate(prepared_frame(given, df), query_of(planned), mode, late, *more)
+    found = aggregated(planned, prepared_frame(given, df), mode, late, *more)
     return projected_frame(planned, found, df.columns, streaming=df.isStreaming, mode=mode)
 
 

@@ -22,7 +22,7 @@ from .nodes import At, Ref, Star
 from .planned import Planned
 from .tabled import prepared, projected
 
-__all__ = ["Tied", "check_place", "computes_after", "tie"]
+__all__ = ["Tied", "check_place", "check_query", "computes_after", "tie"]
 
 #: What a plan or a place raises for columns, aggregates or windows that it cannot have.
 _REFUSED = (KeyError, TypeError, ValueError)
@@ -99,6 +99,14 @@ def computes_after(planned: Planned) -> bool:
     if planned.having is not None or planned.order:
         return True
     return not all(isinstance(o.node, Ref | Star) for o in planned.outputs)
+
+
+def check_query(
+    planned: Planned, columns: pa.Schema, place: Place, mode: Mode, *, late: bool = False
+) -> None:
+    """Raise an `SqlError` if the query cannot have these columns, or the place not the query."""
+    plan = _plan(planned, columns, whole=False)
+    check_place(planned, Asked(planned.query, plan, mode, late=late), place)
 
 
 def _plan(planned: Planned, columns: pa.Schema, *, whole: bool) -> Plan:
