@@ -15,17 +15,22 @@ from ..state.scan import Scan
 from ..tables.arrow import as_time
 from ..windows import Driven, Merging, tumbling
 
-__all__ = ["check_answers", "check_typed", "result_schema", "result_table", "with_types"]
+__all__ = ["check_answers", "check_typed", "result_schema", "result_table", "untyped", "with_types"]
 
 
 def check_typed(plan: Plan) -> None:
     """Refuse columns of a stream whose type is not known."""
     for field in plan.schema:
         if pa.types.is_null(field.type):
-            raise TypeError(
-                f"column {field.name!r} has nothing but nulls, so its type is not known; give "
-                "the stream a schema, or push a batch with types first"
-            )
+            raise untyped(field.name)
+
+
+def untyped(name: str) -> TypeError:
+    """The error for a column of a stream whose type is not known."""
+    return TypeError(
+        f"column {name!r} has nothing but nulls, so its type is not known; give the stream a "
+        "schema, or push a batch with types first"
+    )
 
 
 def with_types(plan: Plan) -> Plan:

@@ -9,7 +9,7 @@ are sash's.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -22,7 +22,7 @@ from ..operators.contract import Operator
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..sql.errors import Source
-from ..sql.nodes import Cql, Guarded, Node, Other, Star, Table
+from ..sql.nodes import At, Cql, Guarded, Node, Other, Star, Table
 from ..sql.pieces import Pieces
 from ..sql.plan import plan
 from ..sql.planned import Planned
@@ -204,7 +204,9 @@ def projected_frame(
             nodes += [o.by for o in planned.order]
             if planned.having is not None:
                 nodes.append(planned.having)
-            tries = [(spliced(planned.source, n), n.at, found.selectExpr) for n in nodes]
+            tries: list[tuple[Pieces, At, Callable[[str], DataFrame]]] = [
+                (spliced(planned.source, n), n.at, found.selectExpr) for n in nodes
+            ]
             if planned.having is not None:
                 tries.append((tries[-1][0], planned.having.at, found.where))
             first_refused(planned, tries)

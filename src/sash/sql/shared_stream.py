@@ -42,9 +42,17 @@ _KIND = "SharedSqlStream 1"
 class _Member(Protocol):
     """Streams of some of the statements or queries."""
 
-    names: Sequence[str]
-    stream: Any
-    intake: Intake | None  # None where events go into queries as they are
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the statements or queries."""
+
+    @property
+    def stream(self) -> Any:
+        """The stream of their queries."""
+
+    @property
+    def intake(self) -> Intake | None:
+        """What makes batches; None where events go into queries as they are."""
 
     def each(self, found: Any) -> dict[str, pa.Table]:
         """What the streams have emitted, as rows of each statement."""
