@@ -45,9 +45,9 @@ def at(
     """The values of a query at moments of your choosing: the rows of `questions`, each with the
     values as of its time, which is in the column `time`, for its key.
 
-    It is `Query.at` on Spark: the query's window is `trailing` or `lifetime`, and with `known`, a
-    column of the events that says when each became known, only events that were known by a
-    question's time count.
+    It is `Query.at` on Spark: the query's window is `trailing` or `lifetime`, of one size or of
+    several (`Aggregate.over`), and with `known`, a column of the events that says when each became
+    known, only events that were known by a question's time count.
     """
     for df in (events, questions):
         if not isinstance(df, DataFrame):
