@@ -33,6 +33,7 @@ from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Progress, latest
 from .pending import Pending
+from .results import check_typed
 from .supported import Asked, Place, check
 from .turns import Turns, in_turn, in_turn_as_it_is
 
@@ -340,6 +341,7 @@ class Stream(ABC):
             mode=self._mode,
             early=self._early,
             batch=batch,
+            place=self._place,
         )
 
     @in_turn
@@ -459,12 +461,7 @@ class Stream(ABC):
         """The plan for a schema; what is kept of the schema is noted."""
         query = self._query
         plan = self._planned(schema)
-        for field in plan.schema:
-            if pa.types.is_null(field.type):
-                raise TypeError(
-                    f"column {field.name!r} has nothing but nulls, so its type is not known; give "
-                    "the stream a schema, or push a batch with types first"
-                )
+        check_typed(plan)
         check(self._place, Asked(query, plan, self._mode, self._early))
         read = {*query.by, *query.window.columns}
         read |= {c for a in query.select.values() for c in a.reads}

@@ -16,12 +16,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from ..engine.as_of import check_window, values_at
+from ..engine.results import with_types
 from ..engine.supported import Asked, check
 from ..query.plan import make_plan
 from ..query.query import Query
 from .buckets import bucket_of, check_buckets, for_batch, key_columns
 from .by_events import Stretches
-from .frames import schema_for, with_types
+from .frames import schema_for
 from .names import check_result_names, is_case_sensitive, with_names
 from .results import value_fields
 from .shipping import shipped
