@@ -18,7 +18,6 @@ from ..state.part_index import FIRST
 from ..stores.contract import Store
 from ..stores.journal import Journal
 from ..stores.memory import MemoryStore
-from ..windows import Aligned
 from . import snapshots
 
 if TYPE_CHECKING:
@@ -40,11 +39,6 @@ def open_stream(
         raise TypeError(
             "store is where the stream keeps its state, such as sash.stores.rocksdb('folder'), "
             f"not {store!r}"
-        )
-    if query.several and isinstance(query.window, Aligned):
-        raise ValueError(
-            "several sizes in one row of sliding windows are kept in memory alone: leave out store "
-            "and name, or run a query for each size"
         )
     if name is None:
         raise TypeError("a stream in a store has a name: query.stream(store=…, name='…')")

@@ -84,6 +84,7 @@ class Stream:
     _place: Place = "Query.stream"
     _store: Store | None = None  # where the state is, if it is not in memory
     _journal: Journal | None = None  # the same, if the stream is synced with it
+    _prefix = b""  # how the keys of its records begin there
 
     def __init__(
         self,
