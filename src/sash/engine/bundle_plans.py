@@ -24,7 +24,7 @@ from ..state.shared_tiles import Sight, Size
 from .bundles import Bundle, same_aggregate
 from .sizes import of_size, reach_of, sizes_of
 
-__all__ = ["BundlePlan", "Sized", "plan_bundle", "union_query"]
+__all__ = ["BundlePlan", "Sized", "plan_alone", "plan_bundle", "union_query"]
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,7 @@ def plan_bundle(
     alone: dict[str, Plan] = {}
     for name, query in bundle.queries.items():
         try:
-            one = make_plan(_of_one_size(query), schema, whole=whole)
-            alone[name] = dataclasses.replace(one, query=query)
+            alone[name] = plan_alone(query, schema, whole=whole)
         except (KeyError, TypeError, ValueError) as error:
             text = error.args[0] if error.args else error
             raise type(error)(f"query {name!r}: {text}" if name else text) from None
@@ -121,12 +120,14 @@ def plan_bundle(
     return BundlePlan(bundle, union, plans, reads, columns, sized)
 
 
-def _of_one_size(query: Query) -> Query:
-    """A query with the same aggregates, all over its own windows: they have the same partials."""
+def plan_alone(query: Query, schema: pa.Schema, *, whole: bool = False) -> Plan:
+    """The plan of an aligned query by itself.  Its aggregates have the partials that they would
+    have over its own windows, whatever their sizes."""
     if not query.several:
-        return query
+        return make_plan(query, schema, whole=whole)
     select = {name: dataclasses.replace(a, size=None) for name, a in query.select.items()}
-    return dataclasses.replace(query, select=select)
+    made = make_plan(dataclasses.replace(query, select=select), schema, whole=whole)
+    return dataclasses.replace(made, query=query)
 
 
 def _needs_count(plan: Plan, sizes: tuple[Sized, ...]) -> bool:

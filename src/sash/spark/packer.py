@@ -6,6 +6,7 @@ long as all of the rest.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -19,9 +20,12 @@ from ..tables.arrow import filtered
 from .buckets import BUCKET, PAYLOAD, for_stream
 from .payloads import Buckets, packed_rows, packed_slices, worth_combining
 
-__all__ = ["Combines", "Packer"]
+__all__ = ["LANE", "Combines", "Packer", "SharedPacker"]
 
 Combines: TypeAlias = Literal["always", "auto", "never"]
+
+#: The number of a lane, before the value.
+LANE = struct.Struct("<H")
 
 _MANY = 1_000_000  # rows that are packed at a time
 
@@ -50,21 +54,11 @@ class Packer:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         buckets = Buckets(np.array(self.called[: for_stream(self.buckets)], np.int32))
-        if _task(0) == 0:
-            empty = pa.array([b""] * len(buckets.called), pa.binary())
-            yield pa.record_batch({BUCKET: pa.array(buckets.called), PAYLOAD: empty})
-        held: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in batches:
-            held.append(batch)
-            rows += batch.num_rows
-            if rows >= _MANY:
-                yield from self._packed(buckets, held)
-                held, rows = [], 0
-        if held:
-            yield from self._packed(buckets, held)
+        yield from _empty(buckets)
+        for held in _gathered(batches):
+            yield from self.packed(buckets, held)
 
-    def _packed(self, buckets: Buckets, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def packed(self, buckets: Buckets, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of some batches, packed."""
         query = self.query
         table = pa.Table.from_batches(batches).rename_columns(list(self.names))
@@ -77,6 +71,48 @@ class Packer:
             yield packed_slices(query, table, buckets)
         else:
             yield packed_rows(query, table, buckets)
+
+
+@dataclass(frozen=True)
+class SharedPacker:
+    """Packs the rows of several lanes of queries (`processor.Lane`), each by its own keys.  A value
+    begins with the number of its lane."""
+
+    lanes: tuple[Packer, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        first = self.lanes[0]
+        buckets = Buckets(np.array(first.called[: for_stream(first.buckets)], np.int32))
+        yield from _empty(buckets)
+        for held in _gathered(batches):
+            for number, lane in enumerate(self.lanes):
+                mark = LANE.pack(number)
+                for made in lane.packed(buckets, held):
+                    marked = [mark + payload for payload in made.column(PAYLOAD).to_pylist()]
+                    yield pa.record_batch(
+                        {BUCKET: made.column(BUCKET), PAYLOAD: pa.array(marked, pa.binary())}
+                    )
+
+
+def _empty(buckets: Buckets) -> Iterator[pa.RecordBatch]:
+    """An empty value for every bucket, from the first task."""
+    if _task(0) == 0:
+        empty = pa.array([b""] * len(buckets.called), pa.binary())
+        yield pa.record_batch({BUCKET: pa.array(buckets.called), PAYLOAD: empty})
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches, so many at a time as have many rows."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= _MANY:
+            yield held
+            held, rows = [], 0
+    if held:
+        yield held
 
 
 def _task(default: int) -> int:

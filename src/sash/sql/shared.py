@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..engine.shared_stream import SharedStream
 from ..query.query import Query
 from ..query.shared import Shared
 from ..query.signatures import Mode
+from ..stores.contract import Store
 from ..tables.arrow import as_arrow, as_given, kind_of
 from .statement import Statement
 
@@ -85,6 +86,10 @@ class SharedStatements(Shared):
         early: bool = False,
         schema: Any = None,
         keep_late: int | None = 1_000_000,
+        *,
+        store: Store | None = None,
+        name: str | None = None,
+        trust: Sequence[str] = (),
     ) -> SharedStream:
         """Streams of statements do not share: a row for which an expression of one fails would be
         late for the others, too."""

@@ -89,9 +89,7 @@ def _choose(visit: Visit, ask: Ask) -> _Chosen:
     return _entries_of(visit, ask.window, codes, first, last)
 
 
-def _entries_of(
-    visit: Visit, window: Aligned, codes: Array, first: Array, last: Array
-) -> _Chosen:
+def _entries_of(visit: Visit, window: Aligned, codes: Array, first: Array, last: Array) -> _Chosen:
     """The entries that answer ranges of windows; those without any are left out."""
     starts, counts = _pieces(visit, window, codes, first, last)
     totals = counts.sum(axis=1)
@@ -199,9 +197,7 @@ def _add_sizes(
                 made, lacking = scan.spans_of_slices(partials, times, ends, asked)
             except ScanFailed as failed:
                 code, number = int(codes[failed.group]), int(first[failed.group])
-                raise StepFailed(
-                    failed.error, names, visit.keys, code, number
-                ) from failed.error
+                raise StepFailed(failed.error, names, visit.keys, code, number) from failed.error
             windows.values |= made
             windows.lacking = joined_reasons(windows.lacking, lacking)
 

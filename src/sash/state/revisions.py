@@ -18,8 +18,9 @@ __all__ = ["revise"]
 
 
 def revise(visit: Visit, query: int, codes: Array, windows: Array, last: Array) -> Array:
-    """Count a revision of windows of a query, by its place among those that ask, in order of key and window, and return its number: one more than
-    the revision before, or than `last` where none was counted."""
+    """Count a revision of windows, in order of key and window, and return its number: one more than
+    the revision before, or than `last` where none was counted.  `query` is the place of the query
+    among those that ask."""
     noted = Noted(visit, query, REVISIONS, codes)
     keys, numbers, counts = _counted(noted)
     at = Places(keys, numbers).find(noted.codes, windows)

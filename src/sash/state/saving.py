@@ -77,7 +77,7 @@ class _Saving:
         """The first window of each part that may hold something and is not due yet."""
         visit, step = self._visit, self._visit.step
         asked = {(ask.window, ask.step.due) for ask in visit.asks}
-        due = np.minimum.reduce([self._due_of(window, undue) for window, undue in asked])
+        due: Array = np.minimum.reduce([self._due_of(window, undue) for window, undue in asked])
         if step.fresh == step.due:  # then tiles of windows that are not due yet were not read
             deep = visit.heights > 0
             before = np.maximum(visit.rows["due"], step.due)

@@ -74,9 +74,10 @@ class Visit:
         self.form = form
         self.records = records
         self.asks = asks
-        joint = isinstance(form.window, Joint)
         #: What is due, and what is kept, in the numbers that the index has.
-        self.step: Step = joint_step(form.window, asks) if joint else asks[0].step
+        self.step: Step = asks[0].step
+        if isinstance(form.window, Joint):
+            self.step = joint_step(form.window, asks)
         self._slices = slices
         self.index = Index(records)
         hashes = np.empty(0, dtype=np.uint64)
