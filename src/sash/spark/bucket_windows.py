@@ -164,12 +164,17 @@ class BundleWindows:
         prefix: bytes = _RECORDS,
         behind: int | None = None,
     ) -> None:
+        self._schema = schema
         self.made = plan_bundle(bundle, schema, stored=True)
         self._state = SharedTiles(
             self.made.union, self.made.composite, self.made.sights(), store, prefix
         )
         self._lifecycle = BundleLifecycle(self.made, mode=mode, behind=behind)
         self.shapes = self._state.shapes
+
+    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
+        """The batch that the values of a bucket have."""
+        return unpacked(self.made.union, payloads, self.made.composite.edges, self._schema)
 
     def process(
         self,
@@ -196,13 +201,12 @@ class _SizedWindows(Windows):
 
     def __init__(self, work: Work, store: Store) -> None:
         bundle = bundle_alone(work.query)
-        self._schema = work.schema
         self._windows = BundleWindows(bundle, work.schema, work.mode, store, behind=work.behind)
         self.plan = self._windows.made.union
         self.shapes = self._windows.shapes
 
     def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
-        return unpacked_rows(self._schema, payloads)
+        return self._windows.unpacked(payloads)
 
     def process(
         self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None

@@ -142,7 +142,7 @@ def aggregate(
     check_trust(query, trust)
     if query.where is not None:
         filtered(schema.empty_table(), query.where)  # raises if it cannot be used
-    if not isinstance(query.window, Aligned) or query.several:
+    if not isinstance(query.window, Aligned) or (query.several and not streaming):
         check_slices(plan, slices)
     if streaming:
         check_stream(df.sparkSession)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
+from ..engine.bundles import Bundle
 from ..query.query import Query
 from ..tables.arrow import filtered
 from .buckets import BUCKET, PAYLOAD, for_stream
@@ -51,6 +52,7 @@ class Packer:
     called: tuple[int, ...]  # what buckets are called; the first of them, if there are fewer
     buckets: int | None
     combines: Combines = "never"  # rows into slices; "auto": where a slice has several rows
+    bundle: Bundle | None = None  # the queries, or sizes of one, whose slices those are
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         buckets = Buckets(np.array(self.called[: for_stream(self.buckets)], np.int32))
@@ -67,10 +69,16 @@ class Packer:
         if not table.num_rows:
             return
         table = table.select(self.travels).combine_chunks()
-        if self.combines == "always" or (self.combines == "auto" and worth_combining(query, table)):
-            yield packed_slices(query, table, buckets)
+        if self.combines == "always" or (self.combines == "auto" and self._worth(table)):
+            yield packed_slices(query, table, buckets, self.bundle)
         else:
             yield packed_rows(query, table, buckets)
+
+    def _worth(self, table: pa.Table) -> bool:
+        edges = None
+        if self.bundle is not None and self.bundle.composite is not None:
+            edges = self.bundle.composite.edges
+        return worth_combining(self.query, table, edges)
 
 
 @dataclass(frozen=True)

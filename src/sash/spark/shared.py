@@ -52,15 +52,22 @@ def aggregate_shared(
         raise ValueError(f"slices is one of {', '.join(get_args(Slices))}, not {slices!r}")
     if slices not in ("auto", "rows"):
         raise ValueError(
-            f"slices={slices!r} cannot be had for several queries, whose rows travel as they are; "
-            "leave it out"
+            f"slices={slices!r} cannot be had for several queries: where they share slices, the "
+            "first rows say whether Python makes them before the shuffle; leave it out"
         )
     check_buckets(buckets)
     df, plans = plans_for(df, shared, mode, late)
     if df.isStreaming:
         check_stream(df.sparkSession)
         return aggregate_shared_stream(
-            df, plans, mode=mode, late=late, buckets=buckets, name=name, trust=trust
+            df,
+            plans,
+            mode=mode,
+            late=late,
+            buckets=buckets,
+            name=name,
+            trust=trust,
+            slices=slices,
         )
     if drop:
         query = next(iter(plans.values())).query

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..engine.bundles import bundled
 from ..engine.identity import fingerprint
 from ..engine.late import Late, Spanned
-from ..engine.lifecycle import Progress
+from ..engine.lifecycle import Progress, Sliced
 from ..engine.members import check_same_queries
 from ..query.shared import Shared
 from ..stores.contract import Store
@@ -31,7 +31,7 @@ from .processor import Output, SharedWork, Work
 
 __all__ = ["SharedBucket", "SharedWindows"]
 
-Rows = dict[int, pa.Table]  # by lane
+Rows = dict[int, pa.Table | Sliced]  # by lane
 Parts = dict[str, Part]  # by query
 
 
@@ -67,10 +67,15 @@ class SharedWindows:
         for payload in payloads:
             (lane,) = LANE.unpack_from(payload)
             by_lane.setdefault(lane, []).append(payload[LANE.size :])
-        return {
-            lane: unpacked_rows(_some(self._work.schema, self._work.lanes[lane].travels), some)
-            for lane, some in by_lane.items()
-        }
+        made: Rows = {}
+        for lane, some in by_lane.items():
+            members = [m for names, m in self._members if self._lane_of[names[0]] == lane]
+            if len(members) == 1:  # whose rows may come as slices
+                made[lane] = members[0].unpacked(some)
+            else:
+                schema = _some(self._work.schema, self._work.lanes[lane].travels)
+                made[lane] = unpacked_rows(schema, some)
+        return made
 
     def process(
         self, progress: dict[str, Progress], batch: Rows | None, watermark: int | None
@@ -100,7 +105,7 @@ class SharedWindows:
             made += member.open_windows(own if bundled else own[names[0]])
         return made
 
-    def rows_of(self, name: str, batch: Rows | None) -> pa.Table | None:
+    def rows_of(self, name: str, batch: Rows | None) -> pa.Table | Sliced | None:
         """The rows of a batch that a query takes in."""
         return (batch or {}).get(self._lane_of[name])
 
@@ -118,7 +123,7 @@ class SharedWindows:
                     alike.setdefault(parts[name].missed, []).append(name)
             for some in alike.values():
                 rows, part = self.rows_of(some[0], batch), parts[some[0]]
-                if rows is not None:
+                if isinstance(rows, pa.Table):
                     made.append((rows, part.late, part.missed, some))
         return made
 

@@ -26,18 +26,19 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ..engine.bundles import same_condition, shared_plan
+from ..engine.bundles import Bundle, same_condition, shared_plan
 from ..query.plan import Plan
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..windows import Driven, Merging
+from .batch import Slices
 from .buckets import BUCKET, PAYLOAD, bucket_names, key_columns
-from .packer import Packer, SharedPacker
+from .packer import Combines, Packer, SharedPacker
 from .processor import Lane, Processor, SharedOutput, SharedWork
 from .results import kept_columns, result_fields
 from .shared_batch import QUERY
 from .shipping import shipped
-from .streaming import check_time, delay_of, metrics, named
+from .streaming import check_time, combines, delay_of, metrics, named
 from .types import Carried, arrow_schema, carried, quoted, time_from
 
 __all__ = ["aggregate_shared_stream"]
@@ -54,6 +55,7 @@ def aggregate_shared_stream(
     buckets: int | None,
     name: str,
     trust: tuple[str, ...],
+    slices: Slices,
 ) -> DataFrame:
     """The results of several queries over a stream, and with `late` the rows that missed
     windows."""
@@ -68,12 +70,16 @@ def aggregate_shared_stream(
     columns = df.columns if any_where else travels
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
     called = bucket_names() if buckets is None else bucket_names(buckets)
-    packers = tuple(
-        Packer(queries[lane.names[0]], tuple(columns), lane.travels, called, buckets)
-        for lane in lanes
-    )
+    # a checkpoint's records go by the order of names, which need not be that of the dict
+    bundles = shared_plan(dict(sorted(queries.items()))).bundles
+    packers = []
+    for lane in lanes:
+        combining, bundle = _combines(lane, bundles, plans, slices, late=late)
+        query = queries[lane.names[0]]
+        given = query, tuple(columns), lane.travels, called, buckets, combining, bundle
+        packers.append(Packer(*given))
     packed = df.select(*plain).mapInArrow(
-        shipped(SharedPacker(packers)), f"{BUCKET} int, {PAYLOAD} binary"
+        shipped(SharedPacker(tuple(packers))), f"{BUCKET} int, {PAYLOAD} binary"
     )
     shape = _Shape(plans, schema, tuple(travels), lanes, mode, late)
     fields = shape.travelling()
@@ -82,8 +88,7 @@ def aggregate_shared_stream(
     first = next(iter(queries.values()))
     work = SharedWork(
         queries,
-        # a checkpoint's records go by their order, which must not be that of the dict
-        tuple(bundle.names for bundle in shared_plan(dict(sorted(queries.items()))).bundles),
+        tuple(bundle.names for bundle in bundles),
         lanes,
         arrow_schema(StructType([schema[column] for column in travels])),
         mode,
@@ -123,6 +128,23 @@ def _lanes(queries: Mapping[str, Query], columns: list[str], *, late: bool) -> t
 
     every = read(list(queries))
     return tuple(Lane(tuple(names), every if late else read(names)) for names in together)
+
+
+def _combines(
+    lane: Lane,
+    bundles: tuple[Bundle, ...],
+    plans: Mapping[str, Plan],
+    slices: Slices,
+    *,
+    late: bool,
+) -> tuple[Combines, Bundle | None]:
+    """Whether the rows of a lane are combined into slices before the shuffle: where all its queries
+    share those, and where it could be done for each of them."""
+    members = [bundle for bundle in bundles if bundle.names[0] in lane.names]
+    shared = len(members) == 1 and members[0].composite is not None
+    if not shared or any(combines(plans[n], slices, late=late) == "never" for n in lane.names):
+        return "never", None
+    return "auto", members[0]
 
 
 @dataclass(frozen=True)

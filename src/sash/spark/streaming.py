@@ -23,6 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ..engine.bundles import bundle_alone
 from ..engine.delays import BUCKETS
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
@@ -82,7 +83,9 @@ def aggregate_stream(
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
     called = bucket_names() if buckets is None else bucket_names(buckets)
     combining = combines(plan, slices, late=late)
-    packer = Packer(query, tuple(columns), tuple(travels), called, buckets, combining)
+    sized = isinstance(query.window, Aligned) and query.several
+    bundle = bundle_alone(query) if sized else None
+    packer = Packer(query, tuple(columns), tuple(travels), called, buckets, combining, bundle)
     packed = df.select(*plain).mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
     shape = _Shape(plan, schema, tuple(travels), mode, late)
     fields = shape.travelling()
@@ -130,11 +133,9 @@ def combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
     came, so not with `late`."""
     if not isinstance(plan.query.window, Aligned):
         return "never"
-    possible = combinable(plan) and not late and not plan.query.several
+    possible = combinable(plan) and not late
     if slices == "python" and not possible:
         why = "late rows are wanted" if late else "an aggregate needs order, or Python objects"
-        if plan.query.several:
-            why = "its aggregates have several sizes"
         raise ValueError(f"slices='python' cannot be had for this query: {why}")
     if slices == "rows" or not possible:
         return "never"
