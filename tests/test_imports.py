@@ -101,6 +101,7 @@ RULES = {
         (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
     ),
     "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/sql_errors.py": Rule((*_LIBRARY, "sash.sql", "pyspark")),
     "cli/": Rule(
         (
             *(*_LIBRARY, "sash", "sash.explain", "sash.page", "sash.plot"),

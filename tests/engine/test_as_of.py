@@ -24,6 +24,19 @@ SELECT = {
     "some": sash.count(where=pc.field("s") == "x"),
 }
 OBJECTS = {"all": sash.collect("n"), "mode": sash.mode("s")}
+#: Sizes that are shorter and longer than the query's own; some aggregates have all, some one.
+SIZES = {
+    "rows": sash.count(),
+    "short": sash.count().over("1 second"),
+    "long": sash.count().over("20 seconds"),
+    "ever": sash.count().over(sash.lifetime()),
+    "top": sash.max("x").over("20 seconds"),
+    "last": sash.last("n").over("2 seconds"),
+    "middle": sash.median("i").over("20 seconds"),
+    "all": sash.collect("n"),
+    "more": sash.collect("n").over(sash.lifetime()),
+}
+SELECTS = {"one size": SELECT | OBJECTS, "several sizes": SIZES}
 WINDOWS = (
     sash.trailing("5 seconds"),
     sash.trailing("3 seconds", closed="left"),
@@ -58,23 +71,25 @@ def brute(q: sash.Query, given: pa.Table, asked: pa.Table, known: bool) -> list[
     """Each question by itself: its events in order, folded."""
     window: Any = q.window
     everything = events_of(q, given if q.where is None else given.filter(q.where))
+    without = window.closed in ("left", "none") or window.exclude == "group"
     found = []
     for row in rows_of(asked):
         at, key = row["asked"], key_of(q, row)[0]
         end = at - window.delay
         held = []
         for n, event in enumerate(everything):
-            t = event["t"]
-            inside = window.size is None or end - window.size <= t
-            if window.closed in ("right", "none") and window.size is not None:
-                inside = end - window.size < t
-            without = window.closed in ("left", "none") or window.exclude == "group"
-            inside = inside and (t < end or (t == end and not without))
             was = not known or (event["seen"] is not None and event["seen"] <= at)
-            if inside and was and key_of(q, event)[0] == key:
-                held.append((t, n, event))
-        chosen = [e for *_, e in sorted(held, key=lambda h: h[:2])]
-        found.append({name: fold(a, chosen) for name, a in q.select.items()})
+            before = event["t"] < end or (event["t"] == end and not without)
+            if was and before and key_of(q, event)[0] == key:
+                held.append((event["t"], n, event))
+        held.sort(key=lambda h: h[:2])
+        values = {}
+        for name, size in q.sizes.items():
+            first = float("-inf") if size is None else end - size
+            if window.closed in ("right", "none"):
+                first += 1
+            values[name] = fold(q.select[name], [e for t, _, e in held if first <= t])
+        found.append(values)
     return found
 
 
@@ -91,7 +106,7 @@ def judge(q: sash.Query, given: pa.Table, asked: pa.Table, known: str | None = N
 @pytest.mark.plain
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_answers_are_those_of_brute_force(window: Any) -> None:
-    for select in (SELECT, OBJECTS):
+    for select in (SELECT, OBJECTS, SIZES):
         q = sash.Query(time="t", by=["k"], window=window, select=select)
         given = events()
         judge(q, given, questions(given))
@@ -130,16 +145,22 @@ def test_what_was_known_is_what_a_replay_had_that_stopped_there() -> None:
 @pytest.mark.plain
 @pytest.mark.parametrize("brute_force", [False, True])
 @pytest.mark.parametrize(
-    ("window", "mode"),
-    [(WINDOWS[0], "final"), (WINDOWS[2], "live"), (WINDOWS[4], "final")],
+    ("window", "mode", "chosen"),
+    [
+        (WINDOWS[0], "final", "one size"),
+        (WINDOWS[2], "live", "one size"),
+        (WINDOWS[4], "final", "one size"),
+        (WINDOWS[0], "final", "several sizes"),
+        (WINDOWS[2], "live", "several sizes"),
+    ],
     ids=str,
 )
 def test_a_stream_is_asked_as_of_a_time(
-    monkeypatch: pytest.MonkeyPatch, window: Any, mode: Any, brute_force: bool
+    monkeypatch: pytest.MonkeyPatch, window: Any, mode: Any, chosen: str, brute_force: bool
 ) -> None:
     """From the watermark on it has the answers of a table of all events so far."""
     monkeypatch.setenv("SASH_ORACLE", "1" if brute_force else "0")
-    q = sash.Query(time="t", by=["k"], window=window, select=SELECT | OBJECTS)
+    q = sash.Query(time="t", by=["k"], window=window, select=SELECTS[chosen])
     table = stream("disorder", 80)
     s = q.stream(lateness="400 days" if mode == "live" else "3 seconds", mode=mode)
     accepted = table.schema.empty_table()

@@ -157,3 +157,15 @@ def test_a_dictionary_without_an_index_to_spare() -> None:
     select = {"n": sash.count(where=pc.field("s") == "v127")}
     q = sash.Query(time="t", window=sash.tumbling(10), select=select)
     assert q.run(pa.table({"t": [1, 2, 3], "s": values}))["n"].to_pylist() == [1]
+
+
+def test_conditions_on_dictionaries_are_those_on_their_values() -> None:
+    """Whether all entries but one satisfy a condition, one alone, several, all or none."""
+    texts = pa.array(["a", "b", None, "c", "a", "d"])
+    for where in (
+        *(pc.field("s") == "b", pc.field("s") != "b", pc.field("s") == "z"),
+        *(pc.field("s") > "b", pc.field("s").is_null(), pc.field("s").is_valid()),
+    ):
+        condition = Condition.of(where)
+        right = condition.holds(pa.table({"s": texts})).tolist()
+        assert condition.holds(pa.table({"s": texts.dictionary_encode()})).tolist() == right

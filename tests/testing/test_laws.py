@@ -12,6 +12,7 @@ import sash
 from sash import operators
 from sash.operators.codec import decode_value, encode_value
 from sash.operators.contract import Operator
+from sash.operators.decimals import decimal_operator
 from sash.operators.together import together
 from sash.testing import LawError, laws, values_of
 
@@ -31,6 +32,15 @@ def test_text_and_times_obey() -> None:
         laws(op, times, max_examples=30)
     laws(operators.arg_max, st.tuples(text, times), max_examples=30)
     laws(operators.longest_run, st.tuples(st.datetimes(), st.floats()), max_examples=30)
+
+
+def test_decimals_obey() -> None:
+    """Of few digits, as whole numbers in words, and of many, as Python's."""
+    for name in ("sum", "mean"):
+        small, large = decimal_operator(name, 18, 2), decimal_operator(name, 30, 4)
+        laws(small.of("int64"), st.none() | st.integers(1 - 10**18, 10**18 - 1), max_examples=30)
+        digits = st.decimals(-(10**25), 10**25, places=4)
+        laws(large, st.none() | digits, max_examples=30)
 
 
 def test_sketches_beyond_exactness_obey() -> None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..aggregators import Fiba
 from ..kernels.columns import Array
-from ..query.plan import Plan, make_plan
+from ..query.plan import Group, Plan, make_plan
 from ..query.query import Query
 from ..state.answers import columns_of
 from ..state.frames import NoFrameAnswer, Ranges, answers_of_frames, inverse
@@ -38,8 +38,7 @@ from ..tables.arrow import (
 from ..tables.keys import key_codes
 from ..tables.rows import Ordered, rows_in_order
 from ..tables.threads import cut_groups, how_many
-from ..windows import Trailing
-from ..windows.contract import Span
+from ..windows import Trailing, Window
 from .supported import Asked, check
 
 __all__ = ["at", "check_window", "values_at"]
@@ -79,11 +78,6 @@ def check_window(query: Query) -> None:
             f"a question is about the time up to a moment: the query's window must be "
             f"sash.trailing(…) or sash.lifetime() without exclude='row' or 'ties', not {window!r}"
         )
-    if query.several:
-        raise ValueError(
-            "a question is about windows of one size, and an aggregate has windows of another one "
-            "(`over`); ask a query for each size"
-        )
 
 
 def values_at(
@@ -97,23 +91,21 @@ def values_at(
     """The values of a query as of each question's time, by name."""
     if query.where is not None:
         events = filtered(events, query.where)
-    plan = make_plan(query, events.schema, whole=known is None)
+    plan = make_plan(query, events.schema, whole=known is None, by_sizes=True)
     read = events.select([f.name for f in plan.schema])
     ordered = rows_in_order(plan, read, threads)
     moments = _moments(questions, time, "question")
     groups = _groups(query, ordered, questions)
     order = _order(groups, moments)
     back = inverse(order, threads)
-    span = query.window.keeps  # type: ignore[attr-defined]
-    assert isinstance(span, Span)
     when, whose = moments[order], groups[order]
-    first, last = _ranges(ordered, span, whose, when)
+    frames = _Frames(ordered, query.window, whose, when)
     try:
         if known is None:
-            return _answers(plan, read, ordered, whose, Ranges(first, last), back, threads)
+            return _answers(plan, read, ordered, whose, frames, back, threads)
         arrived = _moments(events, known, "event", nulls=True)
         arrived = arrived if ordered.rows is None else arrived[ordered.rows]
-        return _known(plan, read, ordered, whose, first, last, when, arrived, back)
+        return _known(plan, read, ordered, whose, frames, when, arrived, back)
     except NoFrameAnswer as error:
         row = int(order[error.frame])
         said = time_text(questions.column(time)[row])
@@ -186,17 +178,38 @@ def _order(groups: Array, moments: Array) -> Array:
     return np.argsort(groups * width + (moments - low))
 
 
-def _ranges(ordered: Ordered, span: Span, groups: Array, when: Array) -> tuple[Array, Array]:
-    """The ranges of ordered rows that questions are about, neither end of which goes back; those
-    of a key that no event has are empty."""
-    count = len(ordered.bounds) - 1
-    edges = np.searchsorted(groups, np.arange(count + 1))
-    many = int(edges[-1])
-    first = np.full(len(groups), len(ordered))
-    last = first.copy()
-    held = held_at(span, ordered.times, ordered.bounds, when[:many], edges)
-    first[:many], last[:many] = held
-    return first, last
+class _Frames:
+    """The ranges of ordered rows that questions, in order of key and time, are about: one for each
+    size that windows have, which are found when they are first asked for."""
+
+    def __init__(self, ordered: Ordered, window: Window, groups: Array, when: Array) -> None:
+        assert isinstance(window, Trailing)
+        self._ordered, self._window = ordered, window
+        self._groups, self._when = groups, when
+        self._found: dict[int | None, Ranges] = {}
+
+    def own(self) -> Ranges:
+        """Those of the query's own windows."""
+        return self._of(self._window.size)
+
+    def each(self, group: Group) -> list[tuple[Ranges, Group]]:
+        """Those of a group of aggregates, longest first, each with the group's names there."""
+        if group.over is None:
+            return [(self.own(), group)]
+        return [(self._of(size), group.alone(i)) for i, size in enumerate(group.over.sizes)]
+
+    def _of(self, size: int | None) -> Ranges:
+        """Those of a size.  Neither end goes back; those of a key that no event has are empty."""
+        if size not in self._found:
+            ordered, span = self._ordered, self._window.of_size(size).keeps
+            edges = np.searchsorted(self._groups, np.arange(len(ordered.bounds)))
+            many = int(edges[-1])
+            first = np.full(len(self._groups), len(ordered))
+            last = first.copy()
+            held = held_at(span, ordered.times, ordered.bounds, self._when[:many], edges)
+            first[:many], last[:many] = held
+            self._found[size] = Ranges(first, last)
+        return self._found[size]
 
 
 def _answers(
@@ -204,7 +217,7 @@ def _answers(
     read: pa.Table,
     ordered: Ordered,
     groups: Array,
-    frames: Ranges,
+    frames: _Frames,
     back: Array,
     threads: int,
 ) -> dict[str, pa.Array]:
@@ -216,12 +229,12 @@ def _answers(
         cuts.append(((int(some[0]), int(some[1])), (int(bounds[low]), int(bounds[high]))))
     if cuts:  # the last ones have keys that no event has
         (begin, _), rows = cuts[-1]
-        cuts[-1] = (begin, len(frames)), rows
+        cuts[-1] = (begin, len(groups)), rows
     values: dict[str, pa.Array] = {}
     for group in plan.groups:
         given = plan.types, read, ordered.rows, back, cuts, threads
-        values |= answers_of_frames([(frames, group)], *given)
-    values |= answers_over(plan, ordered, frames, back)
+        values |= answers_of_frames(frames.each(group), *given)
+    values |= answers_over(plan, ordered, frames.own(), back)
     return {name: values[name] for name in plan.query.select}
 
 
@@ -230,8 +243,7 @@ def _known(
     read: pa.Table,
     ordered: Ordered,
     groups: Array,
-    first: Array,
-    last: Array,
+    frames: _Frames,
     when: Array,
     arrived: Array,
     back: Array,
@@ -244,7 +256,9 @@ def _known(
     for group in plan.groups:
         columns, _ = columns_of(group, read)
         columns = columns if ordered.rows is None else columns.take(ordered.rows)
-        found: list[Any] = []
+        asked = frames.each(group)
+        longest = asked[0][0].first
+        found: list[list[Any]] = [[] for _ in asked]
         for key in range(len(bounds)):
             tree = Fiba(group.operator)
             begin = int(bounds[key]) if key < len(bounds) - 1 else len(ordered)
@@ -256,21 +270,23 @@ def _known(
                 until = int(np.searchsorted(times, when[q], side="right"))
                 new = np.sort(coming[at:until])
                 at = max(at, until)
-                new = new[new >= first[q]]
+                new = new[new >= longest[q]]
                 if len(new):
                     some = columns.take(new)
                     given = [
                         c.as_list() if c.type == "object" else _values(c) for c in some.columns
                     ]
                     tree.bulk_insert(new, tuple(given) if len(given) > 1 else given[0])
-                try:
-                    found.append(tree.query(int(first[q]), int(last[q])))
-                except OverflowError as error:
-                    raise NoFrameAnswer(str(error), q) from None
-        for i, name in enumerate(group.names):
-            items = [found[n][i] for n in back.tolist()]
-            fields = group.operator.parts[i].operator.fields
-            values[name] = from_objects(items, plan.types[name], fields)
+                for (ranges, _), answers in zip(asked, found, strict=True):
+                    try:
+                        answers.append(tree.query(int(ranges.first[q]), int(ranges.last[q])))
+                    except OverflowError as error:
+                        raise NoFrameAnswer(str(error), q) from None
+        for (_, named), answers in zip(asked, found, strict=True):
+            for i, name in enumerate(named.names):
+                items = [answers[n][i] for n in back.tolist()]
+                fields = group.operator.parts[i].operator.fields
+                values[name] = from_objects(items, plan.types[name], fields)
     return {name: values[name] for name in plan.query.select}
 
 

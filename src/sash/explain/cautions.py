@@ -43,7 +43,7 @@ def _lone(query: Query) -> str:
 
 def _tie(query: Query, plan: Plan | None, place: Place) -> str:
     """An order that nothing settles."""
-    if query.tie is not None or place == "Query.stream":
+    if query.tie is not None or place.startswith("Query.stream"):  # which go by arrival
         return ""
     names = [n for n, a in query.select.items() if not a.operator.commutative]
     if plan is not None:

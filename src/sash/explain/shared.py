@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from ..engine.bundle_plans import BundlePlan, plan_bundle
 from ..engine.bundles import Bundle
+from ..engine.coarser import factors_of
 from ..engine.shared_run import results_of_bundle
 from ..kernels.columns import Array
 from ..query.query import Query
@@ -35,8 +37,9 @@ __all__ = ["BundleExplanation", "SharedExplanation", "explain_shared"]
 class BundleExplanation:
     """Queries that share slices, or one that shares the intake only, and why: the composite slide
     in microseconds, the slices and common edges in it (None where they are too many to write out,
-    or events make the windows), the slices that each window reads, and the aggregates that several
-    queries have in common."""
+    or events make the windows), the slices that each window reads, the aggregates that several
+    queries have in common, and what windows are computed from where a table has many slices, a
+    line for each window; those below one read what it makes."""
 
     names: tuple[str, ...]
     why: str
@@ -46,6 +49,7 @@ class BundleExplanation:
     held: dict[str, int | None]
     shared: dict[str, tuple[str, ...]]
     drawing: tuple[str, ...]
+    factors: tuple[str, ...] = ()
     expected: Counts | None = None
     measured: Counts | None = None
 
@@ -132,9 +136,12 @@ def _bundle_lines(bundle: BundleExplanation) -> list[str]:
         for what, where in bundle.shared.items():
             some = ", ".join(where[:6]) + (", …" if len(where) > 6 else "")
             texts.append(f"{what} is one partial for {some}")
+        if bundle.factors:
+            texts.append("where slices are many, windows are computed from coarser ones:")
     lines = entry_lines(label if len(label) < 12 else "", tuple(texts))
     if len(label) >= 12:
         lines = [label, *lines]
+    lines += [f"{' ' * 15}{line}" for line in bundle.factors]
     if bundle.drawing:
         lines += ["", *(f"{' ' * 13}{line}" for line in bundle.drawing)]
     if bundle.measured is not None and bundle.expected is not None:
@@ -173,7 +180,7 @@ def explain_shared(
 
     bundles = []
     for bundle in shared.plan.bundles:
-        made = _explained(bundle)
+        made = _explained(bundle, table=lateness is None)
         if sample is not None and lateness is None and len(bundle.queries) > 1:
             plan = plan_bundle(bundle, sample.schema, whole=True)
             made = _measured(made, plan, sample)
@@ -183,7 +190,7 @@ def explain_shared(
     return SharedExplanation(place, tuple(bundles), queries)
 
 
-def _explained(bundle: Bundle) -> BundleExplanation:
+def _explained(bundle: Bundle, *, table: bool) -> BundleExplanation:
     composite = bundle.composite
     shared = {
         what: tuple(f"{query}.{column}" for query, column in where)
@@ -201,7 +208,17 @@ def _explained(bundle: Bundle) -> BundleExplanation:
         {name: composite.held(name) for name in bundle.names},
         shared,
         _drawn(composite),
+        _factors(bundle, composite) if table else (),
     )
+
+
+def _factors(bundle: Bundle, composite: Composite) -> tuple[str, ...]:
+    """What windows are computed from, if all slices hold something."""
+    if composite.slices is None:
+        return ()
+    rate = Fraction(composite.slices, composite.slide)
+    found = factors_of([query.window for query in bundle.queries.values()], rate)
+    return () if found is None else tuple(str(found).splitlines())
 
 
 def _drawn(composite: Composite) -> tuple[str, ...]:

@@ -288,10 +288,10 @@ class Query:
         """The values of the query at moments of your choosing: the rows of `questions`, in their
         order, each with the values as of its time, which is in the column `time`, for its key.
 
-        The query's window is `trailing` or `lifetime`.  A key that no event has gets the values
-        over nothing.  With `known`, a column of the events that says when each became known, only
-        events that were known by a question's time count: what the answer was then, not what it is
-        now.
+        The query's window is `trailing` or `lifetime`, and aggregates may have windows of other
+        sizes (`Aggregate.over`).  A key that no event has gets the values over nothing.  With
+        `known`, a column of the events that says when each became known, only events that were
+        known by a question's time count: what the answer was then, not what it is now.
 
         >>> import pyarrow as pa, sash
         >>> q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})
@@ -343,7 +343,7 @@ class Query:
             raise ValueError("SASH_ORACLE=1 runs streams in memory alone: leave out store and name")
         from ..engine.stored import open_stream
 
-        return open_stream(made, self, store, name, trust, **given)  # type: ignore[arg-type]
+        return open_stream(made, self, store, name, trust, **given)  # type: ignore[arg-type,type-abstract]
 
     def explain(
         self, schema: Any = None, *, data: Any = None, slicing: SlicingName = "auto"

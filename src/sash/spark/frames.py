@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -14,14 +13,14 @@ from pyspark.sql.types import DataType, StructType
 
 from ..engine.bundle_plans import plan_alone
 from ..engine.identity import check_trust
+from ..engine.results import with_types
 from ..engine.supported import Asked, check
 from ..query.plan import Plan, make_plan
 from ..query.query import RESERVED, Query
 from ..query.shared import Shared
 from ..query.signatures import Mode
-from ..state.scan import Scan
 from ..tables.arrow import filtered
-from ..windows import Aligned, Driven, Merging, tumbling
+from ..windows import Aligned, Driven, Merging
 from .batch import Slices, Way, aggregate_batch, is_usable, way_for
 from .buckets import check_buckets, for_batch
 from .by_events import aggregate_by_events
@@ -34,7 +33,7 @@ from .types import arrow_schema, from_entries, has_map, normal, quoted, quoted_n
 if TYPE_CHECKING:
     from ..sql.statement import Statement
 
-__all__ = ["aggregate", "planned", "schema_for", "typed_plan", "way", "with_types"]
+__all__ = ["aggregate", "planned", "schema_for", "typed_plan", "way"]
 
 #: What to do with rows of a table whose time cannot be used.
 Bad: TypeAlias = Literal["error", "drop"]
@@ -176,12 +175,12 @@ def _of_statement(df: DataFrame, given: Any, mode: Mode, late: bool, *more: Any)
 
     if not isinstance(given, Statement):
         raise TypeError(f"aggregate takes a sash.Query or a sash.Statement, not {given!r}")
-    from .statements import prepared_frame, projected_frame, query_of
+    from .statements import aggregated, prepared_frame, projected_frame
 
     planned = given._planned
     if df.isStreaming:
         check_stream(planned, mode)
-    found = aggregate(prepared_frame(given, df), query_of(planned), mode, late, *more)
+    found = aggregated(planned, prepared_frame(given, df), mode, late, *more)
     return projected_frame(planned, found, df.columns, streaming=df.isStreaming, mode=mode)
 
 
@@ -266,17 +265,3 @@ def typed_plan(query: Query, schema: pa.Schema) -> Plan:
     """A query's plan, with the types of all answers that can be known before there are any."""
     aligned = isinstance(query.window, Aligned)
     return with_types((plan_alone if aligned else make_plan)(query, schema))
-
-
-def with_types(plan: Plan) -> Plan:
-    """The plan with the types of all answers that can be known before there are any."""
-    if None not in plan.types.values():
-        return plan
-    types = dict(plan.types)
-    for group in plan.groups:
-        # which does not depend on the window
-        found = Scan(group, tumbling(1), plan.types).answer_types()
-        types |= {name: t for name, t in found.items() if types[name] is None}
-        if group.over is not None:
-            types |= {name: types[group.names[part]] for name, part, _ in group.over.picked}
-    return dataclasses.replace(plan, types=types)

@@ -37,7 +37,7 @@ def ask(
     if found:
         numbers = range(len(partials))
         partials = [_combined(form, n, [piece[n] for piece in found]) for n in numbers]
-    values, failed = lowered(plan, partials)
+    values, failed = lowered(plan, [partials])
     warn_of({0: failed} if failed else {}, stacklevel=5)
     return values
 
