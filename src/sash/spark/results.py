@@ -7,15 +7,18 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZType, TimestampType
 
+from ..engine.results import check_answers
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.query import Query
 from ..query.registry import is_nullable
 from ..state.scan import Windows
+from ..tables.arrow import one_array
 from ..windows import Aligned, Driven
 from .types import arrow_schema, spark_type
 
 __all__ = [
+    "as_results",
     "kept_columns",
     "result_fields",
     "result_table",
@@ -50,18 +53,24 @@ def result_fields(plan: Plan, schema: StructType) -> StructType:
     return StructType([*fields, *value_fields(plan)])
 
 
+def as_results(made: pa.Table, result: StructType) -> pa.Table:
+    """Results as `Query.run` has them, as the columns that they have on Spark."""
+    edges = [one_array(made.column(f"window_{edge}")) for edge in ("start", "end")]
+    window = pa.StructArray.from_arrays(edges, names=["start", "end"])
+    columns: list[Any] = [
+        window if name == "window" else made.column(name) for name in result.names
+    ]
+    return pa.table(columns, names=result.names).cast(arrow_schema(result))
+
+
 def value_fields(plan: Plan) -> list[StructField]:
     """The columns of the values."""
+    check_answers(plan)
     fields = []
     window = plan.query.window
     empty = isinstance(window, Aligned) and window.empty is not None
     for name, chosen in plan.query.select.items():
         made = plan.types[name]
-        if made is None:
-            raise TypeError(
-                f"{name} = {chosen}: Spark needs the type of its answers beforehand; say it with "
-                "sash.aggregate(…, returns=pyarrow.float64()), or another Arrow type"
-            )
         # over nothing an operator of one's own may have no answer
         nullable = is_nullable(chosen.operator) or (empty and not chosen.operator.ready)
         fields.append(StructField(name, spark_type(made), nullable))

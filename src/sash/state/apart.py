@@ -34,18 +34,23 @@ def with_rows(
 
 
 def lowered(
-    plan: Plan, partials: list[Any], sources: Sequence[Sources | None] | None = None
+    plan: Plan, partials: list[list[Any]], sources: Sequence[Sources | None] | None = None
 ) -> tuple[dict[str, Any], str]:
-    """The answers of partials by name, None for those that do not exist, and why they do not.  For
-    each group, `sources` has the values of columns that are read by number."""
+    """The answers of the partials of each group of aggregates by name, None for those that do not
+    exist, and why they do not.  There are partials for each size that windows have.  For each
+    group, `sources` has the values of columns that are read by number."""
     values: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    known = [None] * len(partials) if sources is None else sources
-    for group, partial, numbered in zip(plan.groups, partials, known, strict=True):
+    known = [None] * len(plan.groups) if sources is None else sources
+    for g, (group, numbered) in enumerate(zip(plan.groups, known, strict=True)):
         parts = group.operator.parts
         own = [i for i, part in enumerate(parts) if part.shares is None]
-        for i, (name, part) in enumerate(zip(group.names, parts, strict=True)):
-            held = partial[own.index(i if part.shares is None else part.shares)]
+        picked: Sequence[tuple[str, int, int]] = [
+            (name, i, 0) for i, name in enumerate(group.names)
+        ]
+        for name, i, size in picked if group.over is None else group.over.picked:
+            part = parts[i]
+            held = partials[size][g][own.index(i if part.shares is None else part.shares)]
             wanted, found = plan.types[name], None
             if wanted is not None and group.exact[i] and group.values_of[i] is None:
                 wanted = in_ticks(wanted)

@@ -40,7 +40,7 @@ def ask(
     if found:
         for n in range(len(partials)):
             partials[n], sources[n] = _combined(form, n, [piece[n] for piece in found])
-    values, failed = lowered(plan, partials, sources)
+    values, failed = lowered(plan, [partials], sources)
     warn_of({0: failed} if failed else {}, stacklevel=5)
     return values
 
@@ -70,7 +70,7 @@ def _pieces(form: Form, records: Records, hashed: Array, lo: int, hi: int) -> li
         return []
     prefix, bits = int(visited.rows["prefix"][at]), int(visited.rows["bits"][at])
     (body,) = records.need([part_name(prefix, bits)])
-    head, entries = unpack_part(memoryview(body))
+    head, entries = unpack_part(memoryview(body), form.queries)
     first, last = form.edges.number(np.array([lo, hi - 1])).tolist()
     pieces: list[tuple[int, int, list[Any]]] = []  # where each starts
     tiles = [form.unpack(entries, head.height)]
