@@ -110,6 +110,7 @@ def check_rows(kind: str, window: str, mode: str, state: str) -> None:
         assert rows_of(copy.close()) == rows_of(given[-1])
 
 
+@pytest.mark.plain
 def test_questions_are_answered_with_values() -> None:
     q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select=select("text"))
     s = q.stream(lateness=100)
@@ -120,6 +121,7 @@ def test_questions_are_answered_with_values() -> None:
     assert s.query("q", 0, 5)["least"] is None
 
 
+@pytest.mark.plain
 def test_a_dictionary_lets_go(monkeypatch: Any) -> None:
     monkeypatch.setattr(labels, "_FEW", 20)
     picks = {"least": sash.min("v"), "last": sash.last("v")}
@@ -148,6 +150,7 @@ def last(row: dict[str, Any]) -> int:
     return max(t for t in range(row["window_start"], row["window_end"]) if t % 3 == row["k"])
 
 
+@pytest.mark.plain
 def test_a_sum_that_leaves_int64_leaves_the_text() -> None:
     picks = {"total": sash.sum("i"), "who": sash.last("v"), "least": sash.min("v")}
     q = sash.Query(time="t", window=sash.tumbling(10), select=picks)
@@ -159,6 +162,7 @@ def test_a_sum_that_leaves_int64_leaves_the_text() -> None:
     assert [row[name] for name in picks] == [None, "c", "a"]
 
 
+@pytest.mark.plain
 def test_operators_of_ones_own_have_partials_of_their_own() -> None:
     own = sash.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a + b)
     picks = {"own": sash.aggregate(own, "t"), "who": sash.last("v"), "n": sash.count()}
