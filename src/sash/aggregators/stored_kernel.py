@@ -1,15 +1,27 @@
 """The levels of a window whose middle is in a store: what kernels need of them.
 
-A level is cut into pages of 2^BITS nodes.  In memory are the pages at its head and at its tail:
+Levels are cut into pages.  A page has 2^BITS neighbouring nodes of a level, its leaves, and the
+nodes above them on the next BITS - 3 levels; the leaves of the next pages are the nodes above those:
+
+    level 5       o       o       o …     leaves of other pages
+    levels 1…4    nodes above the leaves
+    level 0     | 128 leaves | 128 leaves | …                  with BITS = 7
+
+A store has the leaves alone.  The nodes above them are computed again when a page comes back, one
+combine a leaf, so a store holds and moves little more than one partial a value instead of two.  On
+each level a page has at least eight nodes, so what kernels look at near END is in its last two pages.
+
+In memory are the pages at the head and at the tail of the levels:
 
     head                                                        tail
     | page | page |   pages that are in the store alone   | page | page |
-      ^ START >> level                                            END >> level ^
+      ^ START                                                     END ^
 
 The head has room for four pages: the one that START is in and the next must be there, one more may
 be fetched ahead, and the last one may still be in use.  The tail has the page that END is in and
-the one before.  Kernels never call a store.  Where one would need another page, it comes back
-first, to say what it lacks, and goes on when Python has seen to it:
+the one before.  Both are rings with their levels one after the other, as a window in memory is.
+Kernels never call a store.  Where one would need another page, it comes back first, to say what it
+lacks, and goes on when Python has seen to it:
 
     LAST     END has to stay below, until the page that leaves the tail is saved
     FIRST    START has to stay below, until the page that comes next at the head is there
@@ -41,16 +53,20 @@ from .levels import LONGER, PREFIX, RING, SWEPT
 
 __all__ = [
     "BITS",
+    "FEWEST",
     "FIRST",
     "GOAL",
+    "HEADS",
     "LAST",
     "LEVELS",
     "MIDDLE_LEVEL",
     "MIDDLE_PAGE",
     "PHASE",
+    "PLACES",
     "READY",
     "SIDES",
     "STORED",
+    "TAILS",
     "WANTED_LEVEL",
     "WANTED_PAGE",
     "stored_kernels",
@@ -67,22 +83,65 @@ IDLE, SINGLE, DESCENT, JUMP = 0, 1, 2, 3
 SINGLY = 1  # whether the first values that a policy wants to go are evicted one by one
 
 SIDES = 64  # slots beside levels
-STORED = RING + SIDES  # where the middle page begins, behind which come the levels
+STORED = RING + SIDES  # where the middle page begins, behind which come the head and tail of pages
+
+# A ring of p pages takes 2p times the slots of p pages' leaves.
+HEADS, TAILS = 4, 2  # pages
+PLACES = 2 * (HEADS + TAILS)
+FEWEST = 2  # a page has twice as many nodes on its highest level as 2 to this power
 
 
 def look(m: Memory, level: int, index: int) -> int:
     """The slot of a node at the head or the tail."""
     bits = get(m, BITS)
-    base = STORED + (1 << bits) + level * (6 << bits)
-    if (index >> bits) + 1 >= (get(m, END) >> level) >> bits:
-        return base + (4 << bits) + (index & ((2 << bits) - 1))
-    return base + (index & ((4 << bits) - 1))
+    high = bits - FEWEST
+    end = get(m, END) >> bits
+    base = STORED + (2 << bits)
+    while level >= high:
+        level -= high
+        end >>= high
+        base += PLACES << bits
+    ring = HEADS << bits
+    if (index >> (bits - level)) + 1 >= end:
+        base += 2 * ring
+        ring = TAILS << bits
+    wide = ring >> level
+    return base + 2 * (ring - wide) + (index & (wide - 1))
 
 
 def tail(m: Memory, level: int, index: int) -> int:
     """The slot for the next node of a level."""
     bits = get(m, BITS)
-    return STORED + (5 << bits) + level * (6 << bits) + (index & ((2 << bits) - 1))
+    high = bits - FEWEST
+    base = STORED + ((2 + 2 * HEADS) << bits)
+    while level >= high:
+        level -= high
+        base += PLACES << bits
+    ring = TAILS << bits
+    wide = ring >> level
+    return base + 2 * (ring - wide) + (index & (wide - 1))
+
+
+def rebuild(m: Memory, base: int, ring: int, level: int, page: int) -> None:
+    """Compute the nodes above the leaves of a page, which are on a level, in a ring; but for those
+    that have left in part, which nobody looks at."""
+    bits = get(m, BITS)
+    start = get(m, START)
+    above = 1
+    while above < bits - FEWEST:
+        wide = ring >> above
+        to = base + 2 * (ring - wide)
+        children = base + 2 * (ring - 2 * wide)
+        index = page << (bits - above)
+        end = index + (1 << (bits - above))
+        whole = -(-start >> (level + above))
+        if whole > index:
+            index = whole
+        while index < end:
+            left = children + (2 * index & (2 * wide - 1))
+            combine(m, to + (index & (wide - 1)), left, left + 1)
+            index += 1
+        above += 1
 
 
 def beside(m: Memory, level: int) -> int:
@@ -121,14 +180,22 @@ def held(m: Memory, level: int, index: int) -> int:
 def found(m: Memory, level: int, index: int) -> int:
     """The slot of a node that is whole, -1 if there is none, -2 if its page is not in memory."""
     node = held(m, level, index)
-    bits = get(m, BITS)
-    page = index >> bits
-    ahead = page - ((get(m, START) >> level) >> bits)
-    if node < 0 or ahead == 0 or ahead == 1 or page + 1 >= (get(m, END) >> level) >> bits:
+    if node < 0:
         return node
-    if level == get(m, MIDDLE_LEVEL) and page == get(m, MIDDLE_PAGE):
-        return STORED + (index & ((1 << bits) - 1))
-    put(m, WANTED_LEVEL, level)
+    bits = get(m, BITS)
+    high = bits - FEWEST
+    leaves = 0
+    while level >= high:
+        level -= high
+        leaves += high
+    page = index >> (bits - level)
+    ahead = page - ((get(m, START) >> leaves) >> bits)
+    if ahead == 0 or ahead == 1 or page + 1 >= (get(m, END) >> leaves) >> bits:
+        return node
+    if leaves == get(m, MIDDLE_LEVEL) and page == get(m, MIDDLE_PAGE):
+        wide = (1 << bits) >> level
+        return STORED + 2 * ((1 << bits) - wide) + (index & (wide - 1))
+    put(m, WANTED_LEVEL, leaves)
     put(m, WANTED_PAGE, page)
     return -2
 
@@ -257,8 +324,8 @@ def slide_under(
 
 def stored_kernels(name: str, *functions: Any, singly: int = 1) -> tuple[Kernel, Kernel]:
     """An algorithm's kernel over levels with a store, and the same for operators with a rule."""
-    own = (look, tail, beside, levels, sweep, *functions, ask, make_way)
-    brief = ("insert", "evict", "ask", "leave", "jump")
+    own = (look, tail, beside, levels, sweep, *functions, ask, rebuild, make_way)
+    brief = ("insert", "evict", "ask", "leave", "jump", "rebuild")
     shape: dict[str, Any] = {"scratch": STORED, "each": 1}
     plain = Kernel(f"{name}_stored", (*own, slide), (*brief, "slide"), brief, **shape)
     ruled = Kernel(

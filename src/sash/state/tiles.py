@@ -2,6 +2,7 @@
 
     index      which parts there are, and when each must be visited     part_index
     part       the slices of the keys whose hashes begin alike          part, tile
+    batch      one step, or several with keys of their own              portions
     step       reads the parts that it needs, all at once as arrays     visit, entries
                emits windows                                            emission
                drops, divides and writes what changed                   layout, saving
@@ -13,6 +14,8 @@ them: a number of small records that does not depend on how many keys there are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..stores.contract import Store
+from ..stores.journal import Journal
 from ..tables.arrow import flat, tie_numbers
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
@@ -30,6 +34,7 @@ from .contract import Emitted, Recalled, Slices, State, Step
 from .emission import emit
 from .entries import naming_failures
 from .part_index import NEVER, Index
+from .portions import few, portions, slices_among, slots_of
 from .records import Records
 from .remembered import recall, remember
 from .revisions import revise
@@ -56,6 +61,7 @@ class TileState(State):
         self._visit: Visit | None = None
         self._root: Array | None = None
         self._step: Step | None = None  # the last, for `_check`
+        self._begun = False  # whether a batch is done in portions
 
     @property
     def shapes(self) -> list[str]:
@@ -93,6 +99,23 @@ class TileState(State):
         heads = np.searchsorted(at, starts)
         return Slices(keys, ends, stamps[heads], partials, marks[heads])
 
+    def portions(self, slices: Slices | None, step: Step) -> Iterator[tuple[Slices | None, Step]]:
+        journal, children = self._records.store, self._children()
+        counts = np.zeros(0, np.int64) if slices is None else np.diff(slices.bounds)
+        if not isinstance(journal, Journal) or few(children, counts):
+            yield slices, step
+            return
+        slots = slots_of(slices)
+        ranges = portions(children, slots, counts, step)
+        self._records.discard()
+        journal.begin()
+        self._begun = True
+        for among in ranges:
+            yield slices_among(slices, slots, among), replace(step, among=among)
+            self._save()
+            self._records.flush()
+            journal.spill()
+
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         if step.early:
             raise ValueError("windows that are not due cannot be emitted from a store")
@@ -121,11 +144,19 @@ class TileState(State):
         """Write the batch to the store."""
         self._save()
         self._records.flush()
+        journal = self._records.store
+        if self._begun and isinstance(journal, Journal):
+            self._begun = False
+            journal.end()
 
     def abandon(self) -> None:
-        """Forget the batch: the state is what the store has."""
+        """Forget the batch: the state is what the store has, or had before the batch."""
         self._visit = self._root = None
         self._records.discard()
+        journal = self._records.store
+        if self._begun and isinstance(journal, Journal):
+            self._begun = False
+            journal.revert()
 
     def _visited(self, emitted: Emitted) -> Visit:
         if self._visit is None or self._visit.keys is not emitted.keys:
