@@ -246,7 +246,7 @@ q = sash.Query(
     emit="changes",
 )
 with tempfile.TemporaryDirectory() as folder:
-    store = sash.stores.rocksdb(folder, cache=128 << 20)
+    store = sash.stores.rocksdb(folder)
     s = q.stream(store=store, name="keys", lateness="10 seconds")
     rows = emitted = most = 0
     seconds = 0.0

@@ -7,9 +7,9 @@
 `stored_kernel` has a drawing of what is in memory, and `pages` of its way to the store and back.
 
 `sync` writes all pages that have left the tails, then the root: the header, the slots beside
-levels, and the tails, in one record.  A page never changes, and pages that hold nothing but values that have left
-are deleted after the `sync` that follows.  So the root always finds all pages that it needs, and
-whatever was written after it is written over.
+levels, and the tails, in one record.  A page never changes, and pages that hold nothing but values
+that have left are deleted after the `sync` that follows.  So the root always finds all pages that
+it needs, and whatever was written after it is written over.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The levels of a window whose middle is in a store: what kernels need of them.
 
 Levels are cut into pages.  A page has 2^BITS neighbouring nodes of a level, its leaves, and the
-nodes above them on the next BITS - 3 levels; the leaves of the next pages are the nodes above those:
+nodes above them on the next BITS - 3 levels; the nodes above those are leaves of other pages:
 
     level 5       o       o       o …     leaves of other pages
     levels 1…4    nodes above the leaves
@@ -9,7 +9,7 @@ nodes above them on the next BITS - 3 levels; the leaves of the next pages are t
 
 A store has the leaves alone.  The nodes above them are computed again when a page comes back, one
 combine a leaf, so a store holds and moves little more than one partial a value instead of two.  On
-each level a page has at least eight nodes, so what kernels look at near END is in its last two pages.
+each level a page has at least eight nodes, so what kernels look at near END is in the last two.
 
 In memory are the pages at the head and at the tail of the levels:
 

@@ -19,40 +19,59 @@ Finished = tuple[Emitted, Array | None]
 
 
 def joined(finished: list[Finished]) -> Finished:
-    """The windows of portions, which have no key in common."""
+    """The windows of portions, which have no key in common.  Their arrays are let go of one by one,
+    as there may be many rows."""
     if len(finished) == 1:
         return finished[0]
     some = [portion for portion in finished if len(portion[0].codes)]
     if len(some) < 2:
         return some[0] if some else finished[0]
-    parts = [emitted for emitted, _ in some]
-    columns = [pa.concat_arrays(list(column)) for column in zip(*(e.keys for e in parts))]
-    numbers, keys = key_codes(columns, sum(len(e.keys[0]) for e in parts))
-    firsts = np.cumsum([0, *(len(e.keys[0]) for e in parts)]).tolist()
-    codes = np.concatenate([numbers[e.codes + at] for e, at in zip(parts, firsts)])
+    finished.clear()
+    parts, revisions = [e for e, _ in some], [r for _, r in some if r is not None]
+    failed = _failed(parts)
+    codes, keys = _codes(parts)
     order = np.argsort(codes, kind="stable")
+    codes = codes[order]
     at = pa.array(order)
     values = {}
     for name in list(parts[0].values):
         values[name] = _concat([e.values.pop(name) for e in parts]).take(at)
-    rows = np.cumsum([0, *(len(e.codes) for e in parts)]).tolist()
-    failed = {row + first: why for e, first in zip(parts, rows) for row, why in e.failed.items()}
     if failed:
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         failed = {int(place[row]): why for row, why in failed.items()}
-    revisions = [r for _, r in some if r is not None]
-    return (
-        Emitted(
-            keys,
-            codes[order],
-            np.concatenate([e.windows for e in parts])[order],
-            np.concatenate([e.reasons for e in parts])[order],
-            values,
-            failed,
-        ),
-        np.concatenate(revisions)[order] if revisions else None,
+    made = Emitted(
+        keys,
+        codes,
+        np.concatenate([vars(e).pop("windows") for e in parts])[order],
+        np.concatenate([vars(e).pop("reasons") for e in parts])[order],
+        values,
+        failed,
     )
+    return made, np.concatenate(revisions)[order] if revisions else None
+
+
+def _codes(parts: list[Emitted]) -> tuple[Array, list[pa.Array]]:
+    """The number of each window's key among those of all portions, and the keys in their order."""
+    counts = [len(e.keys[0]) for e in parts]
+    columns = [pa.concat_arrays(list(column)) for column in zip(*(e.keys for e in parts))]
+    for e in parts:
+        e.keys = []
+    numbers, keys = key_codes(columns, sum(counts))
+    made, first = [], 0
+    for e, count in zip(parts, counts, strict=True):
+        made.append(numbers[vars(e).pop("codes").astype(np.int64) + first])
+        first += count
+    return np.concatenate(made), keys
+
+
+def _failed(parts: list[Emitted]) -> dict[int, str]:
+    """The rows without answers, by their places among those of all portions."""
+    made, first = {}, 0
+    for e in parts:
+        made.update({first + row: why for row, why in e.failed.items()})
+        first += len(e.codes)
+    return made
 
 
 def _concat(columns: list[pa.Array]) -> pa.Array:
@@ -68,9 +87,9 @@ def slim(emitted: Emitted) -> Emitted:
     taken = pa.array(used)
     return Emitted(
         [column.take(taken) for column in emitted.keys],
-        codes,
+        codes.astype(np.int32),
         emitted.windows,
-        emitted.reasons,
+        emitted.reasons.astype(np.int8),
         dict(emitted.values),
         emitted.failed,
     )

@@ -174,8 +174,8 @@ class Lifecycle:
         elif batch is not None and batch.num_rows:
             taken = self._take_in(progress, state, batch, refused, at)
         moved = self.moved(progress, taken.newest, watermark, stream_time)
-        finished = self._in_portions(state, taken.slices, self.step(progress, moved))
-        return self._counted(*joined(list(finished)), taken, moved), moved
+        finished = list(self._in_portions(state, taken, self.step(progress, moved)))
+        return self._counted(*joined(finished), taken, moved), moved
 
     def finish(self, state: Keeper, emitted: Emitted, taken: Taken, moved: Progress) -> Outcome:
         """Leave out or fill in windows, number revisions, and count."""
@@ -189,9 +189,11 @@ class Lifecycle:
             emitted = self._with_empty(state, emitted)
         return emitted, self._revisions(state, emitted) if self._live else None
 
-    def _in_portions(self, state: State, slices: Slices | None, step: Step) -> Iterator[Finished]:
-        """What each portion of a step emits."""
-        for some, part in state.portions(slices, step):
+    def _in_portions(self, state: State, taken: Taken, step: Step) -> Iterator[Finished]:
+        """What each portion of a step emits; slices are let go of when they are in."""
+        steps = state.portions(taken.slices, step)
+        taken.slices = None
+        for some, part in steps:
             emitted, revisions = self._finished(state, state.step(some, part))
             yield (emitted if part.among is None else slim(emitted)), revisions
 

@@ -146,9 +146,7 @@ class State(ABC):
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing.  The rows can be in any order."""
 
-    def portions(
-        self, slices: Slices | None, step: Step
-    ) -> Iterable[tuple[Slices | None, Step]]:
+    def portions(self, slices: Slices | None, step: Step) -> Iterable[tuple[Slices | None, Step]]:
         """The steps that a batch is done in, each with slices of keys of its own: more than one if
         the memory for all at once would be large."""
         return [(slices, step)]

@@ -1,8 +1,9 @@
 """A batch in portions: the keys of a part of the index at a time.
 
 A step works on all parts of the state that it touches together, as arrays, and a batch with events
-of many keys may touch all of a large state.  So such a batch is done in several steps, each with the
-keys in some neighbouring slots of the index's root: memory goes by the portion, not by the state.
+of many keys may touch all of a large state.  So such a batch is done in several steps, each with
+the keys in some neighbouring slots of the index's root: memory goes by the portion, not by the
+state.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .part_index import NODE_BITS, root_slots
 __all__ = ["few", "portions", "slices_among", "slots_of"]
 
 #: Slices of the state and of the batch in one portion; each takes some 400 bytes on its way.
-MOST = 1 << 18
+MOST = 1 << 17
 
 
 def few(children: Array, counts: Array) -> bool:

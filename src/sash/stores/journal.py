@@ -14,9 +14,9 @@ each record that is changed for the first time since the last one, what it was:
 records first puts back what is there.  So memory is bounded, however rare a `sync` is, and a record
 is written twice only if it has to be.
 
-A batch that is written in several spills can be taken back: `begin`, then `end` or `revert`.  Of the
-records that it changes, those that were not changed since the last sync have what they were under
-`u`; what others were when it began is kept until its end:
+A batch that is written in several spills can be taken back: `begin`, then `end` or `revert`.  Of
+the records that it changes, those that were not changed since the last sync have what they were
+under `u`; what others were when it began is kept until its end:
 
     b KEY    what a record was when the batch began: nothing, or a byte and the record
 

@@ -5,8 +5,8 @@ RocksDB locks the folder, so one process at a time has the store, and windows in
 
 A write that is durable is one entry of RocksDB's log, which is flushed to the disk.  Others go into
 the log too if they are small.  A large one does not, because that would write its bytes twice, nor
-does any after it, so that a kill loses the last writes and none before them.  The next durable write
-first has RocksDB put into files what is not in the log.
+does any after it, so that a kill loses the last writes and none before them.  The next durable
+write first has RocksDB put into files what is not in the log.
 """
 
 from __future__ import annotations
