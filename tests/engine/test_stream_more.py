@@ -437,8 +437,6 @@ def test_what_cannot_be_is_refused() -> None:
         q.stream(early=True)
     with pytest.raises(ValueError, match="emit='changes' needs mode='final'"):
         count_query(emit="changes").stream(mode="live")
-    with pytest.raises(TypeError, match=r"runs a sash\.Query"):
-        Stream("SELECT 1")  # type: ignore[arg-type]
     s = q.stream()
     with pytest.raises(KeyError, match="reads column 't', which is not there"):
         s.push({"x": 1})

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 import sash
@@ -17,7 +18,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 import sash.spark
-from sash.spark import by_events
+from sash.spark import by_events, split_sessions
 
 Frame = Callable[[Any], Any]
 
@@ -86,6 +87,39 @@ def test_sessions(frame: Frame, window: Any) -> None:
     made = sash.spark.aggregate(frame(events), q)
     assert made.columns == ["k", "window", *SELECT]
     assert not differences(q, answers(q, events), made.toArrow(), ordered=False)
+
+
+@pytest.mark.parametrize("given", [{}, {"by": []}, {"where": pc.field("n") > 20}], ids=repr)
+def test_sessions_of_a_hot_key_are_cut_at_gaps(
+    frame: Frame, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    """Stretches of 2 seconds hold some sessions as a whole, and others reach over several."""
+    monkeypatch.setattr(split_sessions, "_LEAST", 1)
+    monkeypatch.setattr(split_sessions, "_GAPS", 2)
+    monkeypatch.setattr(by_events, "has_hot_key", lambda *_: True)
+    events = stream("gaps", 120)
+    q = query(sash.session("1 second"), **given)
+    made = sash.spark.aggregate(frame(events), q)
+    assert made.columns == [*q.by, "window", *SELECT]
+    right = answers(q, events)
+    spans = [(row["window_start"], row["window_end"]) for row in right]
+    over = [end // 2_000_000 - start // 2_000_000 for start, end in spans]
+    assert {0, 1} <= set(over)
+    assert not differences(q, right, made.toArrow(), ordered=False)
+
+
+def test_a_key_is_hot_if_it_has_more_than_its_share(frame: Frame) -> None:
+    df = frame(stream("gaps", 80, plain=True))
+    q = query(sash.session("1 second"), tie=None)
+    even = df.withColumn("k", F.col("n") % 8)
+    one = df.withColumn("k", F.when(F.col("n") % 8 > 0, 1))
+    assert [split_sessions.has_hot_key(d, q, 2) for d in (even, one)] == [False, True]
+    assert not split_sessions.has_hot_key(one, q, 1)
+    assert [split_sessions.splits(query(w)) for w in (sash.session("1 s"), sash.session("i"))] == [
+        True,
+        False,
+    ]
+    assert not split_sessions.splits(query(sash.session("1 s", max_size="5 s")))
 
 
 def test_trailing_is_sparks_range(frame: Frame) -> None:

@@ -12,25 +12,14 @@ from difflib import get_close_matches
 
 import pyarrow as pa
 
+from ..tables.type_names import PLAIN
+
 __all__ = ["DdlError", "read_ddl"]
 
 #: Spark's names of types; times are instants, and a timestamp without a zone has none.
 TYPES: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "byte": pa.int8(),
-    "smallint": pa.int16(),
-    "short": pa.int16(),
-    "int": pa.int32(),
-    "integer": pa.int32(),
-    "bigint": pa.int64(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "real": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
+    **PLAIN,
     "binary": pa.binary(),
-    "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ltz": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),

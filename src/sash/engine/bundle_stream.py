@@ -13,6 +13,7 @@ from ..query.signatures import Mode
 from ..state.shared import SharedState
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given
+from .aligned_stream import AlignedStream
 from .asked import asked_range
 from .bundle_lifecycle import BundleLifecycle, Outcomes
 from .bundle_plans import BundlePlan, plan_bundle, union_query
@@ -23,13 +24,12 @@ from .pending import Pending
 from .results import result_table
 from .shared_late import NamedLate, named
 from .sizes import EVER
-from .stream import Stream
 from .supported import Asked, check
 
 __all__ = ["BundleStream"]
 
 
-class BundleStream(Stream):
+class BundleStream(AlignedStream):
     """A stream of the queries of a bundle.  Its intake is that of a query with the aggregates of
     all; `push`, `advance` and `close` return a result for each query."""
 

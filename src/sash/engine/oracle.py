@@ -34,6 +34,7 @@ from ..tables.arrow import (
 )
 from ..tables.intake import conform
 from ..windows import Driven
+from .aligned_stream import AlignedStream
 from .asked import refuse_at
 from .late import ALL_CLOSED, SOME_CLOSED
 from .lifecycle import UNBOUNDED
@@ -130,7 +131,7 @@ class ByBruteForce(Stream):
         """There is nothing to check."""
 
 
-class OracleStream(ByBruteForce):
+class OracleStream(ByBruteForce, AlignedStream):
     """A stream that keeps all its events, and folds every window that it emits."""
 
     @classmethod

@@ -51,7 +51,7 @@ class _AllKept(ByBruteForce, EventStream):
     """A stream that keeps all events it has accepted."""
 
     def _set_up(self, schema: pa.Schema) -> None:
-        super()._set_up(schema)
+        super()._set_up(schema)  # type: ignore[safe-super]
         self._accepted = self._schema.empty_table()
 
     def _step(self, judged: Judged, reached: Any) -> tuple[Any, dict[int, str]]:

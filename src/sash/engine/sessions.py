@@ -6,25 +6,48 @@ table → rows in order of key and time → frames → answers
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import NoFrameAnswer, answers_of_frames
+from ..state.frames import Apart, NoFrameAnswer, answers_of_frames
 from ..state.measures import Spans, gaps_of, sessions_of, ticks_of
+from ..state.ragged import ragged
 from ..state.ranges import answers_over
 from ..tables.arrow import as_time, filtered, time_text
 from ..tables.rows import Ordered, rows_in_order
 from ..tables.threads import cut_groups
 from ..windows import Merging, Ticked
 
-__all__ = ["session_results", "tick_results"]
+__all__ = ["session_results", "sessions_and_rest", "tick_results"]
 
 
 def session_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     """The sessions of a table, in order of key and time: keys, the window's start and end,
     values."""
+    return _results(plan, *_sessions(plan, table, threads), threads)
+
+
+def sessions_and_rest(
+    plan: Plan, table: pa.Table, touched: Callable[[list[pa.Array], Spans], Array]
+) -> tuple[pa.Table, pa.Table]:
+    """The same but for sessions that events outside of the table may touch, and the rows of these;
+    which they are is said of all, beside the columns of their keys."""
+    ordered, found = _sessions(plan, table, 1)
+    rest = touched(ordered.keys, found)
+    frames = found.frames
+    taken = ragged(frames.first[rest], (frames.last - frames.first)[rest])
+    rows = taken if ordered.rows is None else ordered.rows[taken]
+    groups, starts, ends = (a[~rest] for a in (found.groups, found.starts, found.ends))
+    whole = Spans(groups, starts, ends, Apart(frames.first[~rest], frames.last[~rest]))
+    return _results(plan, ordered, whole, 1), ordered.table.take(pa.array(rows))
+
+
+def _sessions(plan: Plan, table: pa.Table, threads: int) -> tuple[Ordered, Spans]:
+    """The rows of a table in order, and their sessions."""
     window = plan.query.window
     assert isinstance(window, Merging)
     table = _read(plan, table)
@@ -38,8 +61,7 @@ def session_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     if ordered.rows is not None and isinstance(gaps, np.ndarray):
         gaps = gaps[ordered.rows]
     times = ordered.times
-    found = sessions_of(times, times + gaps, ordered.bounds, window.longest)
-    return _results(plan, ordered, found, threads)
+    return ordered, sessions_of(times, times + gaps, ordered.bounds, window.longest)
 
 
 def tick_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:

@@ -1,6 +1,8 @@
 """A query over a stream that is fed batch by batch: `Query.stream`.
 
-    batch → columns of the query's types → lifecycle, over a state in memory → a table of results
+What all streams have in common is here: settings, intake, late rows, counts, turns, snapshots.  How
+a batch becomes results is a class's own: windows that are aligned to the clock have
+`aligned_stream`, those that events make `event_stream`.
 
 Stream time is the largest event time so far, over all keys; the watermark is stream time less the
 lateness, and moves after each batch.  A window is closed when its end is not after the watermark.
@@ -8,6 +10,7 @@ lateness, and moves after each batch.  A window is closed when its end is not af
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -19,22 +22,17 @@ from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..query.types import value_type
-from ..state.memory import ForestState
-from ..state.tiles import TileState
 from ..stores.contract import Store
 from ..stores.journal import Journal
-from ..tables.answers import warn_of
-from ..tables.arrow import as_given, kind_of, plain_type
-from ..tables.intake import chosen, conform, given_table, known_names, with_names
-from ..windows import Aligned, Driven, Merging, Ticked, Trailing, duration, duration_text
+from ..tables.arrow import kind_of, plain_type
+from ..tables.intake import chosen, given_table, known_names, with_names
+from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
-from .asked import asked_range, refuse_at
 from .delays import no_delays
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
-from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, latest
-from .pending import MOST, Noted, Pending
-from .results import result_table
+from .lifecycle import UNBOUNDED, Progress, latest
+from .pending import Pending
 from .supported import Asked, Place, check
 from .turns import Turns, in_turn, in_turn_as_it_is
 
@@ -47,7 +45,7 @@ __all__ = ["Stream"]
 _OPTIONAL = b"sash optional"
 
 
-class Stream:
+class Stream(ABC):
     """A query over a stream; made by `Query.stream`.
 
     `push` takes a batch and returns the windows that are due: in `final` mode each window once,
@@ -84,6 +82,7 @@ class Stream:
     _place: Place = "Query.stream"
     _store: Store | None = None  # where the state is, if it is not in memory
     _journal: Journal | None = None  # the same, if the stream is synced with it
+    _pending: Pending | None = None  # events that are noted, for streams that put some off
 
     def __init__(
         self,
@@ -95,8 +94,6 @@ class Stream:
         schema: pa.Schema | None = None,
         keep_late: int | None = LATE_LIMIT,
     ) -> None:
-        if not isinstance(query, Query):
-            raise TypeError(f"a stream runs a sash.Query, not {query!r}")
         if mode not in ("final", "live"):
             raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
         self._query, self._mode, self._early = query, mode, bool(early)
@@ -109,8 +106,6 @@ class Stream:
         self._fingerprint = fingerprint(query)  # before its functions run, and change what they use
         self._turns = Turns()
         self._plan: Plan | None = None
-        self._pending: Pending | None = None
-        self._nothing: pa.Table | None = None  # a result without rows
         self._progress = Progress()
         self._delays = no_delays()
         self._closed = False
@@ -221,55 +216,26 @@ class Stream:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
         windows that are then due, as the same kind of table, ordered by keys, then window; where
         events drive the windows, in the order in which the events came."""
-        pending = self._pending
-        noted = None if pending is None else pending.read(batch)
-        if pending is None or noted is None or noted.oldest < pending.low:
-            self._settle()
-            made = self._push(batch)
-        else:
-            self._check_open()
-            self._kind = kind_of(batch)
-            if noted.newest < pending.high and pending.count + noted.count < MOST:
-                self._turns.changing = True
-                pending.add(noted)
-                return self._nothing
-            made = self._as_pushed(self._process_noted(noted))
+        made = self._push(batch)
         if self._late.unsaid:
             self._turns.changing = False  # all is done; a warning may be an error
             self._late.warn(stacklevel=4)
         return made
 
-    def _settle(self) -> None:
-        """Take in the events that are noted; nothing is due by them."""
-        if self._pending is not None and self._pending.count:
-            self._process_noted()
-            self._turns.changing = False
-
-    def _process_noted(self, last: Noted | None = None) -> Outcome:
-        """Take in the events that are noted, and some more behind them."""
-        assert self._pending is not None
-        table = self._pending.table(last)
-        came = self._pending.came(self._progress.stream_time, last)
-        outcome = self._process(table, came=came)
-        self._add_late(table, outcome)
-        self._pending.clear()
-        return outcome
-
+    @abstractmethod
     def _push(self, batch: Any) -> Any:
-        self._set_out()
-        taken = self._taken(batch)
-        if taken is None:
-            return self._as_pushed(None)
-        table, reasons = taken
-        given, misfits = conform(table, self._schema, self._only_time)
-        outcome = self._process(given, reasons | misfits)
-        self._add_late(table, outcome)
-        return self._as_pushed(outcome)
+        """What `push` returns."""
 
-    def _add_late(self, table: pa.Table, outcome: Outcome) -> None:
-        """Keep the late rows of a batch."""
-        assert self._plan is not None
-        self._late.add(table, outcome.late, self._query.aligned, self._plan.time_type)
+    @abstractmethod
+    def _move(self, time: int) -> Any:
+        """Move stream time and watermark on to a time, and emit what is due."""
+
+    @abstractmethod
+    def _as_pushed(self, outcome: Any) -> Any:
+        """What a batch or a move emitted, as the kind of table that was pushed."""
+
+    def _settle(self) -> None:  # noqa: B027 -- most put nothing off
+        """Take in the events that are noted; nothing is due by them."""
 
     def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]] | None:
         """The rows of a batch that the query's condition chooses, and of those that cannot be used
@@ -307,7 +273,6 @@ class Stream:
         return self._advance(watermark)
 
     def _advance(self, watermark: Any) -> Any:
-        self._set_out()
         self._check_open()
         at = to_micros(watermark)
         if not -LATEST < at < LATEST:
@@ -320,13 +285,12 @@ class Stream:
         return self._close()
 
     def _close(self) -> Any:
-        self._set_out()
         self._check_open()
         outcome = self._move(UNBOUNDED)
         self._closed = True
         return self._as_pushed(outcome)
 
-    @in_turn
+    @abstractmethod
     def query(
         self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
     ) -> dict[str, Any]:
@@ -347,18 +311,10 @@ class Stream:
         >>> s.query("a"), s.query("a", 10, 20), s.query("c")
         ({'n': 2}, {'n': 1}, {'n': 0})
         """
-        refuse_at(self._query, at)
-        if self._plan is None:
-            raise ValueError("nothing was pushed into this stream yet")
-        first, end = asked_range(self._plan, self._progress.watermark, lo, hi)
-        return self._state.ask(key if isinstance(key, tuple) else (key,), first, end)
 
-    @in_turn
+    @abstractmethod
     def state_size(self) -> dict[str, int]:
         """How many keys and slices there are, and how many bytes they take."""
-        if self._plan is None:
-            return {"keys": 0, "slices": 0, "bytes": 0}
-        return self._state.size()
 
     @in_turn
     def explain(self, schema: Any = None, *, data: Any = None, batch: int = 1000) -> Explanation:
@@ -447,28 +403,24 @@ class Stream:
     @classmethod
     def _for(cls, query: Query) -> type[Stream]:
         """The class of streams of a query."""
+        if cls is not Stream:
+            return cls
+        from .aligned_stream import AlignedStream
+        from .driven_stream import DrivenStream, TickStream
+        from .session_stream import SessionStream
+        from .sized_stream import SizedStream
+        from .trailing_stream import TrailingStream
+
         window = query.window
-        if cls is Stream and query.several and isinstance(window, Aligned):
-            from .sized_stream import SizedStream
-
-            return SizedStream
-        if cls is Stream and isinstance(window, Trailing) and not window.excludes_some:
-            from .trailing_stream import TrailingStream
-
+        if isinstance(window, Trailing) and not window.excludes_some:
             return TrailingStream
-        if cls is Stream and isinstance(window, Driven):
-            from .driven_stream import DrivenStream
-
+        if isinstance(window, Driven):
             return DrivenStream
-        if cls is Stream and isinstance(window, Ticked):
-            from .driven_stream import TickStream
-
+        if isinstance(window, Ticked):
             return TickStream
-        if cls is Stream and isinstance(window, Merging):
-            from .session_stream import SessionStream
-
+        if isinstance(window, Merging):
             return SessionStream
-        return cls
+        return SizedStream if query.several else AlignedStream
 
     def _dump(self) -> list[bytes]:
         """The state as bytes."""
@@ -476,9 +428,9 @@ class Stream:
             return [part for record in self._journal.scan() for part in record]
         return self._dump_state()
 
+    @abstractmethod
     def _dump_state(self) -> list[bytes]:
         """A state in memory as bytes."""
-        return self._state.dump()
 
     def _load(self, blobs: list[bytes]) -> None:
         """Take back what `_dump` gave."""
@@ -487,28 +439,17 @@ class Stream:
         else:
             self._load_state(blobs)
 
+    @abstractmethod
     def _load_state(self, blobs: list[bytes]) -> None:
         """Take back what `_dump_state` gave."""
-        self._state.load(blobs)
-
-    def _set_out(self) -> None:
-        """What comes before a batch, for a stream that stands on something else between two."""
 
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("this stream is closed; make a new one with query.stream(…)")
 
+    @abstractmethod
     def _set_up(self, schema: pa.Schema) -> None:
         """Tie the query to the types of its columns."""
-        plan = self._tied(schema)
-        self._state = self._make_state(plan)
-        self._lifecycle = Lifecycle(
-            plan, mode=self._mode, lateness=self._lateness, early=self._early
-        )
-        self._pending = None
-        if type(self) is Stream and not self._early:
-            self._pending = Pending.of(plan, self._schema)
-        self._plan = plan
 
     def _planned(self, schema: pa.Schema) -> Plan:
         """The plan for a schema."""
@@ -541,59 +482,11 @@ class Stream:
         self._schema = with_names(made, known_names(schema))
         return plan
 
-    def _make_state(self, plan: Plan) -> ForestState:
-        if self._store is None:
-            return ForestState(plan)
-        state: Any = TileState(plan, self._store)  # which cannot be asked or dumped
-        return state  # type: ignore[no-any-return]
-
-    def _move(self, time: int) -> Outcome | None:
-        """Move stream time and watermark on to a time."""
-        if self._plan is not None:
-            return self._process(watermark=time, stream_time=time)
-        at = self._progress
-        latest = [time if was is None else max(was, time) for was in (at.stream_time, at.watermark)]
-        vars(at).update(stream_time=latest[0], watermark=latest[1])
-        return None
-
-    def _process(
-        self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: Any
-    ) -> Outcome:
-        """Go through the lifecycle.  Until the caller returns what it emits, or the lifecycle says
-        that nothing was changed, the stream is in the middle of a change."""
-        self._spill()
-        self._turns.changing = True
-        lifecycle, progress = self._lifecycle, self._progress
-        try:
-            outcome = lifecycle.process(progress, self._state, batch, refused, **times)
-        except BaseException:
-            self._turns.changing = not lifecycle.abandoned
-            raise
-        self._delays = self._delays + outcome.delays
-        if self._pending is not None:
-            self._pending.low, self._pending.high = lifecycle.quiet(progress)
-        return outcome
-
     def _spill(self) -> None:
         """Write changes to the store that have become many; an error has changed nothing."""
         if self._journal is not None:
             self._journal.spill()
 
-    def _as_pushed(self, outcome: Outcome | None) -> Any:
-        """A result, as the kind of table that was pushed."""
-        if self._plan is None:
-            return as_given(pa.table({}), self._kind)
-        assert outcome is not None
-        table = result_table(self._plan, outcome.emitted, outcome.revisions)
-        if self._nothing is None:
-            self._nothing = table.schema.empty_table()
-        made = as_given(table, self._kind)
-        if outcome.emitted.failed:
-            self._turns.changing = False  # all is done; a warning may be an error
-            warn_of(outcome.emitted.failed, stacklevel=5)
-        return made
-
+    @abstractmethod
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
-        if self._plan is not None:
-            self._state._check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..aggregators.choose import choose
+from ..engine.aligned_stream import AlignedStream
 from ..engine.driven_stream import DrivenStream, TickStream
 from ..engine.session_stream import SessionStream
 from ..engine.stream import Stream
@@ -79,7 +80,7 @@ def stream_steps(query: Query, plan: Plan | None, mode: str) -> tuple[Step, ...]
             _when(query.window, mode),
         )
     tree = "a finger B-tree for each key, all in one memory"
-    if kind is Stream:
+    if issubclass(kind, AlignedStream):
         cut = Step("events of a batch are folded into slices", "all events of one slice are alike")
         if plan is not None and plan.ordered:
             cut = Step(

@@ -343,7 +343,7 @@ class Query:
             raise ValueError("SASH_ORACLE=1 runs streams in memory alone: leave out store and name")
         from ..engine.stored import open_stream
 
-        return open_stream(made, self, store, name, trust, **given)  # type: ignore[arg-type]
+        return open_stream(made, self, store, name, trust, **given)  # type: ignore[arg-type,type-abstract]
 
     def explain(
         self, schema: Any = None, *, data: Any = None, slicing: SlicingName = "auto"

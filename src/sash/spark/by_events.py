@@ -8,13 +8,13 @@ windows hold from the stretch before as well, and answers for its own.
     stretches    |----------- 1 -----------|----------- 2 -----------|
     of 2                             [rows held][ own rows           ]
 
-Other windows depend on all that a key had before, and a key's rows stay together.
+Sessions are cut at gaps, if a key has more rows than a task should: see `split_sessions`.  Other
+windows depend on all that a key had before, and a key's rows stay together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +32,10 @@ from ..windows import Driven, Ticked, Trailing
 from ..windows.contract import LATEST, Count, Span
 from .arithmetic import SPARK, in_range
 from .buckets import bucket_of, key_columns
-from .results import result_fields
+from .results import as_results, result_fields
 from .shipping import shipped
-from .types import arrow_schema, micros, quoted
+from .split_sessions import has_hot_key, sessions_at_gaps, splits
+from .types import micros, quoted
 
 __all__ = ["Stretches", "aggregate_by_events"]
 
@@ -100,6 +101,8 @@ class Stretches:
 def aggregate_by_events(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     """The results over all rows of a DataFrame."""
     query, schema = plan.query, df.schema
+    if splits(query) and has_hot_key(df, query, buckets):
+        return sessions_at_gaps(df, plan, buckets)
     every = isinstance(query.window, Driven) or query.where is not None
     names = df.columns if every else list(query.columns)
     stretches = Stretches.of(query)
@@ -136,12 +139,7 @@ class _Work:
             plan = make_plan(query, table.schema)
             ticked = isinstance(query.window, Ticked)
             made = tick_results(plan, table) if ticked else session_results(plan, table)
-        edges = [one_array(made.column(f"window_{edge}")) for edge in ("start", "end")]
-        window = pa.StructArray.from_arrays(edges, names=["start", "end"])
-        columns: list[Any] = [
-            window if name == "window" else made.column(name) for name in result.names
-        ]
-        return pa.table(columns, names=result.names).cast(arrow_schema(result))
+        return as_results(made, result)
 
     def _own(self, made: pa.Table) -> pa.Table:
         """The rows that this stretch answers for."""

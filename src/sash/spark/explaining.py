@@ -17,7 +17,7 @@ from ..query.plan import Plan
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..windows import Aligned, duration
-from . import batch, by_events
+from . import batch, by_events, split_sessions
 from .batch import Slices
 from .frames import planned, way
 from .streaming import combines
@@ -82,7 +82,7 @@ def _unsplit(query: Query, way: str) -> str:
         if way == "rows" and batch.Stretches.of(query).whole:
             return "empty windows depend on all events of a key, so they are one task's"
         return ""
-    if by_events.Stretches.of(query).whole:
+    if by_events.Stretches.of(query).whole and not split_sessions.splits(query):
         return f"what {query.window!r} holds goes by all earlier events of a key"
     return ""
 

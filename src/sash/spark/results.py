@@ -12,10 +12,12 @@ from ..query.plan import Plan
 from ..query.query import Query
 from ..query.registry import is_nullable
 from ..state.scan import Windows
+from ..tables.arrow import one_array
 from ..windows import Aligned, Driven
 from .types import arrow_schema, spark_type
 
 __all__ = [
+    "as_results",
     "kept_columns",
     "result_fields",
     "result_table",
@@ -48,6 +50,16 @@ def result_fields(plan: Plan, schema: StructType) -> StructType:
     beside = {} if isinstance(query.window, Driven) else window_metadata(time)
     fields.append(StructField("window", edges, nullable=False, metadata=beside))
     return StructType([*fields, *value_fields(plan)])
+
+
+def as_results(made: pa.Table, result: StructType) -> pa.Table:
+    """Results as `Query.run` has them, as the columns that they have on Spark."""
+    edges = [one_array(made.column(f"window_{edge}")) for edge in ("start", "end")]
+    window = pa.StructArray.from_arrays(edges, names=["start", "end"])
+    columns: list[Any] = [
+        window if name == "window" else made.column(name) for name in result.names
+    ]
+    return pa.table(columns, names=result.names).cast(arrow_schema(result))
 
 
 def value_fields(plan: Plan) -> list[StructField]:

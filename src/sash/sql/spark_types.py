@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..tables.type_names import PLAIN
 from .values import Unusable
 
 __all__ = [
@@ -29,24 +30,11 @@ _WHOLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 
 _NAMED = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "byte": pa.int8(),
-    "smallint": pa.int16(),
-    "short": pa.int16(),
-    "int": pa.int32(),
-    "integer": pa.int32(),
-    "bigint": pa.int64(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "real": pa.float32(),
-    "double": pa.float64(),
+    **PLAIN,
     "decimal": pa.decimal128(10, 0),
     "dec": pa.decimal128(10, 0),
     "numeric": pa.decimal128(10, 0),
-    "string": pa.string(),
     "varchar": pa.string(),
-    "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
     "timestamp_ntz": pa.timestamp("us"),
 }

@@ -31,6 +31,7 @@ __all__ = [
     "NoFrameAnswer",
     "Range",
     "Ranges",
+    "Whole",
     "answers_of_frames",
     "inverse",
     "taken",
@@ -67,10 +68,6 @@ class Frames(ABC):
     def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
         """Let the kernel answer all frames."""
 
-    def ranges(self) -> tuple[Array, Array]:
-        """The rows `[first, last)` of each, where that is all that a frame holds."""
-        raise NotImplementedError("a frame with a hole is no range")
-
     @abstractmethod
     def part(self, frames: Range, rows: Range) -> Frames:
         """A range of frames, which hold no rows but those of a range, by the places that these have
@@ -94,8 +91,16 @@ class Frames(ABC):
         return kept
 
 
+class Whole(Frames):
+    """Frames without a hole."""
+
+    @abstractmethod
+    def ranges(self) -> tuple[Array, Array]:
+        """The rows `[first, last)` of each."""
+
+
 @dataclass(frozen=True)
-class InTime(Frames):
+class InTime(Whole):
     """A frame for each row: the rows of its group whose times are from `older` before its own up to
     `younger` before it, which is not included."""
 
@@ -134,7 +139,7 @@ class InTime(Frames):
 
 
 @dataclass(frozen=True)
-class Ranges(Frames):
+class Ranges(Whole):
     """The frames `[first, last)` of the rows in `fired`, or of all."""
 
     first: Array

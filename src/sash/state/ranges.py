@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan, Ranged
 from ..tables.rows import Ordered
-from .frames import Frames
+from .frames import Frames, Whole
 from .quantiles import quantiles_of_ranges
 from .ragged import ragged
 
@@ -101,9 +101,11 @@ def answers_over(
     """The answers of aggregates over ranges of rows, for the frames of windows; row r has that of
     frame order[r], or r."""
     values: dict[str, pa.Array] = {}
-    ranges = frames.ranges() if plan.ranged else None
+    if not plan.ranged:
+        return values
+    assert isinstance(frames, Whole)
+    ranges = frames.ranges()
     for chosen in plan.ranged:
-        assert ranges is not None
         found = answers_of_ranges(chosen, ordered, *ranges)
         values[chosen.name] = found if order is None else found.take(pa.array(order))
     return values

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ..engine.aligned_stream import AlignedStream
 from ..engine.lifecycle import Progress
 from ..engine.stored_events import stored_stream
-from ..engine.stream import Stream
 from ..engine.supported import Place
 from ..query import Query
 from ..query.plan import Plan
@@ -66,7 +66,7 @@ class CountingStore(Store):
         return sum(len(data) for _, data in self.kept.scan())
 
 
-class TileStream(Stream):
+class TileStream(AlignedStream):
     """A stream whose state is tiles in a store."""
 
     _place: Place = "Spark stream"
@@ -74,6 +74,10 @@ class TileStream(Stream):
     def __init__(self, query: Query, **more: Any) -> None:
         self.store = CountingStore()
         super().__init__(query, **more)
+
+    def _set_up(self, schema: Any) -> None:
+        super()._set_up(schema)
+        self._pending = None  # each batch is to go through the store
 
     def _make_state(self, plan: Plan) -> Any:
         return TileState(plan, self.store)
@@ -84,8 +88,9 @@ class TileStream(Stream):
         if self._plan is not None:
             self._state = self._make_state(self._plan)
 
-    def _set_out(self) -> None:
+    def _process(self, *given: Any, **times: Any) -> Any:
         self._anew()
+        return super()._process(*given, **times)
 
 
 def open_stream(state: str, query: Query, **more: Any) -> Any:
