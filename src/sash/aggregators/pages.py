@@ -159,7 +159,9 @@ class Pages:
         return [data is not None for data in found]
 
     def fetch(self, places: Iterable[Place]) -> None:
-        """Have the thread read pages that will be needed soon."""
+        """Have the thread read pages that will be needed soon, unless it is behind."""
+        if self._queue is not None and self._queue.full():
+            return
         with self._lock:
             known = {p for batch in (self._gathered, *self._written) for p in batch}
             some = [p for p in places if p not in known and p not in self._fetched]

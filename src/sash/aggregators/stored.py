@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable, Iterable, Iterator
 from operator import index as as_index
 from typing import Any, NoReturn, Self
 
@@ -48,6 +49,7 @@ from .stored_kernel import (
     PHASE,
     PLACES,
     READY,
+    STEP,
     STORED,
     TAILS,
     WANTED_LEVEL,
@@ -255,14 +257,13 @@ class StoredLevels(LevelWindow):
             page = ((last >> level) >> bits) - 2
             head = (start >> level) >> bits
             if page >= head and page >= 0:
-                at = self._tail_slot(level, page)
-                self._pages.save((level, page), core.dump_slots(at, 1 << bits))
+                runs = self._runs(self._tail_slot, level, page)
+                self._pages.save((level, page), _framed(core.dump_slots(*run) for run in runs))
                 if page <= head + 2:
                     self._tags.pop((level, page & 3), None)
-                    for above in range(self._high):
-                        to = self._head_slot(level, page, above)
-                        at = self._tail_slot(level, page, above)
-                        core.copy_slots(to, at, 1 << bits - above)
+                    to = self._runs(self._head_slot, level, page)
+                    for (place, count), (at, _) in zip(to, runs, strict=True):
+                        core.copy_slots(place, at, count)
                     self._tags[level, page & 3] = page
         core.header[LAST] = last + (1 << bits)
 
@@ -312,20 +313,33 @@ class StoredLevels(LevelWindow):
         return self._tags.get((level, page & 3)) == page
 
     def _put(self, places: list[Place], found: list[Any]) -> None:
-        core, count = self._core, 1 << self._bits
         for (level, page), data in zip(places, found, strict=True):
             self._tags.pop((level, page & 3), None)
-            core.load_slots(self._head_slot(level, page), count, data)
-            core.run.rebuild(core.m, self._base(level), HEADS * count, level, page)
+            self._load(self._runs(self._head_slot, level, page), data)
             self._tags[level, page & 3] = page
 
     def _load_middle(self, level: int, page: int) -> None:
-        core = self._core
+        header = self._core.header
         (data,) = self._pages.load([(level, page)])
-        core.header[MIDDLE_LEVEL] = -1
-        core.load_slots(STORED, 1 << self._bits, data)
-        core.run.rebuild(core.m, STORED, 1 << self._bits, level, page)
-        core.header[MIDDLE_LEVEL], core.header[MIDDLE_PAGE] = level, page
+        header[MIDDLE_LEVEL] = -1
+        self._load(self._runs(self._middle_slot, level, page), data)
+        header[MIDDLE_LEVEL], header[MIDDLE_PAGE] = level, page
+
+    def _load_whole(self, level: int, page: int) -> None:
+        """The same with all nodes above the leaves."""
+        self._load_middle(level, page)
+        self._core.run.rebuild(self._core.m, STORED, 1 << self._bits, level, page)
+
+    def _load(self, runs: list[tuple[int, int]], data: Any) -> None:
+        for run, blob in zip(runs, _unframed(data), strict=True):
+            self._core.load_slots(*run, blob)
+
+    def _runs(
+        self, slot: Callable[[int, int, int], int], level: int, page: int
+    ) -> list[tuple[int, int]]:
+        """The runs of slots whose nodes a store has of a page: first slot, how many."""
+        above = range(0, self._high, STEP)
+        return [(slot(level, page, some), 1 << self._bits - some) for some in above]
 
     def _base(self, level: int) -> int:
         """Where the pages begin that have their leaves on a level."""
@@ -339,6 +353,10 @@ class StoredLevels(LevelWindow):
         """The same at the tail."""
         at = self._base(level) + (2 * HEADS << self._bits)
         return at + self._in_ring(TAILS, page, above)
+
+    def _middle_slot(self, level: int, page: int, above: int = 0) -> int:
+        """The same in the middle."""
+        return STORED + self._in_ring(1, 0, above)
 
     def _in_ring(self, pages: int, page: int, above: int) -> int:
         """Where the nodes of a page begin in a ring of pages."""
@@ -394,10 +412,8 @@ class StoredLevels(LevelWindow):
             "header": [int(core.get(i)) for i in range(HEADER)],
             "deleted": self._deleted,
         }
-        head = json.dumps(said).encode()
-        blobs = [core.dump_slots(0, STORED)]
-        blobs += [core.dump_slots(*run) for run in self._in_tails()]
-        return b"".join(_SIZE.pack(len(blob)) + blob for blob in (head, *blobs))
+        runs = [(0, STORED), *self._in_tails()]
+        return _framed([json.dumps(said).encode(), *(core.dump_slots(*run) for run in runs)])
 
     def _in_tails(self) -> list[tuple[int, int]]:
         """The runs of slots at the tails that hold something: first slot, how many."""
@@ -496,16 +512,14 @@ class StoredLevels(LevelWindow):
             young = ((end >> level) >> bits) - 1
             for page in range((start >> level) >> bits, ((end - 1 >> level) >> bits) + 1):
                 if page < young:
-                    self._load_middle(level, page)
+                    self._load_whole(level, page)
                 for above in range(min(self._high, capacity.bit_length() - level)):
                     wide = capacity >> level + above
                     first, last = start >> level + above, end - 1 >> level + above
                     low = max(page << bits - above, first, last + 1 - wide)
                     high = min((page + 1) << bits - above, last + 1)
-                    at = STORED + self._in_ring(1, 0, above)
-                    if page >= young:
-                        at = self._tail_slot(level, page, above)
-                    at -= page << bits - above
+                    slot = self._middle_slot if page < young else self._tail_slot
+                    at = slot(level, page, above) - (page << bits - above)
                     while low < high:  # up to where the ring comes round
                         some = min(high - low, wide - (low & (wide - 1)))
                         to = RING + 2 * capacity - 2 * wide + (low & (wide - 1))
@@ -535,14 +549,14 @@ class StoredLevels(LevelWindow):
     def _check_head(self, level: int, page: int) -> None:
         """A page at the head is as it is in the store, but for what has left in part."""
         core, bits = self._core, self._bits
-        self._load_middle(level, page)
-        for above in range(self._high):
+        self._load_whole(level, page)
+        for above in range(0, self._high, STEP):
             first = page << bits - above
             gone = max(-(-core.get(START) >> level + above) - first, 0)
             count = (1 << bits - above) - gone
             if count > 0:
                 mine = core.dump_slots(self._head_slot(level, page, above) + gone, count)
-                kept = core.dump_slots(STORED + self._in_ring(1, 0, above) + gone, count)
+                kept = core.dump_slots(self._middle_slot(level, page, above) + gone, count)
                 assert mine == kept, f"page {page} of level {level} differs"
 
     def __repr__(self) -> str:
@@ -630,12 +644,22 @@ def open_window(
     return made
 
 
-def _blobs(root: bytes, claimed: Space) -> list[bytes]:
-    at, made = 0, []
-    while at < len(root):
-        (size,) = _SIZE.unpack_from(root, at)
-        made.append(root[at + _SIZE.size : at + _SIZE.size + size])
+def _framed(blobs: Iterable[bytes]) -> bytes:
+    """Several runs of bytes as one."""
+    return b"".join(part for blob in blobs for part in (_SIZE.pack(len(blob)), blob))
+
+
+def _unframed(data: Any) -> Iterator[Any]:
+    """What `_framed` was given, of bytes or a view of them."""
+    at = 0
+    while at < len(data):
+        (size,) = _SIZE.unpack_from(data, at)
         at += _SIZE.size + size
+        yield data[at - size : at]
+
+
+def _blobs(root: bytes, claimed: Space) -> list[bytes]:
+    made = list(_unframed(root))
     if not made or not made[0].startswith(b"{"):
         raise Damaged(f"{claimed!r} is no window, but perhaps a stream: open it with its query")
     return made
