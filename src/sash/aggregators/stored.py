@@ -52,8 +52,8 @@ from .stored_kernel import (
     STEP,
     STORED,
     TAILS,
-    WANTED_LEVEL,
-    WANTED_PAGE,
+    WANTED,
+    WHOLE,
 )
 
 __all__ = ["open_window", "stored_class"]
@@ -118,6 +118,7 @@ class StoredLevels(LevelWindow):
         self._buffer = buffer
         self._pages = Pages(claimed)
         self._tags: dict[Place, int] = {}  # the page at each place of a head: level, place
+        self._bare: set[Place] = set()  # pages of heads without the nodes that stores have not
         self._deleted: list[int] = [0] * 64  # pages of each level that are gone from the store
 
     @property
@@ -138,7 +139,7 @@ class StoredLevels(LevelWindow):
         core.header[BITS], core.header[LEVELS] = bits, count * self._high
         core.header[LAST] = 2 << bits
         core.header[FIRST] = 1 << bits
-        core.header[MIDDLE_LEVEL] = -1
+        core.header[MIDDLE_LEVEL], core.header[WHOLE] = -1, 1
         return core
 
     def _room(self, count: int) -> int:
@@ -233,7 +234,7 @@ class StoredLevels(LevelWindow):
         """See to what a kernel has come back for."""
         header = self._core.header
         if header[PHASE] == _DESCENT:
-            self._load_middle(header[WANTED_LEVEL], header[WANTED_PAGE])
+            self._load_middle(header[WANTED] & 63, header[WANTED] >> 6)
         elif header[PHASE] == _JUMP:
             self._load_heads(header[GOAL])
             header[READY] = header[GOAL]
@@ -261,9 +262,11 @@ class StoredLevels(LevelWindow):
                 self._pages.save((level, page), _framed(core.dump_slots(*run) for run in runs))
                 if page <= head + 2:
                     self._tags.pop((level, page & 3), None)
-                    to = self._runs(self._head_slot, level, page)
-                    for (place, count), (at, _) in zip(to, runs, strict=True):
-                        core.copy_slots(place, at, count)
+                    for above in range(self._high):
+                        to = self._head_slot(level, page, above)
+                        at = self._tail_slot(level, page, above)
+                        core.copy_slots(to, at, 1 << bits - above)
+                    self._bare.discard((level, page))
                     self._tags[level, page & 3] = page
         core.header[LAST] = last + (1 << bits)
 
@@ -288,9 +291,11 @@ class StoredLevels(LevelWindow):
             young = ((end >> level) >> bits) - 1  # from here on, pages are in the tail
             needed += [(level, p) for p in (head, head + 1) if p < young]
             ahead += [(level, p) for p in range(head + 2, min(head + 2 + _AHEAD, young))]
-        needed = [place for place in needed if not self._has(*place)]
-        if needed:
-            self._put(needed, self._pages.load(needed))
+        lacking = [place for place in needed if not self._has(*place)]
+        if lacking:
+            self._put(lacking, self._pages.load(lacking))
+        if self._bare:
+            self._make_whole()
         if ahead:
             self._pages.fetch([place for place in ahead if not self._has(*place)])
         header[FIRST] = first + (1 << bits)
@@ -306,6 +311,7 @@ class StoredLevels(LevelWindow):
         found = self._pages.load(needed)
         self._pages.forget_fetched()
         self._changing = True  # until START is there
+        header[WHOLE] = 0
         self._put(needed, found)
         header[FIRST] = ((goal >> bits) + 1) << bits
 
@@ -317,6 +323,16 @@ class StoredLevels(LevelWindow):
             self._tags.pop((level, page & 3), None)
             self._load(self._runs(self._head_slot, level, page), data)
             self._tags[level, page & 3] = page
+            self._bare.add((level, page))
+
+    def _make_whole(self) -> None:
+        """Compute all nodes of the pages at the heads."""
+        core, bits = self._core, self._bits
+        for level, page in sorted(self._bare):
+            if self._has(level, page) and page >= (core.get(START) >> level) >> bits:
+                core.run.rebuild(core.m, self._base(level), HEADS << bits, level, page)
+        self._bare.clear()
+        core.header[WHOLE] = 1
 
     def _load_middle(self, level: int, page: int) -> None:
         header = self._core.header

@@ -7,10 +7,11 @@ nodes above them on the next BITS - 3 levels; the nodes above those are leaves o
     levels 1…4    nodes above the leaves
     level 0     | 128 leaves | 128 leaves | …                  with BITS = 7
 
-A store has the leaves of a page, and every third level above them.  Other nodes of a page that came
-back from it are computed when they are looked at, with at most three combines: an eviction takes
-0.7 of them more on average, and a store holds and moves 1.14 partials a value instead of two.  On
-each level a page has at least eight nodes, so what kernels look at near END is in the last two.
+A store has the leaves of a page, and every third level above them: 1.14 partials a value instead
+of two.  Where values leave one by one, the other nodes of a page are computed when it comes back,
+in one go.  After a bulk eviction each is computed when it is looked at, with at most three combines,
+until START comes to the next page; WHOLE says which.  On each level a page has at least eight nodes,
+so what kernels look at near END is in the last two pages.
 
 In memory are the pages at the head and at the tail of the levels:
 
@@ -26,7 +27,7 @@ lacks, and goes on when Python has seen to it:
 
     LAST     END has to stay below, until the page that leaves the tail is saved
     FIRST    START has to stay below, until the page that comes next at the head is there
-    WANTED   the level and page that a descent in the tree needs, which is put into MIDDLE
+    WANTED   the page and level that a descent in the tree needs, which is put into MIDDLE
     GOAL     where START is to go, until the pages there are those of the head
 """
 
@@ -69,14 +70,14 @@ __all__ = [
     "STEP",
     "STORED",
     "TAILS",
-    "WANTED_LEVEL",
-    "WANTED_PAGE",
+    "WANTED",
+    "WHOLE",
     "stored_kernels",
 ]
 
 # Header, after the fields of the algorithms.
 BITS, LEVELS, LAST, FIRST = 9, 10, 11, 12
-WANTED_LEVEL, WANTED_PAGE, MIDDLE_LEVEL, MIDDLE_PAGE = 13, 14, 15, 16
+WANTED, WHOLE, MIDDLE_LEVEL, MIDDLE_PAGE = 13, 14, 15, 16
 GOAL, READY = 17, 18
 # What the enforcement of a policy has come to: nothing, evictions one by one, a descent, a jump.
 PHASE, EVICTED, AT, LEVEL_AT = 19, 20, 21, 22
@@ -108,7 +109,7 @@ def look(m: Memory, level: int, index: int) -> int:
     if (index >> (bits - level)) + 1 >= end:
         base += 2 * ring
         ring = TAILS << bits
-    elif level % STEP:
+    elif not get(m, WHOLE) and level % STEP:
         return risen(m, base, ring, level, index)
     wide = ring >> level
     return base + 2 * (ring - wide) + (index & (wide - 1))
@@ -134,7 +135,7 @@ def risen(m: Memory, base: int, ring: int, level: int, index: int) -> int:
 
 
 def tail(m: Memory, level: int, index: int) -> int:
-    """The slot for the next node of a level."""
+    """The slot for the next node of a level, or of one of the last five."""
     bits = get(m, BITS)
     high = bits - FEWEST
     base = STORED + ((2 + 2 * HEADS) << bits)
@@ -216,8 +217,7 @@ def found(m: Memory, level: int, index: int) -> int:
         return held(m, level, index)
     if leaves == get(m, MIDDLE_LEVEL) and page == get(m, MIDDLE_PAGE):
         return risen(m, STORED, 1 << bits, above, index)
-    put(m, WANTED_LEVEL, leaves)
-    put(m, WANTED_PAGE, page)
+    put(m, WANTED, page << 6 | leaves)
     return -2
 
 
