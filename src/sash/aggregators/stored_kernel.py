@@ -9,9 +9,9 @@ nodes above them on the next BITS - 3 levels; the nodes above those are leaves o
 
 A store has the leaves of a page, and every third level above them: 1.14 partials a value instead
 of two.  Where values leave one by one, the other nodes of a page are computed when it comes back,
-in one go.  After a bulk eviction each is computed when it is looked at, with at most three combines,
-until START comes to the next page; WHOLE says which.  On each level a page has at least eight nodes,
-so what kernels look at near END is in the last two pages.
+in one go.  After a bulk eviction each is computed when it is looked at, with at most three
+combines, until START comes to the next page; WHOLE says which.  On each level a page has at least
+eight nodes, so what kernels look at near END is in the last two pages.
 
 In memory are the pages at the head and at the tail of the levels:
 
