@@ -214,7 +214,7 @@ def test_what_is_in_memory_does_not_grow_with_the_window() -> None:
         window.insert(i)
         sizes.append(window._core.buffer.nbytes)  # type: ignore[union-attr]
     slot = 8 * window._core.width
-    assert sizes[-1] <= slot * (6 * 24 * 8 + 200) + 1000
+    assert sizes[-1] <= slot * (12 * 24 * 8 + 200) + 1000
     assert len(window) == 1 << 13
 
 

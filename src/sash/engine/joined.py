@@ -57,12 +57,25 @@ def _codes(parts: list[Emitted]) -> tuple[Array, list[pa.Array]]:
     columns = [pa.concat_arrays(list(column)) for column in zip(*(e.keys for e in parts))]
     for e in parts:
         e.keys = []
-    numbers, keys = key_codes(columns, sum(counts))
+    numbers, keys = _numbered(columns, sum(counts))
+    del columns
     made, first = [], 0
     for e, count in zip(parts, counts, strict=True):
         made.append(numbers[vars(e).pop("codes").astype(np.int64) + first])
         first += count
     return np.concatenate(made), keys
+
+
+def _numbered(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]]:
+    """The number of each key, of which none is there twice, and the keys in their order."""
+    (first, *more) = columns
+    if more or not pa.types.is_integer(first.type) or first.null_count:
+        return key_codes(columns, rows)
+    # to sort takes a quarter of the memory that a hash table does
+    order = np.argsort(first.to_numpy())
+    numbers = np.empty(rows, dtype=np.int64)
+    numbers[order] = np.arange(rows)
+    return numbers, [first.take(pa.array(order))]
 
 
 def _failed(parts: list[Emitted]) -> dict[int, str]:
