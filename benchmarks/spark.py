@@ -31,6 +31,7 @@ import sash
 import sash.spark
 
 from .machine import describe
+from .spark_as_of import as_of
 from .spark_ways import large_batches, micro_batches, ways
 
 RESULTS = Path(__file__).parent / "results"
@@ -303,6 +304,7 @@ PARTS: dict[str, Callable[[Bench, bool], Iterator[Line]]] = {
     "ways": ways,
     "large-batches": large_batches,
     "micro-batches": micro_batches,
+    "as-of": as_of,
 }
 
 

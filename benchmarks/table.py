@@ -17,6 +17,7 @@ from sash import aggregators, operators
 from .aggregates import aggregates
 from .any_order import any_order
 from .bulk_eviction import bulk_eviction
+from .lateness import latenesses
 from .many_sizes import many_sizes
 from .out_of_order import out_of_order
 from .processes import first_slide, import_sash
@@ -79,6 +80,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *small_pushes(quick=quick),
         *shared_queries(quick=quick),
         *statements(quick=quick),
+        *latenesses(quick=quick),
         *stores(quick=quick),
         *citi_bike(),
     ]

@@ -59,7 +59,7 @@ RULES = {
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
-    "query/shared.py": Rule(inside=("sash.engine", "sash.explain", "sash.sql")),
+    "query/shared.py": Rule(inside=("sash.engine", "sash.explain", "sash.sql", "sash.stores")),
     "query/types.py": Rule(("pyarrow",)),
     "tables/": Rule(
         ("sash.kernels", "sash.query", "sash.windows", "numpy", "pyarrow"), inside=("polars",)
@@ -101,6 +101,7 @@ RULES = {
         (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
     ),
     "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/sql_errors.py": Rule((*_LIBRARY, "sash.sql", "pyspark")),
     "cli/": Rule(
         (
             *(*_LIBRARY, "sash", "sash.explain", "sash.page", "sash.plot"),

@@ -125,6 +125,7 @@ if TYPE_CHECKING:
     from .kernels.program import InterpretedWarning
     from .sql import sql as sql
     from .sql.errors import SqlError
+    from .sql.shared_stream import SharedSqlStream
     from .sql.statement import Statement
     from .sql.stream import SqlStream
 
@@ -149,6 +150,7 @@ __all__ = [
     "Session",
     "Shared",
     "SharedExplanation",
+    "SharedSqlStream",
     "SharedStream",
     "Sliding",
     "SqlError",
@@ -244,6 +246,7 @@ _LAZY = {
     "InterpretedWarning": ".kernels.program",
     "SharedStream": ".engine.shared_stream",
     "SqlError": ".sql.errors",
+    "SharedSqlStream": ".sql.shared_stream",
     "SqlStream": ".sql.stream",
     "Statement": ".sql.statement",
     "Stream": ".engine.stream",

@@ -6,6 +6,7 @@ import json
 import urllib.request
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from sash.cli import _with_port
@@ -48,6 +49,48 @@ def test_a_page_has_the_numbers_of_the_run(folder: Path) -> None:
     assert sum(shown["lateness"]) == 240
     assert shown["heat"]
     assert "Query.stream" in shown["explain"]
+
+
+SQL = """sql = \'\'\'
+SELECT upper(k) AS place, window.end AS e, {start}, count(*) * 2 AS twice FROM input
+GROUP BY upper(k), window(ts, '2 minutes') {having}\'\'\'"""
+
+
+@pytest.mark.parametrize("start", ["window.start AS s", "window"])
+@pytest.mark.parametrize("having", ["", "HAVING count(*) % 2 = 1"])
+def test_sql_has_a_heat_map_too(folder: Path, start: str, having: str) -> None:
+    """Each cell is what the sink has of its window, and one that HAVING rejects has no value."""
+    text = JOB.replace('python = "queries:query"', SQL.format(start=start, having=having))
+    (folder / "job.toml").write_text(f'{text}\n[run]\nmode = "live"\n')
+    ready = prepare("job.toml", local=True)
+    page = PageWatcher(ready, 0)
+    try:
+        run_local(ready, page, lambda *_: None)
+        shown = page._feed.since(0)["heat"]
+    finally:
+        page.stop()
+    written = pq.read_table(folder / "out" / "results.parquet").to_pylist()
+    wanted = {}
+    for row in written:
+        at = row["s"] if "s" in row else row["window"]["start"]
+        wanted[row["place"], int(at.timestamp() * 1e6)] = row["twice"]
+    found = {
+        (key, at): value
+        for key, row in zip(shown["keys"], shown["values"], strict=True)
+        for at, value in zip(shown["starts"], row, strict=True)
+        if value is not None
+    }
+    assert found == wanted != {}
+    assert shown["corrected"]
+    assert (shown["value"], shown["by"]) == ("twice", ["upper(k)"])
+
+
+def test_a_statement_without_its_keys_has_no_heat_map(folder: Path) -> None:
+    sql = "sql = \"SELECT max(x) AS m FROM input GROUP BY k, window(ts, '1 h')\""
+    (folder / "job.toml").write_text(JOB.replace('python = "queries:query"', sql))
+    page = PageWatcher(prepare("job.toml", local=True), 0)
+    assert "heat" not in page._feed.since(0)
+    page.stop()
 
 
 def test_a_port_may_be_left_out() -> None:

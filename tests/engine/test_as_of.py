@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sash
+from sash.tables import threads
 from sash.testing.queries import events_of, fold, key_of
 from sash.testing.rows import equal, rows_of
 from sash.testing.streams import stream
@@ -24,6 +26,19 @@ SELECT = {
     "some": sash.count(where=pc.field("s") == "x"),
 }
 OBJECTS = {"all": sash.collect("n"), "mode": sash.mode("s")}
+#: Sizes that are shorter and longer than the query's own; some aggregates have all, some one.
+SIZES = {
+    "rows": sash.count(),
+    "short": sash.count().over("1 second"),
+    "long": sash.count().over("20 seconds"),
+    "ever": sash.count().over(sash.lifetime()),
+    "top": sash.max("x").over("20 seconds"),
+    "last": sash.last("n").over("2 seconds"),
+    "middle": sash.median("i").over("20 seconds"),
+    "all": sash.collect("n"),
+    "more": sash.collect("n").over(sash.lifetime()),
+}
+SELECTS = {"one size": SELECT | OBJECTS, "several sizes": SIZES}
 WINDOWS = (
     sash.trailing("5 seconds"),
     sash.trailing("3 seconds", closed="left"),
@@ -58,23 +73,25 @@ def brute(q: sash.Query, given: pa.Table, asked: pa.Table, known: bool) -> list[
     """Each question by itself: its events in order, folded."""
     window: Any = q.window
     everything = events_of(q, given if q.where is None else given.filter(q.where))
+    without = window.closed in ("left", "none") or window.exclude == "group"
     found = []
     for row in rows_of(asked):
         at, key = row["asked"], key_of(q, row)[0]
         end = at - window.delay
         held = []
         for n, event in enumerate(everything):
-            t = event["t"]
-            inside = window.size is None or end - window.size <= t
-            if window.closed in ("right", "none") and window.size is not None:
-                inside = end - window.size < t
-            without = window.closed in ("left", "none") or window.exclude == "group"
-            inside = inside and (t < end or (t == end and not without))
             was = not known or (event["seen"] is not None and event["seen"] <= at)
-            if inside and was and key_of(q, event)[0] == key:
-                held.append((t, n, event))
-        chosen = [e for *_, e in sorted(held, key=lambda h: h[:2])]
-        found.append({name: fold(a, chosen) for name, a in q.select.items()})
+            before = event["t"] < end or (event["t"] == end and not without)
+            if was and before and key_of(q, event)[0] == key:
+                held.append((event["t"], n, event))
+        held.sort(key=lambda h: h[:2])
+        values = {}
+        for name, size in q.sizes.items():
+            first = float("-inf") if size is None else end - size
+            if window.closed in ("right", "none"):
+                first += 1
+            values[name] = fold(q.select[name], [e for t, _, e in held if first <= t])
+        found.append(values)
     return found
 
 
@@ -91,7 +108,7 @@ def judge(q: sash.Query, given: pa.Table, asked: pa.Table, known: str | None = N
 @pytest.mark.plain
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_answers_are_those_of_brute_force(window: Any) -> None:
-    for select in (SELECT, OBJECTS):
+    for select in (SELECT, OBJECTS, SIZES):
         q = sash.Query(time="t", by=["k"], window=window, select=select)
         given = events()
         judge(q, given, questions(given))
@@ -113,6 +130,46 @@ def test_without_keys_with_a_condition_and_without_events() -> None:
 
 
 @pytest.mark.plain
+def test_parts_of_the_keys_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers are those of the whole table, and a sum that leaves int64 names its question."""
+    monkeypatch.setattr("sash.tables.threads.PIECE", 64)
+    source = random.Random(2)
+    count = 900
+    given = pa.table(
+        {
+            "t": [source.randrange(500) for _ in range(count)],
+            "k": [source.choice([*"abcdefghij", None]) for _ in range(count)],
+            "x": [source.choice([None, 1, 2**62]) for _ in range(count)],
+            "n": range(count),
+        }
+    )
+    keys = [source.choice([*"aacdefghij", None, "nobody"]) for _ in range(300)]
+    asked = pa.table({"k": keys, "at": [source.randrange(-5, 510) for _ in keys]})
+    select = {
+        "many": sash.count(),
+        "long": sash.count().over(60),
+        "top": sash.max("x").over(60),
+        "last": sash.last("n"),
+    }
+    q = sash.Query(time="t", by=["k"], window=sash.trailing(20), select=select)
+    found = q.at(given, asked, time="at", threads=2)
+    assert len(threads.cut_rows(count)) > 2
+    for row in found.to_pylist():
+        held = [
+            (e["t"], e["n"], e["x"])
+            for e in given.to_pylist()
+            if e["k"] == row["k"] and row["at"] - 60 <= e["t"] <= row["at"]
+        ]
+        own = sorted(e for e in held if e[0] >= row["at"] - 20)
+        values = [x for *_, x in held if x is not None]
+        right = len(own), len(held), max(values, default=None), own[-1][1] if own else None
+        assert tuple(row[name] for name in select) == right
+    total = replace(q, select={"total": sash.sum("x")})
+    with pytest.raises(OverflowError, match=r"total: the sum leaves int64 as of \d+, in row"):
+        total.at(given, asked, time="at", threads=2)
+
+
+@pytest.mark.plain
 def test_what_was_known_is_what_a_replay_had_that_stopped_there() -> None:
     """A table of the events that were known by a question's time, and behind them one of that time,
     whose window is asked for."""
@@ -130,16 +187,22 @@ def test_what_was_known_is_what_a_replay_had_that_stopped_there() -> None:
 @pytest.mark.plain
 @pytest.mark.parametrize("brute_force", [False, True])
 @pytest.mark.parametrize(
-    ("window", "mode"),
-    [(WINDOWS[0], "final"), (WINDOWS[2], "live"), (WINDOWS[4], "final")],
+    ("window", "mode", "chosen"),
+    [
+        (WINDOWS[0], "final", "one size"),
+        (WINDOWS[2], "live", "one size"),
+        (WINDOWS[4], "final", "one size"),
+        (WINDOWS[0], "final", "several sizes"),
+        (WINDOWS[2], "live", "several sizes"),
+    ],
     ids=str,
 )
 def test_a_stream_is_asked_as_of_a_time(
-    monkeypatch: pytest.MonkeyPatch, window: Any, mode: Any, brute_force: bool
+    monkeypatch: pytest.MonkeyPatch, window: Any, mode: Any, chosen: str, brute_force: bool
 ) -> None:
     """From the watermark on it has the answers of a table of all events so far."""
     monkeypatch.setenv("SASH_ORACLE", "1" if brute_force else "0")
-    q = sash.Query(time="t", by=["k"], window=window, select=SELECT | OBJECTS)
+    q = sash.Query(time="t", by=["k"], window=window, select=SELECTS[chosen])
     table = stream("disorder", 80)
     s = q.stream(lateness="400 days" if mode == "live" else "3 seconds", mode=mode)
     accepted = table.schema.empty_table()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
+from contextlib import suppress
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -198,6 +201,56 @@ def test_a_decimal_of_too_many_digits_is_an_error() -> None:
         assert s.close()["s"].to_pylist() == [None]
 
 
+# Exact sums over windows of every kind
+
+CANCELLING = (1e308, 1.0, -1e308, 0.1, 3.3, 1e16, -1e16, 5e-324, None)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    "window",
+    [
+        sash.sliding("7 seconds", "3 seconds"),
+        sash.cumulate("6 seconds", "2 seconds"),
+        sash.trailing("5 seconds"),
+        sash.rows(7),
+        sash.session("2 seconds"),
+        sash.window(keep=sash.rows(5), every="4 seconds"),
+    ],
+    ids=str,
+)
+def test_exact_sums_are_those_of_the_window_s_values(window: Any) -> None:
+    """From a table in any order, and from a stream by any cutting, correctly rounded: what
+    `math.fsum` gives, where it does not overflow on its way."""
+    table = stream("disorder", 60)
+    source = random.Random(5)
+    values = pa.array([source.choice(CANCELLING) for _ in range(60)], pa.float64())
+    table = table.append_column("z", values)
+    select = {
+        "all": sash.collect("z"),
+        "sum": sash.sum("z", exact=True),
+        "mean": sash.mean("z", exact=True),
+    }
+    q = query(window, select)
+    s = q.stream(lateness="100 days")
+    pushed = [s.push(part) for part in batches(table, seed=2, most=20)]
+    shuffled = table.take(pa.array(source.sample(range(60), 60)))
+    emitted = pa.concat_tables([*pushed, s.close()], promote_options="permissive")
+    summed = 0
+    for made in (q.run(table), emitted, query(window, select, tie="n").run(shuffled)):
+        for row in made.to_pylist():
+            held = [x for x in row["all"] if x is not None]
+            if not held:
+                assert row["sum"] is row["mean"] is None
+                continue
+            exact = sum(map(Fraction, held), Fraction(0))
+            assert row["mean"] == float(exact / len(held))
+            with suppress(OverflowError):
+                assert row["sum"] == float(exact) == math.fsum(held)
+                summed += 1
+    assert summed > 50
+
+
 # Other engines, over real flights
 
 
@@ -220,8 +273,17 @@ def test_against_duckdb() -> None:
         "either": sash.bit_or("delay"),
         "both": sash.bit_and("delay"),
         "late": sash.count(where=pc.field("delay") > 15),
+        "sum_late": sash.sum("x", where=pc.field("delay") > 15, exact=True),
+        "often": sash.mode("origin"),
+        "moved": sash.change("row"),
+        "a_second": sash.rate("delay"),
+        "any_late": sash.any("late"),
+        "all_late": sash.all("late"),
     }
-    q = sash.Query(time="t", by=["origin"], window=sash.tumbling("1 hour"), select=select)
+    given = given.append_column("late", pc.greater(given["delay"], 15))
+    q = sash.Query(
+        time="t", by=["origin"], window=sash.tumbling("1 hour"), select=select, tie="row"
+    )
     ours = q.run(given)
     theirs = duckdb.sql(
         """SELECT median(delay) AS median, quantile_cont(x, 0.9) AS high,
@@ -229,7 +291,10 @@ def test_against_duckdb() -> None:
                   CASE WHEN stddev_pop(x) > 0 THEN corr(x, row) END AS corr,
                   CASE WHEN var_pop(x) > 0 THEN kurtosis_pop(x) END AS kurt,
                   bit_xor(delay) AS bits, bit_or(delay) AS either, bit_and(delay) AS "both",
-                  count(*) FILTER (delay > 15) AS late
+                  count(*) FILTER (delay > 15) AS late, fsum(x) FILTER (delay > 15) AS sum_late,
+                  mode(origin) AS often, last(row ORDER BY t, row) - first(row ORDER BY t, row)
+                  AS moved, sum(delay) / 3600 AS a_second,
+                  bool_or(late) AS any_late, bool_and(late) AS all_late
            FROM given GROUP BY origin, time_bucket(INTERVAL 1 HOUR, t)
            ORDER BY origin, time_bucket(INTERVAL 1 HOUR, t)"""
     ).arrow()
@@ -239,7 +304,10 @@ def test_against_duckdb() -> None:
         pairs = zip(ours[name].to_pylist(), theirs[name].to_pylist(), strict=True)
         for mine, other in pairs:
             assert (mine is None) == (other is None), name
-            assert mine is None or math.isclose(mine, other, rel_tol=1e-9, abs_tol=1e-9), name
+            if isinstance(mine, str | bool | None):
+                assert mine == other, name
+            else:
+                assert math.isclose(mine, other, rel_tol=1e-9, abs_tol=1e-9), name
 
 
 @pytest.mark.plain
@@ -254,3 +322,34 @@ def test_a_mean_that_forgets_against_pandas() -> None:
     ours = q.run(given).to_pandas().set_index("row")["slow"].loc[frame["row"]]
     # pandas repeats the mean where a delay is null, as the window here has it
     assert ours.to_numpy() == pytest.approx(right.to_numpy(), rel=1e-9, nan_ok=True)
+
+
+@pytest.mark.plain
+def test_against_pandas() -> None:
+    """Windows of a time up to each flight; those without a delay have none of a value."""
+    pytest.importorskip("pandas")
+    given = flights(700)
+    delays = given["delay"].cast(pa.float64())
+    given = given.append_column("x", delays).sort_by([("t", "ascending"), ("row", "ascending")])
+    select = {
+        "median": sash.median("x"),
+        "low": sash.quantile("x", 0.25),
+        "cov": sash.covariance("x", "row"),
+        "sum": sash.sum("x", exact=True),
+        "mean": sash.mean("x", exact=True),
+    }
+    window = sash.trailing("20 minutes", closed="right")
+    made = sash.Query(time="t", window=window, select=select).run(given).to_pandas()
+    frame = given.to_pandas().set_index("t")
+    peers = frame.index.duplicated(keep="last")  # pandas leaves out what comes later in the table
+    rolled = frame["x"].rolling("20min", min_periods=1)
+    right = {
+        "median": rolled.median(),
+        "low": rolled.quantile(0.25),
+        "cov": rolled.cov(frame["row"].astype(float).where(frame["x"].notna())),
+        "sum": rolled.sum(),
+        "mean": rolled.mean(),
+    }
+    for name, values in right.items():
+        mine, other = made[name].to_numpy(float)[~peers], values.to_numpy()[~peers]
+        assert mine == pytest.approx(other, rel=1e-9, abs=1e-9, nan_ok=True), name

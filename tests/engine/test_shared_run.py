@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import sash
+from sash.engine import coarser
 from sash.query.conditions import Condition
+from sash.testing.counting import counting
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, rows_of
 from sash.testing.streams import WINDOWS, stream
@@ -45,6 +49,7 @@ def test_all_windows_together(kind: str) -> None:
     same(shared, stream(kind, 80))
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("select", ["in order", "objects"])
 def test_what_has_an_order_and_what_is_no_number(select: str) -> None:
     queries = {f"{i}": query(window, SELECTS[select]) for i, window in enumerate(WINDOWS[1:5])}
@@ -53,6 +58,7 @@ def test_what_has_an_order_and_what_is_no_number(select: str) -> None:
         same(sash.share(queries), stream(kind, 60))
 
 
+@pytest.mark.plain
 def test_windows_of_every_kind_side_by_side() -> None:
     select = SELECTS["numbers"]
     zone = {"timezone": "America/Havana"}
@@ -121,6 +127,7 @@ def test_kinds_of_tables_come_back() -> None:
     assert made["other"]["n"].tolist() == [1, 2, 3]
 
 
+@pytest.mark.plain
 def test_an_answer_that_does_not_exist_names_its_query() -> None:
     big = {"t": [1, 2], "x": [2**62, 2**62]}
     q = query(sash.tumbling(10), {"sum": sash.sum("x")}, by=[])
@@ -143,6 +150,7 @@ def test_what_cannot_be_shared_is_refused() -> None:
         )
 
 
+@pytest.mark.plain
 def test_aggregates_with_conditions_of_their_own() -> None:
     some = {
         "n": sash.count(),
@@ -155,3 +163,50 @@ def test_aggregates_with_conditions_of_their_own() -> None:
         "n": query(sash.tumbling("3 seconds"), {"m": sash.count(), "s": sash.sum("i")}),
     }
     same(sash.share(queries), stream("disorder", 60))
+
+
+#: Windows of which some are best computed from those of ten seconds, which nobody asked for.
+NESTED = {
+    "fine": sash.sliding("7 seconds", "1 second"),
+    "half": sash.tumbling("30 seconds"),
+    "short": sash.sliding("20 seconds", "10 seconds"),
+    "long": sash.sliding("60 seconds", "20 seconds"),
+    "moved": sash.sliding("20 seconds", "10 seconds", offset="5 seconds"),
+}
+
+
+@pytest.mark.parametrize("select", ["numbers", "in order", "objects"])
+def test_factor_windows_change_nothing(monkeypatch: pytest.MonkeyPatch, select: str) -> None:
+    monkeypatch.setattr(coarser, "_WORTH", 0)
+    folded: list[Any] = []
+    real = coarser._folded
+    monkeypatch.setattr(coarser, "_folded", lambda *a: folded.append(a[-1]) or real(*a))
+    queries = {n: query(w, SELECTS[select], by=[]) for n, w in NESTED.items()}
+    queries["changes"] = query(NESTED["long"], SELECTS[select], by=[], emit="changes")
+    same(sash.share(queries), stream("disorder", 120))
+    assert sash.tumbling("10 seconds") in folded
+
+
+def test_factor_windows_save_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of a second, and windows that end at whole minutes, but one."""
+    counted = counting(sash.operators.sum.of(int))
+    select = {"sum": sash.aggregate(counted.operator, "x")}
+    windows = [sash.sliding("5 seconds", "1 second")]
+    windows += [sash.sliding(f"{n} minutes", "1 minute") for n in (2, 3, 5, 7, 10, 20)]
+    events = pa.table({"t": np.arange(3000) * 1_000_000, "x": np.ones(3000, np.int64)})
+    shared = sash.share({f"{i}": query(w, select, by=[]) for i, w in enumerate(windows)})
+    found = coarser.factors_of(windows, Fraction(1, 1_000_000))
+    assert found is not None
+    assert found.added == (sash.tumbling("1 minute"),)
+    combines = []
+    for worth in (0, 2**62):
+        monkeypatch.setattr(coarser, "_WORTH", worth)
+        counted.reset()
+        same_rows = shared.run(events)["3"]
+        combines.append(counted.combines)
+        assert same_rows["sum"].to_pylist()[20] == 300
+    saved = (found.apart - found.cost) * 3_000_000_000
+    assert combines[1] - combines[0] == pytest.approx(float(saved), rel=0.15)
+    said = shared.explain()
+    assert "tumbling('1 minute') is added, from events" in said.bundles[0].factors
+    assert "computed from coarser ones" in str(said)

@@ -14,6 +14,8 @@ from sash.testing.rows import rows_of
 from sash.testing.streams import stream
 
 pytest.importorskip("pyspark")
+from pyspark.sql import functions as F
+
 import sash.spark
 from sash.spark import by_events
 
@@ -24,6 +26,7 @@ SELECT = {
     "top": sash.max("x"),
     "some": sash.sum("i", where=pc.field("s") == "x"),
     "all": sash.collect("n"),
+    "long": sash.count().over("9 seconds"),
 }
 
 
@@ -49,6 +52,34 @@ def test_the_rows_are_those_of_a_table(
     assert got.columns == right.column_names
     rows = sorted(rows_of(got.toArrow()), key=lambda row: row["id"])
     assert [repr(row) for row in rows] == [repr(row) for row in rows_of(right)]
+
+
+def test_one_shuffle_and_hot_keys_in_several_tasks(
+    spark: Any, frame: Frame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events and questions are each moved once; one key's questions are answered where its
+    stretches of time are."""
+    monkeypatch.setattr(by_events, "_LEAST", 1)
+    monkeypatch.setattr(by_events, "_TIMES", 4)
+    times = pa.array(range(0, 400 * 10**6, 10**6), pa.timestamp("us", "UTC"))
+    events, asked = pa.table({"t": times, "k": ["hot"] * 400}), pa.table({"asked": times})
+    asked = asked.append_column("k", pa.array(["hot"] * 400))
+    q = sash.Query(
+        time="t", by=["k"], window=sash.trailing("5 seconds"), select={"many": sash.count()}
+    )
+    name = "spark.sql.adaptive.coalescePartitions.enabled"  # which would make few rows one task's
+    spark.conf.set(name, "false")
+    try:
+        got = sash.spark.at(frame(events), frame(asked), q, time="asked", buckets=8)
+        plan = got._jdf.queryExecution().sparkPlan().toString()
+        rows = got.withColumn("task", F.spark_partition_id()).collect()
+        moves = got._jdf.queryExecution().executedPlan().toString()
+    finally:
+        spark.conf.unset(name)
+    assert plan.count("Join") == 0
+    assert moves.count("Exchange hashpartitioning") == 2
+    assert sorted(row["many"] for row in rows) == [*range(1, 6), *[6] * 395]
+    assert len({row["task"] for row in rows}) > 1
 
 
 def test_what_cannot_be_asked_is_refused(frame: Frame) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +14,15 @@ import pytest
 
 import sash
 from sash.testing.queries import answers, differences
-from sash.testing.streams import stream
+from sash.testing.streams import batches, stream
 
 pytest.importorskip("pyspark")
 from pyspark.sql import functions as F
 
 import sash.spark
+
+from .test_streaming import SECOND, START, Stream, last_one
+from .test_streaming import events as recent
 
 Frame = Callable[[Any], Any]
 
@@ -68,8 +72,12 @@ def events(count: int = 160) -> pa.Table:
     table = stream("disorder", count)
     finite = [None if x is not None and math.isinf(x) else x for x in table["x"].to_pylist()]
     table = table.append_column("y", pa.array(finite, pa.float64()))
+    return table.append_column("d", decimals(count))
+
+
+def decimals(count: int) -> pa.Array:
     values = [None if n % 9 == 0 else Decimal(n * 7919 % 1999 - 999) / 100 for n in range(count)]
-    return table.append_column("d", pa.array(values, pa.decimal128(7, 2)))
+    return pa.array(values, pa.decimal128(7, 2))
 
 
 def test_values_and_types_are_sparks(frame: Frame) -> None:
@@ -143,6 +151,17 @@ def test_decimals_at_the_edge_of_precision(frame: Frame) -> None:
         assert found[0] == found[1]
 
 
+def test_a_decimal_of_too_many_digits_is_an_error_as_in_spark(frame: Frame) -> None:
+    times = pa.array([1, 2], pa.timestamp("us", "UTC"))
+    most = pa.array([Decimal(10**38 - 1)] * 2, pa.decimal128(38, 0))
+    df = frame(pa.table({"t": times, "d": most}))
+    with pytest.raises(Exception, match="NUMERIC_VALUE_OUT_OF_RANGE"):
+        df.groupBy(F.window("t", "3 seconds")).agg(F.sum("d")).collect()
+    q = sash.Query(time="t", window=sash.tumbling("3 s"), select={"s": sash.sum("d")})
+    with pytest.raises(Exception, match="s: it has more digits than its type"):
+        sash.spark.aggregate(df, q).collect()
+
+
 def test_an_aggregator_of_sparks_shape(frame: Frame) -> None:
     class Tally:
         """How often each value is there; it changes its buffers."""
@@ -169,3 +188,51 @@ def test_an_aggregator_of_sparks_shape(frame: Frame) -> None:
     table = events(60)
     got = sash.spark.aggregate(frame(table), q)
     assert not differences(q, answers(q, table), got.toArrow(), ordered=False)
+
+
+#: Conditions, decimals of few digits and of many, sums that cancel, quantiles: all that keeps more
+#: in a stream's state than a word or two.
+STREAMED = {
+    "some": sash.count(where=pc.field("s") == "x"),
+    "top": sash.max("x", where=pc.field("i") > 0),
+    "part": sash.sum("d", where=pc.field("s") == "x"),
+    "sum": sash.sum("d"),
+    "mean": sash.mean("d"),
+    "wide": sash.sum("wide"),
+    "median": sash.median("x"),
+    "high": sash.quantile("i", 0.9, where=pc.field("b")),
+    "mode": sash.mode("s"),
+    "skew": sash.skewness("i"),
+    "or": sash.bit_or("i"),
+    "a second": sash.rate("i"),
+}
+EXACT = {
+    "exact": sash.sum("huge", exact=True),
+    "exact mean": sash.mean("huge", exact=True, where=pc.field("n") > 9),
+}
+
+
+def test_a_stream_has_the_rows_of_a_table(spark: Any, tmp_path: Path) -> None:
+    """Exact sums to the bit, whatever the batches."""
+    count = 120
+    table = recent("disorder", count)
+    kinds = (1e308, 1.0, -1e308, 0.1, 3.3, 1e16, -1e16, None)
+    huge = [kinds[n * 31 % 8 if n % 5 else 3] for n in range(count)]
+    table = table.append_column("huge", pa.array(huge, pa.float64()))
+    table = table.append_column("d", decimals(count))
+    table = table.append_column("wide", decimals(count).cast(pa.decimal128(30, 10)))
+    cut = [*batches(table, seed=3, least=40, most=60), last_one(table)]
+    files = Stream(spark, tmp_path)
+    files.write(*cut)
+    window, select = sash.sliding("7 seconds", "3 seconds"), STREAMED | EXACT
+    q = sash.Query(time="t", by=["k"], window=window, select=select)
+    given, _ = files.run(sash.spark.aggregate(files.read("1 hour"), q, buckets=2))
+    right = [r for r in answers(q, table) if r["window_end"] < START + 10**5 * SECOND]
+    assert not differences(q, right, given.toArrow(), ordered=False)
+    found = given.select("k", F.unix_micros("window.start"), *(f"`{name}`" for name in EXACT))
+    alone = q.run(table)
+    starts = alone["window_start"].cast(pa.int64()).to_pylist()
+    wanted = zip(
+        alone["k"].to_pylist(), starts, *(alone[name].to_pylist() for name in EXACT), strict=True
+    )
+    assert sorted(map(str, map(tuple, found.collect()))) == sorted(map(str, wanted))

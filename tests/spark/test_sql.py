@@ -164,3 +164,45 @@ def test_what_is_wrong_is_said(spark: Any, frame: Frame) -> None:
         )
     with pytest.raises(TypeError, match=r"aggregate takes a sash\.Query or a sash\.Statement"):
         sash.spark.aggregate(frame(flights(100)), "SELECT 1")
+
+
+#: What Spark refuses: the mistake, marked by the lines of its place, and what is said about it.
+REFUSED = {
+    "SELECT max(«dely») AS m FROM flights GROUP BY window(t, '1 hour')": "column dely is not there",
+    "SELECT max(delay) AS m FROM flights WHERE delay > 0 AND «orgin» = 'JFK' "
+    "GROUP BY window(t, '1 hour')": "column orgin is not there",
+    "SELECT max(delay) AS m FROM «fligths» GROUP BY window(t, '1 hour')": "table fligths is not",
+    "SELECT count(*) AS n\nFROM (SELECT «tt» AS t FROM flights) GROUP BY window(t, '1 hour')":
+    "column tt is not there",
+    "SELECT max(«array(delay) + 1») AS m FROM flights GROUP BY window(t, '1 hour')": "mismatch",
+    "SELECT «max(delay) + array(1)» AS m FROM flights GROUP BY window(t, '1 hour')": "mismatch",
+    "SELECT max(delay) AS m FROM flights GROUP BY window(t, '1 hour') HAVING «max(delay)»":
+    "boolean",
+    "SELECT «nothing(max(delay))» AS m FROM flights GROUP BY window(t, '1 hour')": "nothing",
+    "SELECT count(*) AS n, «sum(origin)» AS s FROM flights GROUP BY window(t, '1 hour')":
+    "cast text to numbers first",
+    "SELECT *, max(delay) OVER (ORDER BY t) AS m FROM «fligths»": "table fligths is not there",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("marked", REFUSED)
+def test_what_spark_refuses_has_its_place(spark: Any, frame: Frame, marked: str) -> None:
+    frame(flights(50)).createOrReplaceTempView("flights")
+    text = marked.replace("«", "").replace("»", "")
+    row, at = next((i, r) for i, r in enumerate(marked.split("\n"), 1) if "«" in r)
+    with pytest.raises(sash.SqlError, match=REFUSED[marked]) as caught:
+        sash.spark.sql(spark, text)
+    said = str(caught.value)
+    assert (caught.value.line, caught.value.column) == (row, at.index("«") + 1), said
+    width = at.index("»") - at.index("«") - 1
+    assert said.split("\n")[2].strip() == "^" * width, said
+    assert not any(word in said for word in ("SQLSTATE", "JVM", "org.apache", "Project", "'Agg"))
+    assert caught.value.__cause__ is None
+
+
+def test_what_spark_refuses_of_a_frame_has_its_place(frame: Frame) -> None:
+    events = frame(flights(50))
+    text = "SELECT max({}) AS m FROM t WHERE {} > 0 GROUP BY window(t, '1 hour')"
+    for given, at in (("dely + 1", "delay"), ("delay + 1", "dely")):
+        with pytest.raises(sash.SqlError, match="column dely is not there; did you mean delay"):
+            sash.spark.aggregate(events, sash.sql(text.format(given, at)))

@@ -568,8 +568,8 @@ def test_statements_share_a_table() -> None:
     for name, one in given.items():
         assert str(rows_of(found[name])) == str(rows_of(one.run(table))), name
     assert shared.plan.bundle_of("fast").names == ("fast", "slow")
-    with pytest.raises(ValueError, match="statements of SQL share tables, and not streams"):
-        shared.stream()
+    assert shared.explain(table).bundles[0].names == ("fast", "slow")
+    assert shared.explain(data=table).bundles[0].measured is not None
 
 
 def test_a_statement_explains_its_query() -> None:

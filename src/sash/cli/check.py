@@ -15,6 +15,9 @@ import pyarrow as pa
 
 import sash
 
+from ..engine.late import check_names
+from ..engine.results import check_answers, check_typed, with_types
+from ..engine.shared_late import check_no_queries
 from ..engine.supported import Asked, Place, check
 from ..query import Query
 from ..query.plan import Plan, make_plan
@@ -164,29 +167,46 @@ def _check_sinks(job: Job) -> None:
 def _check_query(job: Job, source: Files, given: Any, *, local: bool) -> None:
     """Refuse a query that cannot run in this mode over these columns."""
     tables, query, schema = job.tables, query_of(given), source.schema
+    mode, late = tables.run.mode, tables.sink.late is not None
+    place: Place = "Query.stream" if local else "Spark stream"
     if not isinstance(given, Query):
-        given.check_stream(tables.run.mode)
-    if schema is not None:
-        schema = columns_of(given, schema)
+        given.check_stream(mode)
     if query.time != tables.source.time:
         raise ValueError(
             f"its time column is {query.time!r}, and the source's is {tables.source.time!r}; make "
             "them the same"
         )
-    plan = None
-    if schema is not None:
-        _check_columns(query, schema.names)
-        plan = make_plan(query, schema)
-        if query.where is not None:
-            filtered(schema.empty_table(), query.where)
-    place: Place = "Query.stream" if local else "Spark stream"
-    late = tables.sink.late is not None
-    if local and plan is not None and arrives_by_tie(plan, tables.run.mode):
-        query = dataclasses.replace(query, tie=None)
-        plan = make_plan(query, schema)
-    check(place, Asked(query, plan, tables.run.mode, late=late))
-    if not local:
-        _check_names(query, schema.names if schema is not None else ())
+    if schema is None:
+        check(place, Asked(query, None, mode, late=late))
+        _check_names(query, ())
+        return
+    if isinstance(given, Query):
+        plan, names = _plan(query, schema, place, mode, late=late), schema.names
+    else:
+        tied = given.tie(schema, place, mode, late=late)
+        plan, names = tied.plan, tied.columns.names
+    if local:
+        check_names(names)
+        if len(tables.query) > 1:
+            check_no_queries(dict.fromkeys(schema.names))
+    else:
+        _check_names(query, names)
+        check_answers(with_types(plan))
+
+
+def _plan(query: Query, schema: pa.Schema, place: Place, mode: Mode, *, late: bool) -> Plan:
+    """The plan of a query for these columns, if a stream in this place can have it."""
+    _check_columns(query, schema.names)
+    plan = make_plan(query, schema)
+    if query.where is not None:
+        filtered(schema.empty_table(), query.where)
+    if place == "Query.stream":
+        if arrives_by_tie(plan, mode):
+            query = dataclasses.replace(query, tie=None)
+            plan = make_plan(query, schema)
+        check_typed(plan)
+    check(place, Asked(query, plan, mode, late=late))
+    return plan
 
 
 def arrives_by_tie(plan: Plan, mode: str) -> bool:

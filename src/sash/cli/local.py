@@ -39,8 +39,7 @@ Show = Callable[[str, pa.Table], None]
 def run_local(ready: Ready, watch: Watcher, show: Show) -> None:
     """Run a job to the end.  After an error or Ctrl-C the sink is as it was before."""
     ties = {name: _Ties.of(ready, query) for name, query in ready.queries.items()}
-    plain = all(isinstance(query, Query) for query in ready.queries.values())
-    if len(ready.queries) > 1 and plain and not any(ties.values()):
+    if len(ready.queries) > 1 and not any(ties.values()):
         streams: dict[str, Any] = dict(views(ready))
     else:
         streams = {name: _stream(ready, name, ties[name]) for name in ready.queries}

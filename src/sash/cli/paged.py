@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
+from ..engine.results import result_schema
 from ..page import Batch, Feed, Heat, serve
 from ..query.plan import make_plan
 from ..query.query import Query
@@ -12,6 +15,9 @@ from .check import Ready
 from .errors import RunError
 from .explained import explained
 from .report import Report, State, Watcher
+
+if TYPE_CHECKING:
+    from ..sql.cells import Cells
 
 __all__ = ["PageWatcher"]
 
@@ -23,10 +29,7 @@ class PageWatcher(Watcher):
 
     def __init__(self, ready: Ready, port: int) -> None:
         self._name = next(iter(ready.queries))
-        query, schema = ready.queries[self._name], ready.source.schema
-        heat = None
-        if schema is not None and isinstance(query, Query):  # SQL has columns of its own
-            heat = Heat.of(query, _results(query, schema, ready.mode))
+        heat, self._cells = _heat(ready, self._name)
         several = len(ready.queries) > 1
         self._feed = Feed(
             f"{ready.job.name}: {self._name}" if several else ready.job.name,
@@ -60,8 +63,8 @@ class PageWatcher(Watcher):
     def rows(self, query: str, emitted: pa.Table | None, late: pa.Table | None) -> None:
         if query != self._name:
             return
-        if emitted is not None:
-            self._feed.emitted(emitted)
+        if emitted is not None and emitted.num_columns:
+            self._feed.emitted(emitted if self._cells is None else self._cells.table(emitted))
         if late is not None:
             self._feed.late(late)
 
@@ -89,11 +92,17 @@ def _explained(ready: Ready, name: str) -> str:
     return str(dict(explained(ready, local=True))[name])
 
 
-def _results(query: Query, schema: pa.Schema, mode: str) -> pa.Schema:
-    """The columns that the query's results have."""
-    plan = make_plan(query, schema)
-    time = plan.time_type
-    fields = [schema.field(name) for name in query.by]
-    fields += [pa.field("window_start", time), pa.field("window_end", time)]
-    fields += [pa.field(name, plan.types[name] or pa.float64()) for name in query.select]
-    return pa.schema([*fields, *([pa.field("revision", pa.int64())] if mode == "live" else [])])
+def _heat(ready: Ready, name: str) -> tuple[Heat | None, Cells | None]:
+    """The heat map of a query's results, and how rows of SQL become its cells."""
+    from ..sql.cells import Cells
+
+    given, schema = ready.queries[name], ready.source.schema
+    if schema is None:
+        return None, None
+    if isinstance(given, Query):
+        plan = make_plan(given, schema)
+        return Heat.of(given, result_schema(plan, schema, ready.mode)), None
+    cells = Cells.of(given._planned, given.tie(schema, "Query.stream", ready.mode).rows)
+    if cells is None:
+        return None, None
+    return Heat(list(cells.keys), cells.value), cells

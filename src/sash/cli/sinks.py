@@ -134,7 +134,7 @@ def last_revisions(table: pa.Table, given: Query | Statement) -> pa.Table:
         withdraws = isinstance(window, Merging)
     else:
         window, ids = given.query.window, given.identity(table)
-        withdraws = not isinstance(window, Driven) and "deleted" in table.column_names
+        withdraws = given.withdraws
     codes, _ = key_codes(ids, table.num_rows)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes)) if len(codes) else np.zeros(0, np.int64)

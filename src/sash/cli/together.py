@@ -8,7 +8,6 @@ import pyarrow as pa
 
 import sash
 
-from ..query import Query
 from .check import Ready
 
 __all__ = ["View", "views"]
@@ -19,7 +18,6 @@ _QUERIES = "queries"  # the column of late rows with the names of the queries th
 def views(ready: Ready) -> dict[str, View]:
     """The streams of a job's queries, which share slices where they can."""
     tables = ready.job.tables
-    assert all(isinstance(query, Query) for query in ready.queries.values())
     stream = sash.share(ready.queries).stream(
         lateness=tables.source.lateness,
         mode=ready.mode,

@@ -300,14 +300,24 @@ class _Kept:
         """Of each entry, in order of arrival: stream time after its row, its end, and the greatest
         allowance at which it is late."""
         rising, order = _sorted(ends)
-        self._arrays = tops, late, rising, late[order]
+        firsts, highs = _runs(tops)
+        self._coming, self._going = (late, firsts, highs), (rising, late[order])
 
     def most(self, allowance: int) -> int:
         """How many entries there are at most, after a row."""
         core = _what_if()
         with core.call() as call:
-            given = [call.integers(a) for a in self._arrays]
-            return int(core.run.most_kept(core.m, *given, len(self._arrays[0]), allowance))
+            coming, going = ([call.integers(a) for a in s] for s in (self._coming, self._going))
+            runs, entries = len(self._coming[2]), len(self._coming[0])
+            return int(core.run.most_kept(core.m, *coming, runs, *going, entries, allowance))
+
+
+def _runs(tops: Array) -> tuple[Array, Array]:
+    """Rows after which stream time is the same: where each run begins, and behind them where the
+    last one ends; and stream time in each."""
+    rises = np.append(True, tops[1:] != tops[:-1])[: len(tops)]
+    firsts = np.flatnonzero(rises)
+    return np.append(firsts, len(tops)), tops[firsts]
 
 
 def _sorted(values: Array) -> tuple[Array, Array]:
@@ -329,31 +339,40 @@ class _BySessions(Judged):
     def __init__(self, came: Arrivals, gap: int) -> None:
         self._came, self._gap = came, gap
         self._codes, self._many = came.keys()
+        self._firsts, self._highs = _runs(came.tops)
 
     def at(self, allowance: int) -> tuple[int, int, int]:
-        late, opened = self._pass(allowance)
-        return int(late.sum()), 0, int(np.cumsum(opened).max(initial=0))
+        late, closed, risen, peaks = self._pass(allowance)
+        before = np.cumsum(risen - closed) - risen  # sessions that are open when a run begins
+        return late, 0, int((before + peaks).max(initial=0))
 
     def rows(self, allowance: int) -> tuple[Array, Array]:
-        late = np.flatnonzero(self._pass(allowance)[0])
+        marks = np.zeros(len(self._codes), dtype=np.int64)
+        self._pass(allowance, marks)
+        late = np.flatnonzero(marks)
         return late, late
 
-    def _pass(self, allowance: int) -> tuple[Array, Array]:
-        """Which rows are late, and how many sessions each opens."""
-        came, many = self._came, len(self._codes)
+    def _pass(self, allowance: int, marks: Array | None = None) -> tuple[int, Array, Array, Array]:
+        """How many rows are late; for each run of rows after which stream time is the same, how
+        many sessions it closes, how many more its rows open than they merge, and how many more at
+        most, after one of the rows.  Rows that are late are marked."""
+        came, many, runs = self._came, len(self._codes), len(self._highs)
+        found = [np.zeros(runs, dtype=np.int64) for _ in range(3)]
         if not many:
-            return came.times, came.times
+            return 0, found[0], found[1], found[2]
         core = _what_if()
         with core.call() as call:
-            given = [call.integers(a) for a in (came.times, self._codes, came.tops)]
+            given = [call.integers(a) for a in (came.times, self._codes, self._firsts, self._highs)]
             lists = [call.integers(np.full(self._many, a)) for a in (NONE, NONE, _NEVER)]
             links = [call.space(many)[1] for _ in range(4)]
-            late, opened = (np.zeros(many, dtype=np.int64) for _ in range(2))
-            out = [call.integers(a) for a in (late, opened)]
-            core.run.late_sessions(
-                core.m, *given, many, self._many, self._gap, allowance, *lists, *links, *out
+            out = [call.integers(a) for a in found]
+            late = call.integers(np.zeros(1, dtype=np.int64) if marks is None else marks)
+            settings = runs, self._many, self._gap, allowance
+            marked = int(marks is not None)
+            count = core.run.late_sessions(
+                core.m, *given, *settings, *lists, *links, *out, late, marked
             )
-        return late, opened
+        return int(count), found[0], found[1], found[2]
 
 
 @cache

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..query.query import Query
 from ..state.driven import Fired
 from ..tables.arrow import as_given, one_array, times_of
+from ..windows import Trailing
 from .driven_stream import DrivenStream, TickStream
 from .event_stream import EventStream, Judged
 from .oracle import ByBruteForce, Row, columns_of_rows, table_of_rows
@@ -65,16 +66,21 @@ class OracleTrailing(_AllKept, TrailingStream):
     def _as_of(self, key: tuple[Any, ...], at: int) -> dict[str, Any]:
         from ..testing.queries import events_of, key_of
 
-        query, span = self._query, self._query.window.keeps  # type: ignore[attr-defined]
+        query, window = self._query, self._query.window
+        assert isinstance(window, Trailing)
         whose = key_of(query, dict(zip(query.by, key, strict=True)))[0]
-        held = []
-        for n, event in enumerate(events_of(query, self._accepted)):
-            time = event[query.time]
-            inside = span.older is None or time >= at - span.older
-            if inside and time < at - span.younger and key_of(query, event)[0] == whose:
-                held.append((time, n, event))
-        events = [event for *_, event in sorted(held, key=lambda e: e[:2])]
-        return self._answers(dict.fromkeys(query.select, events))[0]
+        everything = [
+            (event[query.time], n, event)
+            for n, event in enumerate(events_of(query, self._accepted))
+            if key_of(query, event)[0] == whose
+        ]
+        everything.sort(key=lambda e: e[:2])
+        held: dict[str, Sequence[Row]] = {}
+        for name, size in query.sizes.items():
+            span = window.of_size(size).keeps
+            low = float("-inf") if span.older is None else at - span.older
+            held[name] = [e for t, _, e in everything if low <= t < at - span.younger]
+        return self._answers(held)[0]
 
     def _answer(
         self, rows: pa.Table, numbers: Any, new: Judged | None, watermark: int | None

@@ -2,14 +2,73 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
+from ..query.signatures import Mode
+from ..query.types import value_type
 from ..state.contract import Emitted
+from ..state.scan import Scan
 from ..tables.arrow import as_time
+from ..windows import Driven, Merging, tumbling
 
-__all__ = ["result_table"]
+__all__ = ["check_answers", "check_typed", "result_schema", "result_table", "untyped", "with_types"]
+
+
+def check_typed(plan: Plan) -> None:
+    """Refuse columns of a stream whose type is not known."""
+    for field in plan.schema:
+        if pa.types.is_null(field.type):
+            raise untyped(field.name)
+
+
+def untyped(name: str) -> TypeError:
+    """The error for a column of a stream whose type is not known."""
+    return TypeError(
+        f"column {name!r} has nothing but nulls, so its type is not known; give the stream a "
+        "schema, or push a batch with types first"
+    )
+
+
+def with_types(plan: Plan) -> Plan:
+    """The plan with the types of all answers that can be known before there are any."""
+    if None not in plan.types.values():
+        return plan
+    types = dict(plan.types)
+    for group in plan.groups:
+        # which does not depend on the window
+        found = Scan(group, tumbling(1), plan.types).answer_types()
+        types |= {name: t for name, t in found.items() if types[name] is None}
+        if group.over is not None:
+            types |= {name: types[group.names[part]] for name, part, _ in group.over.picked}
+    return dataclasses.replace(plan, types=types)
+
+
+def check_answers(plan: Plan) -> None:
+    """Refuse answers whose type only they tell, for Spark."""
+    for name, chosen in plan.query.select.items():
+        if plan.types[name] is None:
+            raise TypeError(
+                f"{name} = {chosen}: Spark needs the type of its answers beforehand; say it with "
+                "sash.aggregate(…, returns=pyarrow.float64()), or another Arrow type"
+            )
+
+
+def result_schema(plan: Plan, given: pa.Schema, mode: Mode = "final") -> pa.Schema:
+    """The columns of a query's results over columns of these types: of a table, or of a stream in
+    this mode.  Answers whose type only they tell have the type null."""
+    kept = given if isinstance(plan.query.window, Driven) else plan.keys
+    fields = [pa.field(f.name, value_type(f.type)) for f in kept]
+    fields += [pa.field(f"window_{end}", plan.time_type) for end in ("start", "end")]
+    fields += [pa.field(name, plan.types[name] or pa.null()) for name in plan.query.select]
+    if mode == "live":
+        fields.append(pa.field("revision", pa.int64()))
+        if isinstance(plan.query.window, Merging):
+            fields.append(pa.field("deleted", pa.bool_()))
+    return pa.schema(fields)
 
 
 def result_table(plan: Plan, emitted: Emitted, revisions: Array | None = None) -> pa.Table:

@@ -31,6 +31,7 @@ from ..windows import Driven
 from . import oracle
 from .bundle_plans import BundlePlan, Sized, plan_bundle
 from .bundles import ALONE, Bundle, bundle_alone
+from .coarser import coarser_slices
 from .parts import add_ranged, divisible, typed, windows_of_slices
 from .run import emitted, explained, results, run_arrow
 from .supported import Asked, check
@@ -188,12 +189,14 @@ class _Work:
         """The windows of each query, from the slices of all.  Keys are numbered from `first` on."""
         wanted: tuple[Array, Array] = unlimited(len(slices.bounds) - 1)
         made = {}
+        coarser = coarser_slices(self.plan, slices)
         for name, plan in self.plan.plans.items():
             reads = self.plan.reads[name]
             if self.plan.sizes[name]:
                 # a window with the slices of the one before may differ from it in a longer size
                 plan = replace(plan, query=replace(plan.query, emit="all"))
-            own, values = reads.slices(slices), reads.sources(self.sources)
+            own = reads.slices(coarser.get(name, slices))
+            values = reads.sources(self.sources)
             try:
                 found = windows_of_slices(plan, own, values, *wanted, threads=threads)
                 for size in self.plan.sizes[name]:

@@ -33,6 +33,7 @@ from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput, check_names
 from .lifecycle import UNBOUNDED, Progress, latest
 from .pending import Pending
+from .results import check_typed
 from .supported import Asked, Place, check
 from .turns import Turns, in_turn, in_turn_as_it_is
 
@@ -82,6 +83,7 @@ class Stream(ABC):
     _place: Place = "Query.stream"
     _store: Store | None = None  # where the state is, if it is not in memory
     _journal: Journal | None = None  # the same, if the stream is synced with it
+    _prefix = b""  # how the keys of its records begin there
     _pending: Pending | None = None  # events that are noted, for streams that put some off
 
     def __init__(
@@ -340,6 +342,7 @@ class Stream(ABC):
             mode=self._mode,
             early=self._early,
             batch=batch,
+            place=self._place,
         )
 
     @in_turn
@@ -459,12 +462,7 @@ class Stream(ABC):
         """The plan for a schema; what is kept of the schema is noted."""
         query = self._query
         plan = self._planned(schema)
-        for field in plan.schema:
-            if pa.types.is_null(field.type):
-                raise TypeError(
-                    f"column {field.name!r} has nothing but nulls, so its type is not known; give "
-                    "the stream a schema, or push a batch with types first"
-                )
+        check_typed(plan)
         check(self._place, Asked(query, plan, self._mode, self._early))
         read = {*query.by, *query.window.columns}
         read |= {c for a in query.select.values() for c in a.reads}

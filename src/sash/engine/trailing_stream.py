@@ -192,10 +192,12 @@ class TrailingStream(KeepingStream):
         """The values of a key as of a time."""
         assert self._plan is not None
         assert isinstance(self._trails, TrailState)
-        partials = self._trails.partials(key, at)
+        lows, high = self._trails.ends(at)
+        partials = [self._trails.partials(key, low, high) for low in lows]
         if self._mode == "final":  # events that wait are in no partial yet, and younger than all
-            rows = self._of_key(key, self._waiting.between(*self._trails.ends(at))[0])
-            partials = with_rows(self._plan, partials, rows)
+            for i, low in enumerate(lows):
+                rows = self._of_key(key, self._waiting.between(low, high)[0])
+                partials[i] = with_rows(self._plan, partials[i], rows)
         values, failed = lowered(self._plan, partials)
         warn_of({0: failed} if failed else {}, stacklevel=3)
         return values

@@ -20,6 +20,7 @@ from ..tables.arrow import filtered, one_array, times_of
 from ..tables.intake import conform, given_table, with_names
 from ..windows import Driven
 from .event_stream import EventStream
+from .results import untyped
 from .supported import Asked, check
 from .waiting import Waiting
 
@@ -69,10 +70,7 @@ class KeepingStream(WaitingStream):
         for field in schema:
             kind = value_type(field.type)
             if pa.types.is_null(kind) and field.name in read:
-                raise TypeError(
-                    f"column {field.name!r} has nothing but nulls, so its type is not known; give "
-                    "the stream a schema, or push a batch with types first"
-                )
+                raise untyped(field.name)
             # one that is only kept is text until more is known of it
             fields.append(field.with_type(pa.string() if pa.types.is_null(kind) else kind))
         check(self._place, Asked(query, plan, self._mode, self._early))

@@ -43,13 +43,13 @@ def _lone(query: Query) -> str:
 
 def _tie(query: Query, plan: Plan | None, place: Place) -> str:
     """An order that nothing settles."""
-    if query.tie is not None or place == "Query.stream":
+    if query.tie is not None or place.startswith("Query.stream"):  # which go by arrival
         return ""
     names = [n for n, a in query.select.items() if not a.operator.commutative]
     if plan is not None:
         parts = [p for g in plan.groups for p in zip(g.names, g.operator.parts, strict=True)]
         ordered = [n for n, part in parts if not part.operator.commutative]
-        names = list(in_query(plan, [*ordered, *(r.name for r in plan.ranged)]))
+        names = list(in_query(plan, [*ordered, *(r.name for r in plan.ranged if r.ordered)]))
     if not names:
         return ""
     which = f"{', '.join(names)} depend{'s' if len(names) == 1 else ''} on the order of events"

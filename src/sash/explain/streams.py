@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from ..aggregators.choose import choose
@@ -9,7 +10,7 @@ from ..engine.aligned_stream import AlignedStream
 from ..engine.driven_stream import DrivenStream, TickStream
 from ..engine.session_stream import SessionStream
 from ..engine.stream import Stream
-from ..engine.supported import Asked, check
+from ..engine.supported import Asked, Place, check
 from ..engine.trailing_stream import TrailingStream
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
@@ -27,7 +28,7 @@ from .partials import partials_of, select_only
 from .sizes import slices_between, windows_of, with_sizes
 from .tables import byte_text, query_text, schema_of
 
-__all__ = ["explain_stream", "kept_by_stream", "stream_steps"]
+__all__ = ["explain_stream", "in_records", "kept_by_stream", "stream_steps"]
 
 
 def explain_stream(
@@ -39,8 +40,13 @@ def explain_stream(
     mode: Mode = "final",
     early: bool = False,
     batch: int = 1000,
+    place: Place = "Query.stream",
 ) -> Explanation:
-    """How a query runs over a stream with these columns; with `data`, a sample that is pushed."""
+    """How a query runs over a stream with these columns; with `data`, a sample that is pushed.  A
+    sample of a stream in a store is pushed into one in memory."""
+    if place != "Query.stream":
+        more: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early, "batch": batch}
+        return _stored(query, schema, data, more, place)
     sample = None if data is None else as_arrow(data)
     plan = None
     if sample is not None or schema is not None:
@@ -60,6 +66,43 @@ def explain_stream(
     if sample is None:
         return made
     return measured_stream(made, query, sample, batch, lateness, mode, early=early)
+
+
+def _stored(
+    query: Query, schema: Any, data: Any, more: dict[str, Any], place: Place
+) -> Explanation:
+    """How a query runs over a stream whose state is in a store."""
+    known = schema if data is None else as_arrow(data)
+    plan = None if known is None else make_plan(query, schema_of(known))
+    check(place, Asked(query, plan, more["mode"], more["early"]))
+    # a stream in memory takes arrival for the tie
+    made = explain_stream(dataclasses.replace(query, tie=None), schema, data, **more)
+    made = in_records(made, query, "the store", "a batch")
+    return dataclasses.replace(
+        made,
+        query=query_text(query),
+        place=made.place.replace("Query.stream", place, 1),
+        steps=(*made.steps, Step("`sync` makes all up to then durable", "a restart goes on there")),
+        warnings=cautions(query, plan, place, more["lateness"]),
+    )
+
+
+def in_records(made: Explanation, query: Query, where: str, batch: str) -> Explanation:
+    """An explanation of a stream in memory, for one whose state is records in a store."""
+    aligned = isinstance(query.window, Aligned)
+    held = "the slices of keys are small records" if aligned else "what windows hold are records"
+    why = f"{batch} reads and writes those that it touches, or that are due"
+    state, kept, costs = Step(f"{held} in {where}", why), made.kept, made.costs
+    words = kept.words.partition("; about")[0]  # what trees in memory take: records are packed
+    if aligned:
+        text = f"in memory {costs.words}; tiles in {where} combine by the record"
+        costs = dataclasses.replace(costs, words=text)
+    return dataclasses.replace(
+        made,
+        steps=(made.steps[0], state, made.steps[-1]),
+        kept=dataclasses.replace(kept, entry_bytes=None, bytes=None, words=words),
+        costs=costs,
+    )
 
 
 def _costs(window: Window, plan: Plan | None, kept: Kept, late: int) -> Costs:

@@ -117,7 +117,7 @@ class Condition:
         at = whole.indices
         if whole.null_count:
             at = at.cast(pa.int64()).fill_null(len(entries) - 1)  # there may be no index to spare
-        return found.take(at.to_numpy(zero_copy_only=False))
+        return _looked_up(found, at.to_numpy(zero_copy_only=False))
 
     def _holds(self, table: Any) -> Any:
         import pyarrow as pa
@@ -162,6 +162,17 @@ class Condition:
 
     def __repr__(self) -> str:
         return str(self.expression)
+
+
+def _looked_up(found: Any, at: Any) -> Any:
+    """What was found for each entry, by the numbers of entries.  To compare them with the one entry
+    that differs from the others, as in an equation, takes a tenth of the time of looking it up."""
+    yes = int(found.sum())
+    if yes == 1:
+        return at == at.dtype.type(found.argmax())
+    if yes == len(found) - 1:
+        return at != at.dtype.type(found.argmin())
+    return found.take(at)
 
 
 def _data(expression: Any) -> bytes:

@@ -288,10 +288,10 @@ class Query:
         """The values of the query at moments of your choosing: the rows of `questions`, in their
         order, each with the values as of its time, which is in the column `time`, for its key.
 
-        The query's window is `trailing` or `lifetime`.  A key that no event has gets the values
-        over nothing.  With `known`, a column of the events that says when each became known, only
-        events that were known by a question's time count: what the answer was then, not what it is
-        now.
+        The query's window is `trailing` or `lifetime`, and aggregates may have windows of other
+        sizes (`Aggregate.over`).  A key that no event has gets the values over nothing.  With
+        `known`, a column of the events that says when each became known, only events that were
+        known by a question's time count: what the answer was then, not what it is now.
 
         >>> import pyarrow as pa, sash
         >>> q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})

@@ -16,12 +16,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from ..engine.as_of import check_window, values_at
+from ..engine.results import with_types
 from ..engine.supported import Asked, check
 from ..query.plan import make_plan
 from ..query.query import Query
 from .buckets import bucket_of, check_buckets, for_batch, key_columns
 from .by_events import Stretches
-from .frames import schema_for, with_types
+from .frames import schema_for
 from .names import check_result_names, is_case_sensitive, with_names
 from .results import value_fields
 from .shipping import shipped
@@ -44,9 +45,9 @@ def at(
     """The values of a query at moments of your choosing: the rows of `questions`, each with the
     values as of its time, which is in the column `time`, for its key.
 
-    It is `Query.at` on Spark: the query's window is `trailing` or `lifetime`, and with `known`, a
-    column of the events that says when each became known, only events that were known by a
-    question's time count.
+    It is `Query.at` on Spark: the query's window is `trailing` or `lifetime`, of one size or of
+    several (`Aggregate.over`), and with `known`, a column of the events that says when each became
+    known, only events that were known by a question's time count.
     """
     for df in (events, questions):
         if not isinstance(df, DataFrame):

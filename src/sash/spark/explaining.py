@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from ..engine.supported import Asked, check
 from ..explain import Explanation
 from ..explain.cautions import cautions
-from ..explain.explanation import Costs, Kept, Step
-from ..explain.streams import explain_stream
+from ..explain.explanation import Step
+from ..explain.streams import explain_stream, in_records
 from ..explain.tables import explain_table
 from ..query.plan import Plan
 from ..query.query import Query
@@ -106,19 +106,12 @@ def explain_streaming(
         first = Step(_COMBINES[how], "rows were asked for" if slices == "rows" else why)
     else:
         first = Step(_COMBINES[how], "the aggregates commute, and their partials are small")
-    state = Step(
-        "the slices of a bucket's keys are small records in Spark's state store"
-        if isinstance(query.window, Aligned)
-        else "what the windows of a bucket's keys hold are records in Spark's state store",
-        "a micro-batch reads and writes those that it touches, or that are due",
-    )
+    made = in_records(made, query, "Spark's state store", "a micro-batch")
     unsplit = "" if how != "never" else "a key is in one bucket, and so in one task"
     return dataclasses.replace(
         made,
         place=f"sash.spark.aggregate, micro-batch by micro-batch, mode={mode!r}",
-        steps=(first, state, made.steps[-1]),
-        kept=_in_records(made.kept),
-        costs=_by_records(made.costs) if isinstance(query.window, Aligned) else made.costs,
+        steps=(first, *made.steps[1:]),
         warnings=cautions(query, plan, "Spark stream", lateness, unsplit),
     )
 
@@ -126,15 +119,3 @@ def explain_streaming(
 def _without_tie(query: Query) -> Query:
     """The query for a stream in this process, which takes arrival for the tie."""
     return dataclasses.replace(query, tie=None)
-
-
-def _by_records(costs: Costs) -> Costs:
-    """What a stream in this process takes: tiles are not counted."""
-    text = f"in this process {costs.words}; tiles in Spark's state combine by the record"
-    return dataclasses.replace(costs, words=text)
-
-
-def _in_records(kept: Kept) -> Kept:
-    """What is kept, without the bytes of trees in memory: records are packed."""
-    text = kept.words.partition("; about")[0]
-    return dataclasses.replace(kept, entry_bytes=None, bytes=None, words=text)

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZType, TimestampType
 
+from ..engine.results import check_answers
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.query import Query
@@ -64,16 +65,12 @@ def as_results(made: pa.Table, result: StructType) -> pa.Table:
 
 def value_fields(plan: Plan) -> list[StructField]:
     """The columns of the values."""
+    check_answers(plan)
     fields = []
     window = plan.query.window
     empty = isinstance(window, Aligned) and window.empty is not None
     for name, chosen in plan.query.select.items():
         made = plan.types[name]
-        if made is None:
-            raise TypeError(
-                f"{name} = {chosen}: Spark needs the type of its answers beforehand; say it with "
-                "sash.aggregate(…, returns=pyarrow.float64()), or another Arrow type"
-            )
         # over nothing an operator of one's own may have no answer
         nullable = is_nullable(chosen.operator) or (empty and not chosen.operator.ready)
         fields.append(StructField(name, spark_type(made), nullable))

@@ -9,27 +9,32 @@ are sash's.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from ..engine.supported import Place
 from ..operators.contract import Operator
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..sql.errors import Source
-from ..sql.nodes import Cql, Guarded, Node, Other, Ref, Star, Table
+from ..sql.nodes import At, Cql, Guarded, Node, Other, Star, Table
+from ..sql.pieces import Pieces
 from ..sql.plan import plan
 from ..sql.planned import Planned
 from ..sql.read_select import read
 from ..sql.scope import spliced
 from ..sql.statement import Statement, check_stream, checked_operators
+from ..sql.tying import check_query
 from ..windows import duration
+from .sql_errors import analysed, first_refused
 from .types import quoted, quoted_name
 
-__all__ = ["prepared_frame", "projected_frame", "query_of", "sql"]
+__all__ = ["aggregated", "prepared_frame", "projected_frame", "query_of", "sql"]
 
 #: Columns that results of a stream have for themselves.
 _OWN = ("revision", "deleted", "event_time", "late")
@@ -54,8 +59,6 @@ def sql(
     time column of a stream needs `withWatermark`.  `mode` and `late` are as for `aggregate`;
     `time`, `timezone` and `operators` as for `sash.sql`.
     """
-    from .frames import aggregate
-
     if not isinstance(text, str):
         raise TypeError(f"sash.spark.sql takes a text of SQL, not {type(text).__name__}")
     source = Source(text)
@@ -68,7 +71,10 @@ def sql(
         functions=None,
     )
     names = _columns_of(spark, planned) if _needs_columns(planned, mode) else []
-    df = spark.sql(_before(planned))
+    text_before = _before(planned)
+    with analysed(planned, text_before, planned.select.source.at):
+        df = spark.sql(text_before.text)
+        df.schema  # noqa: B018 (Spark Connect looks at it now, and not later)
     if lateness is not None:
         if not df.isStreaming:
             raise ValueError("lateness is for streams, and FROM is none; leave it out")
@@ -76,9 +82,24 @@ def sql(
         df = df.withWatermark(quoted_name(planned.query.time), delay)
     if df.isStreaming:
         check_stream(planned, mode)
-        _check_event_columns(planned, mode, names)
-    found = aggregate(df, query_of(planned), mode=mode, late=late)
+        planned.check_event_columns(mode, names)
+    found = aggregated(planned, df, mode, late)
     return projected_frame(planned, found, names, streaming=df.isStreaming, mode=mode)
+
+
+def aggregated(planned: Planned, df: DataFrame, mode: Mode, late: bool, *more: Any) -> DataFrame:
+    """The results of a statement's query; what is wrong with types or the window has its place in
+    the text."""
+    from .frames import aggregate, schema_for
+
+    query = query_of(planned)
+    try:
+        return aggregate(df, query, mode, late, *more)
+    except (KeyError, TypeError, ValueError):
+        place: Place = "Spark stream" if df.isStreaming else "Spark batch"
+        behind = dataclasses.replace(planned, query=query)
+        check_query(behind, schema_for(df, query), place, mode, late=late)
+        raise
 
 
 def query_of(planned: Planned) -> Query:
@@ -90,23 +111,26 @@ def _needs_columns(planned: Planned, mode: Mode) -> bool:
     return planned.stars or bool(planned.aliases) or (planned.driven and mode == "live")
 
 
-def _from(planned: Planned) -> str:
+def _add_from(made: Pieces, planned: Planned) -> Pieces:
     """What is behind FROM, for Spark to read."""
-    given, source = planned.select.source, planned.source
-    if isinstance(given, Table | Cql):
-        alias = f" AS {quoted_name(given.alias)}" if given.alias else ""
-        return source[given.table[0] : given.table[1]] + alias
-    return source[given.at[0] : given.at[1]]
+    given = planned.select.source
+    made.add(" FROM ")
+    if not isinstance(given, Table | Cql):
+        return made.copy(given.at)
+    return made.copy(given.table).add(f" AS {quoted_name(given.alias)}" if given.alias else "")
 
 
-def _with(planned: Planned) -> str:
-    ctes = planned.select.ctes
-    return "" if ctes is None else planned.source[ctes[0] : ctes[1]] + " "
+def _opened(planned: Planned) -> Pieces:
+    """The start of a text for Spark: WITH, if there is one, and SELECT."""
+    made, ctes = Pieces(planned.source), planned.select.ctes
+    return made.add("SELECT ") if ctes is None else made.copy(ctes).add(" SELECT ")
 
 
 def _columns_of(spark: SparkSession, planned: Planned) -> list[str]:
     """The columns of what is behind FROM."""
-    names = spark.sql(f"{_with(planned)}SELECT * FROM {_from(planned)}").columns
+    text = _add_from(_opened(planned).add("*"), planned)
+    with analysed(planned, text, planned.select.source.at):
+        names = spark.sql(text.text).columns
     for alias, at in planned.aliases:
         if any(n.lower() == alias.lower() for n in names):
             raise planned.source.error(
@@ -117,36 +141,34 @@ def _columns_of(spark: SparkSession, planned: Planned) -> list[str]:
     return names
 
 
-def _check_event_columns(planned: Planned, mode: Mode, names: list[str]) -> None:
-    if mode != "live" or not planned.driven or planned.stars:
-        return
-    shown = {o.node.name.lower() for o in planned.outputs if isinstance(o.node, Ref)}
-    missing = [n for n in names if n.lower() not in shown]
-    if missing:
-        raise planned.event_columns(missing)
-
-
-def _read(planned: Planned) -> list[str]:
+def _read(planned: Planned) -> list[Pieces]:
     """The columns that the query reads, as Spark computes them."""
-    made = ["*"] if planned.stars else [quoted_name(name) for name in planned.read]
+    source = planned.source
+    made = [Pieces(source).add(quoted_name(name), node.at) for name, node in planned.read.items()]
+    if planned.stars:
+        made = [Pieces(source).add("*", planned.select.at)]
     for name, node in planned.before.items():
         if name != planned.where:
-            made.append(f"{_text(planned.source, node)} AS {quoted_name(name)}")
+            made.append(_add(Pieces(source), node).add(f" AS {quoted_name(name)}"))
     return made
 
 
-def _text(source: Source, node: Node) -> str:
+def _add(made: Pieces, node: Node) -> Pieces:
     """An expression as it is written; where FILTER guards it, only for the rows that count."""
-    if isinstance(node, Guarded):
-        return f"CASE WHEN {_text(source, node.where)} THEN {_text(source, node.of)} END"
-    return source[node.at[0] : node.at[1]]
+    if not isinstance(node, Guarded):
+        return made.copy(node.at)
+    _add(made.add("CASE WHEN "), node.where)
+    return _add(made.add(" THEN "), node.of).add(" END")
 
 
-def _before(planned: Planned) -> str:
+def _before(planned: Planned) -> Pieces:
     """What comes before the query, as a SELECT for Spark."""
+    made = _opened(planned)
+    for i, column in enumerate(_read(planned)):
+        made.join(column) if not i else made.add(", ").join(column)
+    _add_from(made, planned)
     where = planned.select.where
-    condition = "" if where is None else f" WHERE {planned.source[where.at[0] : where.at[1]]}"
-    return f"{_with(planned)}SELECT {', '.join(_read(planned))} FROM {_from(planned)}{condition}"
+    return made if where is None else made.add(" WHERE ").copy(where.at)
 
 
 def prepared_frame(statement: Statement, df: DataFrame) -> DataFrame:
@@ -157,16 +179,44 @@ def prepared_frame(statement: Statement, df: DataFrame) -> DataFrame:
     df = df.alias(given.alias or given.name)
     where = planned.select.where
     if where is not None:
-        df = df.where(planned.source[where.at[0] : where.at[1]])
-    return df.selectExpr(*_read(planned))
+        chosen = Pieces(planned.source).copy(where.at)
+        with analysed(planned, chosen, where.at):
+            df = df.where(chosen.text)
+    columns = _read(planned)
+    with analysed(planned, None, planned.select.at):
+        try:
+            return df.selectExpr(*(column.text for column in columns))
+        except AnalysisException:
+            first_refused(planned, [(c, planned.select.at, df.selectExpr) for c in columns])
+            raise
 
 
 def projected_frame(
     planned: Planned, found: DataFrame, names: list[str], *, streaming: bool, mode: Mode
 ) -> DataFrame:
     """What comes after the query: HAVING, ORDER BY, LIMIT and the SELECT list."""
-    source = planned.source
     found = _with_answers(planned, found)
+    with analysed(planned, None, planned.select.at):
+        try:
+            return _projected(planned, found, names, streaming=streaming, mode=mode)
+        except AnalysisException:
+            nodes = [o.node for o in planned.outputs if not isinstance(o.node, Star)]
+            nodes += [o.by for o in planned.order]
+            if planned.having is not None:
+                nodes.append(planned.having)
+            tries: list[tuple[Pieces, At, Callable[[str], DataFrame]]] = [
+                (spliced(planned.source, n), n.at, found.selectExpr) for n in nodes
+            ]
+            if planned.having is not None:
+                tries.append((tries[-1][0], planned.having.at, found.where))
+            first_refused(planned, tries)
+            raise
+
+
+def _projected(
+    planned: Planned, found: DataFrame, names: list[str], *, streaming: bool, mode: Mode
+) -> DataFrame:
+    source = planned.source
     own = [n for n in _OWN if n in found.columns] if streaming else []
     if planned.having is not None:
         found, own = _having(planned, found, own, live=streaming and mode == "live")
@@ -175,22 +225,18 @@ def projected_frame(
         found = found.orderBy(*keys)
     if planned.select.limit is not None:
         found = found.limit(planned.select.limit)
+    planned.check_own(own)
     made: list[Column] = []
     for output in planned.outputs:
         if isinstance(output.node, Star):
             made += [quoted(n) for n in names]
         else:
-            made.append(F.expr(spliced(source, output.node)).alias(output.name))
-        if output.name.lower() in own:
-            raise source.error(
-                f"the result has {output.name} of its own; give this column another name",
-                *output.at,
-            )
+            made.append(_expr(source, output.node).alias(output.name))
     return found.select(*made, *own)
 
 
 def _sorted(source: Source, order: Any) -> Column:
-    by = F.expr(spliced(source, order.by))
+    by = _expr(source, order.by)
     last = order.nulls == "last" if order.nulls else order.descending
     if order.descending:
         return by.desc_nulls_last() if last else by.desc_nulls_first()
@@ -216,7 +262,7 @@ def _having(
     planned: Planned, found: DataFrame, own: list[str], *, live: bool
 ) -> tuple[DataFrame, list[str]]:
     assert planned.having is not None
-    kept = F.coalesce(_expr(planned, planned.having), F.lit(False))
+    kept = F.coalesce(_expr(planned.source, planned.having), F.lit(False))
     if "late" in own:
         kept = kept | F.col("late").isNotNull()
     if not live:
@@ -228,5 +274,5 @@ def _having(
     return found, [n for n in _OWN if n in (*own, "deleted")]
 
 
-def _expr(planned: Planned, node: Node) -> Column:
-    return F.expr(spliced(planned.source, node))
+def _expr(source: Source, node: Node) -> Column:
+    return F.expr(spliced(source, node).text)

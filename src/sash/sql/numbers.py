@@ -3,16 +3,19 @@ letter behind a number names another type."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 from .nodes import Literal_
 from .tokens import Token
 
-__all__ = ["NUMBERS", "number_of"]
+__all__ = ["NUMBERS", "negative_of", "number_of"]
 
 _SUFFIXES = {"L": "bigint", "S": "smallint", "Y": "tinyint", "D": "double", "F": "float"}
 #: The types of literals that are numbers.
 NUMBERS = ("int", *_SUFFIXES.values(), "decimal")
+#: The numbers that only with a minus are of a type.
+_BEYOND = {2**31: "int", 2**63: "bigint"}
 
 
 def number_of(token: Token) -> Literal_:
@@ -34,3 +37,17 @@ def number_of(token: Token) -> Literal_:
     if "." in text or int(text) >= 2**63:
         return Literal_(Decimal(text), "decimal", at=at)
     return Literal_(int(text), "int" if int(text) < 2**31 else "bigint", at=at)
+
+
+def negative_of(token: Token) -> Literal_:
+    """The number that a minus and a token stand for.  To Spark the minus belongs to the number, so
+    the least int and the least bigint have their types, which the number without it is beyond.
+
+    >>> negative_of(Token("number", "9223372036854775808", 1, 20)).kind
+    'bigint'
+    """
+    found = number_of(token)
+    if token.value.isdigit() and int(token.value) in _BEYOND:
+        return replace(found, value=-int(token.value), kind=_BEYOND[int(token.value)])
+    value = found.value.copy_negate() if found.kind == "decimal" else -found.value
+    return replace(found, value=value)

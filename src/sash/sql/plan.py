@@ -124,7 +124,17 @@ class _Planner:
             self.then,
             tuple(self.aliases),
             asked.time,
+            {ref.name: call.at for call, ref in self.refs.items()},
+            self._window_place(),
         )
+
+    def _window_place(self) -> At:
+        """Where the window stands in the text: in GROUP BY, in FROM, or behind an aggregate."""
+        if self.asked.call is not None:
+            return self.asked.call.at
+        if self.asked.over:
+            return next(iter(self.refs.values())).at
+        return self.select.source.at
 
     def _fail(self, problem: str, node: Node, **more: Any) -> NoReturn:
         raise self.source.error(problem, *node.at, **more)

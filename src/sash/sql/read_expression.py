@@ -8,6 +8,7 @@ it is written, as `Raw`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from .cursor import RESERVED_WORDS
@@ -34,7 +35,7 @@ from .nodes import (
     Star,
     Unary,
 )
-from .numbers import NUMBERS, number_of
+from .numbers import NUMBERS, negative_of, number_of
 from .read_over import OverReader
 
 __all__ = ["ExpressionReader"]
@@ -140,8 +141,10 @@ class ExpressionReader(OverReader):
         start = self.begins
         for sign in "-+~":
             if self.takes_sign(sign):
-                of = self._unary()
+                token, of = self.token, self._unary()
                 if sign == "-" and isinstance(of, Literal_) and of.kind in NUMBERS:
+                    if of.at == (token.start, token.end):
+                        return replace(negative_of(token), at=self.since(start))
                     # the minus of a decimal would round it
                     value = of.value.copy_negate() if of.kind == "decimal" else -of.value
                     return Literal_(value, of.kind, at=self.since(start))

@@ -21,6 +21,7 @@ from .nodes import (
     rebuilt,
     walk,
 )
+from .pieces import Pieces
 
 __all__ = ["Scope", "spliced", "text_of"]
 
@@ -99,14 +100,18 @@ def text_of(source: Source, node: Node) -> str:
     return " ".join(source[node.at[0] : node.at[1]].split())
 
 
-def spliced(source: Source, node: Node) -> str:
+def spliced(source: Source, node: Node, into: Pieces | None = None) -> Pieces:
     """An expression as it is written, with a column's name, in backticks, for each reference."""
-    made, end = "", node.at[0]
+    made, end = Pieces(source) if into is None else into, node.at[0]
     for part in _replaced(node):
-        made += source[end : part.at[0]]
-        made += _quoted(part) if isinstance(part, Ref) else f"({spliced(source, part.of)})"
+        made.copy((end, part.at[0]))
+        if isinstance(part, Ref):
+            made.add(_quoted(part), part.at)
+        else:
+            made.add("(")
+            spliced(source, part.of, made).add(")")
         end = part.at[1]
-    return made + source[end : node.at[1]]
+    return made.copy((end, node.at[1]))
 
 
 def _replaced(node: Node) -> list[Ref | Alias]:

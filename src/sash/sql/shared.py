@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..engine.shared_stream import SharedStream
 from ..query.query import Query
 from ..query.shared import Shared
 from ..query.signatures import Mode
+from ..stores.contract import Store
 from ..tables.arrow import as_arrow, as_given, kind_of
 from .statement import Statement
+
+if TYPE_CHECKING:
+    from ..explain.shared import SharedExplanation
+    from .shared_stream import SharedSqlStream
 
 __all__ = ["SharedStatements"]
 
@@ -60,14 +64,8 @@ class SharedStatements(Shared):
 
     def run(self, table: Any, *, threads: int | None = None) -> dict[str, Any]:
         """The results of each query and statement over a whole table, by name."""
-        raw = as_arrow(table)
-        columns = dict(zip(raw.column_names, raw.columns, strict=True))
-        computed: set[str] = set()
-        for statement in self._statements.values():
-            ready = statement.prepared(raw)
-            columns |= dict(zip(ready.column_names, ready.columns, strict=True))
-            computed |= {*statement.computed}
-        found = super().run(pa.table(columns), threads=threads)
+        computed = {name for s in self._statements.values() for name in s.computed}
+        found = super().run(self._prepared(table), threads=threads)
         made = {}
         for name, result in found.items():
             given = self.given[name]
@@ -78,17 +76,56 @@ class SharedStatements(Shared):
                 made[name] = as_given(result.select(kept), kind_of(table))
         return made
 
-    def stream(
+    def _prepared(self, table: Any) -> pa.Table:
+        """The table that the queries run over, with all that statements compute."""
+        raw = as_arrow(table)
+        columns = dict(zip(raw.column_names, raw.columns, strict=True))
+        for statement in self._statements.values():
+            ready = statement.prepared(raw)
+            columns |= dict(zip(ready.column_names, ready.columns, strict=True))
+        return pa.table(columns)
+
+    def stream(  # type: ignore[override]
         self,
         lateness: Any = 0,
         mode: Mode = "final",
         early: bool = False,
         schema: Any = None,
         keep_late: int | None = 1_000_000,
-    ) -> SharedStream:
-        """Streams of statements do not share: a row for which an expression of one fails would be
-        late for the others, too."""
-        raise ValueError(
-            "statements of SQL share tables, and not streams; start a stream of each, or share "
-            "their queries: sash.share({'a': a.query, 'b': b.query})"
+        *,
+        store: Store | None = None,
+        name: str | None = None,
+        trust: Sequence[str] = (),
+    ) -> SharedSqlStream:
+        """Start a stream of all statements and queries, which is fed batch by batch; see
+        `sash.SharedSqlStream`.
+
+        >>> import sash
+        >>> s = sash.sql("SELECT max(x) AS m FROM t GROUP BY window(t, '1 hour')")
+        >>> sash.share({"s": s}).stream(lateness="1 minute").state_size()
+        {'keys': 0, 'slices': 0, 'bytes': 0}
+        """
+        from .shared_stream import SharedSqlStream
+
+        if store is not None or name is not None:
+            raise ValueError(
+                "statements of SQL that share a stream keep their state in memory: leave out store "
+                "and name, or share their queries: sash.share({'a': a.query, 'b': b.query})"
+            )
+        return SharedSqlStream(
+            self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
         )
+
+    def explain(self, schema: Any = None, *, data: Any = None) -> SharedExplanation:
+        """What the queries share with each other when they run over a table, as `Shared.explain`.
+
+        >>> import sash
+        >>> text = "SELECT max(2 * x) AS m FROM t GROUP BY window(t, '{}')"
+        >>> both = {"a": sash.sql(text.format("1 hour")), "b": sash.sql(text.format("2 hours"))}
+        >>> sash.share(both).explain({"t": [1], "x": [1]}).bundles[0].names
+        ('a', 'b')
+        """
+        if schema is not None:
+            given = schema if isinstance(schema, pa.Schema) else as_arrow(schema).schema
+            schema = self._prepared(given.empty_table()).schema
+        return super().explain(schema, data=None if data is None else self._prepared(data))

@@ -11,6 +11,7 @@ from ..operators.contract import Operator
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..tables.arrow import as_arrow, as_given, kind_of
+from ..windows import Merging
 from .errors import Source
 from .evaluate import check_expression
 from .functions import FUNCTIONS
@@ -20,8 +21,10 @@ from .planned import Planned
 from .read_select import read
 from .stream import SqlStream
 from .tabled import Noted, identity, prepared, projected
+from .tying import Tied, computes_after, tie
 
 if TYPE_CHECKING:
+    from ..engine.supported import Place
     from ..explain import Explanation
 
 __all__ = ["Statement", "check_stream", "checked_operators", "statement"]
@@ -74,6 +77,27 @@ class Statement:
         """
         return prepared(self._planned, given.empty_table(), self._zone, whole=False)[0].schema
 
+    def tie(
+        self,
+        schema: pa.Schema,
+        place: Place = "Query.run",
+        mode: Mode = "final",
+        *,
+        late: bool = False,
+    ) -> Tied:
+        """Tie the statement to the columns of a table in place of FROM: what comes before its
+        query, the query, and what comes after it.  What is wrong with their types, or cannot be had
+        in this place and mode, is an `SqlError`.
+
+        >>> import pyarrow as pa, sash
+        >>> s = sash.sql("SELECT sum(x / 2) > 9 AS big FROM t GROUP BY window(ts, '1 hour')")
+        >>> s.tie(pa.schema({"ts": pa.int64(), "x": pa.int32()})).rows.types
+        [DataType(bool)]
+        """
+        if place != "Query.run":
+            check_stream(self._planned, mode)
+        return tie(self._planned, schema, self._zone, place, mode, late=late)
+
     def check_source(self, name: str) -> None:
         """Raise if FROM is not this name.
 
@@ -106,8 +130,16 @@ class Statement:
         >>> s.run({"ts": [1, 8, 15], "x": [3, 4, 5]})["worst"].to_pylist()
         [4, 5]
         """
-        ready = self.prepared(as_arrow(table, self._wanted(table)))
-        return self.projected(self.query.run(ready, threads=threads), table)
+        given = as_arrow(table, self._wanted(table))
+        if computes_after(self._planned):  # so that a mistake there is found before the work
+            self.tie(given.schema)
+        ready = self.prepared(given)
+        try:
+            found = self.query.run(ready, threads=threads)
+        except (KeyError, TypeError, ValueError):
+            self.tie(given.schema)  # which has places for what the query refuses
+            raise
+        return self.projected(found, table)
 
     @property
     def computed(self) -> dict[str, Any]:
@@ -179,6 +211,12 @@ class Statement:
         3
         """
         return identity(self._planned, table)
+
+    @property
+    def withdraws(self) -> bool:
+        """True if rows of a live stream can be withdrawn, so that they have a column `deleted`."""
+        merging = isinstance(self.query.window, Merging)
+        return merging or self._planned.having is not None
 
     def stream(
         self,

@@ -7,27 +7,26 @@ from __future__ import annotations
 
 import struct
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ..engine import oracle
 from ..engine.stream import Stream
-from ..query.aggregates import first
-from ..query.query import Query
+from ..engine.supported import Asked
 from ..query.signatures import Mode
-from ..tables.arrow import as_given, kind_of, plain_type
-from ..tables.intake import Prepared, given_table, with_names
-from ..windows import tumbling
-from .nodes import Column, Ref
+from ..tables.arrow import as_given, kind_of
+from ..tables.intake import Prepared
+from .intake import Intake
 from .planned import Planned
-from .tabled import columns_read, prepared, projected
+from .tabled import projected
+from .tying import check_place
 
 if TYPE_CHECKING:
     from .statement import Statement
 
-__all__ = ["SqlStream"]
+__all__ = ["SqlStream", "emitted_rows", "known_of", "with_known", "without"]
 
 _LENGTH = struct.Struct("<q")
 
@@ -59,14 +58,15 @@ class SqlStream:
         keep_late: int | None = None,
     ) -> None:
         self._planned, self._zone, self._mode = planned, zone, mode
-        self._known: pa.Schema | None = None
+        self._intake = Intake([(planned, zone)], mode, bool(early))
         made: pa.Schema | None = None
-        if schema is not None:
-            if not isinstance(schema, pa.Schema):
-                raise TypeError(f"schema is a pyarrow.Schema, not {schema!r}")
-            schema = pa.schema([f.with_type(plain_type(f.type)) for f in schema])
-            self._learn(schema)
-            made = self._prepared(schema.empty_table())[0].schema
+        if schema is None:
+            asked = Asked(planned.query, mode=mode, early=bool(early))
+            check_place(planned, asked, "Query.stream")
+        elif not isinstance(schema, pa.Schema):
+            raise TypeError(f"schema is a pyarrow.Schema, not {schema!r}")
+        else:
+            made = self._intake.learn(schema)
         self._stream = planned.query.stream(
             lateness=lateness, mode=mode, early=early, schema=made, keep_late=keep_late
         )
@@ -75,23 +75,13 @@ class SqlStream:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
         rows that are then due, as the same kind of table."""
         kind = kind_of(batch)
-        if kind == "builtins" and self._takes_events():
+        if kind == "builtins" and self._intake.takes_events():
             return self._emitted(self._stream.push(batch), kind)
-        table, reasons = given_table(batch, self._reading(), self._known, {})
-        if self._known is None and not len(table.schema):
-            return self._emitted(self._stream.push(batch), kind)
-        if self._known is None:
-            self._learn(table.schema)
-        ready, failed = self._prepared(table)
-        return self._emitted(self._stream.push(Prepared(ready, failed | reasons)), kind)
+        return self._push(batch, self._intake.taken(batch), kind)
 
-    def _takes_events(self) -> bool:
-        """True if the query's stream can take events as they are: it has learnt the types of their
-        columns, which have the names that the query uses, and none is to be computed or dropped."""
-        planned = self._planned
-        if self._known is None or planned.before or (planned.driven and not planned.stars):
-            return False
-        return bool(list(planned.read) == self._known.names)
+    def _push(self, batch: Any, taken: Prepared | None, kind: str) -> Any:
+        """Insert a batch that the intake has taken."""
+        return self._emitted(self._stream.push(batch if taken is None else taken), kind)
 
     def advance(self, watermark: Any) -> Any:
         """Close all windows that end by a time, as `Stream.advance`."""
@@ -141,82 +131,71 @@ class SqlStream:
 
     def to_bytes(self) -> bytes:
         """The whole stream as bytes, for `from_bytes`."""
-        known = b"" if self._known is None else self._known.serialize().to_pybytes()
-        return _LENGTH.pack(len(known)) + known + self._stream.to_bytes()
+        return with_known(self._intake.known, self._stream.to_bytes())
 
     @classmethod
     def from_bytes(cls, data: bytes, statement: Statement, trust: Sequence[str] = ()) -> SqlStream:
         """The stream again, from the bytes of `to_bytes` and the same statement."""
-        (length,) = _LENGTH.unpack_from(data)
-        start = _LENGTH.size
+        known, rest = known_of(data)
         made = object.__new__(cls)
         made._planned, made._zone = statement._planned, statement._zone
-        made._known = None
-        if length:
-            made._known = pa.ipc.read_schema(pa.py_buffer(data[start : start + length]))
         kind = oracle.OracleStream if oracle.asked_for() else Stream
         query = statement.query
-        made._stream = kind._for(query).from_bytes(data[start + length :], query, trust)
+        made._stream = kind._for(query).from_bytes(rest, query, trust)
         made._mode = made._stream._mode
+        made._intake = Intake([(made._planned, made._zone)], made._mode, made._stream._early, known)
         return made
-
-    def _reading(self) -> Query:
-        """A query that reads the columns which the statement reads, by the names that events have
-        for them, for taking in events."""
-        read = list(self._planned.read)
-        names = read if self._known is None else self._known.names
-        plain = isinstance(self._planned.timed, Column)
-        time = names[read.index(self._planned.query.time) if plain else 0]
-        select = {f"column {i}": first(name) for i, name in enumerate(names)}
-        return Query(time=time, window=tumbling(1), select=select)
-
-    def _learn(self, schema: pa.Schema) -> None:
-        """Take the names and types of the columns from the first batch."""
-        at = columns_read(self._planned, schema.names)
-        if self._mode == "live" and self._planned.driven and not self._planned.stars:
-            self._check_columns(schema.names)
-        fields = [schema.field(i) for i in at.values()]
-        self._known = with_names(pa.schema(fields), schema.names)
-
-    def _check_columns(self, names: list[str]) -> None:
-        """In live mode an event's row has its columns, so that its revisions can be told apart."""
-        planned = self._planned
-        shown = {o.node.name.lower() for o in planned.outputs if isinstance(o.node, Ref)}
-        missing = [n for n in names if n.lower() not in shown]
-        if missing:
-            raise planned.event_columns(missing)
-
-    def _prepared(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
-        planned = self._planned
-        ready, noted = prepared(planned, table, self._zone, whole=not planned.driven)
-        text = planned.source.text
-        return ready, {
-            n.row: f"{' '.join(text[n.at[0] : n.at[1]].split())}: {n.why}" for n in reversed(noted)
-        }
 
     def _emitted(self, found: pa.Table, kind: str) -> Any:
         if not found.num_columns:
             return as_given(found, kind)
-        live = self._mode == "live"
-        made, noted = projected(self._planned, found, self._zone, live=live)
-        for left_out in (False, True):
-            some = [n for n in noted if n.left_out == left_out]
-            if some:
-                what = (
-                    "have no value for HAVING, and are left out"
-                    if left_out
-                    else "have no value for some expressions, and null instead"
-                )
-                reasons = ", ".join(sorted({n.why for n in some}))
-                warnings.warn(
-                    f"{len({n.row for n in some})} row(s) {what}: {reasons}",
-                    RuntimeWarning,
-                    stacklevel=3,
-                )
+        made = emitted_rows(self._planned, found, self._zone, self._mode)
         self._kind = kind or getattr(self, "_kind", "")
         return as_given(made, self._kind)
 
     def _shown(self, late: pa.Table) -> pa.Table:
         """Late rows without the columns that were computed."""
-        computed = [n for n in self._planned.before if n in late.column_names]
-        return late.drop_columns(computed) if computed else late
+        return without(late, self._planned.before)
+
+
+def without(late: pa.Table, computed: Collection[str]) -> pa.Table:
+    """Late rows without the columns that were computed."""
+    gone = [name for name in computed if name in late.column_names]
+    return late.drop_columns(gone) if gone else late
+
+
+def emitted_rows(planned: Planned, found: pa.Table, zone: str | None, mode: Mode) -> pa.Table:
+    """The rows of a statement, of what its query's stream emits, with a warning for rows that an
+    expression behind the query has no value for."""
+    made, noted = projected(planned, found, zone, live=mode == "live")
+    for left_out in (False, True):
+        some = [n for n in noted if n.left_out == left_out]
+        if some:
+            what = (
+                "have no value for HAVING, and are left out"
+                if left_out
+                else "have no value for some expressions, and null instead"
+            )
+            reasons = ", ".join(sorted({n.why for n in some}))
+            warnings.warn(
+                f"{len({n.row for n in some})} row(s) {what}: {reasons}",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+    return made
+
+
+def with_known(known: pa.Schema | None, data: bytes) -> bytes:
+    """The bytes of a stream behind the columns that it has seen."""
+    head = b"" if known is None else known.serialize().to_pybytes()
+    return _LENGTH.pack(len(head)) + head + data
+
+
+def known_of(data: bytes) -> tuple[pa.Schema | None, bytes]:
+    """What `with_known` put together."""
+    (length,) = _LENGTH.unpack_from(data)
+    start = _LENGTH.size
+    rest = data[start + length :]
+    if not length:
+        return None, rest
+    return pa.ipc.read_schema(pa.py_buffer(data[start : start + length])), rest

@@ -194,6 +194,9 @@ def projected(
         failed = reasons(having.failed)
         noted += [Noted(row, why, planned.having.at, True) for row, why in failed.items()]
         kept = as_mask(having.data, rows)
+    own = [n for n in ("revision", "deleted") if n in table.column_names]
+    own = [n for n in own if not (planned.driven and n == "deleted")]
+    planned.check_own([*own, "deleted"] if live and kept is not None else own)
     columns = {}
     for output in planned.outputs:
         if isinstance(output.node, Star):
@@ -207,9 +210,8 @@ def projected(
         noted += [Noted(row, why, output.node.at) for row, why in failed.items()]
         data = value.array(rows) if isinstance(value.data, pa.Scalar) else value.data
         _add(columns, output.name, data, planned, output.at)
-    for own in ("revision", "deleted"):
-        if own in table.column_names and not (planned.driven and own == "deleted"):
-            _add(columns, own, table.column(own), planned, planned.select.at)
+    for name in own:
+        columns[name] = table.column(name)
     made = pa.table(columns)
     if live and kept is not None:
         made, kept = _marked(made, table, kept)

@@ -3,6 +3,7 @@ for a question now and then."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -42,15 +43,20 @@ def _items(column: Column) -> list[Any]:
     return Column("int64", column.data, column.valid).as_list()
 
 
-def lowered(plan: Plan, partials: list[Any]) -> tuple[dict[str, Any], str]:
-    """The answers of partials by name, None for those that do not exist, and why they do not."""
+def lowered(plan: Plan, partials: list[list[Any]]) -> tuple[dict[str, Any], str]:
+    """The answers of the partials of each group of aggregates by name, None for those that do not
+    exist, and why they do not.  There are partials for each size that windows have."""
     values: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    for group, partial in zip(plan.groups, partials, strict=True):
+    for g, group in enumerate(plan.groups):
         parts = group.operator.parts
         own = [i for i, part in enumerate(parts) if part.shares is None]
-        for i, (name, part) in enumerate(zip(group.names, parts, strict=True)):
-            held = partial[own.index(i if part.shares is None else part.shares)]
+        picked: Sequence[tuple[str, int, int]] = [
+            (name, i, 0) for i, name in enumerate(group.names)
+        ]
+        for name, i, size in picked if group.over is None else group.over.picked:
+            part = parts[i]
+            held = partials[size][g][own.index(i if part.shares is None else part.shares)]
             wanted, found = plan.types[name], None
             if wanted is not None and group.exact[i]:
                 wanted = in_ticks(wanted)

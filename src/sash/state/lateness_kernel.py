@@ -14,31 +14,45 @@ NONE = -1
 
 
 def most_kept(
-    m: Memory, tops: Any, late: Any, ends: Any, late_by_end: Any, entries: int, allowance: int
+    m: Memory,
+    late: Any,
+    firsts: Any,
+    highs: Any,
+    runs: int,
+    ends: Any,
+    late_by_end: Any,
+    entries: int,
+    allowance: int,
 ) -> int:
-    """How many entries a state has at most.  Entries come in this order, with stream time `tops`
-    after each; an entry leaves when stream time is the allowance after its end, and one that comes
-    later than that is never there.  `late` has the greatest allowance at which each comes too late,
-    `late_by_end` the same in the order of `ends`, which rise.  Between two that come, entries can
-    only leave, so there are never more than after one has come."""
+    """How many entries a state has at most.  Entries come in this order, in runs, from `firsts` on,
+    in which stream time is the same: `highs`.  An entry leaves when stream time is the allowance
+    after its end, and one that comes later than that is never there.  `late` has the greatest
+    allowance at which each comes too late, `late_by_end` the same in the order of `ends`, which
+    rise.  Entries leave when a run begins, so there are most after it."""
     there = 0
     most = 0
     left = 0
-    for i in range(entries):
-        if item(late, i) < allowance:
-            there += 1
-        top = item(tops, i) - allowance
+    for r in range(runs):
+        top = item(highs, r) - allowance
         while left < entries and item(ends, left) <= top:
-            if item(late_by_end, left) < allowance:
-                there -= 1
+            there -= int(item(late_by_end, left) < allowance)
             left += 1
+        for i in range(item(firsts, r), item(firsts, r + 1)):
+            there += int(item(late, i) < allowance)  # without a branch, which none could foretell
         most = max(most, there)
     return most
 
 
 def first_above(values: Any, high: int, bound: int) -> int:
-    """The first of the values before `high`, which rise, that is greater than a bound."""
-    low = 0
+    """The first of the values before `high`, which rise, that is greater than a bound; it is looked
+    for near `high` first."""
+    step = 1
+    low = high - 1
+    while low >= 0 and item(values, low) > bound:
+        high = low
+        low -= step
+        step += step
+    low = max(low + 1, 0)
     while low < high:
         middle = (low + high) >> 1
         if item(values, middle) > bound:
@@ -48,18 +62,19 @@ def first_above(values: Any, high: int, bound: int) -> int:
     return low
 
 
-def closed_by(tops: Any, high: int, time: int, opened: Any) -> None:
-    """Count a session as closed by the first row that takes stream time beyond a time."""
-    row = first_above(tops, high, time)
-    set_item(opened, row, item(opened, row) - 1)
+def closed_by(highs: Any, high: int, time: int, closed: Any) -> None:
+    """Count a session as closed by the first run that takes stream time beyond a time."""
+    run = first_above(highs, high, time)
+    set_item(closed, run, item(closed, run) + 1)
 
 
 def late_sessions(
     m: Memory,
     times: Any,
     codes: Any,
-    tops: Any,
-    count: int,
+    firsts: Any,
+    highs: Any,
+    runs: int,
     keys: int,
     gap: int,
     allowance: int,
@@ -70,69 +85,109 @@ def late_sessions(
     starts: Any,
     before: Any,
     after: Any,
+    closed: Any,
+    risen: Any,
+    peaks: Any,
     late: Any,
-    opened: Any,
-) -> None:
-    """Go through rows in order of arrival, each a batch, with stream time `tops` after each.
+    marked: int,
+) -> int:
+    """Go through rows in order of arrival, each a batch, and return how many are late.  Rows are in
+    runs, from `firsts` on, in which stream time is the same after each row: `highs`.
 
     The open sessions of a key are a list from `oldest` to `newest`, linked by `before` and `after`;
-    a session has the number of the row that began it.  `ended` has the end of the key's last closed
-    session.  `late` is set for rows that are late, and `opened` to how many sessions a row opens,
-    less those that it merges and closes."""
-    for i in range(count):
-        t = item(times, i)
-        k = item(codes, i)
-        if i > 0:
-            watermark = item(tops, i - 1) - allowance
-            s = item(oldest, k)
-            while s != NONE and item(ends, s) < watermark:
-                set_item(ended, k, item(ends, s))
-                closed_by(tops, i, item(ends, s) + allowance, opened)
-                s = item(after, s)
-                set_item(oldest, k, s)
-                if s == NONE:
-                    set_item(newest, k, NONE)
-                else:
-                    set_item(before, s, NONE)
-            if t + gap < watermark or t <= item(ended, k):
-                set_item(late, i, 1)
-        if item(late, i) == 0:
-            younger = NONE
-            s = item(newest, k)
-            while s != NONE and item(starts, s) > t + gap:
-                younger = s
-                s = item(before, s)
-            if s != NONE and t <= item(ends, s):
-                set_item(starts, s, min(item(starts, s), t))
-                set_item(ends, s, max(item(ends, s), t + gap))
-                older = item(before, s)
-                if older != NONE and t <= item(ends, older):
-                    set_item(ends, older, item(ends, s))
-                    set_item(after, older, younger)
-                    if younger == NONE:
-                        set_item(newest, k, older)
+    places of sessions that are over are used again.  `ended` has the end of the key's last closed
+    session.  For each run, `closed` has how many sessions it closes, `risen` how many more its rows
+    open than they merge, and `peaks` how many more at most, after one of the rows.  If `marked`,
+    `late` is set for rows that are late."""
+    many = 0
+    used = 0
+    free = NONE
+    for r in range(runs):
+        first = item(firsts, r)
+        more = 0
+        peak = 0
+        for i in range(first, item(firsts, r + 1)):
+            t = item(times, i)
+            k = item(codes, i)
+            is_late = 0
+            joins = False
+            if i > 0:
+                passed = r + int(i > first)
+                watermark = item(highs, passed - 1) - allowance
+                s = item(newest, k)
+                if s != NONE and item(starts, s) <= t and t + gap >= watermark:
+                    end = item(ends, s)
+                    if t <= end and end >= watermark:  # most rows join the newest session
+                        set_item(ends, s, max(end, t + gap))
+                        joins = True
+            if i > 0 and not joins:
+                s = item(oldest, k)
+                while s != NONE and item(ends, s) < watermark:
+                    set_item(ended, k, item(ends, s))
+                    closed_by(highs, passed, item(ends, s) + allowance, closed)
+                    younger = item(after, s)
+                    set_item(after, s, free)
+                    free = s
+                    s = younger
+                    set_item(oldest, k, s)
+                    if s == NONE:
+                        set_item(newest, k, NONE)
                     else:
-                        set_item(before, younger, older)
-                    set_item(opened, i, item(opened, i) - 1)
-            else:
-                set_item(starts, i, t)
-                set_item(ends, i, t + gap)
-                set_item(before, i, s)
-                set_item(after, i, younger)
-                if s == NONE:
-                    set_item(oldest, k, i)
+                        set_item(before, s, NONE)
+                is_late = int(t + gap < watermark or t <= item(ended, k))
+                if is_late != 0:
+                    many += 1
+                    if marked != 0:
+                        set_item(late, i, 1)
+            if is_late == 0 and not joins:
+                younger = NONE
+                s = item(newest, k)
+                while s != NONE and item(starts, s) > t + gap:
+                    younger = s
+                    s = item(before, s)
+                if s != NONE and t <= item(ends, s):
+                    set_item(starts, s, min(item(starts, s), t))
+                    set_item(ends, s, max(item(ends, s), t + gap))
+                    older = item(before, s)
+                    if older != NONE and t <= item(ends, older):
+                        set_item(ends, older, item(ends, s))
+                        set_item(after, older, younger)
+                        if younger == NONE:
+                            set_item(newest, k, older)
+                        else:
+                            set_item(before, younger, older)
+                        set_item(after, s, free)
+                        free = s
+                        more -= 1
                 else:
-                    set_item(after, s, i)
-                if younger == NONE:
-                    set_item(newest, k, i)
-                else:
-                    set_item(before, younger, i)
-                set_item(opened, i, item(opened, i) + 1)
+                    new = free
+                    if new == NONE:
+                        new = used
+                        used += 1
+                    else:
+                        free = item(after, new)
+                    set_item(starts, new, t)
+                    set_item(ends, new, t + gap)
+                    set_item(before, new, s)
+                    set_item(after, new, younger)
+                    if s == NONE:
+                        set_item(oldest, k, new)
+                    else:
+                        set_item(after, s, new)
+                    if younger == NONE:
+                        set_item(newest, k, new)
+                    else:
+                        set_item(before, younger, new)
+                    more += 1
+            peak = more if i == first else max(peak, more)
+        set_item(risen, r, more)
+        set_item(peaks, r, peak)
     for k in range(keys):  # sessions that were closed after their keys' last rows
         s = item(oldest, k)
-        while s != NONE and item(ends, s) + allowance < item(tops, count - 1):
-            closed_by(tops, count, item(ends, s) + allowance, opened)
+        while s != NONE and item(ends, s) + allowance < item(highs, runs - 1):
+            closed_by(highs, runs, item(ends, s) + allowance, closed)
             s = item(after, s)
+    return many
 
 
 #: The kernel, for no operator in particular.

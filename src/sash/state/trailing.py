@@ -110,14 +110,15 @@ class TrailState:
             oldest = np.repeat(grove.forests[0].oldest_of(asks), asked_counts)
         return Answers(found.values, found.failed, oldest)
 
-    def partials(self, key: tuple[Any, ...], at: int) -> list[Any]:
-        """What the window of a key that ends at a time holds, for each group of aggregates."""
-        number, (low, high) = self._grove.keys.number(key), self.ends(at)
+    def partials(self, key: tuple[Any, ...], low: int, high: int) -> list[Any]:
+        """What a key has from one time to another, both included, for each group of aggregates."""
+        number = self._grove.keys.number(key)
         return [forest.partial(number, low, high) for forest in self._grove.forests]
 
-    def ends(self, at: int) -> tuple[int, int]:
-        """The first and the last time that a window which ends at a time holds."""
-        return int(self._reach.lows(np.array([at]))[0, 0]), at - self._reach.younger - 1
+    def ends(self, at: int) -> tuple[list[int], int]:
+        """The first time that each window holds which ends at a time, longest first, and the last
+        time that all of them hold."""
+        return self._reach.lows(np.array([at]))[0].tolist(), at - self._reach.younger - 1
 
     def _numbers(self, batch: Batch | None) -> tuple[Array, Array]:
         """The numbers of a batch's keys, and how many times each has."""

@@ -1,0 +1,79 @@
+"""Coarser slices for some of the queries that share slices over a table: factor windows.
+
+Slices are cut at the edges of all queries, and a query of long windows reads many that are finer
+than it needs.  Where counting says that it pays (`slicing.factors`), they are combined once into
+the slices of a window that several queries can be computed from, of their own or one that is added:
+
+    slices of a minute → tumbling(1 hour), which is added → sliding(1 day, 1 hour)
+                       ↘                                  ↘ sliding(7 days, 6 hours)
+                         sliding(1 hour, 1 minute)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+
+from ..query.plan import Group
+from ..slicing.factors import FactorPlan, factor_windows
+from ..state.contract import Slices
+from ..state.folds import FoldFailed, Folds
+from ..state.ragged import run_starts
+from ..windows.contract import UTC, Window
+from ..windows.sliding import Sliding
+from .bundle_plans import BundlePlan
+
+__all__ = ["coarser_slices", "factors_of"]
+
+_WORTH = 1_000_000  # combines to be saved, as another kernel is needed for it
+
+
+def factors_of(windows: Iterable[Window], rate: Fraction) -> FactorPlan | None:
+    """What windows are best computed from, if a key has so many slices in a microsecond; None where
+    that is the slices for all."""
+    asked = [one for one in windows if isinstance(one, Sliding) and one.clock is UTC]
+    found = factor_windows(asked, rate=rate, how="queue") if len(asked) > 1 else None
+    return found if found is not None and found.cost < found.apart else None
+
+
+def coarser_slices(plan: BundlePlan, slices: Slices) -> dict[str, Slices]:
+    """The slices to read for those queries that better read coarser ones."""
+    count, keys = len(slices.starts), len(slices.bounds) - 1
+    if count < 2 or slices.ties is not None:
+        return {}
+    span = int(slices.starts.max()) - int(slices.starts.min()) + 1
+    found = factors_of([p.query.window for p in plan.plans.values()], Fraction(count, span * keys))
+    if found is None or (found.apart - found.cost) * span * keys < _WORTH:
+        return {}
+    made: dict[int, Slices] = {}
+
+    def of(place: int | None) -> Slices:
+        """The slices of a window of the plan."""
+        if place is None:
+            return slices
+        if place not in made:
+            one = found.windows[place]
+            made[place] = _folded(plan.union.groups, of(one.parent), one.window)
+        return made[place]
+
+    places = {one.window: one.parent for one in found.windows}
+    parents = {name: places.get(one.query.window) for name, one in plan.plans.items()}  # type: ignore[call-overload]
+    return {name: of(parent) for name, parent in parents.items() if parent is not None}
+
+
+def _folded(groups: tuple[Group, ...], slices: Slices, window: Sliding) -> Slices:
+    """The slices of a tumbling window, out of finer ones."""
+    owners = np.repeat(np.arange(len(slices.bounds) - 1), np.diff(slices.bounds))
+    heads = run_starts(owners, (slices.starts - window.offset) // window.size)
+    order, bounds = np.arange(len(owners)), np.append(heads, len(owners))
+    try:
+        partials = [
+            Folds(group.operator).fold(some, order, bounds)
+            for group, some in zip(groups, slices.partials, strict=True)
+        ]
+    except FoldFailed as failed:
+        raise failed.error from None
+    ends = np.searchsorted(heads, slices.bounds)
+    return Slices(slices.keys, ends, slices.starts[heads], partials)

@@ -1,0 +1,386 @@
+"""Statements of SQL over one stream that is fed batch by batch: `sash.share(…).stream`.
+
+batch ─→ before: expressions, WHERE, once where they are the same
+      ─→ streams of queries that share slices ─→ after: SELECT list, HAVING of each statement
+
+A row for which an expression fails is late for the statements that compute it, and for no other.
+So statements share slices if they compute the same columns under the same condition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from ..aggregators.snapshot import open_bytes, seal
+from ..engine.late import ADDED
+from ..engine.shared_late import QUERIES, check_no_queries, named
+from ..engine.shared_stream import SharedStream
+from ..engine.snapshots import check_bytes, joined, parts
+from ..engine.turns import Turns, in_turn
+from ..query.query import Query
+from ..query.shared import Shared
+from ..query.signatures import Mode
+from ..tables.arrow import as_arrow, as_given, kind_of
+from ..tables.intake import Prepared
+from ..windows import Driven
+from .intake import Intake
+from .statement import Statement
+from .stream import SqlStream, emitted_rows, known_of, with_known, without
+
+if TYPE_CHECKING:
+    from .shared import SharedStatements
+
+__all__ = ["SharedSqlStream"]
+
+_KIND = "SharedSqlStream 1"
+
+
+class _Member(Protocol):
+    """Streams of some of the statements or queries."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the statements or queries."""
+
+    @property
+    def stream(self) -> Any:
+        """The stream of their queries."""
+
+    @property
+    def intake(self) -> Intake | None:
+        """What makes batches; None where events go into queries as they are."""
+
+    def each(self, found: Any) -> dict[str, pa.Table]:
+        """What the streams have emitted, as rows of each statement."""
+
+    def late(self, rows: pa.Table) -> pa.Table:
+        """Late rows, as they are shown."""
+
+    def by_name(self, found: Any) -> dict[str, Any]:
+        """Counts, or what else there is for each query, by name."""
+
+
+class _Queries:
+    """Queries among statements."""
+
+    intake = None
+
+    def __init__(self, names: Sequence[str], stream: SharedStream) -> None:
+        self.names, self.stream = names, stream
+
+    def each(self, found: Any) -> dict[str, pa.Table]:
+        return dict(found)
+
+    def late(self, rows: pa.Table) -> pa.Table:
+        return rows
+
+    def by_name(self, found: Any) -> dict[str, Any]:
+        return dict(found)
+
+
+class _Alone:
+    """One statement."""
+
+    def __init__(self, name: str, sql: SqlStream) -> None:
+        self.names, self.sql = (name,), sql
+        self.intake: Intake | None = sql._intake
+
+    @property
+    def stream(self) -> Any:
+        return self.sql._stream
+
+    def each(self, found: Any) -> dict[str, pa.Table]:
+        return {self.names[0]: self.sql._emitted(found, "")}
+
+    def late(self, rows: pa.Table) -> pa.Table:
+        return named(self.sql._shown(rows), self.names)
+
+    def by_name(self, found: Any) -> dict[str, Any]:
+        return {self.names[0]: found}
+
+
+class _Group:
+    """Statements that compute the same columns, and share what their queries can."""
+
+    def __init__(
+        self, statements: Mapping[str, Statement], intake: Intake, stream: SharedStream
+    ) -> None:
+        self.names, self._statements = tuple(statements), statements
+        self.intake: Intake | None = intake
+        self._mode, self.stream = intake.mode, stream
+
+    def each(self, found: Any) -> dict[str, pa.Table]:
+        made = {}
+        for name, table in found.items():
+            one = self._statements[name]
+            if table.num_columns:
+                table = emitted_rows(one._planned, table, one._zone, self._mode)
+            made[name] = table
+        return made
+
+    def late(self, rows: pa.Table) -> pa.Table:
+        return without(rows, next(iter(self._statements.values())).computed)
+
+    def by_name(self, found: Any) -> dict[str, Any]:
+        return dict(found)
+
+
+class SharedSqlStream:
+    """Statements, and queries, over one stream; made by `sash.share(…).stream`.
+
+    It has what `sash.SharedStream` has.  Statements that compute the same columns before their
+    queries share slices; a row that an expression fails for is late for the statements that compute
+    it.  In `late` a row has the names of the `queries` that it is late for.
+
+    >>> import sash
+    >>> text = "SELECT max({} * x) AS m FROM t GROUP BY window(t, '{} microseconds')"
+    >>> given = {"fast": sash.sql(text.format(2, 2)), "slow": sash.sql(text.format(2, 10))}
+    >>> s = sash.share(given).stream()
+    >>> made = s.push([{"t": 1, "x": 5}, {"t": 6, "x": 4}])
+    >>> made["fast"].to_pylist(), s.close()["slow"].to_pylist()
+    ([{'m': 10}], [{'m': 10}])
+    """
+
+    def __init__(
+        self,
+        shared: SharedStatements,
+        *,
+        lateness: Any = 0,
+        mode: Mode = "final",
+        early: bool = False,
+        schema: pa.Schema | None = None,
+        keep_late: int | None = 1_000_000,
+    ) -> None:
+        self._given = dict(shared.given)
+        self._turns = Turns()
+        self._kind = ""
+        more: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early}
+        more["keep_late"] = keep_late
+        self._members: list[_Member] = []
+        for names in grouped(self._given):
+            some = {name: self._given[name] for name in names}
+            self._members.append(_member(some, schema, more))
+
+    def _settle(self) -> None:
+        """Members settle by themselves."""
+
+    @property
+    def queries(self) -> Mapping[str, Query | Statement]:
+        """The queries and statements, by name."""
+        return dict(self._given)
+
+    @in_turn
+    def push(self, batch: Any) -> dict[str, Any]:
+        """Insert a batch, as `Stream.push` does, and return for each statement the rows that are
+        then due."""
+        check_no_queries(batch)
+        self._kind = kind_of(batch)
+        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "columns"):
+            batch = as_arrow(batch)  # once for all
+        elif not isinstance(batch, Mapping | str | bytes):
+            batch = list(batch)
+        taken = self._taken(batch)
+
+        def insert(number: int, member: _Member) -> Any:
+            ready = taken[number]
+            return member.stream.push(batch if ready is None else ready)
+
+        return self._all(insert)
+
+    def _taken(self, batch: Any) -> list[Prepared | None]:
+        """The batch as each member reads it; an error has changed nothing."""
+        intakes = [m.intake for m in self._members]
+        before = [None if intake is None else intake.known for intake in intakes]
+        try:
+            return [None if intake is None else intake.taken(batch) for intake in intakes]
+        except BaseException:
+            for intake, known in zip(intakes, before, strict=True):
+                if intake is not None:
+                    intake.known = known
+            raise
+
+    def _all(self, call: Callable[[int, _Member], Any]) -> dict[str, Any]:
+        """Call each member, and put together what each returns.  A batch is in or out as a whole:
+        if one raises, those before it have changed."""
+        made: dict[str, Any] = {}
+        for number, member in enumerate(self._members):
+            try:
+                found = call(number, member)
+            except BaseException:
+                self._turns.changing = number > 0
+                raise
+            self._turns.changing = True
+            made |= member.each(found)
+        return {name: as_given(made[name], self._kind) for name in self._given}
+
+    @in_turn
+    def advance(self, watermark: Any) -> dict[str, Any]:
+        """Close all windows that end by a time, as `Stream.advance`."""
+        return self._all(lambda _, member: member.stream.advance(watermark))
+
+    @in_turn
+    def close(self) -> dict[str, Any]:
+        """Close all windows and return what is left; nothing can be pushed any more."""
+        return self._all(lambda _, member: member.stream.close())
+
+    @property
+    def late(self) -> pa.Table:
+        """Rows that missed windows or could not be used, as `SharedStream.late`."""
+        return _together([m.late(m.stream.late) for m in self._members])
+
+    @in_turn
+    def take_late(self) -> pa.Table:
+        """The rows in `late`, which is empty afterwards."""
+        return _together([m.late(m.stream.take_late()) for m in self._members])
+
+    @property
+    def late_dropped(self) -> int:
+        """How many late rows were dropped unread."""
+        return sum(m.stream.late_dropped for m in self._members)
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """The counts of each statement's query, as `Stream.counts` has them."""
+        return self._by_name("counts")
+
+    @property
+    def delays(self) -> dict[str, list[int]]:
+        """How late the rows of each statement came, as `Stream.delays` has it."""
+        return self._by_name("delays")
+
+    def _by_name(self, what: str) -> dict[str, Any]:
+        each: dict[str, Any] = {}
+        for member in self._members:
+            each |= member.by_name(getattr(member.stream, what))
+        return {name: each[name] for name in self._given}
+
+    @property
+    def time(self) -> int | None:
+        """Stream time, in microseconds: the largest event time so far, over all statements."""
+        return max((t for m in self._members if (t := m.stream.time) is not None), default=None)
+
+    @property
+    def watermark(self) -> int | None:
+        """Windows of all statements that end by this time, in microseconds, are closed."""
+        each = [m.stream.watermark for m in self._members]
+        return None if None in each else min(each)
+
+    def state_size(self) -> dict[str, int]:
+        """How much state there is, as `SharedStream.state_size`."""
+        each = [m.stream.state_size() for m in self._members]
+        return {name: sum(size[name] for size in each) for name in ("keys", "slices", "bytes")}
+
+    @in_turn
+    def to_bytes(self) -> bytes:
+        """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
+        texts = {n: _text(given) for n, given in self._given.items()}
+        blobs = [json.dumps(texts).encode()]
+        for member in self._members:
+            known = None if member.intake is None else member.intake.known
+            blobs.append(with_known(known, member.stream.to_bytes()))
+        return seal((_KIND,), joined(blobs))
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, shared: SharedStatements, trust: Sequence[str] = ()
+    ) -> SharedSqlStream:
+        """The stream again, from the bytes of `to_bytes` and the same statements."""
+        check_bytes(data)
+        said, body = open_bytes(bytes(data))
+        if said != [_KIND]:
+            raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")
+        head, *blobs = parts(body)
+        texts = {n: _text(given) for n, given in shared.given.items()}
+        if json.loads(head) != texts:
+            raise ValueError(
+                "these bytes are of other statements, or of statements in another order; use the "
+                "statements as they were"
+            )
+        made = cls(shared)
+        made._members = []
+        for names, blob in zip(grouped(shared.given), blobs, strict=True):
+            known, rest = known_of(blob)
+            some = {name: shared.given[name] for name in names}
+            made._members.append(_restored(some, known, blob, rest, trust))
+        return made
+
+
+def _text(given: Query | Statement) -> str:
+    """What a snapshot knows a statement by; a query has a fingerprint of its own there."""
+    return given.text if isinstance(given, Statement) else ""
+
+
+def grouped(given: Mapping[str, Query | Statement]) -> list[tuple[str, ...]]:
+    """The names of those that run together: queries, and statements that compute the same columns
+    under the same condition.  A statement whose windows events make is by itself, since it keeps
+    the columns that it reads."""
+    found: list[list[str]] = []
+    for name, one in given.items():
+        for names in found:
+            if _alike(one, given[names[0]]):
+                names.append(name)
+                break
+        else:
+            found.append([name])
+    return [tuple(names) for names in found]
+
+
+def _alike(one: Query | Statement, other: Query | Statement) -> bool:
+    if not isinstance(one, Statement) or not isinstance(other, Statement):
+        return not isinstance(one, Statement) and not isinstance(other, Statement)
+    if any(isinstance(s.query.window, Driven) for s in (one, other)):
+        return False
+    a, b = one._planned, other._planned
+    return (one.computed, a.where, a.conditions) == (other.computed, b.where, b.conditions)
+
+
+def _member(given: Mapping[str, Any], schema: pa.Schema | None, more: Mapping[str, Any]) -> _Member:
+    """The streams of some that run together."""
+    name, first = next(iter(given.items()))
+    if not isinstance(first, Statement):
+        return _Queries(tuple(given), Shared(given).stream(schema=schema, **more))
+    if len(given) == 1:
+        return _Alone(name, first.stream(schema=schema, **more))
+    for one in given.values():
+        one.check_stream(more["mode"])
+    intake = _intake(given, more["mode"], early=more["early"])
+    read = None if schema is None else intake.learn(schema)
+    shared = Shared({n: s.query for n, s in given.items()})
+    return _Group(given, intake, shared.stream(schema=read, **more))
+
+
+def _intake(given: Mapping[str, Statement], mode: Mode, *, early: bool) -> Intake:
+    return Intake([(s._planned, s._zone) for s in given.values()], mode, bool(early))
+
+
+def _restored(
+    given: Mapping[str, Any],
+    known: pa.Schema | None,
+    blob: bytes,
+    rest: bytes,
+    trust: Sequence[str],
+) -> _Member:
+    """The streams of some that run together, from their bytes."""
+    name, first = next(iter(given.items()))
+    if isinstance(first, Statement) and len(given) == 1:
+        return _Alone(name, SqlStream.from_bytes(blob, first, trust))
+    inner = {n: s.query if isinstance(s, Statement) else s for n, s in given.items()}
+    stream = SharedStream.from_bytes(rest, Shared(inner), trust)
+    if not isinstance(first, Statement):
+        return _Queries(tuple(given), stream)
+    intake = _intake(given, stream._settings["mode"], early=stream._settings["early"])
+    intake.known = known
+    return _Group(given, intake, stream)
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    """Late rows of several members, with the columns of the events first."""
+    made = pa.concat_tables(
+        [t for t in tables if t.num_rows] or tables[:1], promote_options="default"
+    )
+    added = [n for n in (*ADDED, QUERIES) if n in made.column_names]
+    return made.select([*(n for n in made.column_names if n not in added), *added])

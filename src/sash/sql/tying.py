@@ -1,0 +1,135 @@
+"""A statement tied to the columns of a table: all that is wrong with their types is found here,
+before there are rows, and has its place in the text.
+
+columns → before: expressions, WHERE → plan of the query → its results → after: SELECT list, HAVING
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..engine.results import check_typed, result_schema
+from ..engine.supported import Asked, Place, check
+from ..query.plan import Plan, make_plan
+from ..query.signatures import Mode
+from ..tables.arrow import plain_type
+from ..windows import Merging
+from .errors import SqlError
+from .nodes import At, Ref, Star
+from .planned import Planned
+from .tabled import prepared, projected
+
+__all__ = ["Tied", "check_place", "check_query", "computes_after", "tie"]
+
+#: What a plan or a place raises for columns, aggregates or windows that it cannot have.
+_REFUSED = (KeyError, TypeError, ValueError)
+
+
+@dataclass(frozen=True)
+class Tied:
+    """The columns on a statement's way."""
+
+    plan: Plan
+    columns: pa.Schema  # that the query reads, the computed ones among them
+    results: pa.Schema  # of the query
+    rows: pa.Schema  # of the statement
+
+
+def tie(
+    planned: Planned,
+    schema: pa.Schema,
+    zone: str | None,
+    place: Place = "Query.run",
+    mode: Mode = "final",
+    *,
+    early: bool = False,
+    late: bool = False,
+) -> Tied:
+    """Tie a statement to the columns of what stands in place of FROM, or raise an `SqlError`."""
+    streams = place != "Query.run"
+    schema = pa.schema([f.with_type(plain_type(f.type)) for f in schema])
+    whole = streams and not planned.driven
+    columns = prepared(planned, schema.empty_table(), zone, whole=whole)[0].schema
+    plan = _plan(planned, columns, whole=not streams)
+    if streams:
+        planned.check_event_columns(mode, schema.names)
+        _check_typed(planned, plan)
+    check_place(planned, Asked(planned.query, plan, mode, early, late), place)
+    if place == "Spark stream":
+        planned.check_own(_own_on_spark(planned, mode, late=late))
+    results = result_schema(plan, columns, mode)
+    rows, _ = projected(planned, results.empty_table(), zone, live=mode == "live")
+    return Tied(plan, columns, results, rows.schema)
+
+
+def check_place(planned: Planned, asked: Asked, place: Place) -> None:
+    """Refuse what a place cannot have, with the place of the window in the text."""
+    if asked.early and asked.mode != "live":  # which is no fault of the text
+        check(place, asked)
+    try:
+        check(place, asked)
+    except _REFUSED as error:
+        raise _said(planned, error, planned.windowed) from None
+
+
+def _own_on_spark(planned: Planned, mode: Mode, *, late: bool) -> list[str]:
+    """The columns that the results of a stream on Spark have for themselves."""
+    own = ["event_time", *(["late"] if late else [])]
+    if mode == "live":
+        withdrawn = planned.having is not None or isinstance(planned.query.window, Merging)
+        own += ["revision", *(["deleted"] if withdrawn else [])]
+    return own
+
+
+def _check_typed(planned: Planned, plan: Plan) -> None:
+    """Refuse columns without a type on a stream."""
+    try:
+        check_typed(plan)
+    except TypeError as error:
+        bad = next(f.name for f in plan.schema if pa.types.is_null(f.type))
+        node = planned.before[bad] if bad in planned.before else planned.read[bad]
+        raise _said(planned, error, node.at) from None
+
+
+def computes_after(planned: Planned) -> bool:
+    """True if the SELECT list or what follows it has expressions, which types can be wrong for."""
+    if planned.having is not None or planned.order:
+        return True
+    return not all(isinstance(o.node, Ref | Star) for o in planned.outputs)
+
+
+def check_query(
+    planned: Planned, columns: pa.Schema, place: Place, mode: Mode, *, late: bool = False
+) -> None:
+    """Raise an `SqlError` if the query cannot have these columns, or the place not the query."""
+    plan = _plan(planned, columns, whole=False)
+    check_place(planned, Asked(planned.query, plan, mode, late=late), place)
+
+
+def _plan(planned: Planned, columns: pa.Schema, *, whole: bool) -> Plan:
+    try:
+        return make_plan(planned.query, columns, whole=whole)
+    except _REFUSED as error:
+        raise _said(planned, error, _place_of(planned, columns, error)) from None
+
+
+def _place_of(planned: Planned, columns: pa.Schema, error: Exception) -> At:
+    """Where a plan goes wrong: at the aggregate that has no plan by itself, or at the time, if none
+    has one."""
+    bad = []
+    for name, chosen in planned.query.select.items():
+        try:
+            make_plan(dataclasses.replace(planned.query, select={name: chosen}), columns)
+        except _REFUSED as own:
+            bad.append((name, str(own) == str(error)))
+    if not bad or (len(bad) > 1 and all(same for _, same in bad)):
+        return planned.timed.at
+    return planned.places[next((name for name, same in bad if same), bad[0][0])]
+
+
+def _said(planned: Planned, error: Exception, at: At) -> SqlError:
+    said = error.args[0] if isinstance(error, KeyError) else error
+    return planned.source.error(str(said), *at)

@@ -1,0 +1,137 @@
+"""Statements that share a stream: each has the rows, the late rows and the counts that it has by
+itself, over every cutting, and what they have in common is kept once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sash
+from sash.sql.shared_stream import SharedSqlStream, grouped
+from sash.testing.queries import rows_of
+from sash.testing.streams import stream
+
+pytestmark = pytest.mark.plain
+
+GROUPED = (
+    "SELECT k, window.start AS s, window.end AS e, sum(i / x) AS r, count(*) * 2 AS n FROM t "
+    "GROUP BY k, window(t, '{}') {}"
+)
+GIVEN: dict[str, Any] = {
+    "fast": sash.sql(GROUPED.format("4 seconds", "HAVING count(*) > 1")),
+    "slow": sash.sql(GROUPED.format("10 seconds", "")),
+    "safe": sash.sql("SELECT k, window, max(i) AS m FROM t GROUP BY k, window(t, '4 s')"),
+    "spelt": sash.sql("SELECT K, window, min(X) AS m FROM T GROUP BY K, window(t, '8 s')"),
+    "some": sash.sql(
+        "SELECT k, window, max(i) AS m FROM t WHERE x > 0 GROUP BY k, window(t, '4 s')"
+    ),
+    "session": sash.sql(
+        "SELECT k, session_window, sum(i / x) AS r FROM t GROUP BY k, session_window(t, '2 s')"
+    ),
+    "each": sash.sql(
+        "SELECT *, sum(i + 1) OVER (PARTITION BY k ORDER BY t RANGE BETWEEN INTERVAL '3' SECOND "
+        "PRECEDING AND CURRENT ROW) AS up FROM t"
+    ),
+    "query": sash.Query(
+        time="t", by=["k"], window=sash.tumbling("5 seconds"), select={"n": sash.count()}
+    ),
+}
+
+
+def bag(tables: list[pa.Table]) -> list[str]:
+    return sorted(str(row) for table in tables if table.num_columns for row in rows_of(table))
+
+
+def late_of(table: pa.Table, name: str) -> list[str]:
+    """The late rows of one statement: when they came, and why they were late."""
+    rows = [r for r in table.to_pylist() if name in r.get("queries", [name])]
+    return sorted(f"{r['n']} {r['reason']} {r['missed_start']}" for r in rows)
+
+
+@pytest.mark.parametrize("mode", ["final", "live"])
+@pytest.mark.parametrize("cut", ["tables", "dicts"])
+def test_each_statement_has_what_it_has_by_itself(mode: Any, cut: str) -> None:
+    table = stream("disorder", 60, plain=True)
+    parts = [table.slice(0, 11), table.slice(11, 1), table.slice(12, 20), table.slice(32)]
+    given: list[Any] = [part.to_pylist() if cut == "dicts" else part for part in parts]
+    more: dict[str, Any] = {"lateness": "2 seconds", "mode": mode, "schema": table.schema}
+    shared = sash.share(GIVEN)
+    together = shared.stream(**more)
+    assert isinstance(together, SharedSqlStream)
+    found = []
+    for i, part in enumerate(given):
+        found.append(together.push(part))
+        if i == 1:
+            together = SharedSqlStream.from_bytes(together.to_bytes(), shared)
+    before = together.watermark
+    found.append(together.close())
+    late = together.late
+    for name, one in GIVEN.items():
+        alone = one.stream(**more)
+        own = [alone.push(part) for part in given]
+        assert before is not None
+        assert before <= alone.watermark
+        own.append(alone.close())
+        assert bag([each[name] for each in found]) == bag(own) != [], name
+        assert together.counts[name] == alone.counts, name
+        assert together.delays[name] == alone.delays, name
+        assert late_of(late, name) == late_of(alone.late, name), name
+    assert late.num_rows == together.take_late().num_rows > together.late.num_rows == 0
+
+
+def test_statements_share_slices_if_they_compute_the_same() -> None:
+    assert grouped(GIVEN) == [
+        ("fast", "slow", "session"),
+        ("safe", "spelt"),
+        ("some",),
+        ("each",),
+        ("query",),
+    ]
+    table = stream("disorder", 60, plain=True)
+    few = {name: GIVEN[name] for name in ("slow", "fast")}
+    shared = sash.share(few).stream(lateness="1 day", schema=table.schema)
+    shared.push(table)
+    alone = [one.stream(lateness="1 day", schema=table.schema) for one in few.values()]
+    for one in alone:
+        one.push(table)
+    assert shared.state_size()["keys"] == alone[0].state_size()["keys"]
+    assert shared.time == alone[0].time
+    assert shared.advance(alone[0].time)["fast"].num_columns == 5
+
+
+def test_a_row_is_late_for_those_that_fail() -> None:
+    text = "SELECT {} AS m FROM t GROUP BY window(ts, '{} microseconds')"
+    given = {
+        "a": sash.sql(text.format("sum(6 / x)", 10)),
+        "b": sash.sql(text.format("sum(6 / x)", 20)),
+        "c": sash.sql(text.format("max(x)", 10)),
+    }
+    s = sash.share(given).stream()
+    s.push([{"ts": 1, "x": 0}, {"ts": 2, "x": 3}])
+    made = s.push({"ts": 25, "x": 1})
+    assert {n: t["m"].to_pylist() for n, t in made.items()} == {"a": [2.0], "b": [2.0], "c": [3]}
+    late = [(r["ts"], r["reason"], name) for r in s.late.to_pylist() for name in r["queries"]]
+    assert late == [(1, "6 / x: division by zero", name) for name in ("a", "b")]
+    assert s.late.column_names == ["ts", "x", *(["reason", "missed", "missed_start", "missed_end"]),
+                                   "queries"]  # fmt: skip
+
+
+def test_a_batch_is_in_or_out_as_a_whole() -> None:
+    text = "SELECT max({}) AS m FROM t GROUP BY window(ts, '10 microseconds')"
+    s = sash.share({"a": sash.sql(text.format("x")), "b": sash.sql(text.format("y + 1"))}).stream()
+    with pytest.raises(sash.SqlError, match="column y is not there"):
+        s.push([{"ts": 1, "x": 0}])
+    s.push([{"ts": 1, "x": "text", "y": 1}])
+    assert s.close()["a"].to_pylist() == [{"m": "text"}]
+
+
+def test_other_statements_are_refused() -> None:
+    text = "SELECT max(x) AS m FROM t GROUP BY window(ts, '{} microseconds')"
+    shared = sash.share({"a": sash.sql(text.format(10))})
+    data = shared.stream().to_bytes()
+    with pytest.raises(ValueError, match="these bytes are of other statements"):
+        SharedSqlStream.from_bytes(data, sash.share({"a": sash.sql(text.format(20))}))
+    with pytest.raises(sash.SqlError, match="ORDER BY is for tables"):
+        sash.share({"a": sash.sql(text.format(10) + " ORDER BY m")}).stream()
