@@ -22,8 +22,8 @@ TEXT = (
 
 
 def sql(bench: Bench, quick: bool) -> Iterator[Line]:
-    """sash.spark.sql beside its query, in turns: a table of 4 M rows (1 M if quick), and micro-batches
-    of 200,000."""
+    """sash.spark.sql beside its query, in turns: a table of 4 M rows (1 M if quick), and
+    micro-batches of 200,000."""
     from .spark import BATCHES, ROWS, Line, cpu_seconds, later
 
     query = sash.Query(
