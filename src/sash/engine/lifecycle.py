@@ -30,7 +30,7 @@ from .failures import name_step_failure
 from .late import Late, late_rows
 from .taken import Taken, take_in
 
-__all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced", "latest"]
+__all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced", "latest", "taken_slices"]
 
 
 class Keeper(Protocol):
@@ -166,7 +166,7 @@ class Lifecycle:
     ) -> tuple[Outcome, Progress]:
         """What a batch emits, and where the stream stands after it."""
         taken = Taken(None, Late.none())
-        at = came if came is not None else self._stream_time(progress, watermark)
+        at = came if came is not None else self.came(progress, watermark)
         if isinstance(batch, Sliced):
             taken = self._take_in_slices(progress, batch, at)
         elif batch is not None and batch.num_rows:
@@ -214,7 +214,7 @@ class Lifecycle:
 
     # rows in
 
-    def _stream_time(self, progress: Progress, watermark: int | None) -> int | None:
+    def came(self, progress: Progress, watermark: int | None) -> int | None:
         """Stream time at the start of a batch: over all keys, also if only the watermark tells."""
         if self._behind is None or watermark is None:
             return progress.stream_time
@@ -237,14 +237,11 @@ class Lifecycle:
         """Judge the slices of a batch.  How late their rows came is told by the youngest."""
         slices = batch.slices
         usable, late = late_rows(self._window, progress.watermark, slices.starts, {})
-        lost = int(batch.rows[late.rows[late.lost]].sum()) + batch.refused
-        partly = int(batch.rows[late.rows[~late.lost]].sum())
-        delays = delay_counts(batch.newest, came, weights=batch.rows)
-        counts = int(batch.rows.sum()) + batch.refused, lost, partly, delays
+        taken = taken_slices(batch, late, came)
         if not usable.any():
-            return Taken(None, Late.none(), None, *counts)
+            return taken
         newest = int(batch.newest[usable].max())
-        return Taken(some_slices(slices, usable), Late.none(), newest, *counts)
+        return replace(taken, slices=some_slices(slices, usable), newest=newest)
 
     # what a batch asks of the state
 
@@ -355,6 +352,15 @@ class Lifecycle:
         if len(rows):
             made[rows] = state.revise(emitted, rows, np.where(again[rows], 0, -1))
         return made
+
+
+def taken_slices(batch: Sliced, late: Late, came: Array | int | None) -> Taken:
+    """What is counted of a batch of slices, of which some are late."""
+    lost = int(batch.rows[late.rows[late.lost]].sum()) + batch.refused
+    partly = int(batch.rows[late.rows[~late.lost]].sum())
+    delays = delay_counts(batch.newest, came, weights=batch.rows)
+    rows = int(batch.rows.sum()) + batch.refused
+    return Taken(None, Late.none(), None, rows, lost, partly, delays)
 
 
 def _where(emitted: Emitted, keep: Array) -> Emitted:

@@ -83,6 +83,7 @@ class Stream(ABC):
     _place: Place = "Query.stream"
     _store: Store | None = None  # where the state is, if it is not in memory
     _journal: Journal | None = None  # the same, if the stream is synced with it
+    _prefix = b""  # how the keys of its records begin there
     _pending: Pending | None = None  # events that are noted, for streams that put some off
 
     def __init__(

@@ -64,7 +64,7 @@ def _pieces(form: Form, records: Records, hashed: Array, lo: int, hi: int) -> li
         return []
     prefix, bits = int(visited.rows["prefix"][at]), int(visited.rows["bits"][at])
     (body,) = records.need([part_name(prefix, bits)])
-    head, entries = unpack_part(memoryview(body))
+    head, entries = unpack_part(memoryview(body), form.queries)
     first, last = form.edges.number(np.array([lo, hi - 1])).tolist()
     pieces: list[tuple[int, int, list[Any]]] = []  # where each starts
     tiles = [form.unpack(entries, head.height)]

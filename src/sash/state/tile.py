@@ -24,8 +24,10 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..kernels.core import decoder, encoder
 from ..query.plan import Plan
-from ..slicing.edges import cuts_of, edges_of
+from ..slicing.edges import Edges, cuts_of, edges_of
+from ..windows import Aligned
 from .folds import Folds
+from .joint import Joint
 
 __all__ = ["BITS", "Form", "Packer", "Tile"]
 
@@ -48,25 +50,35 @@ class Tile:
 
 
 class Form:
-    """What all records of a query's state have in common."""
+    """What all records of a state have in common: of one query's, or of several queries' that have
+    joint windows and edges."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.window = plan.query.aligned
-        self.edges = edges_of(self.window)
+    def __init__(
+        self, plan: Plan, joint: Joint | None = None, edges: Edges | None = None, queries: int = 1
+    ) -> None:
+        self.window: Aligned | Joint = joint or plan.query.aligned
+        self.edges = edges or edges_of(plan.query.aligned)
+        self.queries = queries
         self.operators = [group.operator for group in plan.groups]
         self.names = [group.names for group in plan.groups]
         self.folds = [Folds(operator) for operator in self.operators]
         self.widths = [folds.width for folds in self.folds]
         self.encoders = [encoder(o) if not f.width else None for o, f in self._pairs()]
         self._decoders = [decoder(o) if not f.width else None for o, f in self._pairs()]
-        cycle, cuts = self.window.cycle, cuts_of(self.window)
+        cycle, cuts = plan.query.aligned.cycle, cuts_of(plan.query.aligned)
         start = cycle.start(cycle.windows - 1)  # of the last window of a cycle
         self.slices_held = cuts.number(start + cycle.longest) - cuts.number(start)
+        if joint is not None:
+            self.slices_held = self.edges.number(joint.longest) - self.edges.number(0)
         self.ordered = plan.ordered
         self.marks = (1 + (plan.query.tie is not None)) if plan.ordered else 0
         self.key_schema = pa.schema(
             [(str(i), _value_type(key.type)) for i, key in enumerate(plan.keys)]
         )
+
+    def visited_at(self, window: Aligned, number: Any) -> Any:
+        """The number by which the index knows a window of a query."""
+        return self.window.numbered(window, number) if isinstance(self.window, Joint) else number
 
     def _pairs(self) -> Any:
         return zip(self.operators, self.folds, strict=True)
