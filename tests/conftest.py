@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -20,6 +21,7 @@ from sash import operators
 from sash.operators.contract import TYPES, Operator
 from sash.operators.together import together
 from servers import KINDS, Home, RedisServer
+from thinning import FULL, STAGE, cover, examples
 
 # The same examples in every run, on machines of any speed.
 settings.register_profile(
@@ -27,7 +29,7 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=50,
+    max_examples=examples(50),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("sash")
@@ -100,6 +102,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "form" in metafunc.fixturenames:
         forms = [form for op in ready_operators() for form in forms_of(op)]
         metafunc.parametrize("form", forms, ids=_told)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a product that is marked `thin`, a part runs."""
+    products: dict[str, list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("thin") and not FULL:
+            assert isinstance(item, pytest.Function)
+            products[item.nodeid.partition("[")[0]].append(item)
+    left_out: set[pytest.Item] = set()
+    for product_ in products.values():
+        mark = product_[0].get_closest_marker("thin")
+        strength = mark.args[0] if mark and mark.args else 1
+        cases = [item.callspec._idlist for item in product_]
+        kept = cover(cases, strength, STAGE * (len(cases) // 2 + 1))
+        left_out.update(item for i, item in enumerate(product_) if i not in kept)
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

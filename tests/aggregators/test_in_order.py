@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -30,8 +31,11 @@ from sash.aggregators import (
     TwoStacksLite,
     two_stacks_lite,
 )
+from sash.aggregators.narrow import narrow
+from sash.kernels.columns import read
 from sash.kernels.program import jit_enabled
 from sash.testing import KINDS, agrees, replay, schedule, schedules, windows
+from thinning import FULL, examples
 
 AGGREGATORS: list[type[InOrder]] = [
     Recalc,
@@ -139,18 +143,26 @@ def judge(aggregator: InOrder, op: sash.Operator, steps: list[tuple[object, ...]
         assert agrees(op, window, got), f"{got!r} is not the answer over {window!r}"
 
 
+def kinds_for(place: int, step: int) -> list[tuple[int, str]]:
+    """Some kinds of schedules and their numbers: each `step`th, from a place on."""
+    step = 1 if FULL else step
+    return list(enumerate(KINDS))[place % step :: step]
+
+
 @pytest.mark.plain
 @pytest.mark.parametrize(("aggregator", "op"), pairs(ANY_VALUE))
 def test_any_value(aggregator: type[InOrder], op: sash.Operator) -> None:
-    # a third of the kinds for each pair, by turns: each operator and each aggregator meets them all
+    # one kind for each pair, by turns: each operator and each aggregator meets them all
     place = AGGREGATORS.index(aggregator) + [id(o) for o in ANY_VALUE].index(id(op))
-    for seed, kind in list(enumerate(KINDS))[place % 3 :: 3]:
+    for seed, kind in kinds_for(place, 8):
         judge(aggregator(op), op, schedule(kind, op, size=10, seed=seed))
 
 
 @pytest.mark.parametrize(("aggregator", "op"), pairs(TYPED) + pairs(ALONE + MORE, SPEAKERS))
 def test_typed(aggregator: type[InOrder], op: sash.Operator) -> None:
-    for seed, kind in enumerate(KINDS):
+    # in Python, a quarter of the kinds for each pair
+    place = AGGREGATORS.index(aggregator) + [id(o) for o in TYPED + ALONE + MORE].index(id(op))
+    for seed, kind in kinds_for(place, 1 if jit_enabled() else 4):
         window = aggregator(op)
         judge(window, op, schedule(kind, op, size=10, seed=seed))
         assert window._core.program.mode != "objects"
@@ -159,14 +171,14 @@ def test_typed(aggregator: type[InOrder], op: sash.Operator) -> None:
 @pytest.mark.plain
 @pytest.mark.parametrize("aggregator", AGGREGATORS)
 @given(steps=schedules())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_any_schedule(aggregator: type[InOrder], steps: list[tuple[object, ...]]) -> None:
     judge(aggregator(ops.collect), ops.collect, steps)
 
 
 @pytest.mark.parametrize("aggregator", AGGREGATORS)
 @given(steps=schedules(SUM))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_any_schedule_typed(aggregator: type[InOrder], steps: list[tuple[object, ...]]) -> None:
     judge(aggregator(SUM), SUM, steps)
 
@@ -447,6 +459,38 @@ def test_a_slide_in_pieces_is_the_same_to_the_bit(monkeypatch: pytest.MonkeyPatc
             found.append((answers.tobytes(), window.to_bytes()))
         assert found[0] == found[1] == found[2]
     assert pieces > 60
+
+
+@pytest.mark.once
+def test_operators_of_one_word_have_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a long slide, whatever the window holds before; and the window is the same
+    afterwards."""
+    monkeypatch.setattr(two_stacks_lite, "PIECE", 50)
+    source, used = random.Random(4), 0
+    for op, most in ((ops.sum, 2**40), (ops.sum, 2**62), (ops.max, 2**63)):
+        values = np.random.default_rng(4).integers(-most, most, 1500)
+        values[::7] = -most
+        for _ in range(8):
+            size, before = source.randrange(1, 120), source.randrange(200)
+            found = []
+            for threads, chosen in (("1", narrow), ("2", narrow), ("1", lambda *_: None)):
+                monkeypatch.setenv("SASH_THREADS", threads)
+                monkeypatch.setattr(two_stacks_lite, "narrow", chosen)
+                window = TwoStacksLite(op.of(int))
+                window.slide(np.arange(before), 150)
+                answers = b""
+                with suppress(OverflowError):
+                    answers = window.slide(values[before:], size).tobytes()
+                window._check()
+                found.append((answers, window.to_bytes()))
+            assert found[0] == found[1] == found[2]
+            used += narrow(op.of(int), read(values, 1), size) is not None
+    assert used > 10
+    rows = pytest.importorskip("pyarrow").array([None, *range(400)])
+    assert narrow(ops.sum.of(int), read(rows, 1), 5) is None
+    most = read(np.array([2**62, 1]), 1)
+    assert narrow(ops.sum.of(int), most, 1) is not None
+    assert narrow(ops.sum.of(int), most, 2) is None
 
 
 @pytest.mark.once

@@ -44,6 +44,7 @@ def replay(window: LevelWindow, steps: list[Any], *, every: int) -> list[Any]:
     return answers
 
 
+@pytest.mark.thin
 @pytest.mark.plain
 @pytest.mark.parametrize("op", OPERATORS, ids=repr)
 @pytest.mark.parametrize("kind", BOTH)
@@ -86,6 +87,7 @@ def test_every_number_leaves_at_once(kind: type[LevelWindow], op: sash.Operator)
 POLICIES = [policies.at_most(60), policies.at_most_sum(1500)]
 
 
+@pytest.mark.thin
 @pytest.mark.plain
 @pytest.mark.parametrize("rule", POLICIES, ids=repr)
 @pytest.mark.parametrize("kind", BOTH)
@@ -243,6 +245,7 @@ def test_records_that_are_not_needed_are_deleted_after_a_sync() -> None:
 # Restarts
 
 
+@pytest.mark.thin
 @pytest.mark.plain
 @pytest.mark.parametrize("op", [ops.collect, ops.mean.of(float)], ids=repr)
 @pytest.mark.parametrize("kind", BOTH)

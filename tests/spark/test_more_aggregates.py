@@ -151,6 +151,17 @@ def test_decimals_at_the_edge_of_precision(frame: Frame) -> None:
         assert found[0] == found[1]
 
 
+def test_a_decimal_of_too_many_digits_is_an_error_as_in_spark(frame: Frame) -> None:
+    times = pa.array([1, 2], pa.timestamp("us", "UTC"))
+    most = pa.array([Decimal(10**38 - 1)] * 2, pa.decimal128(38, 0))
+    df = frame(pa.table({"t": times, "d": most}))
+    with pytest.raises(Exception, match="NUMERIC_VALUE_OUT_OF_RANGE"):
+        df.groupBy(F.window("t", "3 seconds")).agg(F.sum("d")).collect()
+    q = sash.Query(time="t", window=sash.tumbling("3 s"), select={"s": sash.sum("d")})
+    with pytest.raises(Exception, match="s: it has more digits than its type"):
+        sash.spark.aggregate(df, q).collect()
+
+
 def test_an_aggregator_of_sparks_shape(frame: Frame) -> None:
     class Tally:
         """How often each value is there; it changes its buffers."""

@@ -20,8 +20,11 @@ def partials_of(plan: Plan) -> tuple[Partial, ...]:
     made = [_of_group(plan, group) for group in plan.groups if group.names != (NO_NAME,)]
     if plan.ranged:
         names = tuple(r.name for r in plan.ranged)
+        ordered = tuple(r.name for r in plan.ranged if r.ordered)
         why = "each is a range of the rows in order of time, taken once as it is written"
-        made.append(Partial(names, "ranges", None, None, {}, names, why))
+        if not ordered:
+            why = "a window is a range of the rows in order of time, whose values are ranked"
+        made.append(Partial(names, "ranges", None, None, {}, ordered, why))
     return tuple(made)
 
 

@@ -77,6 +77,11 @@ class Ranged:
     skips: bool  # nulls are left out
     where: Condition | None = None  # which rows count
 
+    @property
+    def ordered(self) -> bool:
+        """True if its answer depends on the order of events."""
+        return self.which != "quantile"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -99,8 +104,8 @@ class Plan:
 
     @cached_property
     def ordered(self) -> bool:
-        """True if the order of events matters to an aggregate.  Then the events of a slice are not
-        kept as one partial, as more events may come between them."""
+        """True if an aggregate needs events in order.  Then the events of a slice are not kept as
+        one partial, as more events may come between them."""
         return bool(self.ranged) or not all(g.operator.commutative for g in self.groups)
 
     @cached_property

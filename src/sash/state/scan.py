@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.layout import Answer
 from ..kernels.slots import CAPACITY
+from ..operators import count as counted
 from ..query.plan import Group
 from ..slicing.cut import cut_events
 from ..slicing.slices import slices_held, specify
@@ -23,6 +25,7 @@ from .cutty_kernel import CUTTY
 from .scan_kernel import (
     ANSWERS,
     CHANGES,
+    COUNTS,
     GROUP,
     MADE,
     NEW,
@@ -309,7 +312,9 @@ class Scan:
         """Room for the windows from `first` to `last` of groups of these times and bounds."""
         core, count = self._core, len(first)
         times, bounds = kept[0], kept[1]
-        wanted = core.run.count_windows(core.m, times[1], bounds[1], count)
+        shared = self._kernel is SCAN and isinstance(core, BufferCore)
+        run = _counter().run if shared else core.run
+        wanted = run.count_windows(core.m, times[1], bounds[1], count)
         asked = (last - first + 1).clip(0)
         wanted = min(wanted, int(np.minimum(asked, wanted).sum()))
         if self.changes:
@@ -334,6 +339,12 @@ class Scan:
             values,
             lacking,
         )
+
+
+@cache
+def _counter() -> BufferCore | ObjectCore:
+    """Counts windows for all scans of compiled operators."""
+    return make_core(COUNTS, counted.of("int64"), 1)
 
 
 class _Out:
