@@ -17,6 +17,7 @@ instead of it if anything raises.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,6 +99,8 @@ class Step:
     again: bool = False
     early: bool = False
     changes: bool = False  # a window with the same slices as the one before may be left out
+    #: the first and the last slot of a store's index that the step is about; None for all
+    among: tuple[int, int] | None = None
 
 
 @dataclass
@@ -143,6 +146,11 @@ class State(ABC):
     @abstractmethod
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing.  The rows can be in any order."""
+
+    def portions(self, slices: Slices | None, step: Step) -> Iterable[tuple[Slices | None, Step]]:
+        """The steps that a batch is done in, each with slices of keys of its own: more than one if
+        the memory for all at once would be large."""
+        return [(slices, step)]
 
     @abstractmethod
     def step(self, slices: Slices | None, step: Step) -> Emitted:
