@@ -246,8 +246,10 @@ def test_a_lateness_that_keeps_much_state_is_warned_of() -> None:
 def test_python_objects_are_warned_of() -> None:
     q = query(sash.tumbling(5), "objects", tie="n")
     found = query(sash.tumbling(5), "objects").stream().explain(SAMPLE)
-    assert warned(found, "all, who run in plain Python")
-    assert "s has text" in found.partials[0].why
+    assert warned(found, "all runs in plain Python")
+    assert [partial.runs for partial in found.partials] == ["compiled", "python"]
+    assert "labels" in found.partials[0].why
+    assert "s has text" in found.partials[1].why
     # over a whole table text is read by number, and lists are ranges of rows
     assert not q.explain(SAMPLE).warnings
 

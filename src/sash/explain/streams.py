@@ -41,9 +41,11 @@ def explain_stream(
     early: bool = False,
     batch: int = 1000,
     place: Place = "Query.stream",
+    labelled: bool = True,
 ) -> Explanation:
     """How a query runs over a stream with these columns; with `data`, a sample that is pushed.  A
-    sample of a stream in a store is pushed into one in memory."""
+    sample of a stream in a store is pushed into one in memory.  Text is `labelled`, or it is Python
+    objects."""
     if place != "Query.stream":
         more: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early, "batch": batch}
         return _stored(query, schema, data, more, place)
@@ -51,7 +53,7 @@ def explain_stream(
     plan = None
     if sample is not None or schema is not None:
         given = schema_of(schema) if sample is None else sample.schema
-        plan = make_plan(query, given, labelled=True)
+        plan = make_plan(query, given, labelled=labelled)
     check("Query.stream", Asked(query, plan, mode, early))
     kept = kept_by_stream(query, plan, lateness)
     made = Explanation(
@@ -74,10 +76,12 @@ def _stored(
 ) -> Explanation:
     """How a query runs over a stream whose state is in a store."""
     known = schema if data is None else as_arrow(data)
-    plan = None if known is None else make_plan(query, schema_of(known))
+    labelled = Stream._for(query)._labels_in_store
+    plan = None if known is None else make_plan(query, schema_of(known), labelled=labelled)
     check(place, Asked(query, plan, more["mode"], more["early"]))
     # a stream in memory takes arrival for the tie
-    made = explain_stream(dataclasses.replace(query, tie=None), schema, data, **more)
+    plain = dataclasses.replace(query, tie=None)
+    made = explain_stream(plain, schema, data, labelled=labelled, **more)
     made = in_records(made, query, "the store", "a batch")
     return dataclasses.replace(
         made,
