@@ -32,7 +32,8 @@ JIT_ONLY = $(addprefix tests/,aggregators/test_choose.py aggregators/test_costs.
 # minutes to compile what others test, or do the same again.  What is marked `plain` goes with them.
 PLAIN_ONLY = $(addprefix tests/,aggregators/test_worst.py engine/test_identity.py \
 	engine/test_intake.py engine/test_keys.py engine/test_nanoseconds.py \
-	engine/test_oracle_switch.py query/test_plan.py slicing/test_edges.py \
+	engine/test_oracle_switch.py query/test_plan.py slicing/test_composite.py \
+	slicing/test_edges.py slicing/test_factors.py \
 	spark/test_payloads.py spark/test_processor.py sql/test_duckdb.py sql/test_errors.py \
 	sql/test_statements.py sql/test_streams.py stores/test_faults.py test_docs.py testing/test_fuzz.py)
 # The loop while working: with the JIT off, what is quick of each folder, and what reads all sources.
