@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-RUN = {"windows", "late", "coming-from", "operators", "tutorial", "extending", "sql"}
+RUN = {"aggregates", "windows", "late", "coming-from", "operators", "tutorial", "extending", "sql"}
 
 pytestmark = pytest.mark.plain
 

@@ -59,7 +59,7 @@ RULES = {
     ),
     "query/plan.py": Rule(("sash.operators", "sash.windows", "pyarrow")),
     "query/registry.py": Rule(("sash.operators", "pyarrow")),
-    "query/shared.py": Rule(inside=("sash.engine", "sash.explain", "sash.sql")),
+    "query/shared.py": Rule(inside=("sash.engine", "sash.explain", "sash.sql", "sash.stores")),
     "query/types.py": Rule(("pyarrow",)),
     "tables/": Rule(
         ("sash.kernels", "sash.query", "sash.windows", "numpy", "pyarrow"), inside=("polars",)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -30,6 +31,8 @@ from sash.aggregators import (
     TwoStacksLite,
     two_stacks_lite,
 )
+from sash.aggregators.narrow import narrow
+from sash.kernels.columns import read
 from sash.kernels.program import jit_enabled
 from sash.testing import KINDS, agrees, replay, schedule, schedules, windows
 from thinning import FULL, examples
@@ -456,6 +459,38 @@ def test_a_slide_in_pieces_is_the_same_to_the_bit(monkeypatch: pytest.MonkeyPatc
             found.append((answers.tobytes(), window.to_bytes()))
         assert found[0] == found[1] == found[2]
     assert pieces > 60
+
+
+@pytest.mark.once
+def test_operators_of_one_word_have_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a long slide, whatever the window holds before; and the window is the same
+    afterwards."""
+    monkeypatch.setattr(two_stacks_lite, "PIECE", 50)
+    source, used = random.Random(4), 0
+    for op, most in ((ops.sum, 2**40), (ops.sum, 2**62), (ops.max, 2**63)):
+        values = np.random.default_rng(4).integers(-most, most, 1500)
+        values[::7] = -most
+        for _ in range(8):
+            size, before = source.randrange(1, 120), source.randrange(200)
+            found = []
+            for threads, chosen in (("1", narrow), ("2", narrow), ("1", lambda *_: None)):
+                monkeypatch.setenv("SASH_THREADS", threads)
+                monkeypatch.setattr(two_stacks_lite, "narrow", chosen)
+                window = TwoStacksLite(op.of(int))
+                window.slide(np.arange(before), 150)
+                answers = b""
+                with suppress(OverflowError):
+                    answers = window.slide(values[before:], size).tobytes()
+                window._check()
+                found.append((answers, window.to_bytes()))
+            assert found[0] == found[1] == found[2]
+            used += narrow(op.of(int), read(values, 1), size) is not None
+    assert used > 10
+    rows = pytest.importorskip("pyarrow").array([None, *range(400)])
+    assert narrow(ops.sum.of(int), read(rows, 1), 5) is None
+    most = read(np.array([2**62, 1]), 1)
+    assert narrow(ops.sum.of(int), most, 1) is not None
+    assert narrow(ops.sum.of(int), most, 2) is None
 
 
 @pytest.mark.once

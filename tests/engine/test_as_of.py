@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sash
+from sash.tables import threads
 from sash.testing.queries import events_of, fold, key_of
 from sash.testing.rows import equal, rows_of
 from sash.testing.streams import stream
@@ -125,6 +127,46 @@ def test_without_keys_with_a_condition_and_without_events() -> None:
     for known in (None, "seen"):
         judge(q, given.slice(0, 0), asked, known)
         judge(q, given, asked.slice(0, 0), known)
+
+
+@pytest.mark.plain
+def test_parts_of_the_keys_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers are those of the whole table, and a sum that leaves int64 names its question."""
+    monkeypatch.setattr("sash.tables.threads.PIECE", 64)
+    source = random.Random(2)
+    count = 900
+    given = pa.table(
+        {
+            "t": [source.randrange(500) for _ in range(count)],
+            "k": [source.choice([*"abcdefghij", None]) for _ in range(count)],
+            "x": [source.choice([None, 1, 2**62]) for _ in range(count)],
+            "n": range(count),
+        }
+    )
+    keys = [source.choice([*"aacdefghij", None, "nobody"]) for _ in range(300)]
+    asked = pa.table({"k": keys, "at": [source.randrange(-5, 510) for _ in keys]})
+    select = {
+        "many": sash.count(),
+        "long": sash.count().over(60),
+        "top": sash.max("x").over(60),
+        "last": sash.last("n"),
+    }
+    q = sash.Query(time="t", by=["k"], window=sash.trailing(20), select=select)
+    found = q.at(given, asked, time="at", threads=2)
+    assert len(threads.cut_rows(count)) > 2
+    for row in found.to_pylist():
+        held = [
+            (e["t"], e["n"], e["x"])
+            for e in given.to_pylist()
+            if e["k"] == row["k"] and row["at"] - 60 <= e["t"] <= row["at"]
+        ]
+        own = sorted(e for e in held if e[0] >= row["at"] - 20)
+        values = [x for *_, x in held if x is not None]
+        right = len(own), len(held), max(values, default=None), own[-1][1] if own else None
+        assert tuple(row[name] for name in select) == right
+    total = replace(q, select={"total": sash.sum("x")})
+    with pytest.raises(OverflowError, match=r"total: the sum leaves int64 as of \d+, in row"):
+        total.at(given, asked, time="at", threads=2)
 
 
 @pytest.mark.plain

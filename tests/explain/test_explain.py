@@ -252,6 +252,14 @@ def test_python_objects_are_warned_of() -> None:
     assert not q.explain(SAMPLE).warnings
 
 
+def test_a_quantile_depends_on_no_order() -> None:
+    select = {"middle": sash.median("x"), "n": sash.count()}
+    found = sash.Query(time="t", window=sash.tumbling(5), select=select).explain(SAMPLE)
+    assert not found.warnings
+    assert "ranges of rows" in str(found)
+    assert "order of events" not in str(found)
+
+
 def test_what_cannot_run_is_refused_as_it_would_be() -> None:
     with pytest.raises(ValueError, match="lifetime"):
         query(sash.lifetime()).stream(mode="live").explain()

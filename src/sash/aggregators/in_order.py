@@ -213,7 +213,7 @@ class InOrder(Copyable):
         with core.call(table.rows) as call:
             columns, outputs = call.columns(table), call.outputs(table.rows)
             try:
-                self._slide(columns, outputs, table.rows, size)
+                self._slide(columns, outputs, table, size)
             except BaseException as error:
                 self._catch_up()
                 if isinstance(error, OverflowError):
@@ -223,9 +223,9 @@ class InOrder(Copyable):
                 self._shrink()
             return call.answers(table.kind)
 
-    def _slide(self, columns: Any, outputs: Any, rows: int, size: int) -> None:
-        """Let the kernel slide over columns."""
-        self._core.run.slide(self._core.m, columns, outputs, 0, rows, size)
+    def _slide(self, columns: Any, outputs: Any, table: Table, size: int) -> None:
+        """Let the kernel slide over the columns of a table."""
+        self._core.run.slide(self._core.m, columns, outputs, 0, table.rows, size)
 
     def _catch_up(self) -> None:
         """Bring the header up to what was done, after a call that raised."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..kernels.columns import Table
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.slots import (
     AHEAD,
@@ -43,6 +44,7 @@ from ..kernels.slots import (
 from ..kernels.threads import how_many, side_by_side
 from ..operators.contract import same
 from .in_order import InOrder, kernel
+from .narrow import narrow
 
 __all__ = ["TwoStacksLite"]
 
@@ -155,12 +157,15 @@ class TwoStacksLite(InOrder):
         scratch=2,
     )
 
-    def _slide(self, columns: Any, outputs: Any, rows: int, size: int) -> None:
+    def _slide(self, columns: Any, outputs: Any, table: Table, size: int) -> None:
         """Let the kernel slide over columns, in pieces side by side: where the front of a full
-        window is used up, the window is as if its values had come into an empty one."""
-        pieces, threads = self._pieces(rows, size), how_many()
-        core = self._core
-        if len(pieces) < 2 or threads < 2 or core.program.mode != "compiled":
+        window is used up, the window is as if its values had come into an empty one.  Pieces but
+        the first and the last leave only answers behind, so an operator of fewer words may do."""
+        core, rows, threads = self._core, table.rows, how_many()
+        compiled = core.program.mode == "compiled"
+        small = narrow(core.operator, table, size) if compiled and rows >= 2 * PIECE else None
+        pieces = self._pieces(rows, size, ends=small is not None)
+        if len(pieces) < 2 or not compiled or (threads < 2 and small is None):
             core.run.slide(core.m, columns, outputs, 0, rows, size)
             return
         position, last = core.get(END), pieces[-1]
@@ -170,7 +175,8 @@ class TwoStacksLite(InOrder):
             if not first:
                 core.run.slide(core.m, columns, outputs, 0, end, size)
                 return None
-            made = make_core(self._kernel, core.operator, core.get(CAPACITY))
+            operator = core.operator if piece == last or small is None else small
+            made = make_core(self._kernel, operator, core.get(CAPACITY))
             for field in (START, MID, END):
                 made.header[field] = position + first - size
             made.run.fill(made.m, columns, first - size, first)
@@ -189,15 +195,21 @@ class TwoStacksLite(InOrder):
         assert made is not None
         core.restore(made.dump())
 
-    def _pieces(self, rows: int, size: int) -> list[tuple[int, int]]:
-        """Ranges of rows that each begin where the front of a full window is used up."""
+    def _pieces(self, rows: int, size: int, *, ends: bool = False) -> list[tuple[int, int]]:
+        """Ranges of rows that each begin where the front of a full window is used up; with `ends`,
+        the first and the last are as short as can be."""
         core = self._core
         start, end = core.get(START), core.get(END)
         if end - start > size:
             return [(0, rows)]
         used_up = size - (end - start) + max(core.get(MID) - start, 0)
         length = size * -(-max(PIECE, 4 * size) // size)
-        cuts = range(used_up + length, rows - length // 2, length)
+        cuts = list(range(used_up + length, rows - length // 2, length))
+        least = core.get(CAPACITY) + size  # rows that go through all slots of the ring
+        if ends and rows - used_up > 4 * least:
+            first = used_up + size
+            last = first + (rows - first - least) // size * size
+            cuts = [*range(first, last, 4 * length), last]
         return list(zip([0, *cuts], [*cuts, rows], strict=True))
 
     def _catch_up(self) -> None:

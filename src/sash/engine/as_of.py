@@ -9,6 +9,7 @@ become known, and each question is a range of places.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,19 @@ import pyarrow.compute as pc
 
 from ..aggregators import Fiba
 from ..kernels.columns import Array
+from ..kernels.core import BufferCore, make_core
 from ..query.plan import Group, Plan, make_plan
 from ..query.query import Query
-from ..state.answers import columns_of
-from ..state.frames import NoFrameAnswer, Ranges, answers_of_frames, inverse
+from ..state.answers import answers_of, columns_of
+from ..state.frames import (
+    NoFrameAnswer,
+    Ranges,
+    answers_of_frames,
+    in_order,
+    inverse,
+    write_answers,
+)
+from ..state.frames_kernel import FRAMES
 from ..state.measures import held_at
 from ..state.ranges import answers_over
 from ..tables.answers import from_objects
@@ -36,8 +46,8 @@ from ..tables.arrow import (
     times_of,
 )
 from ..tables.keys import key_codes
-from ..tables.rows import Ordered, rows_in_order
-from ..tables.threads import cut_groups, how_many
+from ..tables.rows import Ordered, Parts, Rows, put_in_order, read_rows
+from ..tables.threads import how_many, side_by_side
 from ..windows import Trailing, Window
 from .supported import Asked, check
 
@@ -93,19 +103,17 @@ def values_at(
         events = filtered(events, query.where)
     plan = make_plan(query, events.schema, whole=known is None, by_sizes=True)
     read = events.select([f.name for f in plan.schema])
-    ordered = rows_in_order(plan, read, threads)
+    rows = read_rows(plan, read, threads)
     moments = _moments(questions, time, "question")
-    groups = _groups(query, ordered, questions)
+    groups = _groups(query, rows, questions)
     order = _order(groups, moments)
     back = inverse(order, threads)
-    when, whose = moments[order], groups[order]
-    frames = _Frames(ordered, query.window, whose, when)
+    asked = _Asked(query.window, groups[order], moments[order])
     try:
         if known is None:
-            return _answers(plan, read, ordered, whose, frames, back, threads)
+            return _answers(plan, read, rows, asked, back, threads)
         arrived = _moments(events, known, "event", nulls=True)
-        arrived = arrived if ordered.rows is None else arrived[ordered.rows]
-        return _known(plan, read, ordered, whose, frames, when, arrived, back)
+        return _known(plan, read, rows, asked, arrived, back)
     except NoFrameAnswer as error:
         row = int(order[error.frame])
         said = time_text(questions.column(time)[row])
@@ -129,14 +137,14 @@ def _moments(table: pa.Table, name: str, what: str, *, nulls: bool = False) -> A
     return np.where(bad, _FAR, times)
 
 
-def _groups(query: Query, ordered: Ordered, questions: pa.Table) -> Array:
+def _groups(query: Query, rows: Rows, questions: pa.Table) -> Array:
     """For each question the number of its key among those of the events; of one that no event
     has, one more than there are."""
-    count = len(ordered.bounds) - 1
+    count = rows.groups
     if not query.by:
         return np.zeros(questions.num_rows, dtype=np.int64)
     columns, known = [], np.ones(questions.num_rows, dtype=bool)
-    for name, keys in zip(query.by, ordered.keys, strict=True):
+    for name, keys in zip(query.by, rows.keys, strict=True):
         if name not in questions.column_names:
             raise KeyError(f"the questions have no column {name!r}, which is a key of the query")
         asked = flat(questions.column(name))
@@ -178,77 +186,112 @@ def _order(groups: Array, moments: Array) -> Array:
     return np.argsort(groups * width + (moments - low))
 
 
-class _Frames:
-    """The ranges of ordered rows that questions, in order of key and time, are about: one for each
-    size that windows have, which are found when they are first asked for."""
+@dataclass(frozen=True)
+class _Asked:
+    """Questions in order of key and time: the number of each one's key, and its time."""
 
-    def __init__(self, ordered: Ordered, window: Window, groups: Array, when: Array) -> None:
-        assert isinstance(window, Trailing)
-        self._ordered, self._window = ordered, window
-        self._groups, self._when = groups, when
+    window: Window
+    groups: Array
+    times: Array
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def part(self, begin: int, end: int, first: int) -> _Asked:
+        """A range of them, with keys numbered from one on."""
+        some = slice(begin, end)
+        return replace(self, groups=self.groups[some] - first, times=self.times[some])
+
+
+class _Frames:
+    """The ranges of ordered rows that questions are about: one for each size that windows have,
+    found when it is first asked for."""
+
+    def __init__(self, ordered: Ordered, asked: _Asked) -> None:
+        self._ordered, self._asked = ordered, asked
         self._found: dict[int | None, Ranges] = {}
 
     def own(self) -> Ranges:
         """Those of the query's own windows."""
-        return self._of(self._window.size)
+        assert isinstance(self._asked.window, Trailing)
+        return self._of(self._asked.window, self._asked.window.size)
 
     def each(self, group: Group) -> list[tuple[Ranges, Group]]:
         """Those of a group of aggregates, longest first, each with the group's names there."""
+        window = self._asked.window
+        assert isinstance(window, Trailing)
         if group.over is None:
             return [(self.own(), group)]
-        return [(self._of(size), group.alone(i)) for i, size in enumerate(group.over.sizes)]
+        return [(self._of(window, size), group.alone(i)) for i, size in enumerate(group.over.sizes)]
 
-    def _of(self, size: int | None) -> Ranges:
+    def _of(self, window: Trailing, size: int | None) -> Ranges:
         """Those of a size.  Neither end goes back; those of a key that no event has are empty."""
         if size not in self._found:
-            ordered, span = self._ordered, self._window.of_size(size).keeps
-            edges = np.searchsorted(self._groups, np.arange(len(ordered.bounds)))
+            ordered, asked = self._ordered, self._asked
+            edges = np.searchsorted(asked.groups, np.arange(len(ordered.bounds)))
             many = int(edges[-1])
-            first = np.full(len(self._groups), len(ordered))
+            first = np.full(len(asked), len(ordered))
             last = first.copy()
-            held = held_at(span, ordered.times, ordered.bounds, self._when[:many], edges)
+            span, when = window.of_size(size).keeps, asked.times[:many]
+            held = held_at(span, ordered.times, ordered.bounds, when, edges)
             first[:many], last[:many] = held
             self._found[size] = Ranges(first, last)
         return self._found[size]
 
 
 def _answers(
-    plan: Plan,
-    read: pa.Table,
-    ordered: Ordered,
-    groups: Array,
-    frames: _Frames,
-    back: Array,
-    threads: int,
+    plan: Plan, read: pa.Table, rows: Rows, asked: _Asked, back: Array, threads: int
 ) -> dict[str, pa.Array]:
-    """The answers over ranges of rows, in the order of the questions."""
-    bounds = ordered.bounds
-    cuts = []
-    for low, high in cut_groups(bounds):
-        some = np.searchsorted(groups, [low, high])
-        cuts.append(((int(some[0]), int(some[1])), (int(bounds[low]), int(bounds[high]))))
-    if cuts:  # the last ones have keys that no event has
-        (begin, _), rows = cuts[-1]
-        cuts[-1] = (begin, len(groups)), rows
+    """The answers in the order of the questions.  Parts of the keys go all the way from rows to
+    answers by themselves, where these are numbers."""
     values: dict[str, pa.Array] = {}
-    for group in plan.groups:
-        given = plan.types, read, ordered.rows, back, cuts, threads
-        values |= answers_of_frames(frames.each(group), *given)
-    values |= answers_over(plan, ordered, frames.own(), back)
+    columns = [columns_of(group, read) for group in plan.groups]
+    cores = [make_core(FRAMES, group.operator, 8) for group in plan.groups]
+    typed = all(isinstance(core, BufferCore) and core.layout.answers for core in cores)
+    if plan.ranged or not typed or any("object" in c.types for c, _ in columns):
+        ordered, _ = put_in_order(plan, read, rows)
+        frames = _Frames(ordered, asked)
+        cuts = [((0, len(asked)), (0, len(ordered)))]
+        for group in plan.groups:
+            given = plan.types, read, ordered.rows, back, cuts, threads
+            values |= answers_of_frames(frames.each(group), *given)
+        values |= answers_over(plan, ordered, frames.own(), back)
+        return {name: values[name] for name in plan.query.select}
+    parts = Parts(rows, [c for c, _ in columns], threads)
+    sizes = [1 if group.over is None else len(group.over.sizes) for group in plan.groups]
+    kept = [
+        [core.outputs(len(asked))[0] for _ in range(many)]
+        for core, many in zip(cores, sizes, strict=True)
+    ]
+
+    def give(i: int) -> None:
+        part = parts[i]
+        begin, end = np.searchsorted(asked.groups, [part.first, part.first + part.groups]).tolist()
+        end = len(asked) if i == len(parts) - 1 else end  # the last have keys that no event has
+        ordered, order = put_in_order(plan, read, part)
+        frames = _Frames(ordered, asked.part(begin, end, part.first))
+        for group, table, outputs in zip(plan.groups, parts.columns, kept, strict=True):
+            given = table if part.runs is None else table.runs(part.runs)
+            given = given if order is None else given.take(order)
+            for (ranges, named), out in zip(frames.each(group), outputs, strict=True):
+                write_answers(ranges, named, given, out[0], begin)
+
+    side_by_side(give, range(len(parts)), threads)
+    for core, group, (_, sources), outputs in zip(cores, plan.groups, columns, kept, strict=True):
+        for i in range(len(outputs)):
+            named = group if group.over is None else group.alone(i)
+            found = in_order(outputs[i], back, threads)
+            values |= answers_of(core, named, plan.types, found, len(asked), None, sources)[0]
     return {name: values[name] for name in plan.query.select}
 
 
 def _known(
-    plan: Plan,
-    read: pa.Table,
-    ordered: Ordered,
-    groups: Array,
-    frames: _Frames,
-    when: Array,
-    arrived: Array,
-    back: Array,
+    plan: Plan, read: pa.Table, rows: Rows, asked: _Asked, arrived: Array, back: Array
 ) -> dict[str, pa.Array]:
     """The same over the rows of each range that had arrived by the time of its question."""
+    ordered, _ = put_in_order(plan, read, rows)
+    arrived = arrived if ordered.rows is None else arrived[ordered.rows]
+    frames, groups, when = _Frames(ordered, asked), asked.groups, asked.times
     bounds = ordered.bounds
     edges = np.searchsorted(groups, np.arange(len(bounds) + 1))
     edges[-1] = len(groups)
@@ -256,9 +299,9 @@ def _known(
     for group in plan.groups:
         columns, _ = columns_of(group, read)
         columns = columns if ordered.rows is None else columns.take(ordered.rows)
-        asked = frames.each(group)
-        longest = asked[0][0].first
-        found: list[list[Any]] = [[] for _ in asked]
+        sized = frames.each(group)
+        longest = sized[0][0].first
+        found: list[list[Any]] = [[] for _ in sized]
         for key in range(len(bounds)):
             tree = Fiba(group.operator)
             begin = int(bounds[key]) if key < len(bounds) - 1 else len(ordered)
@@ -277,12 +320,12 @@ def _known(
                         c.as_list() if c.type == "object" else _values(c) for c in some.columns
                     ]
                     tree.bulk_insert(new, tuple(given) if len(given) > 1 else given[0])
-                for (ranges, _), answers in zip(asked, found, strict=True):
+                for (ranges, _), answers in zip(sized, found, strict=True):
                     try:
                         answers.append(tree.query(int(ranges.first[q]), int(ranges.last[q])))
                     except OverflowError as error:
                         raise NoFrameAnswer(str(error), q) from None
-        for (_, named), answers in zip(asked, found, strict=True):
+        for (_, named), answers in zip(sized, found, strict=True):
             for i, name in enumerate(named.names):
                 items = [answers[n][i] for n in back.tolist()]
                 fields = group.operator.parts[i].operator.fields

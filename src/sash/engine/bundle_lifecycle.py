@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.signatures import Mode
-from ..state.contract import StepFailed
+from ..state.contract import Slices, StepFailed, some_slices
 from ..state.shared import SharedState
+from ..state.shared_tiles import SharedTiles
 from ..windows import Aligned
 from .bundle_plans import BundlePlan
-from .delays import no_delays
 from .failures import name_step_failure
 from .late import Late, late_rows
-from .lifecycle import Lifecycle, Outcome, Progress
+from .lifecycle import Lifecycle, Outcome, Progress, Sliced, taken_slices
 from .sizes import reach_of
 from .taken import Taken, take_in
 
@@ -36,11 +36,18 @@ class BundleLifecycle:
     each, and in the state."""
 
     def __init__(
-        self, plan: BundlePlan, *, mode: Mode, lateness: int | None = None, early: bool = False
+        self,
+        plan: BundlePlan,
+        *,
+        mode: Mode,
+        lateness: int | None = None,
+        early: bool = False,
+        behind: int | None = None,
     ) -> None:
+        """See `Lifecycle`."""
         self._plan = plan
         self._each = {
-            name: Lifecycle(one, mode=mode, lateness=lateness, early=early)
+            name: Lifecycle(one, mode=mode, lateness=lateness, early=early, behind=behind)
             for name, one in plan.plans.items()
         }
         self.abandoned = False  # whether the last batch failed, and nothing of it is in
@@ -48,8 +55,8 @@ class BundleLifecycle:
     def process(
         self,
         progress: dict[str, Progress],
-        state: SharedState,
-        batch: pa.Table | None = None,
+        state: SharedState | SharedTiles,
+        batch: pa.Table | Sliced | None = None,
         refused: dict[int, str] | None = None,
         *,
         watermark: int | None = None,
@@ -58,15 +65,17 @@ class BundleLifecycle:
     ) -> Outcomes:
         """Insert the rows of a batch that can be used, move on, and emit the windows that are due;
         see `Lifecycle.process`."""
-        self.abandoned = False
+        self.abandoned = commits = False
         try:
             outcomes, moved = self._process(
                 progress, state, batch, dict(refused or {}), watermark, stream_time, came
             )
+            state.prepare()
+            commits = True
             state.commit()
         except BaseException as error:
             state.abandon()
-            self.abandoned = True
+            self.abandoned = not commits
             if isinstance(error, StepFailed):
                 raise name_step_failure(self._plan.union, error, broken=state.broken) from error
             raise
@@ -77,24 +86,29 @@ class BundleLifecycle:
     def _process(
         self,
         progress: dict[str, Progress],
-        state: SharedState,
-        batch: pa.Table | None,
+        state: SharedState | SharedTiles,
+        batch: pa.Table | Sliced | None,
         refused: dict[int, str],
         watermark: int | None,
         stream_time: int | None,
         came: Array | None,
     ) -> tuple[Outcomes, dict[str, Progress]]:
         """What a batch emits, and where each query stands after it."""
-        slices, newest, rows, delays = None, None, 0, no_delays()
-        late = {name: Late.none() for name in self._each}
-        if batch is not None and batch.num_rows:
-            # queries with the same rows have come as far
-            first = next(iter(progress.values()))
+        taken = {name: Taken(None, Late.none()) for name in self._each}
+        # queries with the same rows have come as far
+        first, life = next(iter(progress.values())), next(iter(self._each.values()))
+        at = came if came is not None else life.came(first, watermark)
+        slices, newest = None, None
+        if isinstance(batch, Sliced):
+            slices, newest, taken = self._take_in_slices(first.watermark, batch, at)
+        elif batch is not None and batch.num_rows:
             judge = partial(self._judge, first.watermark)
-            at = first.stream_time if came is None else came
             made = take_in(self._plan.union, state, batch, refused, judge, at)
             slices, late, newest, delays = made
-            rows = batch.num_rows
+            taken = {
+                name: Taken.of(None, one, newest, batch.num_rows, delays)
+                for name, one in late.items()
+            }
         moved = {
             name: one.moved(progress[name], newest, watermark, stream_time)
             for name, one in self._each.items()
@@ -103,8 +117,7 @@ class BundleLifecycle:
         emitted = state.step(slices, steps)
         outcomes = {}
         for name, one in self._each.items():
-            taken = Taken.of(None, late[name], newest, rows, delays)
-            outcomes[name] = one.finish(state.views[name], emitted[name], taken, moved[name])
+            outcomes[name] = one.finish(state.views[name], emitted[name], taken[name], moved[name])
         return outcomes, moved
 
     def _judge(
@@ -132,6 +145,28 @@ class BundleLifecycle:
         return usable, {
             name: found[reach_of(plan.query)] for name, plan in self._plan.plans.items()
         }
+
+    def _take_in_slices(
+        self, watermark: int | None, batch: Sliced, came: Array | int | None
+    ) -> tuple[Slices | None, int | None, dict[str, Taken]]:
+        """Judge slices: those that are in an open window of some query, the newest time in them,
+        and what each query counts."""
+        starts, held = batch.slices.starts, np.zeros(len(batch.slices.starts), dtype=bool)
+        found: dict[Aligned, Taken] = {}
+        for plan in self._plan.plans.values():
+            window = reach_of(plan.query)
+            if window not in found:
+                usable, late = late_rows(window, watermark, starts, {})
+                held |= usable
+                found[window] = taken_slices(batch, late, came)
+        taken = {name: found[reach_of(plan.query)] for name, plan in self._plan.plans.items()}
+        if not held.any():
+            return None, None, taken
+        return some_slices(batch.slices, held), int(batch.newest[held].max()), taken
+
+    def open_windows(self, progress: dict[str, Progress]) -> int:
+        """How many windows of all queries are open that may hold something."""
+        return sum(one.open_windows(progress[name]) for name, one in self._each.items())
 
     def quiet(self, progress: dict[str, Progress]) -> tuple[int, int]:
         """The times from the first up to the second, which is not included, of which events are in

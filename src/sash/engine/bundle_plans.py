@@ -18,43 +18,13 @@ from ..query.aggregates import Aggregate, count
 from ..query.plan import NO_NAME, Group, Plan, make_plan
 from ..query.query import Query
 from ..slicing.composite import Composite
-from ..state.answers import Sources
-from ..state.contract import Slices
+from ..state.projection import Projection
 from ..state.scan_kernel import SCAN
+from ..state.shared_tiles import Sight, Size
 from .bundles import Bundle, same_aggregate
-from .sizes import sizes_of
+from .sizes import of_size, reach_of, sizes_of
 
-__all__ = ["BundlePlan", "Projection", "Sized", "plan_bundle", "union_query"]
-
-
-@dataclass(frozen=True)
-class Projection:
-    """The part of a bundle's partials that a query reads: for each group of its plan, the group of
-    the bundle's plan, and there the words, or the items of a tuple, and the columns, by the places
-    they have in the query's group."""
-
-    groups: tuple[int, ...]
-    items: tuple[tuple[int, ...] | None, ...]  # None: all of them, as they are
-    columns: tuple[tuple[int, ...], ...]
-
-    def slices(self, slices: Slices) -> Slices:
-        """The slices with the partials that the query reads."""
-        partials = []
-        for group, items in zip(self.groups, self.items, strict=True):
-            held = slices.partials[group]
-            if items is not None and isinstance(held, list):
-                held = [tuple(partial[i] for i in items) for partial in held]
-            elif items is not None:
-                held = held[:, list(items)]
-            partials.append(held)
-        return dataclasses.replace(slices, partials=partials)
-
-    def sources(self, sources: list[Sources]) -> list[Sources]:
-        """The values of columns that are read by number."""
-        return [
-            {new: sources[g][old] for new, old in enumerate(columns) if old in sources[g]}
-            for g, columns in zip(self.groups, self.columns, strict=True)
-        ]
+__all__ = ["BundlePlan", "Sized", "plan_alone", "plan_bundle", "union_query"]
 
 
 @dataclass(frozen=True)
@@ -74,8 +44,8 @@ class BundlePlan:
     """A bundle for one schema.  `union` is the plan of all aggregates, each once.  `plans` has the
     plan of each query, and `columns` for each column of its result the aggregate of the union.
     `sizes` has what aggregates of other sizes than the query's own read.
-    For a whole table a query's plan is over the union's partials, and `reads` has what it reads of
-    them."""
+    For a whole table, and for slices in a store, a query's plan is over the union's partials, and
+    `reads` has what it reads of them."""
 
     bundle: Bundle
     union: Plan
@@ -88,6 +58,20 @@ class BundlePlan:
         """The plan itself, which never changes."""
         return self
 
+    def sights(self) -> dict[str, Sight]:
+        """What each query sees of slices in a store."""
+        made = {}
+        for name, plan in self.plans.items():
+            sizes = []
+            for one in self.sizes[name]:
+                assert one.plan is not None
+                assert one.reads is not None
+                sizes.append(Size(of_size(plan.query.aligned, one.size), one.plan, one.reads))
+            made[name] = Sight(
+                plan, self.reads[name], self.columns[name], reach_of(plan.query), tuple(sizes)
+            )
+        return made
+
     @property
     def composite(self) -> Composite:
         """The edges of all windows."""
@@ -95,14 +79,17 @@ class BundlePlan:
         return self.bundle.composite
 
 
-def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> BundlePlan:
+def plan_bundle(
+    bundle: Bundle, schema: pa.Schema, *, whole: bool = False, stored: bool = False
+) -> BundlePlan:
     """The plan of aligned queries, or an error that names the query and says what is wrong with
-    the table's columns; with `whole`, for a whole table (see `query.plan.make_plan`)."""
+    the table's columns; with `whole`, for a whole table (see `query.plan.make_plan`), with
+    `stored`, for slices in a store; else for a stream in memory."""
+    labelled = not whole and not stored
     alone: dict[str, Plan] = {}
     for name, query in bundle.queries.items():
         try:
-            one = make_plan(_of_one_size(query), schema, whole=whole)
-            alone[name] = dataclasses.replace(one, query=query)
+            alone[name] = plan_alone(query, schema, whole=whole, labelled=labelled)
         except (KeyError, TypeError, ValueError) as error:
             text = error.args[0] if error.args else error
             raise type(error)(f"query {name!r}: {text}" if name else text) from None
@@ -110,10 +97,14 @@ def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> Bu
         name: tuple(Sized(size, some) for size, some in sizes_of(query).items())
         for name, query in bundle.queries.items()
     }
-    rowless = [name for name, plan in alone.items() if whole and _needs_count(plan, sizes[name])]
+    rowless = [
+        name
+        for name, plan in alone.items()
+        if (whole or stored) and _needs_count(plan, sizes[name])
+    ]
     query, columns = union_query(bundle, rowless)
-    union = make_plan(query, schema, whole=whole)
-    if not whole:
+    union = make_plan(query, schema, whole=whole, labelled=labelled)
+    if labelled:
         return BundlePlan(bundle, union, alone, {}, columns, sizes)
     plans, reads, sized = {}, {}, {}
     for name, plan in alone.items():
@@ -130,12 +121,17 @@ def plan_bundle(bundle: Bundle, schema: pa.Schema, *, whole: bool = False) -> Bu
     return BundlePlan(bundle, union, plans, reads, columns, sized)
 
 
-def _of_one_size(query: Query) -> Query:
-    """A query with the same aggregates, all over its own windows: they have the same partials."""
+def plan_alone(
+    query: Query, schema: pa.Schema, *, whole: bool = False, labelled: bool = False
+) -> Plan:
+    """The plan of an aligned query by itself.  Its aggregates have the partials that they would
+    have over its own windows, whatever their sizes."""
     if not query.several:
-        return query
+        return make_plan(query, schema, whole=whole, labelled=labelled)
     select = {name: dataclasses.replace(a, size=None) for name, a in query.select.items()}
-    return dataclasses.replace(query, select=select)
+    plain = dataclasses.replace(query, select=select)
+    made = make_plan(plain, schema, whole=whole, labelled=labelled)
+    return dataclasses.replace(made, query=query)
 
 
 def _needs_count(plan: Plan, sizes: tuple[Sized, ...]) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..state.shared import SharedState
+from ..state.shared_tiles import SharedTiles
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given
 from .aligned_stream import AlignedStream
@@ -58,17 +59,26 @@ class BundleStream(AlignedStream):
 
     def _set_up(self, schema: pa.Schema) -> None:
         plan = self._tied(schema)
-        made = self._made = plan_bundle(self._bundle, schema)
+        stored = self._store is not None
+        made = self._made = plan_bundle(self._bundle, schema, stored=stored)
         for one in made.plans.values():
             check(self._place, Asked(one.query, one, self._mode, self._early))
         self._whole_schema = schema
-        sizes = {name: _sizes(made, name) for name in made.plans}
-        self._shared = SharedState(made.union, made.composite, made.plans, made.columns, sizes)
+        self._shared = self._shared_state(made)
         self._lives = BundleLifecycle(
             made, mode=self._mode, lateness=self._lateness, early=self._early
         )
         self._pending = None if self._early else Pending.of(plan, self._schema)
         self._plan = plan
+
+    def _shared_state(self, made: BundlePlan) -> SharedState:
+        if self._store is None:
+            sizes = {name: _sizes(made, name) for name in made.plans}
+            return SharedState(made.union, made.composite, made.plans, made.columns, sizes)
+        state: Any = SharedTiles(
+            made.union, made.composite, made.sights(), self._store, self._prefix
+        )  # to which no query can be added
+        return state  # type: ignore[no-any-return]
 
     def _move(self, time: int) -> Any:
         if self._plan is not None:
@@ -80,6 +90,7 @@ class BundleStream(AlignedStream):
     def _process(
         self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: Any
     ) -> Any:
+        self._spill()
         self._turns.changing = True
         lives = self._lives
         try:

@@ -29,6 +29,7 @@ __all__ = [
     "bundled",
     "lacks",
     "same_aggregate",
+    "same_condition",
     "shared_plan",
     "why_apart",
 ]
@@ -129,7 +130,7 @@ def _differs(one: Query, other: Query) -> str:
         return f"events make the windows of {driven.window!r}, so they have no common edges"
     if tuple(one.by) != tuple(other.by):
         return f"keys are {_listed(one.by)} here and {_listed(other.by)} there"
-    if not _same_condition(one.where, other.where):
+    if not same_condition(one.where, other.where):
         return f"`where` is {one.where} here and {other.where} there"
     if one.tie != other.tie:
         return f"`tie` is {one.tie} here and {other.tie} there"
@@ -144,7 +145,8 @@ def _listed(names: Any) -> str:
     return ", ".join(names) or "none"
 
 
-def _same_condition(one: Any, other: Any) -> bool:
+def same_condition(one: Any, other: Any) -> bool:
+    """True if two conditions choose the same rows, as they are written."""
     if one is None or other is None:
         return one is other
     return bool(one.equals(other))

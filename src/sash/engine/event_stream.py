@@ -76,7 +76,6 @@ class Judged:
 class EventStream(Stream, ABC):
     """A stream whose windows events make."""
 
-    _prefix = b""  # of its records
     _keyed: KeyedTables | None = None
     _follows = True  # the watermark follows stream time; else the caller moves it
     _behind: int | None = None  # how far the caller keeps it behind stream time

@@ -12,6 +12,7 @@ they are inserted, and then windows close by the watermark that holds after the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -27,10 +28,11 @@ from ..state.filling import NONE, filled_values, gaps_filled, remembered_until
 from ..tables.answers import changed, concat_answers
 from .delays import delay_counts, no_delays
 from .failures import name_step_failure
+from .joined import Finished, joined, slim
 from .late import Late, late_rows
 from .taken import Taken, take_in
 
-__all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced", "latest"]
+__all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced", "latest", "taken_slices"]
 
 
 class Keeper(Protocol):
@@ -166,22 +168,39 @@ class Lifecycle:
     ) -> tuple[Outcome, Progress]:
         """What a batch emits, and where the stream stands after it."""
         taken = Taken(None, Late.none())
-        at = came if came is not None else self._stream_time(progress, watermark)
+        at = came if came is not None else self.came(progress, watermark)
         if isinstance(batch, Sliced):
             taken = self._take_in_slices(progress, batch, at)
         elif batch is not None and batch.num_rows:
             taken = self._take_in(progress, state, batch, refused, at)
         moved = self.moved(progress, taken.newest, watermark, stream_time)
-        emitted = state.step(taken.slices, self.step(progress, moved))
-        return self.finish(state, emitted, taken, moved), moved
+        finished = list(self._in_portions(state, taken, self.step(progress, moved)))
+        return self._counted(*joined(finished), taken, moved), moved
 
     def finish(self, state: Keeper, emitted: Emitted, taken: Taken, moved: Progress) -> Outcome:
         """Leave out or fill in windows, number revisions, and count."""
+        return self._counted(*self._finished(state, emitted), taken, moved)
+
+    def _finished(self, state: Keeper, emitted: Emitted) -> Finished:
+        """Leave out or fill in windows, and number revisions."""
         if self._changes:
             emitted = self._only_changes(state, emitted)
         elif self._window.empty:
             emitted = self._with_empty(state, emitted)
-        revisions = self._revisions(state, emitted) if self._live else None
+        return emitted, self._revisions(state, emitted) if self._live else None
+
+    def _in_portions(self, state: State, taken: Taken, step: Step) -> Iterator[Finished]:
+        """What each portion of a step emits; slices are let go of when they are in."""
+        steps = state.portions(taken.slices, step)
+        taken.slices = None
+        for some, part in steps:
+            emitted, revisions = self._finished(state, state.step(some, part))
+            yield (emitted if part.among is None else slim(emitted)), revisions
+
+    def _counted(
+        self, emitted: Emitted, revisions: Array | None, taken: Taken, moved: Progress
+    ) -> Outcome:
+        """What a batch emits, counted."""
         corrections = 0 if revisions is None else int((revisions > 0).sum())
         counts = taken.rows, taken.lost, taken.partly_late
         outcome = Outcome(emitted, revisions, taken.late, *counts, corrections, taken.delays)
@@ -214,7 +233,7 @@ class Lifecycle:
 
     # rows in
 
-    def _stream_time(self, progress: Progress, watermark: int | None) -> int | None:
+    def came(self, progress: Progress, watermark: int | None) -> int | None:
         """Stream time at the start of a batch: over all keys, also if only the watermark tells."""
         if self._behind is None or watermark is None:
             return progress.stream_time
@@ -237,14 +256,11 @@ class Lifecycle:
         """Judge the slices of a batch.  How late their rows came is told by the youngest."""
         slices = batch.slices
         usable, late = late_rows(self._window, progress.watermark, slices.starts, {})
-        lost = int(batch.rows[late.rows[late.lost]].sum()) + batch.refused
-        partly = int(batch.rows[late.rows[~late.lost]].sum())
-        delays = delay_counts(batch.newest, came, weights=batch.rows)
-        counts = int(batch.rows.sum()) + batch.refused, lost, partly, delays
+        taken = taken_slices(batch, late, came)
         if not usable.any():
-            return Taken(None, Late.none(), None, *counts)
+            return taken
         newest = int(batch.newest[usable].max())
-        return Taken(some_slices(slices, usable), Late.none(), newest, *counts)
+        return replace(taken, slices=some_slices(slices, usable), newest=newest)
 
     # what a batch asks of the state
 
@@ -355,6 +371,15 @@ class Lifecycle:
         if len(rows):
             made[rows] = state.revise(emitted, rows, np.where(again[rows], 0, -1))
         return made
+
+
+def taken_slices(batch: Sliced, late: Late, came: Array | int | None) -> Taken:
+    """What is counted of a batch of slices, of which some are late."""
+    lost = int(batch.rows[late.rows[late.lost]].sum()) + batch.refused
+    partly = int(batch.rows[late.rows[~late.lost]].sum())
+    delays = delay_counts(batch.newest, came, weights=batch.rows)
+    rows = int(batch.rows.sum()) + batch.refused
+    return Taken(None, Late.none(), None, rows, lost, partly, delays)
 
 
 def _where(emitted: Emitted, keep: Array) -> Emitted:

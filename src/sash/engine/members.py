@@ -45,7 +45,10 @@ class Member:
 
 
 def check_same_queries(
-    old: Mapping[str, dict[str, str]], shared: Shared, trust: Sequence[str] = ()
+    old: Mapping[str, dict[str, str]],
+    shared: Shared,
+    trust: Sequence[str] = (),
+    what: str = "these bytes are",
 ) -> None:
     """Refuse the state of another set of queries, and say what differs."""
     new = {name: fingerprint(query) for name, query in shared.queries.items()}
@@ -64,5 +67,5 @@ def check_same_queries(
             found += [f"{name}: {text}" for text in differences(old[name], new[name], own)]
     if found:
         raise ValueError(
-            f"these bytes are of other queries ({'; '.join(found)}); use the queries as they were"
+            f"{what} of other queries ({'; '.join(found)}); use the queries as they were"
         )

@@ -18,6 +18,7 @@ from ..query.plan import make_plan
 from ..query.query import Query
 from ..query.shared import Shared, check_queries
 from ..query.signatures import Mode
+from ..stores.journal import Journal
 from ..tables.arrow import as_arrow, as_given, filtered, from_ipc, kind_of, to_ipc
 from ..tables.intake import given_table
 from . import oracle
@@ -65,6 +66,8 @@ class SharedStream:
     [{'window_start': 0, 'window_end': 20, 'n': 3}]
     """
 
+    _journal: Journal | None = None  # the store's records, if the state is not in memory
+
     def __init__(
         self,
         shared: Shared,
@@ -85,22 +88,34 @@ class SharedStream:
         self._removed: dict[str, Query] = {}  # taken away, but for their partials
         self._settings: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early}
         self._schema = schema
-        self._members = [self._member(bundle, schema) for bundle in _bundles(shared)]
+        self._members: list[Member] = []
+        for bundle in _bundles(shared):
+            self._members.append(self._member(bundle, schema))
 
     def _member(self, bundle: Bundle, schema: pa.Schema | None) -> Member:
         """The stream of a bundle."""
         late = NamedLate(self._late, bundle.names)
         if bundle.composite is not None and not oracle.asked_for():
-            stream: Stream = BundleStream(bundle, late=late, schema=schema, **self._settings)
+            stream: Stream = self._started(
+                BundleStream, bundle, late=late, schema=schema, **self._settings
+            )
             return Member(bundle.names, stream)
         ((name, query),) = bundle.queries.items()
         made = oracle.OracleStream if oracle.asked_for() else Stream
         try:
-            stream = made._for(query)(query, schema=schema, **self._settings)
+            stream = self._started(made._for(query), query, schema=schema, **self._settings)
         except ValueError as error:
             raise type(error)(f"query {name!r}: {error}") from None
         stream._late = late
         return Member(bundle.names, stream)
+
+    def _started(self, kind: Any, *given: Any, **more: Any) -> Any:
+        """A member's stream, in memory or over its records."""
+        if self._journal is None:
+            return kind(*given, **more)
+        from .stored_shared import member_stream
+
+        return member_stream(kind, self._journal, len(self._members), *given, **more)
 
     def __copy__(self) -> SharedStream:
         """The same with a state of its own."""
@@ -111,6 +126,7 @@ class SharedStream:
 
     @in_turn
     def _copied(self, memo: dict[int, Any]) -> SharedStream:
+        self._check_in_memory("copied", "open its store under another name instead")
         made = memo[id(self)] = object.__new__(type(self))
         vars(made).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
         return made
@@ -196,6 +212,8 @@ class SharedStream:
             given = batch if isinstance(batch, str | bytes) else list(batch)  # each reads it
         if several:
             self._check_fits(given)
+        if self._journal is not None:
+            self._journal.spill()  # an error has changed nothing
         made = self._all(lambda stream: stream.push(given))
         if given is not batch and isinstance(given, pa.Table):
             made = {name: as_given(table, kind) for name, table in made.items()}
@@ -239,15 +257,19 @@ class SharedStream:
             self._turns.changing = True
         return {name: made[name] for name in self._queries}
 
-    def explain(self, schema: Any = None) -> SharedExplanation:
+    def explain(
+        self, schema: Any = None, *, data: Any = None, batch: int = 1000
+    ) -> SharedExplanation:
         """What the queries share with each other on this stream, and why; see
-        `sash.SharedExplanation`."""
+        `sash.SharedExplanation`.  With `data`, a sample is pushed into a new stream of the same
+        kind, in batches of `batch` rows, and what it takes is counted."""
         from ..explain.shared import explain_shared
         from ..windows import duration
 
         lateness = duration(self._settings["lateness"], "the lateness")
         more = {n: self._settings[n] for n in ("mode", "early")}
-        return explain_shared(Shared(self._queries), schema, lateness=lateness, **more)
+        shared = Shared(self._queries)
+        return explain_shared(shared, schema, data, lateness=lateness, batch=batch, **more)
 
     @in_turn
     def advance(self, watermark: Any) -> dict[str, Any]:
@@ -284,6 +306,7 @@ class SharedStream:
         {'q': [2], 'held': [2], 'new': []}
         """
         self._check_open()
+        self._check_in_memory("given further queries", "start another stream for those")
         queries = check_queries({**self._queries, name: query})
         if name in self._queries or name in self._removed:
             raise ValueError(f"there is, or was, a query {name!r} already; choose another name")
@@ -328,6 +351,7 @@ class SharedStream:
         ['q']
         """
         self._check_open()
+        self._check_in_memory("deprived of a query", "leave its results unread")
         member = self._member_of(name)
         if len(self._queries) == 1:
             raise ValueError(f"{name!r} is the only query of this stream; close it instead")
@@ -390,6 +414,7 @@ class SharedStream:
     @in_turn
     def to_bytes(self) -> bytes:
         """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
+        self._check_in_memory("written as bytes", "it is durable by sync()")
         head = {
             "queries": self._fingerprints,
             "members": [member.all_names() for member in self._members],
@@ -401,6 +426,41 @@ class SharedStream:
         blobs = [json.dumps(head).encode(), to_ipc(self._late.table(self._time_type()))]
         blobs += [member.stream.to_bytes() for member in self._members]
         return seal((_KIND,), joined(blobs))
+
+    @in_turn
+    def sync(self) -> None:
+        """Make all up to now durable, for a stream with a store, as `Stream.sync` does.
+
+        >>> import sash
+        >>> n = {"n": sash.count()}
+        >>> fast = sash.Query(time="t", window=sash.tumbling(10), select=n)
+        >>> slow = sash.Query(time="t", window=sash.tumbling(20), select=n)
+        >>> both, store = sash.share({"fast": fast, "slow": slow}), sash.stores.memory()
+        >>> s = both.stream(store=store, name="hits")
+        >>> s.push([{"t": 3}, {"t": 12}])["fast"].num_rows
+        1
+        >>> s.sync()
+        >>> s.release()
+        >>> made = both.stream(store=store, name="hits").close()
+        >>> made["fast"]["n"].to_pylist(), made["slow"]["n"].to_pylist()
+        ([1], [2])
+        """
+        from .stored_shared import sync
+
+        sync(self)
+
+    def release(self) -> None:
+        """Let another process, or another stream of this one, open the stream in its store.  What
+        was not synced is lost, and this stream cannot be used any more."""
+        journal = self._journal
+        if journal is not None and not journal.space.released:
+            with self._turns.between():
+                journal.space.release()
+                self._turns.broken = f"{journal!r} was let go of by release(); open it again"
+
+    def _check_in_memory(self, what: str, instead: str) -> None:
+        if self._journal is not None:
+            raise ValueError(f"{self._journal!r} is in a store, and cannot be {what}; {instead}")
 
     @classmethod
     def from_bytes(cls, data: bytes, shared: Shared, trust: Sequence[str] = ()) -> SharedStream:

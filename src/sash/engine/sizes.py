@@ -18,7 +18,7 @@ from ..slicing.edges import Periodic
 from ..windows import Aligned, Sliding
 from ..windows.contract import Cycle
 
-__all__ = ["EVER", "further_cuts", "reach_of", "sizes_of"]
+__all__ = ["EVER", "further_cuts", "of_size", "reach_of", "sizes_of"]
 
 #: As far back as a lifetime reaches: before all times, from any.
 EVER = 2**61
@@ -56,7 +56,7 @@ def further_cuts(query: Query) -> list[Periodic]:
 
 @dataclass(frozen=True)
 class _Reach(Aligned):
-    """A query's windows as far back as one of its aggregates reaches, under the same numbers."""
+    """A query's windows in the size of one of its aggregates, under the same numbers."""
 
     window: Sliding
     size: int
@@ -76,7 +76,14 @@ class _Reach(Aligned):
 def reach_of(query: Query) -> Aligned:
     """The windows that an event changes: the query's own, or those of its longest size."""
     window = query.aligned
-    sizes = [EVER if size is None else size for size in sizes_of(query)]
-    if not isinstance(window, Sliding) or max(sizes, default=0) <= window.size:
+    longest = max((EVER if size is None else size for size in sizes_of(query)), default=0)
+    if not isinstance(window, Sliding) or longest <= window.size:
         return window
-    return _Reach(window, max(sizes))
+    return of_size(window, longest)
+
+
+def of_size(window: Aligned, size: int | None) -> Aligned:
+    """Windows of another size, None for all since the beginning, that end as a query's own windows,
+    under the same numbers."""
+    assert isinstance(window, Sliding)
+    return _Reach(window, EVER if size is None else size)

@@ -18,13 +18,12 @@ from ..state.part_index import FIRST
 from ..stores.contract import Store
 from ..stores.journal import Journal
 from ..stores.memory import MemoryStore
-from ..windows import Aligned
 from . import snapshots
 
 if TYPE_CHECKING:
     from .stream import Stream
 
-__all__ = ["load", "open_stream", "sync"]
+__all__ = ["check_store", "load", "open_stream", "sync"]
 
 
 def open_stream(
@@ -36,19 +35,8 @@ def open_stream(
     **settings: Any,
 ) -> Stream:
     """The stream of this name, as of its last `sync`, or a new one."""
-    if not isinstance(store, Store):
-        raise TypeError(
-            "store is where the stream keeps its state, such as sash.stores.rocksdb('folder'), "
-            f"not {store!r}"
-        )
-    if query.several and isinstance(query.window, Aligned):
-        raise ValueError(
-            "several sizes in one row of sliding windows are kept in memory alone: leave out store "
-            "and name, or run a query for each size"
-        )
-    if name is None:
-        raise TypeError("a stream in a store has a name: query.stream(store=…, name='…')")
-    space = store.claim(name)
+    check_store(store, name, "query.stream(store=…, name='…')")
+    space = store.claim(name or "")
     try:
         journal = Journal(space, first=FIRST)
         made = _made(cls, query, journal, settings)
@@ -58,6 +46,17 @@ def open_stream(
         space.release()
         raise
     return made
+
+
+def check_store(store: Any, name: str | None, how: str) -> None:
+    """Refuse what is no store, or has no name there."""
+    if not isinstance(store, Store):
+        raise TypeError(
+            "store is where the stream keeps its state, such as sash.stores.rocksdb('folder'), "
+            f"not {store!r}"
+        )
+    if name is None:
+        raise TypeError(f"a stream in a store has a name: {how}")
 
 
 def _made(cls: type[Stream], query: Query, journal: Journal, settings: dict[str, Any]) -> Stream:

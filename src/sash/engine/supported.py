@@ -133,12 +133,6 @@ _ARRIVAL = (
 )
 
 
-_ONE_SIZE = (
-    "all aggregates of a row have windows of one size here; leave out `over`, and run a query for "
-    "each size"
-)
-
-
 def _lacks_live(why: str) -> dict[Place, str]:
     """What streams lack in live mode; tables have no modes."""
     table = f"mode='live' is for streams; a table is not one: {_ONCE}"
@@ -181,11 +175,7 @@ ABILITIES = (
     Ability("`trailing` and `lifetime` with `exclude='row'` or `'ties'`"),
     Ability("`lifetime(delay=…)`"),
     Ability("several sizes in one row, `sash.count().over('1 day')`, of `trailing` and `lifetime`"),
-    Ability(
-        "several sizes in one row of `sliding` and `tumbling`",
-        dict.fromkeys(("Spark batch", "Spark stream"), _ONE_SIZE),
-        _several_aligned,
-    ),
+    Ability("several sizes in one row of `sliding` and `tumbling`"),
     Ability(
         "several sizes in one row of `sliding` and `tumbling` with `empty='zero'`",
         dict.fromkeys(

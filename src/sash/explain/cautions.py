@@ -49,7 +49,7 @@ def _tie(query: Query, plan: Plan | None, place: Place) -> str:
     if plan is not None:
         parts = [p for g in plan.groups for p in zip(g.names, g.operator.parts, strict=True)]
         ordered = [n for n, part in parts if not part.operator.commutative]
-        names = list(in_query(plan, [*ordered, *(r.name for r in plan.ranged)]))
+        names = list(in_query(plan, [*ordered, *(r.name for r in plan.ranged if r.ordered)]))
     if not names:
         return ""
     which = f"{', '.join(names)} depend{'s' if len(names) == 1 else ''} on the order of events"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .layout import Answer
 
@@ -52,6 +53,11 @@ class Column:
             f"this window holds {wanted} values, and a column of {self.type} was given; convert "
             f"it, or make the window with operator.of({self.type!r})"
         )
+
+    def extremes(self) -> tuple[int, int]:
+        """The least and the greatest of integers without nulls, in one pass over memory."""
+        found = pc.min_max(pa.array(self.data))
+        return found["min"].as_py(), found["max"].as_py()
 
     def take(self, order: Array) -> Column:
         """The rows in another order."""

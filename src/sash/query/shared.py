@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..engine.shared_stream import SharedStream
     from ..explain.shared import SharedExplanation
     from ..sql.statement import Statement
+    from ..stores.contract import Store
 
 __all__ = ["Shared", "check_queries", "share"]
 
@@ -99,8 +100,15 @@ class Shared:
         early: bool = False,
         schema: Any = None,
         keep_late: int | None = 1_000_000,
+        *,
+        store: Store | None = None,
+        name: str | None = None,
+        trust: Sequence[str] = (),
     ) -> SharedStream:
         """Start a stream of all queries, which is fed batch by batch; see `sash.SharedStream`.
+
+        With a `store` the state lives there under a `name`, as for `Query.stream`: a stream of that
+        name goes on from its last `sync`, and another set of queries is refused.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -108,11 +116,18 @@ class Shared:
         >>> s.state_size()
         {'keys': 0, 'slices': 0, 'bytes': 0}
         """
+        from ..engine import oracle
         from ..engine.shared_stream import SharedStream
 
-        return SharedStream(
-            self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
-        )
+        given: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early}
+        given |= {"schema": schema, "keep_late": keep_late}
+        if store is None and name is None:
+            return SharedStream(self, **given)
+        if oracle.asked_for():
+            raise ValueError("SASH_ORACLE=1 runs streams in memory alone: leave out store and name")
+        from ..engine.stored_shared import open_shared
+
+        return open_shared(SharedStream, self, store, name, trust, **given)  # type: ignore[arg-type]
 
     def explain(self, schema: Any = None, *, data: Any = None) -> SharedExplanation:
         """What the queries share with each other when they run over a table, why, and what that

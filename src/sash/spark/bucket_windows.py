@@ -2,6 +2,8 @@
 
 payloads ─→ rows or slices ─→ lifecycle, over tiles in Spark's state           aligned windows
 payloads ─→ rows ─→ a stream of events, over rows by key in Spark's state      all others
+
+A bundle of queries, or of the sizes of one query, has one lifecycle over one copy of the slices.
 """
 
 from __future__ import annotations
@@ -12,12 +14,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..engine.bundle_lifecycle import BundleLifecycle
+from ..engine.bundle_plans import plan_bundle
+from ..engine.bundles import ALONE, Bundle, bundle_alone
 from ..engine.event_stream import Admitted
 from ..engine.late import Late, Spanned
 from ..engine.lifecycle import Lifecycle, Outcome, Progress, Sliced
 from ..engine.stored_events import StoredEvents
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
+from ..query.query import Query
+from ..query.signatures import Mode
+from ..state.shared_tiles import SharedTiles
 from ..state.tiles import TileState
 from ..stores.contract import Store
 from ..tables.arrow import one_array, times_of
@@ -25,7 +33,7 @@ from ..windows import Aligned, Driven
 from .payloads import unpacked, unpacked_rows
 from .processor import Work
 
-__all__ = ["Part", "Windows", "windows_for"]
+__all__ = ["BundleWindows", "EventWindows", "Part", "Windows", "windows_for"]
 
 _RECORDS = b"t"  # how their keys begin
 
@@ -75,16 +83,18 @@ class Windows(ABC):
 
 def windows_for(work: Work, store: Store) -> Windows:
     """The windows of a stream's work."""
+    if isinstance(work.query.window, Aligned) and work.query.several:
+        return _SizedWindows(work, store)
     if isinstance(work.query.window, Aligned):
         return _AlignedWindows(work, store)
-    return _EventWindows(work, store)
+    return EventWindows(work, store)
 
 
 class _AlignedWindows(Windows):
     """Windows that the clock decides."""
 
     def __init__(self, work: Work, store: Store) -> None:
-        self.plan = make_plan(work.query, work.schema)
+        self.plan = make_plan(work.query, work.schema, labelled=True)
         self._state = TileState(self.plan, store, _RECORDS)
         self._lifecycle = Lifecycle(self.plan, mode=work.mode, behind=work.behind)
         self._window = work.query.aligned
@@ -97,33 +107,7 @@ class _AlignedWindows(Windows):
         self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
     ) -> Part:
         made = self._lifecycle.process(progress, self._state, batch, watermark=watermark)
-        return Part(
-            self._results(made),
-            self._window.end(made.emitted.windows) - 1,
-            made.late,
-            self._window,
-            made.rows,
-            made.lost,
-            made.partly_late,
-            made.corrections,
-            len(made.emitted.failed),
-            made.delays,
-        )
-
-    def _results(self, outcome: Outcome) -> dict[str, Any]:
-        emitted, query = outcome.emitted, self.plan.query
-        codes = pa.array(emitted.codes)
-        made: dict[str, Any] = {
-            "start": pa.array(self._window.start(emitted.windows)),
-            "end": pa.array(self._window.end(emitted.windows)),
-        }
-        for i, keys in enumerate(emitted.keys):
-            made[f"kept_{i}"] = keys.take(codes)
-        for i, name in enumerate(query.select):
-            made[f"value_{i}"] = emitted.values[name]
-        if outcome.revisions is not None:
-            made["revision"] = pa.array(outcome.revisions)
-        return made
+        return _part(self.plan.query, made)
 
     def next_visit(self) -> int | None:
         visit = self._state.next_visit()
@@ -134,16 +118,118 @@ class _AlignedWindows(Windows):
         return 0 if nothing else self._lifecycle.open_windows(progress)
 
 
-class _EventWindows(Windows):
-    """Windows that events make."""
+def _part(query: Query, made: Outcome) -> Part:
+    """What a batch makes of a query's aligned windows."""
+    window = query.aligned
+    return Part(
+        _results(query, made),
+        window.end(made.emitted.windows) - 1,
+        made.late,
+        window,
+        made.rows,
+        made.lost,
+        made.partly_late,
+        made.corrections,
+        len(made.emitted.failed),
+        made.delays,
+    )
+
+
+def _results(query: Query, outcome: Outcome) -> dict[str, Any]:
+    emitted, window = outcome.emitted, query.aligned
+    codes = pa.array(emitted.codes)
+    made: dict[str, Any] = {
+        "start": pa.array(window.start(emitted.windows)),
+        "end": pa.array(window.end(emitted.windows)),
+    }
+    for i, keys in enumerate(emitted.keys):
+        made[f"kept_{i}"] = keys.take(codes)
+    for i, name in enumerate(query.select):
+        made[f"value_{i}"] = emitted.values[name]
+    if outcome.revisions is not None:
+        made["revision"] = pa.array(outcome.revisions)
+    return made
+
+
+class BundleWindows:
+    """The windows of queries that share slices, over the records of the bucket that Spark is
+    calling."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        schema: pa.Schema,
+        mode: Mode,
+        store: Store,
+        prefix: bytes = _RECORDS,
+        behind: int | None = None,
+    ) -> None:
+        self._schema = schema
+        self.made = plan_bundle(bundle, schema, stored=True)
+        self._state = SharedTiles(
+            self.made.union, self.made.composite, self.made.sights(), store, prefix
+        )
+        self._lifecycle = BundleLifecycle(self.made, mode=mode, behind=behind)
+        self.shapes = self._state.shapes
+
+    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
+        """The batch that the values of a bucket have."""
+        return unpacked(self.made.union, payloads, self.made.composite.edges, self._schema)
+
+    def process(
+        self,
+        progress: dict[str, Progress],
+        batch: pa.Table | Sliced | None,
+        watermark: int | None,
+    ) -> dict[str, Part]:
+        """Insert rows once for all queries, and emit what is due of each; see `Windows.process`."""
+        made = self._lifecycle.process(progress, self._state, batch, watermark=watermark)
+        return {name: _part(self.made.plans[name].query, one) for name, one in made.items()}
+
+    def next_visit(self) -> int | None:
+        """The first watermark at which something is to be done, if no rows come."""
+        return self._state.next_end()
+
+    def open_windows(self, progress: dict[str, Progress]) -> int:
+        """How many windows of all queries are open that may hold something."""
+        nothing = self._state.next_visit() is None
+        return 0 if nothing else self._lifecycle.open_windows(progress)
+
+
+class _SizedWindows(Windows):
+    """Windows that the clock decides, with aggregates over several sizes."""
 
     def __init__(self, work: Work, store: Store) -> None:
+        bundle = bundle_alone(work.query)
+        self._windows = BundleWindows(bundle, work.schema, work.mode, store, behind=work.behind)
+        self.plan = self._windows.made.union
+        self.shapes = self._windows.shapes
+
+    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
+        return self._windows.unpacked(payloads)
+
+    def process(
+        self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
+    ) -> Part:
+        return self._windows.process({ALONE: progress}, batch, watermark)[ALONE]
+
+    def next_visit(self) -> int | None:
+        return self._windows.next_visit()
+
+    def open_windows(self, progress: Progress) -> int:
+        return self._windows.open_windows({ALONE: progress})
+
+
+class EventWindows(Windows):
+    """Windows that events make."""
+
+    def __init__(self, work: Work, store: Store, prefix: bytes = _RECORDS) -> None:
         self._schema = work.schema
-        self.plan = make_plan(work.query, work.schema)
         self._kept = work.output.kept
         self._events = StoredEvents(
-            work.query, work.schema, work.mode, store, _RECORDS, behind=work.behind
+            work.query, work.schema, work.mode, store, prefix, behind=work.behind
         )
+        self.plan = self._events.plan
         self.shapes = self._events.shapes
 
     def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:

@@ -23,7 +23,7 @@ from ..kernels.layout import words_of
 from ..operators.contract import Operator
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..slicing.edges import edges_of
+from ..slicing.edges import Edges, edges_of
 from ..state.folds import Folds
 from ..state.joining import join_slices
 from ..state.ragged import run_starts
@@ -74,12 +74,13 @@ class Cut:
 
 
 class Cutter:
-    """Cuts the rows of a query into slices."""
+    """Cuts the rows of a query into slices, at the edges of its window or at others."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, edges: Edges | None = None) -> None:
         query = plan.query
         self._query = query
-        self._edges = edges_of(query.aligned)
+        self._whole = edges is None
+        self._edges = edges or edges_of(query.aligned)
         self._scans = [Scan(group, query.aligned, plan.types) for group in plan.groups]
 
     def cut(self, table: pa.Table, times: Array) -> Cut:
@@ -91,7 +92,8 @@ class Cutter:
         starts = np.empty(0, dtype=np.int64)
         partials = []
         for scan in self._scans:
-            starts, words, _ = scan.cut(table, rows, at, bounds, whole=True)
+            marks = at if self._whole else self._edges.start(at)
+            starts, words, _ = scan.cut(table, rows, marks, bounds, self._whole)
             partials.append(words)
         heads = run_starts(codes, self._edges.number(at))
         ends = np.append(heads[1:], len(at))
@@ -159,7 +161,9 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def joined_slices(plan: Plan, tables: list[pa.Table], refused: int) -> Sliced:
+def joined_slices(
+    plan: Plan, tables: list[pa.Table], refused: int, edges: Edges | None = None
+) -> Sliced:
     """Slices of several tasks as one batch: `Cut.columns` with `rows` and `newest`.  Those of one
     key and slice are combined."""
     table = pa.concat_tables(tables)
@@ -171,7 +175,7 @@ def joined_slices(plan: Plan, tables: list[pa.Table], refused: int) -> Sliced:
         partials_from(group.operator, one_array(table.column(f"partials_{i}")))
         for i, group in enumerate(plan.groups)
     ]
-    slices, order, heads = join_slices(plan, columns, times, partials)
+    slices, order, heads = join_slices(plan, columns, times, partials, edges)
     return Sliced(
         slices,
         np.add.reduceat(rows[order], heads),

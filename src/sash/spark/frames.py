@@ -11,11 +11,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
+from ..engine.bundle_plans import plan_alone
 from ..engine.identity import check_trust
 from ..engine.results import with_types
 from ..engine.supported import Asked, check
 from ..query.plan import Plan, make_plan
 from ..query.query import RESERVED, Query
+from ..query.shared import Shared
 from ..query.signatures import Mode
 from ..tables.arrow import filtered
 from ..windows import Aligned, Driven, Merging
@@ -24,13 +26,14 @@ from .buckets import check_buckets, for_batch
 from .by_events import aggregate_by_events
 from .names import check_result_names, is_case_sensitive, with_names
 from .sessions import check_stream
+from .shared_batch import aggregate_sized
 from .streaming import STREAM_RESERVED, aggregate_stream
 from .types import arrow_schema, from_entries, has_map, normal, quoted, quoted_name
 
 if TYPE_CHECKING:
     from ..sql.statement import Statement
 
-__all__ = ["aggregate", "planned", "schema_for", "way"]
+__all__ = ["aggregate", "planned", "schema_for", "typed_plan", "way"]
 
 #: What to do with rows of a table whose time cannot be used.
 Bad: TypeAlias = Literal["error", "drop"]
@@ -38,7 +41,7 @@ Bad: TypeAlias = Literal["error", "drop"]
 
 def aggregate(
     df: DataFrame,
-    query: Query | Statement,
+    query: Query | Statement | Shared,
     mode: Mode = "final",
     late: bool = False,
     buckets: int | None = None,
@@ -50,6 +53,13 @@ def aggregate(
     """The results of a query over a DataFrame, bounded or streaming, as a DataFrame: the keys,
     `window` (a struct of start and end), the values.  Where events drive the window, the result has
     a row for each that fires, with all its columns instead of the keys.
+
+    Of several queries (`sash.share`) it is one result, made in one pass and on a stream by one
+    stateful operator: a column `query` with the name of the query that a row is of, and for each
+    query a struct of its result's columns, which is null in the rows of others.  `split` parts
+    them.  Queries with the same keys and `where` share slices; others share the intake only.
+    Counts of rows in the metrics are then of the first query's rows, or for late rows and results
+    sums over all queries.
 
     On a stream, which needs `withWatermark`, mode "final" gives each window once, when it is
     closed; "live" gives it as soon as the stream has passed its end, and again with a higher
@@ -88,6 +98,22 @@ def aggregate(
             f"sash.spark.aggregate takes a Spark DataFrame, not {type(df).__name__}; for a table "
             "in this process, of pandas, Polars or Arrow, use q.run(table)"
         )
+    if isinstance(query, Shared):
+        from .shared import aggregate_shared
+
+        if bad not in ("error", "drop"):
+            raise ValueError(f"bad is 'error' or 'drop', not {bad!r}")
+        return aggregate_shared(
+            df,
+            query,
+            mode=mode,
+            late=late,
+            buckets=buckets,
+            name=name,
+            trust=tuple(trust),
+            drop=bad == "drop",
+            slices=slices,
+        )
     if not isinstance(query, Query):
         return _of_statement(df, query, mode, late, buckets, name, trust, bad, slices)
     if mode not in ("final", "live"):
@@ -111,11 +137,11 @@ def aggregate(
     for key, kind in maps.items():
         df = df.withColumn(key, normal(quoted(key), kind, key))
     schema = schema_for(df, query)
-    plan = with_types(make_plan(query, schema))
+    plan = typed_plan(query, schema)
     check_trust(query, trust)
     if query.where is not None:
         filtered(schema.empty_table(), query.where)  # raises if it cannot be used
-    if not isinstance(query.window, Aligned):
+    if not isinstance(query.window, Aligned) or (query.several and not streaming):
         check_slices(plan, slices)
     if streaming:
         check_stream(df.sparkSession)
@@ -134,7 +160,9 @@ def aggregate(
         if bad == "drop":
             given, clock = df.schema[query.time].dataType, query.window.clock
             df = df.where(is_usable(quoted(query.time), given, clock))
-        if isinstance(query.window, Aligned):
+        if isinstance(query.window, Aligned) and query.several:
+            out = aggregate_sized(df, plan, for_batch(df, buckets))
+        elif isinstance(query.window, Aligned):
             out = aggregate_batch(df, plan, for_batch(df, buckets), slices)
         else:
             out = aggregate_by_events(df, plan, for_batch(df, buckets))
@@ -163,22 +191,28 @@ def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
     if not isinstance(query.window, Aligned):
         check_slices(plan, slices)
         return Way("rows", "events make the windows")
+    if query.several:
+        check_slices(plan, slices)
+        return Way("rows", "its aggregates have several sizes")
     return way_for(df, plan, slices)
 
 
 def planned(df: DataFrame, query: Query) -> tuple[DataFrame, Plan]:
     """A DataFrame whose columns have the names that a query uses, and the query's plan for it."""
     df = with_names(df, query.columns, sensitive=is_case_sensitive(df))
-    return df, with_types(make_plan(query, schema_for(df, query)))
+    return df, typed_plan(query, schema_for(df, query))
 
 
 def check_slices(plan: Plan, slices: Slices) -> None:
     """Refuse slices where there are none."""
     if slices not in ("auto", "rows"):
-        raise ValueError(
-            f"slices={slices!r} cannot be had for {plan.query.window!r}: events make its windows, "
-            "and only windows that are aligned to the clock have slices"
+        why = (
+            "its aggregates have several sizes, and rows travel as they are"
+            if isinstance(plan.query.window, Aligned)
+            else "events make its windows, and only windows that are aligned to the clock have "
+            "slices"
         )
+        raise ValueError(f"slices={slices!r} cannot be had for {plan.query.window!r}: {why}")
 
 
 def _map_keys(df: DataFrame, query: Query) -> dict[str, DataType]:
@@ -225,3 +259,9 @@ def schema_for(df: DataFrame, query: Query) -> pa.Schema:
             ) from None
         held.append(field)
     return arrow_schema(StructType(held))
+
+
+def typed_plan(query: Query, schema: pa.Schema) -> Plan:
+    """A query's plan, with the types of all answers that can be known before there are any."""
+    aligned = isinstance(query.window, Aligned)
+    return with_types((plan_alone if aligned else make_plan)(query, schema))

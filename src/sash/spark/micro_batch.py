@@ -18,7 +18,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from ..engine.identity import differences, fingerprint
+from ..engine.late import Late, Spanned
 from ..engine.lifecycle import Progress, Sliced
+from ..kernels.columns import Array
 from ..stores.sealed import seal, unseal
 from ..tables.arrow import flat
 from ..windows.contract import LATEST
@@ -27,11 +29,11 @@ from .buckets import for_stream
 from .processor import METRICS, Work
 from .state import SparkStore
 
-__all__ = ["Bucket", "about", "check_same", "travelling"]
+__all__ = ["STATE_VERSION", "Bucket", "about", "check_same", "travelling", "unusable"]
 
 _PROGRESS = b"progress"
 _BATCH_ID = "streaming.sql.batchId"
-_VERSION = "3"  # of the state
+STATE_VERSION = "3"
 
 
 def _batch_id() -> int | None:
@@ -45,7 +47,7 @@ def _batch_id() -> int | None:
 class Place:
     """Where a bucket stands between two micro-batches."""
 
-    progress: Progress
+    progress: Any  # of the query, or of each
     batch: int | None = None  # the last micro-batch in which the bucket was called
     timer: int | None = None
 
@@ -54,13 +56,16 @@ class Bucket:
     """What a task does with its buckets, one after the other: the state is that of the bucket which
     Spark is calling."""
 
-    def __init__(self, work: Work, handle: Any, records: Any) -> None:
+    def __init__(self, work: Any, handle: Any, records: Any) -> None:
         self._handle = handle
         self._store = SparkStore(records)
         self._output, self._trust = work.output, work.trust
-        self._windows = windows_for(work, self._store)
         self._travels = work.schema.names
-        self._about = about(work, self._windows, for_stream(work.buckets))
+        self._set_up(work)
+
+    def _set_up(self, work: Work) -> None:
+        self._windows: Any = windows_for(work, self._store)
+        self._about: dict[str, Any] = about(work, self._windows, for_stream(work.buckets))
 
     def rows(self, payloads: list[bytes], timers: Any) -> Iterator[pd.DataFrame]:
         """A micro-batch with rows, or with none in it for this bucket."""
@@ -71,9 +76,7 @@ class Bucket:
         """The watermark has passed a window's end, and there are no new rows."""
         yield from self._process(None, timers, expired)
 
-    def _process(
-        self, batch: pa.Table | Sliced | None, timers: Any, expired: int | None
-    ) -> Iterator[pd.DataFrame]:
+    def _process(self, batch: Any, timers: Any, expired: int | None) -> Iterator[pd.DataFrame]:
         self._store.reset()
         place = self._read_place()
         progress = place.progress
@@ -83,7 +86,7 @@ class Bucket:
         parts = []
         if self._missed_batches(place):
             parts.append(self._windows.process(progress, None, watermark))
-        before = progress.watermark or 0
+        before = self._reached(progress) or 0
         parts.append(self._windows.process(progress, batch, watermark))
         wanted = _next_timer(self._windows.next_visit(), millis)
         if place.timer is not None and place.timer not in (wanted, expired):
@@ -109,10 +112,22 @@ class Bucket:
     def _read_place(self) -> Place:
         (data,) = self._store.get_many([_PROGRESS])
         if data is None:
-            return Place(Progress())
+            return Place(self._progress(None))
         said = json.loads(bytes(unseal(data, _PROGRESS)))
-        check_same(said["about"], self._about, self._trust)
-        return Place(Progress(**said["progress"]), said["batch"], said["timer"])
+        self._check_same(said["about"])
+        return Place(self._progress(said["progress"]), said["batch"], said["timer"])
+
+    def _progress(self, said: dict[str, Any] | None) -> Any:
+        """How far the query has come, from what was written."""
+        return Progress(**(said or {}))
+
+    def _reached(self, progress: Any) -> int | None:
+        """The watermark that the query has come to."""
+        found: int | None = progress.watermark
+        return found
+
+    def _check_same(self, old: dict[str, Any]) -> None:
+        check_same(old, self._about, self._trust)
 
     def _write_place(self, place: Place) -> None:
         said = {"about": self._about, **asdict(place)}
@@ -122,12 +137,7 @@ class Bucket:
     # rows out
 
     def _frame(
-        self,
-        batch: pa.Table | Sliced | None,
-        made: list[Part],
-        before: int,
-        watermark: int,
-        progress: Progress,
+        self, batch: Any, made: list[Any], before: int, watermark: int, progress: Any
     ) -> pd.DataFrame:
         """All rows of the micro-batch, in one frame, because Spark takes its price for each."""
         parts = [self._results(part, before, watermark) for part in made if len(part.moments)]
@@ -135,11 +145,11 @@ class Bucket:
         # what is not about a window is put after the present watermark
         now = watermark + 1000
         if self._output.late and len(part.late.rows) and isinstance(batch, pa.Table):
-            parts.append(self._late(batch, part, now))
+            parts.append(self._late(batch, part.late, part.missed, now))
         metrics = {
             "rows_in": part.rows,
             "rows_late": part.lost,
-            "rows_unusable": _unusable(batch, part),
+            "rows_unusable": unusable(batch, part),
             "rows_partly_late": part.partly_late,
             "rows_counted": part.rows - part.lost,
             "corrections": sum(part.corrections for part in made),
@@ -150,17 +160,19 @@ class Bucket:
             "state_bytes": self._store.bytes,
             "watermark": watermark,
         }
-        came = np.flatnonzero(part.delays)
-        amounts = np.append([metrics[name] for name in METRICS], part.delays[came])
-        places = np.append(np.arange(len(METRICS)), len(METRICS) + came)
-        parts.append(
-            {
-                "event_time": np.full(len(places), now),
-                "metric": pa.array(places, pa.int32()),
-                "amount": pa.array(amounts, pa.int64()),
-            }
-        )
+        parts.append(self._measured(metrics, part.delays, now))
         return self._joined(parts)
+
+    def _measured(self, metrics: dict[str, int], delays: Array, now: int) -> dict[str, Any]:
+        """The rows of metrics."""
+        came = np.flatnonzero(delays)
+        amounts = np.append([metrics[name] for name in METRICS], delays[came])
+        places = np.append(np.arange(len(METRICS)), len(METRICS) + came)
+        return {
+            "event_time": np.full(len(places), now),
+            "metric": pa.array(places, pa.int32()),
+            "amount": pa.array(amounts, pa.int64()),
+        }
 
     def _results(self, part: Part, before: int, watermark: int) -> dict[str, Any]:
         """The columns of results.  Spark refuses rows that are not after the watermark of the
@@ -168,12 +180,11 @@ class Bucket:
         least = np.where(part.moments >= watermark, watermark, before) + 1
         return {"event_time": np.maximum(part.moments, least), **part.results}
 
-    def _late(self, batch: pa.Table, part: Part, now: int) -> dict[str, Any]:
-        late = part.late
+    def _late(self, batch: pa.Table, late: Late, missed: Spanned, now: int) -> dict[str, Any]:
         rows = batch.take(pa.array(late.rows))
         made: dict[str, Any] = {"event_time": np.full(len(late.rows), now)}
         made["reason"] = pa.array(late.reasons, pa.string())
-        made["missed_start"], made["missed_end"] = late.spans(part.missed, pa.int64())
+        made["missed_start"], made["missed_end"] = late.spans(missed, pa.int64())
         for i, name in enumerate(self._travels):
             made[f"late_{i}"] = flat(rows.column(name))
         return made
@@ -199,7 +210,7 @@ class Bucket:
         return pd.DataFrame(columns)
 
 
-def _unusable(batch: pa.Table | Sliced | None, part: Part) -> int:
+def unusable(batch: pa.Table | Sliced | None, part: Part) -> int:
     """How many rows were refused, and not only late."""
     if isinstance(batch, Sliced):
         return batch.refused
@@ -232,7 +243,7 @@ def about(work: Work, windows: Windows, buckets: int) -> dict[str, str]:
         for g, shape in zip(windows.plan.groups, windows.shapes, strict=True)
     ]
     return fingerprint(work.query) | {
-        "state version": _VERSION,
+        "state version": STATE_VERSION,
         "buckets": str(buckets),
         "mode": work.mode,
         "columns": ", ".join(f"{f.name} {f.type}" for f in work.schema),
@@ -242,10 +253,10 @@ def about(work: Work, windows: Windows, buckets: int) -> dict[str, str]:
 
 def check_same(old: dict[str, str], new: dict[str, str], trust: Sequence[str] = ()) -> None:
     """Refuse the state of another query, or of another version of sash."""
-    if old.get("state version") != _VERSION:
+    if old.get("state version") != STATE_VERSION:
         raise ValueError(
             f"this checkpoint has state of version {old.get('state version')}, and this sash reads "
-            f"{_VERSION}; start with a new checkpoint and a new path for results"
+            f"{STATE_VERSION}; start with a new checkpoint and a new path for results"
         )
     found = differences(old, new, trust)
     if found and found == differences({"buckets": old["buckets"]}, {"buckets": new["buckets"]}):

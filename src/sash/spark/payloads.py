@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from ..engine.lifecycle import Sliced
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..slicing.edges import edges_of
+from ..slicing.edges import Edges, edges_of
 from ..state.contract import Slices
 from ..state.key_hash import hash_keys
 from ..tables.arrow import one_array, times_of
@@ -21,10 +22,14 @@ from ..tables.intake import bad_rows, some_rows
 from .buckets import BUCKET, PAYLOAD
 from .combining import Cut, Cutter, joined_slices
 
+if TYPE_CHECKING:
+    from ..engine.bundles import Bundle
+
 __all__ = [
     "Buckets",
     "packed_rows",
     "packed_slices",
+    "sliced_plan",
     "unpacked",
     "unpacked_rows",
     "worth_combining",
@@ -51,13 +56,13 @@ class Buckets:
         return found
 
 
-def worth_combining(query: Query, table: pa.Table) -> bool:
+def worth_combining(query: Query, table: pa.Table, edges: Edges | None = None) -> bool:
     """True if there are many rows, and a slice has several of the first ones."""
     if table.num_rows < _LEAST:
         return False
     some = table.slice(0, _SAMPLE)
     times, _ = times_of(one_array(some.column(query.time)))
-    numbers = np.asarray(edges_of(query.aligned).number(times), dtype=np.int64)
+    numbers = np.asarray((edges or edges_of(query.aligned)).number(times), dtype=np.int64)
     with np.errstate(over="ignore"):
         places = hash_keys(_keys(query, some), some.num_rows).view(np.int64) ^ (
             numbers * np.int64(0x1E3779B97F4A7C15)
@@ -75,9 +80,16 @@ def packed_rows(query: Query, table: pa.Table, buckets: Buckets) -> pa.RecordBat
     return _by_bucket(table, of_rows)
 
 
-def packed_slices(query: Query, table: pa.Table, buckets: Buckets) -> pa.RecordBatch:
-    """A value for each bucket, with the slices of its rows."""
-    cut, refused = _cut_usable(make_plan(query, table.schema), table)
+def packed_slices(
+    query: Query, table: pa.Table, buckets: Buckets, bundle: Bundle | None = None
+) -> pa.RecordBatch:
+    """A value for each bucket, with the slices of its rows: those of the query, or those that a
+    bundle of queries shares."""
+    if bundle is None:
+        plan, edges = make_plan(query, table.schema), None
+    else:
+        plan, edges = sliced_plan(bundle, table.schema)
+    cut, refused = _cut_usable(plan, table, edges)
     if cut is None:
         return _record(buckets.called[:1], [_written(pa.table({}), refused)])
     of_keys = buckets.of(cut.keys, len(cut.keys[0]) if cut.keys else 1)
@@ -105,7 +117,20 @@ def unpacked_rows(schema: pa.Schema, payloads: Iterable[bytes]) -> pa.Table:
     return pa.concat_tables(table.cast(schema) for table in map(_read, payloads))
 
 
-def unpacked(plan: Plan, payloads: Iterable[bytes]) -> pa.Table | Sliced:
+def sliced_plan(bundle: Bundle, schema: pa.Schema) -> tuple[Plan, Edges]:
+    """The plan of all aggregates of a bundle, and the edges of its slices."""
+    from ..engine.bundle_plans import plan_bundle  # most workers do without
+
+    made = plan_bundle(bundle, schema, stored=True)
+    return made.union, made.composite.edges
+
+
+def unpacked(
+    plan: Plan,
+    payloads: Iterable[bytes],
+    edges: Edges | None = None,
+    schema: pa.Schema | None = None,
+) -> pa.Table | Sliced:
     """The batch that the values of a bucket have: rows, unless some come as slices."""
     rows, slices = [], []
     refused, sliced = 0, False
@@ -113,7 +138,7 @@ def unpacked(plan: Plan, payloads: Iterable[bytes]) -> pa.Table | Sliced:
         table = _read(payload)
         said = (table.schema.metadata or {}).get(_REFUSED)
         if said is None:
-            rows.append(table.cast(plan.schema))
+            rows.append(table.cast(schema or plan.schema))
             continue
         sliced = True
         refused += int(said)
@@ -122,7 +147,7 @@ def unpacked(plan: Plan, payloads: Iterable[bytes]) -> pa.Table | Sliced:
     if not sliced:
         return pa.concat_tables(rows)
     if rows:
-        cut, more = _cut_usable(plan, pa.concat_tables(rows))
+        cut, more = _cut_usable(plan, pa.concat_tables(rows), edges)
         refused += more
         if cut is not None:
             table = _as_table(cut)
@@ -130,16 +155,16 @@ def unpacked(plan: Plan, payloads: Iterable[bytes]) -> pa.Table | Sliced:
     if not slices:
         none = np.empty(0, dtype=np.int64)
         return Sliced(Slices([], np.zeros(1, dtype=np.int64), none, []), none, none, refused)
-    return joined_slices(plan, slices, refused)
+    return joined_slices(plan, slices, refused, edges)
 
 
-def _cut_usable(plan: Plan, table: pa.Table) -> tuple[Cut | None, int]:
+def _cut_usable(plan: Plan, table: pa.Table, edges: Edges | None = None) -> tuple[Cut | None, int]:
     """The slices of the rows that can be used, and how many rows cannot: they have no time, or a
     value that `lift` refuses."""
     query = plan.query
     times, unusable = times_of(one_array(table.column(query.time)), query.window.clock)
     rows = np.flatnonzero(~unusable)
-    cutter = Cutter(plan)
+    cutter = Cutter(plan, edges)
     while len(rows):
         held = some_rows(table, rows)
         try:

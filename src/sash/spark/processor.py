@@ -7,7 +7,7 @@ which state there is.  So this module imports little, and what works on a micro-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .micro_batch import Bucket
 
-__all__ = ["METRICS", "Output", "Processor", "Work"]
+__all__ = ["METRICS", "Lane", "Output", "Processor", "SharedOutput", "SharedWork", "Work"]
 
 #: The metrics of a micro-batch.  They travel as places in this list, and amounts; behind them come
 #: the places of the histogram of lateness.
@@ -73,10 +73,50 @@ class Work:
     behind: int | None = None  # microseconds from stream time to the watermark
 
 
+@dataclass(frozen=True)
+class Lane:
+    """Queries whose rows travel together: they have the same keys and condition."""
+
+    names: tuple[str, ...]
+    travels: tuple[str, ...]  # the columns that their rows have
+
+
+@dataclass(frozen=True)
+class SharedOutput:
+    """The columns that come out of the operator of several queries, by their names and Arrow types.
+
+    The results of all queries travel in the same columns, wherever those have the same type:
+    `slots` says for each query in which column each of its own is.  `kept` has for each query the
+    columns of events that its results have.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    slots: Mapping[str, Mapping[str, str]]
+    kept: Mapping[str, tuple[str, ...]]
+    late: bool
+
+
+@dataclass(frozen=True)
+class SharedWork:
+    """What is done with the micro-batches of a stream of several queries.  `bundles` has the names
+    of those that share slices."""
+
+    queries: Mapping[str, Query]
+    bundles: tuple[tuple[str, ...], ...]
+    lanes: tuple[Lane, ...]
+    schema: pa.Schema  # of the rows that come, in all lanes
+    mode: Mode
+    buckets: int | None
+    output: SharedOutput
+    trust: tuple[str, ...] = ()
+    behind: int | None = None  # microseconds from stream time to the watermark
+
+
 class Processor(StatefulProcessor):
     """A bucket's micro-batches."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work | SharedWork) -> None:
         self._work = work
         self._made: Bucket | None = None
 
@@ -106,7 +146,12 @@ class Processor(StatefulProcessor):
 
     def _bucket(self) -> Bucket:
         if self._made is None:
-            from .micro_batch import Bucket
+            if isinstance(self._work, SharedWork):
+                from .shared_bucket import SharedBucket
 
-            self._made = Bucket(self._work, self._handle, self._records)
+                self._made = SharedBucket(self._work, self._handle, self._records)
+            else:
+                from .micro_batch import Bucket
+
+                self._made = Bucket(self._work, self._handle, self._records)
         return self._made

@@ -8,14 +8,15 @@ which is written anew if the batch is replayed; `latest` reads the last revision
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
+from urllib.parse import quote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from .types import normal, quoted
+from .types import normal, quoted, quoted_name
 
 __all__ = ["compact", "latest", "split", "upsert"]
 
@@ -24,22 +25,46 @@ BATCH = "sash_batch"
 _NOTHING_YET = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
-def split(df: DataFrame) -> tuple[DataFrame, DataFrame]:
+@overload
+def split(df: DataFrame) -> tuple[DataFrame, DataFrame]: ...
+@overload
+def split(df: DataFrame, query: str) -> DataFrame: ...
+def split(df: DataFrame, query: str | None = None) -> Any:
     """Results, and the rows that missed windows or could not be used, of an output made with
     `late=True`: the row's columns, `late_reason`, and `late_missed`, from the start of the first
-    window missed to the end of the last."""
+    window missed to the end of the last; of several queries, `late_queries`, the names of those
+    that the row is late for.
+
+    With the name of a `query`, of the output for several queries (`sash.share`): the results of
+    that one, as it would have them alone."""
+    if query is not None:
+        return _of_query(df, query)
     if "late" not in df.columns:
         raise ValueError(
             "split parts the output of sash.spark.aggregate(…, late=True), and this has no column "
             "'late'"
         )
     results = df.where(F.col("late").isNull()).drop("late")
-    rows = df.where(F.col("late").isNotNull()).select(
-        "late.row.*",
+    about = [
         F.col("late.reason").alias("late_reason"),
         F.col("late.missed").alias("late_missed"),
-    )
+    ]
+    if "queries" in df.schema["late"].dataType.names:  # type: ignore[attr-defined]
+        about.append(F.col("late.queries").alias("late_queries"))
+    rows = df.where(F.col("late").isNotNull()).select("late.row.*", *about)
     return results, rows
+
+
+def _of_query(df: DataFrame, query: str) -> DataFrame:
+    """The results of one of several queries."""
+    if query not in _queries_of(df):
+        raise ValueError(
+            f"split(…, {query!r}) takes the output of sash.spark.aggregate for several queries of "
+            f"which one has that name; here they are: {', '.join(_queries_of(df)) or 'none'}"
+        )
+    rows = df.where(F.col("query") == F.lit(query))
+    more = ["event_time"] if "event_time" in df.columns else []
+    return rows.select(f"{quoted_name(query)}.*", *more)
 
 
 def upsert(path: str, *, late: str | None = None) -> Callable[[DataFrame, int], None]:
@@ -48,25 +73,44 @@ def upsert(path: str, *, late: str | None = None) -> Callable[[DataFrame, int], 
 
         out.writeStream.foreachBatch(sash.spark.upsert("results")).option(…).start()
         sash.spark.latest(spark, "results")
+
+    The results of several queries (`sash.share`) are kept under a path for each, with the name of
+    the query behind the path: `latest(spark, "results/fast")`.
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:
-        if "late" not in batch.columns:
+        queries = _queries_of(batch)
+        if not queries and "late" not in batch.columns:
             overwrite(batch, path, batch_id)
             return
-        if late is None:
+        if not queries and late is None:
             results, _ = split(batch)
             overwrite(results, path, batch_id)
             return
         batch = batch.persist()
         try:
-            results, rows = split(batch)
-            overwrite(rows, late, batch_id)
-            overwrite(results, path, batch_id)
+            results = batch
+            if "late" in batch.columns:
+                results, rows = split(batch)
+                if late is not None:
+                    overwrite(rows, late, batch_id)
+            for query in queries:
+                own = _of_query(results, query).drop("event_time")
+                overwrite(own, f"{path.rstrip('/')}/{quote(query, safe=' ')}", batch_id)
+            if not queries:
+                overwrite(results, path, batch_id)
         finally:
             batch.unpersist()
 
     return write
+
+
+def _queries_of(df: DataFrame) -> list[str]:
+    """The names of the queries, if these are the results of several."""
+    if "query" not in df.columns or "window" in df.columns:
+        return []
+    structs = [field.name for field in df.schema if isinstance(field.dataType, StructType)]
+    return [name for name in structs if name != "late"]
 
 
 def overwrite(df: DataFrame, path: str, batch_id: int) -> None:

@@ -23,9 +23,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ..engine.bundles import bundle_alone
 from ..engine.delays import BUCKETS
 from ..engine.supported import Asked, check
 from ..query.plan import Plan
+from ..query.query import Query
 from ..query.signatures import Mode
 from ..windows import Aligned, Driven, Merging
 from ..windows.contract import UTC
@@ -41,7 +43,15 @@ from .sink import BATCH
 from .sliced import is_window, tumbled_stream
 from .types import Carried, arrow_schema, carried, quoted, time_from
 
-__all__ = ["STREAM_RESERVED", "aggregate_stream", "combines"]
+__all__ = [
+    "STREAM_RESERVED",
+    "aggregate_stream",
+    "check_time",
+    "combines",
+    "delay_of",
+    "metrics",
+    "named",
+]
 
 _LONG = LongType()
 #: Where Spark notes how far a column's watermark is behind, in milliseconds.
@@ -73,15 +83,17 @@ def aggregate_stream(
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
     called = bucket_names() if buckets is None else bucket_names(buckets)
     combining = combines(plan, slices, late=late)
-    packer = Packer(query, tuple(columns), tuple(travels), called, buckets, combining)
+    sized = isinstance(query.window, Aligned) and query.several
+    bundle = bundle_alone(query) if sized else None
+    packer = Packer(query, tuple(columns), tuple(travels), called, buckets, combining, bundle)
     packed = df.select(*plain).mapInArrow(shipped(packer), f"{BUCKET} int, {PAYLOAD} binary")
     shape = _Shape(plan, schema, tuple(travels), mode, late)
     fields = shape.travelling()
     made = arrow_schema(StructType(fields))
     output = Output(tuple(made.names), tuple(made.types), tuple(shape.kept), late)
     rows = arrow_schema(StructType([schema[name] for name in travels]))
-    behind = 1000 * int(schema[query.time].metadata[_DELAY])
-    processor = Processor(Work(query, rows, mode, buckets, output, trust, behind))
+    work = Work(query, rows, mode, buckets, output, trust, delay_of(df, query))
+    processor = Processor(work)
     out = packed.groupBy(BUCKET).transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=StructType(fields),
@@ -89,7 +101,7 @@ def aggregate_stream(
         timeMode="EventTime",
         eventTimeColumnName="event_time",
     )
-    out = _named(out, name, _metrics()).where(F.col("metric").isNull())
+    out = named(out, name, metrics()).where(F.col("metric").isNull())
     return out.select(*shape.columns())
 
 
@@ -105,13 +117,15 @@ def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -
         why = "the slices of a stream are Spark's only where each is a window that is emitted"
     elif mode == "live" or late:
         why = "Spark has no revisions, and drops late rows"
+    elif query.several:
+        why = "its aggregates have several sizes"
     elif groups is None or plan.ordered or query.where is not None:
         why = "it has a condition, or an operator that Spark does not have"
     if why is not None:
         raise ValueError(f"slices='spark' cannot be had for this query: {why}")
     rows = df.where(is_usable(quoted(query.time), schema[query.time].dataType))
     out = tumbled_stream(rows, plan, groups or [], result_fields(plan, schema))
-    return _named(out, name, [F.count(F.lit(1)).alias("rows_out")])
+    return named(out, name, [F.count(F.lit(1)).alias("rows_out")])
 
 
 def combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
@@ -132,6 +146,11 @@ def _check(df: DataFrame, plan: Plan, mode: str, late: bool) -> None:
     query = plan.query
     check("Spark stream", Asked(query, plan, mode, late=late))
     key_columns(query, df.schema)  # raises for a key that has a collation
+    check_time(df, query)
+
+
+def check_time(df: DataFrame, query: Query) -> None:
+    """Refuse a stream without a watermark on the query's time."""
     if not isinstance(df.schema[query.time].dataType, TimestampType):
         raise TypeError(
             f"the time of a stream must be a timestamp, as Spark's watermarks are for those only; "
@@ -142,6 +161,11 @@ def _check(df: DataFrame, plan: Plan, mode: str, late: bool) -> None:
             f"a stream needs a watermark, which says how late events may be: call "
             f"df.withWatermark({query.time!r}, '10 minutes') before sash.spark.aggregate"
         )
+
+
+def delay_of(df: DataFrame, query: Query) -> int:
+    """How far the watermark is behind stream time, in microseconds."""
+    return 1000 * int(df.schema[query.time].metadata[_DELAY])
 
 
 @dataclass(frozen=True)
@@ -234,7 +258,7 @@ class _Shape:
         return F.struct(*(time_from(F.col(column), time).alias(name) for column, name in edges))
 
 
-def _named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:
+def named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:
     """Observe metrics, under a name that nothing before in the same query has."""
     try:
         observed = df.observe(name, *metrics)
@@ -249,7 +273,7 @@ def _named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:
     return observed
 
 
-def _metrics() -> list[Column]:
+def metrics() -> list[Column]:
     """The metrics of a micro-batch, from those of its buckets."""
 
     def amount(i: int) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..query.query import Query
 from ..query.shared import Shared
 from ..query.signatures import Mode
+from ..stores.contract import Store
 from ..tables.arrow import as_arrow, as_given, kind_of
 from .statement import Statement
 
@@ -91,6 +92,10 @@ class SharedStatements(Shared):
         early: bool = False,
         schema: Any = None,
         keep_late: int | None = 1_000_000,
+        *,
+        store: Store | None = None,
+        name: str | None = None,
+        trust: Sequence[str] = (),
     ) -> SharedSqlStream:
         """Start a stream of all statements and queries, which is fed batch by batch; see
         `sash.SharedSqlStream`.
@@ -102,6 +107,11 @@ class SharedStatements(Shared):
         """
         from .shared_stream import SharedSqlStream
 
+        if store is not None or name is not None:
+            raise ValueError(
+                "statements of SQL that share a stream keep their state in memory: leave out store "
+                "and name, or share their queries: sash.share({'a': a.query, 'b': b.query})"
+            )
         return SharedSqlStream(
             self, lateness=lateness, mode=mode, early=early, schema=schema, keep_late=keep_late
         )

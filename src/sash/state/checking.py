@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 from ..kernels.columns import Array
 from ..stores.sealed import unseal
 from . import part_index
-from .contract import Step
 from .entries import join_tiles
+from .joint import Ask
 from .key_hash import hash_keys, prefixes_of
 from .notes import key_columns, table_of
-from .part import tile_name, unpack_part
+from .numbered import NumberedFolds
+from .part import NOTES, tile_name, unpack_part
 from .part_index import Index, part_name
 from .records import Records
 from .tile import BITS, Form, Tile
@@ -22,12 +24,12 @@ from .tile import BITS, Form, Tile
 __all__ = ["check", "check_index", "check_names"]
 
 
-def check(form: Form, records: Records, step: Step | None) -> None:
+def check(form: Form, records: Records, asks: Sequence[Ask]) -> None:
     """Raise AssertionError if a record is missing, is not needed, or contradicts another, after
-    a step."""
+    a step in which queries asked for these."""
     rows, used = check_index(records)
     for row in rows:
-        used |= _check_part(form, records, row, step)
+        used |= _check_part(form, records, row, asks)
     check_names(records, used)
 
 
@@ -69,12 +71,12 @@ def _check_apart(rows: Array) -> None:
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 
 
-def _check_part(form: Form, records: Records, row: Any, step: Step | None) -> set[bytes]:
+def _check_part(form: Form, records: Records, row: Any, asks: Sequence[Ask]) -> set[bytes]:
     """Check a part, and return the names of its records."""
     prefix, bits = int(row["prefix"]), int(row["bits"])
     used = {part_name(prefix, bits)}
     (body,) = records.need(list(used))
-    head, entries = unpack_part(memoryview(body))
+    head, entries = unpack_part(memoryview(body), form.queries)
     tiles = {0: form.unpack(entries, head.height)}
     _check_keys(form, tiles[0], prefix, bits)
     assert len(tiles[0].counts) or head.height == 0
@@ -90,10 +92,10 @@ def _check_part(form: Form, records: Records, row: Any, step: Step | None) -> se
         for number, tile in below.items():
             assert (tile.units >> BITS == number).all()
             _check_keys(form, tile, prefix, bits)
-        _check_totals(form, level, tiles, below, step)
+        _check_totals(form, level, tiles, below, asks)
         tiles = below
     slices = np.concatenate([tile.units for tile in tiles.values()])
-    _check_visits(form, head, row, slices, step)
+    _check_visits(form, head, row, slices, asks)
     return used
 
 
@@ -111,7 +113,7 @@ def _check_keys(form: Form, tile: Tile, prefix: int, bits: int) -> None:
 
 
 def _check_totals(
-    form: Form, level: int, above: dict[int, Tile], below: dict[int, Tile], step: Step | None
+    form: Form, level: int, above: dict[int, Tile], below: dict[int, Tile], asks: Sequence[Ask]
 ) -> None:
     """An entry above is the aggregate of the entries below, unless some of those are dropped."""
     stated = _numbered(form, list(above.values()), level + 1)
@@ -121,11 +123,20 @@ def _check_totals(
     whole = np.unique(np.stack([entries.codes, entries.units >> BITS]), axis=1)
     assert whole.shape[1] == len(stated)
     at = np.arange(len(stated))
-    if step is not None:
-        kept = form.edges.number(form.window.start(step.keep))
+    if asks:
+        kept = min(form.edges.number(ask.reach.start(ask.step.keep)) for ask in asks)
         at = np.flatnonzero(stated.units << BITS * (level + 1) >= kept)
-    for mine, right in zip(stated.encoded(at), total.encoded(at), strict=True):
-        assert np.array_equal(mine, right) if isinstance(mine, np.ndarray) else mine == right
+    encoded = zip(form.folds, stated.encoded(at), total.encoded(at), strict=True)
+    for folds, mine, right in encoded:
+        if isinstance(folds, NumberedFolds):
+            both = folds.join([mine, right]).words
+            mine, right = both[: len(at)], both[len(at) :]
+            picked = folds.picked
+            assert np.array_equal(np.delete(mine, picked, 1), np.delete(right, picked, 1))
+        elif isinstance(mine, np.ndarray):
+            assert np.array_equal(mine, right)
+        else:
+            assert mine == right
 
 
 def _numbered(form: Form, tiles: list[Tile], level: int) -> Any:
@@ -135,26 +146,29 @@ def _numbered(form: Form, tiles: list[Tile], level: int) -> Any:
     return join_tiles(form, tiles, codes.astype(np.int64), level)
 
 
-def _check_visits(form: Form, head: Any, row: Any, slices: Array, step: Step | None) -> None:
+def _check_visits(form: Form, head: Any, row: Any, slices: Array, asks: Sequence[Ask]) -> None:
     """The part is visited when it must be."""
     window, edges = form.window, form.edges
     drop = -part_index.NEVER
     if len(slices):
         assert head.youngest >= slices.max()
         drop = window.last(edges.time(head.youngest))
-        if step is not None:
-            due = step.due
-            times = edges.time(slices)
-            alive = np.maximum(window.first(times), due)[window.last(times) >= due]
-            right = alive.min(initial=part_index.NEVER)
+        right = part_index.NEVER
+        times = edges.time(slices)
+        for ask in asks:
+            first, last, due = ask.window.first(times), ask.window.last(times), ask.step.due
+            alive = form.visited_at(ask.window, np.maximum(first, due)[last >= due])
+            right = min(right, alive.min(initial=part_index.NEVER))
+        if asks:
             assert row["due"] == right if head.height == 0 else row["due"] <= right
-    for note in head.notes:
+    for kind, note in enumerate(head.notes):
         if note.data:
-            drop = max(drop, note.until)
+            if asks:
+                drop = max(drop, form.visited_at(asks[kind // NOTES].window, note.until))
             table = table_of(note)
             hashes = hash_keys(key_columns(table, len(form.key_schema)), table.num_rows)
             assert (prefixes_of(hashes, int(row["bits"]) or 64) == int(row["prefix"])).all() or (
                 not row["bits"]
             )
             assert len(np.unique(hashes)) == note.keys
-    assert row["drop"] == drop
+    assert not asks or row["drop"] == drop

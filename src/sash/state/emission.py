@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..kernels.columns import Array
+from ..windows import Aligned
+from .answers import joined_reasons
 from .contract import AGAIN, NEW, Emitted, StepFailed
+from .joint import Ask
+from .numbered import Numbered
+from .projection import Projection
 from .ragged import Places, merged_ranges, ragged
 from .scan import Scan, ScanFailed, Windows
 from .tile import BITS
 from .visit import Reach, Visit
 
-__all__ = ["emit"]
+__all__ = ["Reader", "emit"]
 
 
 @dataclass
@@ -29,16 +35,33 @@ class _Chosen:
     bounds: Array
 
 
-def emit(visit: Visit, scans: list[Scan]) -> Emitted:
-    """The windows that a step emits."""
-    chosen = _choose(visit)
-    windows = _windows(visit, scans, chosen)
+@dataclass(frozen=True)
+class Reader:
+    """What answers windows of a query out of entries, which may have the partials of other queries
+    as well."""
+
+    scans: Sequence[Scan]
+    names: Sequence[tuple[str, ...]]  # the aggregates of each scan
+    reads: Projection | None = None  # all partials, as they are
+
+    def partials(self, held: list[Any]) -> list[Any]:
+        """The partials for each scan."""
+        return held if self.reads is None else self.reads.partials(held)
+
+
+def emit(visit: Visit, ask: Ask, reader: Reader, sized: Sequence[Reader] = ()) -> Emitted:
+    """The windows of a query that a step emits; `sized` has a reader for each of the query's
+    further sizes."""
+    chosen = _choose(visit, ask)
+    windows = _windows(visit, reader, chosen)
     codes = chosen.codes[windows.groups]
     reasons = np.full(len(codes), NEW, dtype=np.int64)
-    before = np.flatnonzero(windows.numbers < visit.step.fresh)
+    before = np.flatnonzero(windows.numbers < ask.step.fresh)
     if len(before):
-        held = _held(visit, chosen, windows.groups[before], windows.numbers[before])
+        held = _held(visit, ask, chosen, windows.groups[before], windows.numbers[before])
         reasons[before[held]] = AGAIN
+    if ask.sizes:
+        _add_sizes(visit, ask, sized, chosen, windows)
     return Emitted(
         visit.keys,
         codes,
@@ -46,14 +69,14 @@ def emit(visit: Visit, scans: list[Scan]) -> Emitted:
         reasons,
         windows.values,
         windows.lacking,
-        windows.covered if visit.step.changes else None,
+        windows.covered if ask.step.changes else None,
     )
 
 
-def _choose(visit: Visit) -> _Chosen:
+def _choose(visit: Visit, ask: Ask) -> _Chosen:
     """Which windows are wanted of which keys, and the entries that answer them."""
-    step = visit.step
-    at, first, last = visit.again()
+    step = ask.step
+    at, first, last = visit.again(ask)
     codes = visit.codes_of(at) if len(at) else at
     if step.fresh < step.due:
         every = np.flatnonzero(
@@ -64,7 +87,12 @@ def _choose(visit: Visit) -> _Chosen:
         last = np.concatenate([last, np.full(len(every), step.due - 1)])
     if len(at):
         codes, first, last = merged_ranges(codes, first, last)
-    starts, counts = _pieces(visit, codes, first, last)
+    return _entries_of(visit, ask.window, codes, first, last)
+
+
+def _entries_of(visit: Visit, window: Aligned, codes: Array, first: Array, last: Array) -> _Chosen:
+    """The entries that answer ranges of windows; those without any are left out."""
+    starts, counts = _pieces(visit, window, codes, first, last)
     totals = counts.sum(axis=1)
     some = np.flatnonzero(totals)
     bounds = np.append(0, np.cumsum(totals[some]))
@@ -72,14 +100,16 @@ def _choose(visit: Visit) -> _Chosen:
     return _Chosen(codes[some], first[some], last[some], places, bounds)
 
 
-def _pieces(visit: Visit, codes: Array, first: Array, last: Array) -> tuple[Array, Array]:
+def _pieces(
+    visit: Visit, window: Aligned, codes: Array, first: Array, last: Array
+) -> tuple[Array, Array]:
     """For each range of windows the runs of entries that answer it, in order of time: from the
     windows' edges inwards, each level has what lies beside the next level's whole units.
 
         level 1              |   whole units   |
         level 0    |  slices |                 |  slices  |
     """
-    reach = Reach.of(visit.form, first, last)
+    reach = Reach.of(visit.form, window, first, last)
     heights = visit.heights[visit.part_of[codes]]
     top = len(visit.levels) - 1
     low, high = [reach.low], [reach.high]
@@ -109,27 +139,37 @@ def _pieces(visit: Visit, codes: Array, first: Array, last: Array) -> tuple[Arra
     return np.stack([p[0] for p in pieces], axis=1), np.stack([p[1] for p in pieces], axis=1)
 
 
-def _windows(visit: Visit, scans: list[Scan], chosen: _Chosen) -> Windows:
-    """The windows and their answers."""
+def _gathered(visit: Visit, chosen: _Chosen) -> tuple[Array, list[Any]]:
+    """When the chosen entries start, and their partials, for each group of aggregates."""
     at, levels = chosen.at, visit.levels
     entries = sum(map(len, levels))
     # often all of them
     whole = len(at) == entries and bool((at[1:] > at[:-1]).all())
     starts = _times(visit) if whole else _times(visit)[at]
-    found: Windows | None = None
-    for i, (scan, folds) in enumerate(zip(scans, visit.form.folds, strict=True)):
+    made = []
+    for i, folds in enumerate(visit.form.folds):
         partials: Any = levels[0].partials[i]
         if len(levels) > 1:
             partials = folds.join([level.partials[i] for level in levels])
-        if not whole:
-            partials = folds.take(partials, at)
+        made.append(partials if whole else folds.take(partials, at))
+    return starts, made
+
+
+def _windows(visit: Visit, reader: Reader, chosen: _Chosen) -> Windows:
+    """The windows and their answers."""
+    starts, held = _gathered(visit, chosen)
+    found: Windows | None = None
+    each = zip(reader.scans, reader.names, reader.partials(held), strict=True)
+    for scan, names, partials in each:
+        words, sources = partials, None
+        if isinstance(partials, Numbered):
+            words, sources = partials.words, partials.sources
         try:
             made = scan.windows_of_slices(
-                partials, starts, chosen.bounds, chosen.first, chosen.last
+                words, starts, chosen.bounds, chosen.first, chosen.last, sources
             )
         except ScanFailed as failed:
             code = int(chosen.codes[failed.group])
-            names = visit.form.names[i]
             raise StepFailed(failed.error, names, visit.keys, code, failed.window) from failed.error
         if found is None:
             found = made
@@ -137,6 +177,33 @@ def _windows(visit: Visit, scans: list[Scan], chosen: _Chosen) -> Windows:
             found.join(made)
     assert found is not None
     return found
+
+
+def _add_sizes(
+    visit: Visit, ask: Ask, sized: Sequence[Reader], chosen: _Chosen, windows: Windows
+) -> None:
+    """Add the answers over further sizes, back from the end of each window."""
+    bounds = np.append(0, windows.ends)
+    some = np.flatnonzero(np.diff(bounds))  # keys that have windows
+    rows = bounds[np.append(some, len(bounds) - 1)]
+    first, last = windows.numbers[rows[:-1]], windows.numbers[rows[1:] - 1]
+    codes = chosen.codes[some]
+    for window, reader in zip(ask.sizes, sized, strict=True):
+        # a window that is longer holds what the query's own does; a shorter one may hold nothing
+        starts, counts = _pieces(visit, window, codes, first, last)
+        ends = np.append(0, np.cumsum(counts.sum(axis=1)))
+        at = ragged(starts.reshape(-1), counts.reshape(-1))
+        times, held = _gathered(visit, _Chosen(codes, first, last, at, ends))
+        asked = rows, window.start(windows.numbers), window.end(windows.numbers)
+        each = zip(reader.scans, reader.names, reader.partials(held), strict=True)
+        for scan, names, partials in each:
+            try:
+                made, lacking = scan.spans_of_slices(partials, times, ends, asked)
+            except ScanFailed as failed:
+                code, number = int(codes[failed.group]), int(first[failed.group])
+                raise StepFailed(failed.error, names, visit.keys, code, number) from failed.error
+            windows.values |= made
+            windows.lacking = joined_reasons(windows.lacking, lacking)
 
 
 def _times(visit: Visit) -> Array:
@@ -149,7 +216,7 @@ def _times(visit: Visit) -> Array:
     return times[0] if len(times) == 1 else np.concatenate(times)
 
 
-def _held(visit: Visit, chosen: _Chosen, groups: Array, numbers: Array) -> Array:
+def _held(visit: Visit, ask: Ask, chosen: _Chosen, groups: Array, numbers: Array) -> Array:
     """True for windows that held something before the step's slices came."""
     form, levels = visit.form, visit.levels
     units = np.concatenate([e.units << BITS * level for level, e in enumerate(levels)])[chosen.at]
@@ -157,7 +224,7 @@ def _held(visit: Visit, chosen: _Chosen, groups: Array, numbers: Array) -> Array
     owners = np.repeat(np.arange(len(chosen.codes)), np.diff(chosen.bounds))
     places = Places(owners, units)
     before = np.append(0, np.cumsum(old))
-    low = places.find(groups, form.edges.number(form.window.start(numbers)))
-    high = places.find(groups, form.edges.number(form.window.end(numbers)))
+    low = places.find(groups, form.edges.number(ask.window.start(numbers)))
+    high = places.find(groups, form.edges.number(ask.window.end(numbers)))
     held: Array = before[high] > before[low]
     return held

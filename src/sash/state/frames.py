@@ -33,8 +33,10 @@ __all__ = [
     "Ranges",
     "Whole",
     "answers_of_frames",
+    "in_order",
     "inverse",
     "taken",
+    "write_answers",
 ]
 
 Range = tuple[int, int]
@@ -239,7 +241,7 @@ def answers_of_frames(
     for frames, named in asked:
         outputs = kept.pop(0)
         if order is not None:
-            outputs = _in_order(outputs, order, threads)
+            outputs = in_order(outputs, order, threads)
         made |= answers_of(core, named, types, outputs, len(frames), None, sources)[0]
     return made
 
@@ -255,18 +257,30 @@ def _give(
     some, held = cut
     given = columns.runs([held]) if rows is None else columns.take(rows[slice(*held)])
     for (frames, group), out in zip(asked, outputs, strict=True):
-        try:
-            found, *_ = frames.part(some, held).answer_alone(group, given)
-        except NoFrameAnswer as error:
-            error.frame += some[0]
-            raise
-        for (data, valid), (to, to_valid) in zip(found, out, strict=True):
-            to[slice(*some)] = data
-            if to_valid is not None:
-                to_valid[slice(*some)] = valid
+        write_answers(frames.part(some, held), group, given, out, some[0])
 
 
-def _in_order(kept: Any, order: Array, threads: int) -> Any:
+def write_answers(
+    frames: Frames,
+    group: Group,
+    columns: Table,
+    outputs: list[tuple[Array, Array | None]],
+    first: int,
+) -> None:
+    """Answer frames, over columns that have their order, into outputs from a place on."""
+    try:
+        found, *_ = frames.answer_alone(group, columns)
+    except NoFrameAnswer as error:
+        error.frame += first
+        raise
+    some = slice(first, first + len(frames))
+    for (data, valid), (to, to_valid) in zip(found, outputs, strict=True):
+        to[some] = data
+        if to_valid is not None:
+            to_valid[some] = valid
+
+
+def in_order(kept: Any, order: Array, threads: int) -> Any:
     """A core's outputs, columns with their validity or a list of objects, in another order.
 
     The kernel writes them one after the other.  To let it write each where it belongs takes three

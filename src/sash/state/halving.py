@@ -18,16 +18,18 @@ from .part_index import NEVER, ROWS, part_name
 from .ragged import ragged
 from .records import Records
 from .tile import Form, Packer, Tile
+from .visit import Visit
 
 __all__ = ["halve"]
 
 
-def halve(form: Form, records: Records, row: Array) -> Array:
+def halve(visit: Visit, row: Array) -> Array:
     """Split a part, by its row in the index, so that its records become small enough; return the
     rows of the new parts."""
+    form, records = visit.form, visit.records
     prefix, bits = int(row["prefix"]), int(row["bits"])
     (body,) = records.need([part_name(prefix, bits)])
-    head, entries = unpack_part(memoryview(body))
+    head, entries = unpack_part(memoryview(body), form.queries)
     root = form.unpack(entries, head.height)
     tiles, largest = _read(form, records, prefix, bits, head.height, root)
     largest = max(largest, len(body))
@@ -36,17 +38,18 @@ def halve(form: Form, records: Records, row: Array) -> Array:
     notes: dict[int, list[Note]] = {}
     for kind, note in enumerate(head.notes):
         for part, piece in split_note(note, len(root.keys), deep).items():
-            notes.setdefault(part, [NO_NOTE, NO_NOTE])[kind] = piece
+            notes.setdefault(part, [NO_NOTE] * len(head.notes))[kind] = piece
     made = {}
     pieces = _pieces(form, root, head.height, deep)
     for part in sorted({*pieces, *notes}):
         body_of, keys = pieces.get(part) or (_nothing(form, root), 0)
-        one, two = notes.get(part, (NO_NOTE, NO_NOTE))
+        noted = notes.get(part, [NO_NOTE] * len(head.notes))
         share = keys / max(len(root.counts), 1)
         height = head.height if keys else 0
-        now = Head(height, head.youngest, head.slices * share, (one, two))
+        now = Head(height, head.youngest, head.slices * share, tuple(noted))
         records.put(part_name(part, deep), pack_part(now, body_of))
-        due, drop = NEVER, max(one.until, two.until)
+        untils = [visit.until(kind, note) for kind, note in enumerate(noted) if note.data]
+        due, drop = NEVER, max(untils, default=NO_NOTE.until)
         if keys:
             due = int(row["due"])
             drop = max(drop, form.window.last(form.edges.time(head.youngest)))
@@ -97,7 +100,8 @@ def _packer(form: Form, tile: Tile, order: Array, counts: Array, at: Array) -> P
         taken = folds.take(kept, at)
         partials.append(taken if encode is None else [encode(p) for p in taken])
     keys = [column.take(pa.array(order)) for column in tile.keys]
-    return Packer(keys, counts, tile.units[at], partials, [mark[at] for mark in tile.marks])
+    marks = [mark[at] for mark in tile.marks]
+    return Packer(form, keys, counts, tile.units[at], partials, marks)
 
 
 def _nothing(form: Form, tile: Tile) -> bytes:

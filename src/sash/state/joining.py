@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..slicing.edges import edges_of
+from ..slicing.edges import Edges, edges_of
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
 from .contract import Slices
@@ -20,15 +20,19 @@ __all__ = ["join_slices"]
 
 
 def join_slices(
-    plan: Plan, columns: list[pa.Array], times: Array, partials: list[Any]
+    plan: Plan,
+    columns: list[pa.Array],
+    times: Array,
+    partials: list[Any],
+    edges: Edges | None = None,
 ) -> tuple[Slices, Array, Array]:
     """The slices that are given by the columns of their keys, a time in each, and the partials of
     each group of aggregates; also the order in which they were put, and where in it the parts of
-    each slice begin."""
+    each slice begin.  Slices lie between the edges of the plan's window, or others."""
     codes, keys = key_codes(columns, len(times))
     order, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
     at = times[order]
-    heads = run_starts(codes[order], edges_of(plan.query.aligned).number(at))
+    heads = run_starts(codes[order], (edges or edges_of(plan.query.aligned)).number(at))
     made = []
     for group, held in zip(plan.groups, partials, strict=True):
         folds = Folds(group.operator)

@@ -13,7 +13,7 @@ from ..kernels.columns import Array
 from .entries import Entries
 from .key_hash import hash_keys, prefixes_of
 from .notes import split_note
-from .part import NO_NOTE
+from .part import NO_NOTE, NOTES
 from .part_index import NEVER, ROWS
 from .ragged import in_pairs, ragged, run_starts, unique_pairs
 from .tile import BITS
@@ -103,7 +103,7 @@ class Layout:
         visit = self.visit
         for part, notes in enumerate(visit.notes):
             for kind, note in enumerate(notes):
-                if note.data and note.until < visit.step.keep:
+                if note.data and note.until < visit.asks[kind // NOTES].step.keep:
                     notes[kind] = NO_NOTE
                     self.roots[part] = True
 
@@ -271,7 +271,7 @@ class Layout:
     def _sizes(self, level: int, runs: Runs) -> Array:
         """How many bytes runs of a level take, without their keys."""
         entries = self.visit.levels[level]
-        if 0 not in self.visit.form.widths or not len(runs.counts):
+        if self.visit.form.fixed or not len(runs.counts):
             return runs.counts * entries.fixed_size
         at = ragged(runs.starts, runs.counts)
         starts = np.cumsum(runs.counts) - runs.counts
@@ -288,9 +288,9 @@ class Layout:
         total = held + self._sum(parts[heads], self._bytes_of_keys[runs.codes[heads]])
         keys = self._sum(parts[heads])
         for part, notes in enumerate(visit.notes):
-            if notes[0].data or notes[1].data:
-                total[part] += len(notes[0].data) + len(notes[1].data)
-                keys[part] = max(keys[part], notes[0].keys, notes[1].keys)
+            if any(note.data for note in notes):
+                total[part] += sum(len(note.data) for note in notes)
+                keys[part] = max(keys[part], *(note.keys for note in notes))
         # tiles matter where there is too much
         large = total[parts] > PAGE
         owners, _, each, _ = _by_tile(parts[large], runs.where(large), sizes[large])
@@ -341,7 +341,7 @@ class Layout:
         noted = [
             (part, kind, prefix, note)
             for part in np.flatnonzero(split).tolist()
-            for kind in range(2)
+            for kind in range(len(visit.notes[part]))
             for prefix, note in split_note(
                 visit.notes[part][kind], len(visit.keys), int(bits[part])
             ).items()
@@ -372,7 +372,7 @@ class Layout:
         visit.heights = _grown(visit.heights, count, 0)
         visit.slices = _grown(visit.slices, count, 0.0)
         visit.youngest = np.append(visit.youngest, youngest)
-        visit.notes += [[NO_NOTE, NO_NOTE] for _ in range(len(rows))]
+        visit.notes += [[NO_NOTE] * (NOTES * visit.form.queries) for _ in range(len(rows))]
         self.gone = _grown(self.gone, count, False)
         self.roots = _grown(self.roots, count, True)
 

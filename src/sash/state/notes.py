@@ -1,7 +1,8 @@
 """Notes on keys, kept in the roots of their parts.
 
 A note is a table, as Arrow's own bytes, with the columns k0, k1, … for the keys.  A part has up to
-two: the numbers of revisions of windows (`revisions`), and the last values of keys (`remembered`).
+two for each query: the numbers of revisions of windows (`revisions`), and the last values of keys
+(`remembered`).
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..tables.keys import key_codes
 from .key_hash import hash_keys, prefixes_of
-from .part import NO_NOTE, Note
+from .part import NO_NOTE, NOTES, Note
 from .ragged import run_starts
 from .visit import Visit
 
 __all__ = ["REMEMBERED", "REVISIONS", "Noted", "key_columns", "note_of", "split_note", "table_of"]
 
-#: The places of the two kinds among a part's notes.
+#: The places of the two kinds among a query's notes.
 REVISIONS, REMEMBERED = 0, 1
 
 
@@ -57,12 +58,12 @@ def split_note(note: Note, keys: int, bits: int) -> dict[int, Note]:
 
 
 class Noted:
-    """The notes of one kind in the parts of some keys, which are numbered together: first those
-    keys, by their codes in a visit, then those that only notes have."""
+    """The notes of one kind and query in the parts of some keys, which are numbered together:
+    first those keys, by their codes in a visit, then those that only notes have."""
 
-    def __init__(self, visit: Visit, kind: int, codes: Array) -> None:
+    def __init__(self, visit: Visit, query: int, kind: int, codes: Array) -> None:
         self._visit = visit
-        self._kind = kind
+        self._kind = kind = NOTES * query + kind
         self._parts = np.unique(visit.part_of[codes])
         some = [int(p) for p in self._parts if visit.notes[p][kind].data]
         self.tables = [table_of(visit.notes[part][kind]) for part in some]

@@ -20,15 +20,20 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-__all__ = ["NO_NOTE", "Head", "Note", "pack_part", "tile_name", "unpack_part"]
+__all__ = ["NOTES", "NO_NOTE", "Head", "Note", "pack_part", "tile_name", "unpack_part"]
 
-_HEAD = struct.Struct("<BqdIqIIqII")  # then entries, and two notes
+_HEAD = struct.Struct("<BqdI")  # then a line for each note, the entries, and the notes
+_NOTE = struct.Struct("<qII")
 _TILE = struct.Struct(">cBQBQ")
 
 
 def tile_name(prefix: int, bits: int, level: int, number: int) -> bytes:
     """The name of a tile's record."""
     return _TILE.pack(b"t", bits, prefix, level, number + 2**63)
+
+
+#: A query has up to two notes in a part.
+NOTES = 2
 
 
 @dataclass(frozen=True)
@@ -46,28 +51,30 @@ NO_NOTE = Note(-(2**62), 0, b"")
 @dataclass(frozen=True)
 class Head:
     """What a root says of its part: the height of its tree, the youngest slice that ever was in it,
-    about how many slices it has, and two notes."""
+    about how many slices it has, and the notes of each query."""
 
     height: int
     youngest: int
     slices: float
-    notes: tuple[Note, Note]
+    notes: tuple[Note, ...]
 
 
 def pack_part(head: Head, entries: bytes) -> bytes:
     """A root as bytes."""
-    notes = [n for note in head.notes for n in (note.until, note.keys, len(note.data))]
-    fixed = _HEAD.pack(head.height, head.youngest, head.slices, len(entries), *notes)
-    return b"".join([fixed, entries, *(note.data for note in head.notes)])
+    fixed = _HEAD.pack(head.height, head.youngest, head.slices, len(entries))
+    lines = [_NOTE.pack(note.until, note.keys, len(note.data)) for note in head.notes]
+    return b"".join([fixed, *lines, entries, *(note.data for note in head.notes)])
 
 
-def unpack_part(body: memoryview) -> tuple[Head, memoryview]:
+def unpack_part(body: memoryview, queries: int = 1) -> tuple[Head, memoryview]:
     """A root, and its entries as bytes."""
-    height, youngest, slices, size, *noted = _HEAD.unpack_from(body)
-    at = _HEAD.size + size
+    height, youngest, slices, size = _HEAD.unpack_from(body)
+    many = NOTES * queries
+    start = _HEAD.size + many * _NOTE.size
+    at = start + size
     notes = []
-    for until, keys, length in (noted[:3], noted[3:]):
+    for number in range(many):
+        until, keys, length = _NOTE.unpack_from(body, _HEAD.size + number * _NOTE.size)
         notes.append(Note(until, keys, body[at : at + length]))
         at += length
-    entries = body[_HEAD.size : _HEAD.size + size]
-    return Head(height, youngest, slices, (notes[0], notes[1])), entries
+    return Head(height, youngest, slices, tuple(notes)), body[start : start + size]

@@ -105,6 +105,9 @@ PLACES = Kernel(
 def in_order_only(plan: Plan) -> str:
     """Why rows cannot be combined by place, however many there are; empty if they can."""
     if plan.ordered:
+        ranked = plan.ranged and not any(chosen.ordered for chosen in plan.ranged)
+        if ranked and all(group.operator.commutative for group in plan.groups):
+            return "the windows of a quantile are ranges of rows"
         return "the order of events matters to an aggregate"
     if not all(g.operator.compile and g.operator.shape != "object" for g in plan.groups):
         return "an aggregate has partials that are Python objects"

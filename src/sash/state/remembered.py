@@ -13,12 +13,12 @@ from .visit import Visit
 __all__ = ["recall", "remember"]
 
 
-def recall(visit: Visit, emitted: Emitted, codes: Array) -> Recalled:
-    """What is remembered of keys, by their codes."""
-    noted = Noted(visit, REMEMBERED, codes)
+def recall(visit: Visit, query: int, emitted: Emitted, codes: Array) -> Recalled:
+    """What a query, by its place among those that ask, remembers of keys, by their codes."""
+    noted = Noted(visit, query, REMEMBERED, codes)
     types = {name: column.type for name, column in emitted.values.items()}
     table, rows = _joined(noted, types)
-    useful = table.column("covered").to_numpy() + 1 >= visit.step.opened
+    useful = table.column("covered").to_numpy() + 1 >= visit.asks[query].step.opened
     table, rows = table.filter(pa.array(useful)), rows[useful]
     order = np.argsort(rows)
     at = np.searchsorted(rows[order], noted.codes)
@@ -35,13 +35,15 @@ def recall(visit: Visit, emitted: Emitted, codes: Array) -> Recalled:
     return Recalled(there, covered, values)
 
 
-def remember(visit: Visit, codes: Array, covered: Array, values: dict[str, pa.Array]) -> None:
-    """Remember the values of keys, by their codes."""
-    noted = Noted(visit, REMEMBERED, codes)
+def remember(
+    visit: Visit, query: int, codes: Array, covered: Array, values: dict[str, pa.Array]
+) -> None:
+    """Remember the values of keys, by their codes, for a query."""
+    noted = Noted(visit, query, REMEMBERED, codes)
     types = {name: column.type for name, column in values.items()}
     table, rows = _joined(noted, types)
     others = ~np.isin(rows, noted.codes)
-    others &= table.column("covered").to_numpy() + 1 >= visit.step.keep
+    others &= table.column("covered").to_numpy() + 1 >= visit.asks[query].step.keep
     new = pa.table({"covered": pa.array(covered), **{f"v {n}": v for n, v in values.items()}})
     both = pa.concat_tables([table.filter(pa.array(others)), new], promote_options="permissive")
     until = both.column("covered").to_numpy() + 1

@@ -17,10 +17,11 @@ from .visit import Visit
 __all__ = ["revise"]
 
 
-def revise(visit: Visit, codes: Array, windows: Array, last: Array) -> Array:
+def revise(visit: Visit, query: int, codes: Array, windows: Array, last: Array) -> Array:
     """Count a revision of windows, in order of key and window, and return its number: one more than
-    the revision before, or than `last` where none was counted."""
-    noted = Noted(visit, REVISIONS, codes)
+    the revision before, or than `last` where none was counted.  `query` is the place of the query
+    among those that ask."""
+    noted = Noted(visit, query, REVISIONS, codes)
     keys, numbers, counts = _counted(noted)
     at = Places(keys, numbers).find(noted.codes, windows)
     known = at < len(keys)
@@ -33,7 +34,7 @@ def revise(visit: Visit, codes: Array, windows: Array, last: Array) -> Array:
     keys = np.concatenate([keys[kept], noted.codes])
     numbers = np.concatenate([numbers[kept], windows])
     counts = np.concatenate([counts[kept], made])
-    needed = numbers >= visit.step.keep
+    needed = numbers >= visit.asks[query].step.keep
     _keep(noted, keys[needed], numbers[needed], counts[needed])
     return made
 

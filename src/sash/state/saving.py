@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from ..windows import Aligned
 from .halving import halve
 from .layout import Layout
 from .part import Head, pack_part, tile_name
@@ -44,7 +45,7 @@ class _Saving:
         self._write_bare()
         rows = self._rows()
         halves = [
-            halve(visit.form, self._records, rows[rows["prefix"] == prefix][0])
+            halve(visit, rows[rows["prefix"] == prefix][0])
             for prefix in visit.rows["prefix"][crowded]
         ]
         if halves:
@@ -74,8 +75,22 @@ class _Saving:
 
     def _due(self) -> Array:
         """The first window of each part that may hold something and is not due yet."""
-        visit, step, form = self._visit, self._visit.step, self._visit.form
-        first = form.edges.number(form.window.start(step.due))
+        visit, step = self._visit, self._visit.step
+        asked = {(ask.window, ask.step.due) for ask in visit.asks}
+        due: Array = np.minimum.reduce([self._due_of(window, undue) for window, undue in asked])
+        if step.fresh == step.due:  # then tiles of windows that are not due yet were not read
+            deep = visit.heights > 0
+            before = np.maximum(visit.rows["due"], step.due)
+            due[deep] = np.minimum(due, before)[deep]
+        number = visit.form.edges.number
+        first = min(number(window.start(undue)) for window, undue in asked)
+        due[visit.youngest < first] = NEVER
+        return due
+
+    def _due_of(self, window: Aligned, undue: int) -> Array:
+        """The same of one query, whose windows from number `undue` on are not due."""
+        visit, form = self._visit, self._visit.form
+        first = form.edges.number(window.start(undue))
         oldest = np.full(len(visit.rows), NEVER)
         runs, entries = self._layout.runs[0], visit.levels[0]
         # the first slice of each run that is in a window that is not due yet
@@ -91,12 +106,8 @@ class _Saving:
         some = np.flatnonzero(oldest < NEVER)
         due = np.full(len(visit.rows), NEVER)
         times = form.edges.time(oldest[some])
-        due[some] = np.maximum(form.window.first(times), step.due)
-        if step.fresh == step.due:  # then tiles of windows that are not due yet were not read
-            deep = visit.heights > 0
-            before = np.maximum(visit.rows["due"], step.due)
-            due[deep] = np.minimum(due, before)[deep]
-        due[visit.youngest < first] = NEVER
+        numbers = np.maximum(window.first(times), undue)
+        due[some] = form.visited_at(window, numbers)
         return due
 
     def _drop_after(self) -> Array:
@@ -106,9 +117,9 @@ class _Saving:
         some = np.flatnonzero(visit.youngest > -NEVER)
         drop[some] = form.window.last(form.edges.time(visit.youngest[some]))
         for part, notes in enumerate(visit.notes):
-            for note in notes:
+            for kind, note in enumerate(notes):
                 if note.data:
-                    drop[part] = max(drop[part], note.until)
+                    drop[part] = max(drop[part], visit.until(kind, note))
         drop[drop == -NEVER] = NEVER
         return drop
 
@@ -144,6 +155,7 @@ class _Saving:
         parts, tiles = parts[heads], tiles[heads]
         taken = pa.array(runs.codes[heads])
         packer = Packer(
+            visit.form,
             [column.take(taken) for column in visit.keys],
             counts,
             entries.units[at],
@@ -164,6 +176,7 @@ class _Saving:
         """Write the roots that have no entries but notes, and delete those that have nothing."""
         visit = self._visit
         packer = Packer(
+            visit.form,
             [column.slice(0, 0) for column in visit.keys],
             _NO_ENTRIES,
             _NO_ENTRIES,
@@ -179,12 +192,11 @@ class _Saving:
 
     def _put_root(self, part: int, entries: bytes) -> None:
         visit = self._visit
-        one, two = visit.notes[part]
         head = Head(
             int(visit.heights[part]),
             int(visit.youngest[part]),
             float(visit.slices[part]),
-            (one, two),
+            tuple(visit.notes[part]),
         )
         body = pack_part(head, entries)
         self._sizes[part] = len(body)

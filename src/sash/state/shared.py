@@ -236,6 +236,9 @@ class SharedState:
                 "any more: make a new stream, or restore one from its bytes"
             )
 
+    def prepare(self) -> None:
+        """Nothing can fail in `commit`."""
+
     def commit(self) -> None:
         """Make the changes since the last commit final."""
         self._release()

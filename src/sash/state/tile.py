@@ -24,8 +24,10 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..kernels.core import decoder, encoder
 from ..query.plan import Plan
-from ..slicing.edges import cuts_of, edges_of
-from .folds import Folds
+from ..slicing.edges import Edges, cuts_of, edges_of
+from ..windows import Aligned
+from .joint import Joint
+from .numbered import NumberedFolds, folds_of
 
 __all__ = ["BITS", "Form", "Packer", "Tile"]
 
@@ -48,25 +50,37 @@ class Tile:
 
 
 class Form:
-    """What all records of a query's state have in common."""
+    """What all records of a state have in common: of one query's, or of several queries' that have
+    joint windows and edges."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.window = plan.query.aligned
-        self.edges = edges_of(self.window)
+    def __init__(
+        self, plan: Plan, joint: Joint | None = None, edges: Edges | None = None, queries: int = 1
+    ) -> None:
+        self.window: Aligned | Joint = joint or plan.query.aligned
+        self.edges = edges or edges_of(plan.query.aligned)
+        self.queries = queries
         self.operators = [group.operator for group in plan.groups]
         self.names = [group.names for group in plan.groups]
-        self.folds = [Folds(operator) for operator in self.operators]
+        self.folds = folds_of(plan)
         self.widths = [folds.width for folds in self.folds]
+        #: True if all partials take as many bytes.
+        self.fixed = all(f.width and not isinstance(f, NumberedFolds) for f in self.folds)
         self.encoders = [encoder(o) if not f.width else None for o, f in self._pairs()]
         self._decoders = [decoder(o) if not f.width else None for o, f in self._pairs()]
-        cycle, cuts = self.window.cycle, cuts_of(self.window)
+        cycle, cuts = plan.query.aligned.cycle, cuts_of(plan.query.aligned)
         start = cycle.start(cycle.windows - 1)  # of the last window of a cycle
         self.slices_held = cuts.number(start + cycle.longest) - cuts.number(start)
+        if joint is not None:
+            self.slices_held = self.edges.number(joint.longest) - self.edges.number(0)
         self.ordered = plan.ordered
         self.marks = (1 + (plan.query.tie is not None)) if plan.ordered else 0
         self.key_schema = pa.schema(
             [(str(i), _value_type(key.type)) for i, key in enumerate(plan.keys)]
         )
+
+    def visited_at(self, window: Aligned, number: Any) -> Any:
+        """The number by which the index knows a window of a query."""
+        return self.window.numbered(window, number) if isinstance(self.window, Joint) else number
 
     def _pairs(self) -> Any:
         return zip(self.operators, self.folds, strict=True)
@@ -89,7 +103,11 @@ class Form:
             marks.append(np.frombuffer(body, dtype="<i8", count=entries, offset=at))
             at += 8 * entries
         partials: list[Any] = []
-        for width, decode in zip(self.widths, self._decoders, strict=True):
+        for folds, width, decode in zip(self.folds, self.widths, self._decoders, strict=True):
+            if isinstance(folds, NumberedFolds):
+                numbered, at = folds.unpacked(body, entries, at)
+                partials.append(numbered)
+                continue
             if width or decode is None:
                 words = np.frombuffer(body, dtype="<i8", count=entries * width, offset=at)
                 partials.append(words.reshape(entries, width))
@@ -111,11 +129,12 @@ class Packer:
     """Entries of one level on their way into bytes.
 
     `keys` has a row for each run of entries of one key, and a run has `counts` entries; `partials`
-    has rows of words, or lists of encoded objects.
+    has for each group rows of words, or lists of encoded objects, or partials with their values.
     """
 
     def __init__(
         self,
+        form: Form,
         keys: list[pa.Array],
         counts: Array,
         units: Array,
@@ -127,9 +146,10 @@ class Packer:
         self._counts = counts
         self._units = units
         self._marks = [mark.astype("<i8", copy=False) for mark in marks]
-        self._partials = [
+        self._partials: list[Any] = [
             p.astype("<i8", copy=False) if isinstance(p, np.ndarray) else p for p in partials
         ]
+        self._folds = form.folds
         self._ends = np.append(0, np.cumsum(counts))
 
     def pack(self, start: int, end: int) -> bytes:
@@ -151,8 +171,10 @@ class Packer:
             keys,
         ]
         made += [mark[low:high].data for mark in self._marks]
-        for partials in self._partials:
-            if isinstance(partials, np.ndarray):
+        for folds, partials in zip(self._folds, self._partials, strict=True):
+            if isinstance(folds, NumberedFolds):
+                made += folds.packed(partials[low:high])
+            elif isinstance(partials, np.ndarray):
                 made.append(partials[low:high].tobytes())
             else:
                 encoded = partials[low:high]

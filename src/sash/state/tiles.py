@@ -2,6 +2,7 @@
 
     index      which parts there are, and when each must be visited     part_index
     part       the slices of the keys whose hashes begin alike          part, tile
+    batch      one step, or several with keys of their own              portions
     step       reads the parts that it needs, all at once as arrays     visit, entries
                emits windows                                            emission
                drops, divides and writes what changed                   layout, saving
@@ -13,6 +14,8 @@ them: a number of small records that does not depend on how many keys there are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,16 +23,20 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
+from ..slicing.edges import Edges
 from ..stores.contract import Store
+from ..stores.journal import Journal
 from ..tables.arrow import flat, tie_numbers
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
 from .asking import ask
 from .checking import check
 from .contract import Emitted, Recalled, Slices, State, Step
-from .emission import emit
+from .emission import Reader, emit
 from .entries import naming_failures
+from .joint import Ask
 from .part_index import NEVER, Index
+from .portions import few, portions, slices_among, slots_of
 from .records import Records
 from .remembered import recall, remember
 from .revisions import revise
@@ -38,69 +45,41 @@ from .scan import Scan
 from .tile import Form
 from .visit import Visit
 
-__all__ = ["TileState"]
+__all__ = ["TileState", "Tiles"]
 
 
-class TileState(State):
-    """The slices of all keys of one query, in the records of a store that begin with a prefix.
+class Tiles:
+    """Slices in the records of a store that begin with a prefix: what all states over tiles do.
 
     A batch is a step, then what is asked of the windows it emitted, then `commit`: until then the
     store is as it was.  Nothing is kept between batches, so the store may be exchanged for another.
     """
 
-    def __init__(self, plan: Plan, store: Store, prefix: bytes = b"") -> None:
+    broken = False
+
+    def __init__(self, plan: Plan, form: Form, store: Store, prefix: bytes) -> None:
         self._plan = plan
-        self._form = Form(plan)
+        self._form = form
         self._records = Records(store, prefix)
-        self._scans: dict[bool, list[Scan]] = {}
         self._visit: Visit | None = None
         self._root: Array | None = None
-        self._step: Step | None = None  # the last, for `_check`
+        self._asks: Sequence[Ask] = ()  # of the last step, for `_check`
+        self._divided: Journal | None = None  # what takes a batch that is done in portions
 
     @property
     def shapes(self) -> list[str]:
         """What the words of a partial are, for each group of aggregates."""
         return [folds.kinds or "objects" for folds in self._form.folds]
 
-    def _scans_for(self, changes: bool) -> list[Scan]:
-        if changes not in self._scans:
-            query, types = self._plan.query, self._plan.types
-            self._scans[changes] = [
-                Scan(group, query.aligned, types, changes=changes) for group in self._plan.groups
-            ]
-        return self._scans[changes]
-
-    def cut(self, table: pa.Table, times: Array) -> Slices:
-        query, ordered = self._plan.query, self._plan.ordered
-        codes, keys = key_codes([flat(table.column(c)) for c in query.by], table.num_rows)
-        ties = tie_numbers(flat(table.column(query.tie))) if query.tie else None
-        count = len(keys[0]) if keys else 1
-        rows, bounds = by_group(codes, count, in_time(times, ties))
-        at = times[rows]
-        if ordered and ties is not None:
-            # each distinct (time, tie) of a key gets a time of its own
-            stamps, marks = at, ties[rows]
-            change = np.ones(len(rows), dtype=np.int64)
-            change[1:] = (at[1:] != at[:-1]) | (marks[1:] != marks[:-1])
-            change[bounds[:-1]] = 1
-            at = np.cumsum(change)
-        partials = []
-        for scan in self._scans_for(False):
-            starts, made, ends = scan.cut(table, rows, at, bounds, not ordered)
-            partials.append(made)
-        if not ordered or ties is None:
-            return Slices(keys, ends, starts, partials)
-        heads = np.searchsorted(at, starts)
-        return Slices(keys, ends, stamps[heads], partials, marks[heads])
-
-    def step(self, slices: Slices | None, step: Step) -> Emitted:
-        if step.early:
-            raise ValueError("windows that are not due cannot be emitted from a store")
+    def _begun(self, slices: Slices | None, asks: Sequence[Ask]) -> Visit:
+        """Begin a step: read what it needs, and insert slices."""
         self._save()
-        visit = Visit(self._form, self._records, slices, step)
-        emitted = emit(visit, self._scans_for(step.changes))
-        self._visit, self._root, self._step = visit, None, step
-        return emitted
+        self._asks = asks
+        return Visit(self._form, self._records, slices, asks)
+
+    def _stepped(self, visit: Visit) -> None:
+        """Have the step's visit until the next one, or `commit`."""
+        self._visit, self._root = visit, None
 
     def _save(self) -> None:
         """Bring the records up to date with the last step."""
@@ -121,36 +100,31 @@ class TileState(State):
         """Write the batch to the store."""
         self._save()
         self._records.flush()
+        if self._divided is not None:
+            self._divided.end()
+            self._divided = None
 
     def abandon(self) -> None:
-        """Forget the batch: the state is what the store has."""
+        """Forget the batch: the state is what the store has, or had before the batch."""
         self._visit = self._root = None
         self._records.discard()
+        if self._divided is not None:
+            self._divided.revert()
+            self._divided = None
 
-    def _visited(self, emitted: Emitted) -> Visit:
+    def visited(self, emitted: Emitted) -> Visit:
+        """The visit of the last step, which emitted these windows."""
         if self._visit is None or self._visit.keys is not emitted.keys:
             raise ValueError("these windows are not of the last step, or the batch was committed")
         return self._visit
 
-    def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
-        visit = self._visited(emitted)
-        return revise(visit, emitted.codes[rows], emitted.windows[rows], last)
-
-    def recall(self, emitted: Emitted, codes: Array) -> Recalled:
-        return recall(self._visited(emitted), emitted, codes)
-
-    def remember(
-        self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
-    ) -> None:
-        remember(self._visited(emitted), codes, covered, values)
-
-    def ask(self, key: tuple[Any, ...], lo: int, hi: int) -> dict[str, Any]:
+    def _asked(self, plan: Plan, key: tuple[Any, ...], lo: int, hi: int) -> dict[str, Any]:
         """The values of one key over the times from `lo` up to but not including `hi`."""
         self._save()
-        clock = self._plan.query.window.clock
+        clock = plan.query.window.clock
         try:
             given = clock.reading(lo), clock.reading(hi)
-            return ask(self._plan, self._form, self._records, key, *given)
+            return ask(plan, self._form, self._records, key, *given)
         finally:
             if not self._records.changed:
                 self._records.discard()
@@ -181,5 +155,95 @@ class TileState(State):
     def _check(self) -> None:
         self._save()
         assert not self._records.changed, "a batch is not committed"
-        check(self._form, self._records, self._step)
+        check(self._form, self._records, self._asks)
         self._records.discard()
+
+
+class TileState(Tiles, State):
+    """The slices of all keys of one query."""
+
+    def __init__(self, plan: Plan, store: Store, prefix: bytes = b"") -> None:
+        super().__init__(plan, Form(plan), store, prefix)
+        self._scans: dict[bool, list[Scan]] = {}
+
+    def _scans_for(self, changes: bool) -> list[Scan]:
+        if changes not in self._scans:
+            query, types = self._plan.query, self._plan.types
+            self._scans[changes] = [
+                Scan(group, query.aligned, types, changes=changes) for group in self._plan.groups
+            ]
+        return self._scans[changes]
+
+    def cut(self, table: pa.Table, times: Array) -> Slices:
+        return cut_rows(self._plan, self._scans_for(False), table, times, None)
+
+    def portions(self, slices: Slices | None, step: Step) -> Iterator[tuple[Slices | None, Step]]:
+        journal, children = self._records.store, self._children()
+        counts = np.zeros(0, np.int64) if slices is None else np.diff(slices.bounds)
+        if not isinstance(journal, Journal) or few(children, counts):
+            yield slices, step
+            return
+        slots = slots_of(slices)
+        ranges = portions(children, slots, counts, step)
+        self._records.discard()
+        journal.begin()
+        self._divided = journal
+        for among in ranges:
+            yield slices_among(slices, slots, among), replace(step, among=among)
+            self._save()
+            self._records.flush()
+            journal.spill()
+
+    def step(self, slices: Slices | None, step: Step) -> Emitted:
+        if step.early:
+            raise ValueError("windows that are not due cannot be emitted from a store")
+        one = Ask.of(self._plan.query.aligned, step)
+        visit = self._begun(slices, [one])
+        emitted = emit(visit, one, Reader(self._scans_for(step.changes), self._form.names))
+        self._stepped(visit)
+        return emitted
+
+    def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
+        visit = self.visited(emitted)
+        return revise(visit, 0, emitted.codes[rows], emitted.windows[rows], last)
+
+    def recall(self, emitted: Emitted, codes: Array) -> Recalled:
+        return recall(self.visited(emitted), 0, emitted, codes)
+
+    def remember(
+        self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
+    ) -> None:
+        remember(self.visited(emitted), 0, codes, covered, values)
+
+    def ask(self, key: tuple[Any, ...], lo: int, hi: int) -> dict[str, Any]:
+        """The values of one key over the times from `lo` up to but not including `hi`."""
+        return self._asked(self._plan, key, lo, hi)
+
+
+def cut_rows(
+    plan: Plan, scans: Sequence[Scan], table: pa.Table, times: Array, edges: Edges | None
+) -> Slices:
+    """Cut rows, in any order, into the slices of a plan's window, or at other edges."""
+    query, ordered = plan.query, plan.ordered
+    codes, keys = key_codes([flat(table.column(c)) for c in query.by], table.num_rows)
+    ties = tie_numbers(flat(table.column(query.tie))) if query.tie else None
+    count = len(keys[0]) if keys else 1
+    rows, bounds = by_group(codes, count, in_time(times, ties))
+    at, whole = times[rows], not ordered
+    if ordered and ties is not None:
+        # each distinct (time, tie) of a key gets a time of its own
+        stamps, marks = at, ties[rows]
+        change = np.ones(len(rows), dtype=np.int64)
+        change[1:] = (at[1:] != at[:-1]) | (marks[1:] != marks[:-1])
+        change[bounds[:-1]] = 1
+        at = np.cumsum(change)
+    elif edges is not None and not ordered:
+        at, whole = edges.start(at), False
+    partials = []
+    for scan in scans:
+        starts, made, ends = scan.cut(table, rows, at, bounds, whole)
+        partials.append(made)
+    if not ordered or ties is None:
+        return Slices(keys, ends, starts, partials)
+    heads = np.searchsorted(at, starts)
+    return Slices(keys, ends, stamps[heads], partials, marks[heads])

@@ -8,6 +8,7 @@ slices go to, and those at the edges of the windows wanted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +16,12 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..tables.keys import key_codes
+from ..windows import Aligned
 from .contract import Slices, Step
 from .entries import Entries, join_tiles, naming_failures
+from .joint import Ask, Joint, joint_step
 from .key_hash import hash_keys
-from .part import NO_NOTE, Note, tile_name, unpack_part
+from .part import NO_NOTE, NOTES, Note, tile_name, unpack_part
 from .part_index import NEVER, Index, part_name
 from .ragged import in_pairs, merged_ranges, ragged, unique_pairs
 from .records import Records
@@ -41,9 +44,9 @@ class Reach:
     inner_high: Array
 
     @classmethod
-    def of(cls, form: Form, first: Array, last: Array) -> Reach:
+    def of(cls, form: Form, window: Aligned, first: Array, last: Array) -> Reach:
         """The slices of the windows from `first` to `last`."""
-        number, window = form.edges.number, form.window
+        number = form.edges.number
         return cls(
             number(window.start(first)),
             number(window.end(last)),
@@ -51,26 +54,42 @@ class Reach:
             number(window.end(first)),
         )
 
+    @classmethod
+    def joined(cls, parts: Sequence[Reach], order: Array) -> Reach:
+        """Several one after the other, put into an order."""
+
+        def column(name: str) -> Array:
+            return np.concatenate([_NONE, *(getattr(part, name) for part in parts)])[order]
+
+        return cls(*(column(name) for name in ("low", "high", "inner_low", "inner_high")))
+
 
 class Visit:
-    """The parts of a step.  Arrays with an item for each part go by its place in `rows`."""
+    """The parts of a step, in which each query asks for something.  Arrays with an item for each
+    part go by its place in `rows`."""
 
-    def __init__(self, form: Form, records: Records, slices: Slices | None, step: Step) -> None:
+    def __init__(
+        self, form: Form, records: Records, slices: Slices | None, asks: Sequence[Ask]
+    ) -> None:
         self.form = form
         self.records = records
-        self.step = step
+        self.asks = asks
+        #: What is due, and what is kept, in the numbers that the index has.
+        self.step: Step = asks[0].step
+        if isinstance(form.window, Joint):
+            self.step = joint_step(form.window, asks)
         self._slices = slices
         self.index = Index(records)
         hashes = np.empty(0, dtype=np.uint64)
         if slices is not None:
             hashes = hash_keys(slices.keys, len(slices.bounds) - 1)
-        visited = self.index.visit(hashes, step.due, step.keep)
+        visited = self.index.visit(hashes, self.step.due, self.step.keep, self.step.among)
         self.rows, self.exists = visited.rows, visited.exists
         count = len(self.rows)
         self.heights = np.zeros(count, dtype=np.int64)
         self.youngest = np.full(count, -NEVER, dtype=np.int64)
         self.slices = np.zeros(count)  # about how many each has
-        self.notes: list[list[Note]] = [[NO_NOTE, NO_NOTE] for _ in range(count)]
+        self.notes: list[list[Note]] = [[NO_NOTE] * (NOTES * form.queries) for _ in range(count)]
         self.noted = np.zeros(count, dtype=bool)  # where notes are new
         #: the tiles of each level that are read, or that slices create, by part and number
         self.tiles: list[_Pairs] = []
@@ -96,14 +115,14 @@ class Visit:
         self._parts = of_keys[self._keys_of]
         self._of_keys = of_keys
 
-    def again(self) -> tuple[Array, Array, Array]:
-        """The windows to emit again: ranges of them, by the place of a slice that they hold."""
-        step, slices = self.step, self._slices
+    def again(self, ask: Ask) -> tuple[Array, Array, Array]:
+        """The windows of a query to emit again: ranges of them, by the place of a slice that they
+        hold."""
+        step, slices = ask.step, self._slices
         if not step.again or slices is None:
             return _NONE, _NONE, _NONE
-        window = self.form.window
-        first = np.maximum(window.first(slices.starts), step.opened)
-        last = np.minimum(window.last(slices.starts), step.fresh - 1)
+        first = np.maximum(ask.reach.first(slices.starts), step.opened)
+        last = np.minimum(ask.reach.last(slices.starts), step.fresh - 1)
         at = np.flatnonzero(first <= last)
         return at, first[at], last[at]
 
@@ -118,7 +137,7 @@ class Visit:
         prefixes, bits = self.rows["prefix"].tolist(), self.rows["bits"].tolist()
         names = [part_name(prefixes[part], bits[part]) for part in at]
         for part, body in zip(at, self.records.need(names), strict=True):
-            head, entries = unpack_part(memoryview(body))
+            head, entries = unpack_part(memoryview(body), self.form.queries)
             self.heights[part] = head.height
             self.youngest[part] = head.youngest
             self.slices[part] = head.slices
@@ -166,16 +185,22 @@ class Visit:
 
     def _find_reach(self) -> None:
         """Find the windows that will be asked for, by part."""
-        at, first, last = self.again()
-        owners = self._parts[at]
-        if self.step.fresh < self.step.due:
-            every = np.arange(len(self.rows))
-            owners = np.concatenate([owners, every])
-            first = np.concatenate([first, np.full(len(every), self.step.fresh)])
-            last = np.concatenate([last, np.full(len(every), self.step.due - 1)])
-        owners, first, last = merged_ranges(owners, first, last)
-        self._reach = Reach.of(self.form, first, last)
-        self._ranges = np.bincount(owners, minlength=len(self.rows))
+        owners, found = [_NONE], []
+        for ask in dict.fromkeys(self.asks):  # of equal ones, one
+            at, first, last = self.again(ask)
+            parts, step = self._parts[at], ask.step
+            if step.fresh < step.due:
+                every = np.arange(len(self.rows))
+                parts = np.concatenate([parts, every])
+                first = np.concatenate([first, np.full(len(every), step.fresh)])
+                last = np.concatenate([last, np.full(len(every), step.due - 1)])
+            parts, first, last = merged_ranges(parts, first, last)
+            for window in (ask.window, *ask.sizes):
+                owners.append(parts)
+                found.append(Reach.of(self.form, window, first, last))
+        of = np.concatenate(owners)
+        self._reach = Reach.joined(found, np.argsort(of, kind="stable"))
+        self._ranges = np.bincount(of, minlength=len(self.rows))
         self._first_range = np.cumsum(self._ranges) - self._ranges
 
     def _reached(self, level: int, parts: Array, tiles: Array) -> Array:
@@ -263,6 +288,10 @@ class Visit:
             owners, tiles = unique_pairs(codes[here], self._units[here] >> BITS * (level + 1))
             totals = self.levels[level].totals(owners, tiles, BITS)
             self.levels[level + 1] = self.levels[level + 1].merge(totals, replace=True)
+
+    def until(self, kind: int, note: Note) -> int:
+        """Until which window a note is of use, in the numbers that the index has."""
+        return int(self.form.visited_at(self.asks[kind // NOTES].window, note.until))
 
     @property
     def touched_parts(self) -> Array:

@@ -1,0 +1,132 @@
+"""Several queries, or several sizes, over a DataFrame that is no stream.
+
+    rows ─→ for each lane, its bucket of keys ─→ a task runs the lane's queries over the bucket
+
+Queries with the same keys are one lane: their rows travel once, and those that share slices
+(`engine.bundles`) are read, ordered and sliced once.  Lanes share the pass over the DataFrame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from ..engine.bundle_plans import plan_bundle
+from ..engine.bundles import shared_plan
+from ..engine.run import run_arrow
+from ..engine.shared_run import results_of_bundle
+from ..query.plan import Plan
+from ..query.query import Query
+from ..tables.arrow import one_array
+from ..windows import Driven
+from .buckets import bucket_of, key_columns
+from .results import result_fields
+from .shipping import shipped
+from .types import arrow_schema, quoted
+
+__all__ = ["QUERY", "aggregate_several", "aggregate_sized", "lanes_of"]
+
+#: The column that has the name of a row's query.
+QUERY = "query"
+_LANE, _BUCKET = "__sash_lane", "__sash_bucket"
+
+
+def lanes_of(queries: Mapping[str, Query]) -> list[tuple[str, ...]]:
+    """The names of queries whose rows travel together, because their keys are the same."""
+    made: dict[tuple[str, ...], list[str]] = {}
+    for name, query in queries.items():
+        made.setdefault(tuple(query.by), []).append(name)
+    return [tuple(names) for names in made.values()]
+
+
+def aggregate_sized(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
+    """The results of one aligned query whose aggregates have several sizes."""
+    return aggregate_several(df, {"one": plan}, buckets).select("one.*")
+
+
+def aggregate_several(df: DataFrame, plans: Mapping[str, Plan], buckets: int) -> DataFrame:
+    """The results of several queries: a column `query`, and a struct for each."""
+    queries = {name: plan.query for name, plan in plans.items()}
+    lanes = lanes_of(queries)
+    every = any(isinstance(q.window, Driven) or q.where is not None for q in queries.values())
+    read = dict.fromkeys(column for q in queries.values() for column in q.columns)
+    names = df.columns if every else list(read)
+    plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
+    each = []
+    for number, lane in enumerate(lanes):
+        keys = key_columns(queries[lane[0]], df.schema)
+        each.append(F.struct(F.lit(number).alias("lane"), bucket_of(keys, buckets).alias("bucket")))
+    tagged = df.select(*plain, F.explode(F.array(*each)).alias("__sash_to"))
+    to = F.col("__sash_to")
+    tagged = tagged.select(
+        *[f"column_{i}" for i in range(len(names))],
+        to.getField("lane").alias(_LANE),
+        to.getField("bucket").alias(_BUCKET),
+    )
+    results = {name: _nullable(result_fields(plan, df.schema)) for name, plan in plans.items()}
+    columns = [StructField(QUERY, StringType(), nullable=False)]
+    columns += [StructField(name, made, nullable=True) for name, made in results.items()]
+    work = _Work(queries, lanes, tuple(names), results, StructType(columns))
+    return tagged.groupBy(_LANE, _BUCKET).applyInArrow(shipped(work), StructType(columns))
+
+
+def _nullable(result: StructType) -> StructType:
+    """Columns that are null in the rows of other queries."""
+    return StructType(
+        [StructField(f.name, f.dataType, nullable=True, metadata=f.metadata) for f in result]
+    )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a task does with a bucket of a lane."""
+
+    queries: Mapping[str, Query]
+    lanes: list[tuple[str, ...]]
+    names: tuple[str, ...]
+    results: Mapping[str, StructType]
+    columns: StructType
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        table = table.rename_columns([*self.names, _LANE, _BUCKET])
+        lane = self.lanes[int(table[_LANE][0].as_py())]
+        given = table.select(self.names)
+        made = []
+        for bundle in shared_plan({name: self.queries[name] for name in lane}).bundles:
+            if bundle.composite is not None and (len(bundle.queries) > 1 or _sized(bundle.queries)):
+                found = results_of_bundle(plan_bundle(bundle, given.schema, whole=True), given)
+            else:
+                found = {name: run_arrow(q, given, 1) for name, q in bundle.queries.items()}
+            made += [self._rows(name, rows) for name, rows in found.items()]
+        return pa.concat_tables(made)
+
+    def _rows(self, name: str, found: pa.Table) -> pa.Table:
+        """The rows of one query, with nulls in the places of the others."""
+        result = self.results[name]
+        edges = [one_array(found.column(f"window_{edge}")) for edge in ("start", "end")]
+        window = pa.StructArray.from_arrays(edges, names=["start", "end"])
+        columns = [window if n == "window" else found.column(n) for n in result.names]
+        own = pa.table(columns, names=result.names).cast(arrow_schema(result))
+        struct = pa.StructArray.from_arrays(
+            [one_array(column) for column in own.columns], fields=list(own.schema)
+        )
+        made = arrow_schema(self.columns)
+        rows = found.num_rows
+        arrays = [
+            pa.array([name] * rows, field.type)
+            if field.name == QUERY
+            else struct.cast(field.type)
+            if field.name == name
+            else pa.nulls(rows, field.type)
+            for field in made
+        ]
+        return pa.Table.from_arrays(arrays, schema=made)
+
+
+def _sized(queries: Mapping[str, Query]) -> bool:
+    return any(query.several for query in queries.values())

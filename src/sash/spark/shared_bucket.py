@@ -1,0 +1,221 @@
+"""A bucket's micro-batch for several queries, in one operator.
+
+payloads ─→ rows of each lane ─→ members: bundles of queries that share slices, and others one by
+            one, each over records of its own in Spark's state ─→ results of each query, late rows
+
+A lane has the rows of queries with the same keys and condition.  A key of one lane need not be in
+the bucket that it is in by another lane.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from ..engine.bundles import bundled
+from ..engine.identity import fingerprint
+from ..engine.late import Late, Spanned
+from ..engine.lifecycle import Progress, Sliced
+from ..engine.members import check_same_queries
+from ..query.shared import Shared
+from ..stores.contract import Store
+from ..windows import Aligned
+from .bucket_windows import BundleWindows, EventWindows, Part
+from .buckets import for_stream
+from .micro_batch import STATE_VERSION, Bucket, check_same, unusable
+from .packer import LANE
+from .payloads import unpacked_rows
+from .processor import Output, SharedWork, Work
+
+__all__ = ["SharedBucket", "SharedWindows"]
+
+Rows = dict[int, pa.Table | Sliced]  # by lane
+Parts = dict[str, Part]  # by query
+
+
+class SharedWindows:
+    """The windows of all queries, over the records of the bucket that Spark is calling."""
+
+    def __init__(self, work: SharedWork, store: Store) -> None:
+        self._work = work
+        self._lane_of = {name: i for i, lane in enumerate(work.lanes) for name in lane.names}
+        self._members: list[tuple[tuple[str, ...], Any]] = []
+        for number, names in enumerate(work.bundles):
+            self._members.append((names, self._member(names, store, f"t{number}:".encode())))
+
+    def _member(self, names: tuple[str, ...], store: Store, prefix: bytes) -> Any:
+        work = self._work
+        schema = _some(work.schema, work.lanes[self._lane_of[names[0]]].travels)
+        query = work.queries[names[0]]
+        if isinstance(query.window, Aligned):
+            bundle = bundled({name: work.queries[name] for name in names})
+            return BundleWindows(bundle, schema, work.mode, store, prefix, work.behind)
+        output = Output((), (), work.output.kept[names[0]], work.output.late)
+        alone = Work(query, schema, work.mode, work.buckets, output, (), work.behind)
+        return EventWindows(alone, store, prefix)
+
+    @property
+    def shapes(self) -> list[str]:
+        """What the words of a partial are, for each member and group of aggregates."""
+        return [f"{', '.join(names)}: {', '.join(m.shapes)}" for names, m in self._members]
+
+    def unpacked(self, payloads: list[bytes]) -> Rows:
+        """The rows that the values of a bucket have, by lane."""
+        by_lane: dict[int, list[bytes]] = {}
+        for payload in payloads:
+            (lane,) = LANE.unpack_from(payload)
+            by_lane.setdefault(lane, []).append(payload[LANE.size :])
+        made: Rows = {}
+        for lane, some in by_lane.items():
+            members = [m for names, m in self._members if self._lane_of[names[0]] == lane]
+            if len(members) == 1:  # whose rows may come as slices
+                made[lane] = members[0].unpacked(some)
+            else:
+                schema = _some(self._work.schema, self._work.lanes[lane].travels)
+                made[lane] = unpacked_rows(schema, some)
+        return made
+
+    def process(
+        self, progress: dict[str, Progress], batch: Rows | None, watermark: int | None
+    ) -> Parts:
+        """Insert rows, which are judged by the watermark of `progress`, move on to another, and
+        emit what is due of each query."""
+        made: Parts = {}
+        for names, member in self._members:
+            rows = (batch or {}).get(self._lane_of[names[0]])
+            if isinstance(member, BundleWindows):
+                made |= member.process({name: progress[name] for name in names}, rows, watermark)
+            else:
+                made[names[0]] = member.process(progress[names[0]], rows, watermark)
+        return made
+
+    def next_visit(self) -> int | None:
+        """The first watermark at which something is to be done, if no rows come."""
+        visits = [member.next_visit() for _, member in self._members]
+        return min((visit for visit in visits if visit is not None), default=None)
+
+    def open_windows(self, progress: dict[str, Progress]) -> int:
+        """How many windows of all queries are open that may hold something."""
+        made = 0
+        for names, member in self._members:
+            own = {name: progress[name] for name in names}
+            bundled = isinstance(member, BundleWindows)
+            made += member.open_windows(own if bundled else own[names[0]])
+        return made
+
+    def rows_of(self, name: str, batch: Rows | None) -> pa.Table | Sliced | None:
+        """The rows of a batch that a query takes in."""
+        return (batch or {}).get(self._lane_of[name])
+
+    def late(
+        self, batch: Rows | None, parts: Parts
+    ) -> list[tuple[pa.Table, Late, Spanned, list[str]]]:
+        """The late rows: with each kind the rows among which they are, the windows that they
+        missed, and the names of the queries.  Queries of a bundle whose windows are the same miss
+        the same rows."""
+        made: list[tuple[pa.Table, Late, Spanned, list[str]]] = []
+        for names, _ in self._members:
+            alike: dict[Any, list[str]] = {}
+            for name in names:
+                if len(parts[name].late.rows):
+                    alike.setdefault(parts[name].missed, []).append(name)
+            for some in alike.values():
+                rows, part = self.rows_of(some[0], batch), parts[some[0]]
+                if isinstance(rows, pa.Table):
+                    made.append((rows, part.late, part.missed, some))
+        return made
+
+
+class SharedBucket(Bucket):
+    """What a task does with its buckets, one after the other."""
+
+    def _set_up(self, work: Any) -> None:
+        self._work: SharedWork = work
+        self._windows = SharedWindows(work, self._store)
+        self._numbers = {name: number for number, name in enumerate(work.queries)}
+        self._about = {
+            "queries": {name: fingerprint(query) for name, query in work.queries.items()},
+            "rest": {
+                "state version": STATE_VERSION,
+                "buckets": str(for_stream(work.buckets)),
+                "mode": work.mode,
+                "columns": ", ".join(f"{f.name} {f.type}" for f in work.schema),
+                "partials": "; ".join(self._windows.shapes),
+            },
+        }
+
+    def _progress(self, said: dict[str, Any] | None) -> dict[str, Progress]:
+        return {name: Progress(**(said or {}).get(name, {})) for name in self._work.queries}
+
+    def _reached(self, progress: Any) -> int | None:
+        first: Progress = next(iter(progress.values()))
+        return first.watermark
+
+    def _check_same(self, old: dict[str, Any]) -> None:
+        if "queries" not in old:
+            raise ValueError(
+                "this checkpoint was started with one query, and its state cannot be used for "
+                "several; start with a new checkpoint and a new path for results"
+            )
+        shared = Shared(self._work.queries)
+        check_same_queries(old["queries"], shared, self._trust, what="this checkpoint is")
+        check_same(old["rest"], self._about["rest"])
+
+    # rows out
+
+    def _frame(
+        self, batch: Any, made: list[Any], before: int, watermark: int, progress: Any
+    ) -> pd.DataFrame:
+        every: list[Parts] = made
+        now = watermark + 1000
+        parts = []
+        for each in every:
+            for name, part in each.items():
+                if len(part.moments):
+                    parts.append(self._of_query(name, self._results(part, before, watermark)))
+        last = every[-1]
+        if self._output.late:
+            for rows, late, missed, names in self._windows.late(batch, last):
+                told = self._late(self._whole(rows), late, missed, now)
+                told["queries"] = pa.array([names] * len(late.rows), pa.list_(pa.string()))
+                parts.append(told)
+        first = last[next(iter(self._work.queries))]
+        lost = sum(part.lost for part in last.values())
+        metrics = {
+            "rows_in": first.rows,
+            "rows_late": lost,
+            "rows_unusable": sum(
+                unusable(self._windows.rows_of(name, batch), part) for name, part in last.items()
+            ),
+            "rows_partly_late": sum(part.partly_late for part in last.values()),
+            "rows_counted": first.rows - first.lost,
+            "corrections": sum(p.corrections for each in every for p in each.values()),
+            "rows_out": sum(len(p.moments) for each in every for p in each.values()),
+            "rows_without_answer": sum(p.lacking for each in every for p in each.values()),
+            "open_windows": self._windows.open_windows(progress),
+            "state_records": self._store.records,
+            "state_bytes": self._store.bytes,
+            "watermark": watermark,
+        }
+        parts.append(self._measured(metrics, first.delays, now))
+        return self._joined(parts)
+
+    def _of_query(self, name: str, results: dict[str, Any]) -> dict[str, Any]:
+        """The columns of a query's results where they travel."""
+        slots = self._output.slots[name]
+        made = {slots.get(column, column): values for column, values in results.items()}
+        rows = len(results["event_time"])
+        return made | {"query": pa.array([self._numbers[name]] * rows, pa.int32())}
+
+    def _whole(self, rows: pa.Table) -> pa.Table:
+        """The rows of a lane with all columns that late rows have."""
+        for field in self._work.schema:
+            if field.name not in rows.column_names:
+                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        return rows.select(self._travels)
+
+
+def _some(schema: pa.Schema, names: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])

@@ -1,0 +1,46 @@
+"""What a query reads of partials that it shares with other queries."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from .answers import Sources
+from .contract import Slices
+
+__all__ = ["Projection"]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The part of a bundle's partials that a query reads: for each group of its plan, the group of
+    the bundle's plan, and there the words, or the items of a tuple, and the columns, by the places
+    they have in the query's group."""
+
+    groups: tuple[int, ...]
+    items: tuple[tuple[int, ...] | None, ...]  # None: all of them, as they are
+    columns: tuple[tuple[int, ...], ...]
+
+    def slices(self, slices: Slices) -> Slices:
+        """The slices with the partials that the query reads."""
+        return dataclasses.replace(slices, partials=self.partials(slices.partials))
+
+    def partials(self, partials: list[Any]) -> list[Any]:
+        """The partials that the query reads, of those of all groups."""
+        made = []
+        for group, items in zip(self.groups, self.items, strict=True):
+            held = partials[group]
+            if items is not None and isinstance(held, list):
+                held = [tuple(partial[i] for i in items) for partial in held]
+            elif items is not None:
+                held = held[:, list(items)]
+            made.append(held)
+        return made
+
+    def sources(self, sources: list[Sources]) -> list[Sources]:
+        """The values of columns that are read by number."""
+        return [
+            {new: sources[g][old] for new, old in enumerate(columns) if old in sources[g]}
+            for g, columns in zip(self.groups, self.columns, strict=True)
+        ]

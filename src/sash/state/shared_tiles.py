@@ -1,0 +1,172 @@
+"""A state in a store that several queries share: one copy of the slices of all keys, in tiles.
+
+Slices are cut at the edges of all queries (`slicing.composite`), and inserted once.  The windows of
+each query are ranges of them, and so are those of its aggregates of other sizes.  What is
+remembered of emitted windows is each query's own: a `TileView` is the state as one of the queries
+sees it.  The records, the index and the levels are those of one query's tiles (`tiles`), for joint
+windows (`joint`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..query.plan import NO_NAME, Plan
+from ..slicing.composite import Composite
+from ..stores.contract import Store
+from ..windows import Aligned
+from .contract import Emitted, Recalled, Slices, Step, StepFailed
+from .emission import Reader, emit
+from .joint import Ask, Joint
+from .projection import Projection
+from .remembered import recall, remember
+from .revisions import revise
+from .scan import Scan
+from .tile import Form
+from .tiles import Tiles, cut_rows
+from .visit import Visit
+
+__all__ = ["SharedTiles", "Sight", "Size"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """Aggregates of a query that are over another size than its windows: windows of that size,
+    under the same numbers, the plan of these aggregates, and what it reads of the partials."""
+
+    window: Aligned
+    plan: Plan
+    reads: Projection
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a query sees of the state: its plan over the partials of all queries, what it reads of
+    them, for each column of its result the aggregate of the state, its windows as far back as its
+    longest aggregate reaches, and its further sizes."""
+
+    plan: Plan
+    reads: Projection
+    columns: Mapping[str, str]
+    reach: Aligned
+    sizes: tuple[Size, ...] = ()
+
+
+class TileView:
+    """What one query remembers of its emitted windows."""
+
+    def __init__(self, state: SharedTiles, place: int) -> None:
+        self._state, self._place = state, place
+
+    def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
+        """Count a revision of the windows in some rows, and return its number."""
+        visit = self._state.visited(emitted)
+        return revise(visit, self._place, emitted.codes[rows], emitted.windows[rows], last)
+
+    def recall(self, emitted: Emitted, codes: Array) -> Recalled:
+        """What is remembered of some keys."""
+        return recall(self._state.visited(emitted), self._place, emitted, codes)
+
+    def remember(
+        self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
+    ) -> None:
+        """Remember the last emitted values of some keys, instead of what was remembered."""
+        remember(self._state.visited(emitted), self._place, codes, covered, values)
+
+
+class SharedTiles(Tiles):
+    """The slices of all keys, for several aligned queries with the same keys."""
+
+    def __init__(
+        self,
+        union: Plan,
+        composite: Composite,
+        sights: Mapping[str, Sight],
+        store: Store,
+        prefix: bytes = b"",
+    ) -> None:
+        """The plan of all aggregates, the edges of all queries, and what each query sees."""
+        self._edges = composite.edges
+        self._joint = Joint(tuple(sight.reach for sight in sights.values()))
+        form = Form(union, self._joint, self._edges, len(sights))
+        super().__init__(union, form, store, prefix)
+        self._sights = dict(sights)
+        self.views = {name: TileView(self, place) for place, name in enumerate(sights)}
+        self._readers: dict[str, tuple[Reader, list[Reader]]] = {}
+        self._cutting: list[Scan] | None = None
+
+    def cut(self, table: pa.Table, times: Array) -> Slices:
+        """Cut rows into slices; changes nothing.  The rows can be in any order."""
+        if self._cutting is None:
+            query, types = self._plan.query, self._plan.types
+            self._cutting = [Scan(group, query.aligned, types) for group in self._plan.groups]
+        return cut_rows(self._plan, self._cutting, table, times, self._edges)
+
+    def step(self, slices: Slices | None, steps: Mapping[str, Step]) -> dict[str, Emitted]:
+        """Insert slices, emit the windows of all queries, forget what no open window holds."""
+        if any(step.early for step in steps.values()):
+            raise ValueError("windows that are not due cannot be emitted from a store")
+        asks = {
+            name: Ask(
+                sight.plan.query.aligned,
+                sight.reach,
+                tuple(size.window for size in sight.sizes),
+                steps[name],
+            )
+            for name, sight in self._sights.items()
+        }
+        try:
+            visit = self._begun(slices, list(asks.values()))
+        except StepFailed as failed:  # which names a joint window
+            failed.window = self._plan.query.aligned.first(self._joint.end(failed.window) - 1)
+            raise
+        made = {name: self._emitted(visit, name, one) for name, one in asks.items()}
+        self._stepped(visit)
+        return made
+
+    def _emitted(self, visit: Visit, name: str, one: Ask) -> Emitted:
+        """The windows of a query that a step emits."""
+        reader, sized = self._reader(name, changes=one.step.changes)
+        try:
+            emitted = emit(visit, one, reader, sized)
+        except StepFailed as failed:
+            failed.window = self._plan.query.aligned.first(one.window.start(failed.window))
+            raise
+        emitted.values.pop(NO_NAME, None)
+        select = self._sights[name].plan.query.select
+        emitted.values = {column: emitted.values[column] for column in select}
+        if sized and one.step.changes:
+            # a window with the slices of the one before may differ from it in a longer size
+            emitted.covered = emitted.windows
+        return emitted
+
+    def _reader(self, name: str, *, changes: bool) -> tuple[Reader, list[Reader]]:
+        """What answers the windows of a query, and those of its further sizes."""
+        if name not in self._readers:
+            sight = self._sights[name]
+            window = sight.plan.query.aligned
+            own = _reader(sight.plan, sight.reads, window, changes and not sight.sizes)
+            more = [_reader(size.plan, size.reads, window, False) for size in sight.sizes]
+            self._readers[name] = own, more
+        return self._readers[name]
+
+    def ask(self, name: str, key: tuple[Any, ...], lo: int, hi: int) -> dict[str, Any]:
+        """The values of one query and key over the times from `lo` up to but not including `hi`."""
+        found = self._asked(self._plan, key, lo, hi)
+        sight = self._sights[name]
+        return {column: found[sight.columns[column]] for column in sight.plan.query.select}
+
+    def next_end(self) -> int | None:
+        """The first watermark at which something is to be done, even if no slices come."""
+        visit = self.next_visit()
+        return None if visit is None else int(self._joint.end(visit))
+
+
+def _reader(plan: Plan, reads: Projection, window: Aligned, changes: bool) -> Reader:
+    scans = [Scan(group, window, plan.types, changes=changes) for group in plan.groups]
+    return Reader(scans, [group.names for group in plan.groups], reads)

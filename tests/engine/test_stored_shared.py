@@ -1,0 +1,137 @@
+"""Several queries, and several sizes in a row, with their state in a store: the rows of a stream in
+memory and of brute force, over restarts, whatever the size of pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sash
+from sash.state import layout
+from sash.testing.fuzz.streams import SELECTS
+from sash.testing.queries import rows_of
+from sash.testing.streams import batches, stream
+
+from .test_sized import LIFETIME, SIZES, OracleStream, query, same, sized
+
+FEW = dict([*SELECTS["numbers"].items()][:3])
+COUNT = {"count": sash.count()}
+QUERIES = {
+    "sizes": query(sash.sliding("5 seconds", "2 seconds"), sized(FEW, **SIZES)),
+    "days": query(sash.tumbling("7 seconds"), FEW),
+    "fast": query(sash.sliding("9 seconds", "1 second"), COUNT, emit="all"),
+    "gaps": query(sash.session("1 second"), COUNT),
+    "each": query(sash.trailing("3 seconds"), COUNT),
+    "all": query(sash.tumbling("3 seconds"), COUNT, by=[]),
+}
+
+
+def rows(table: Any) -> list[str]:
+    return sorted(map(str, rows_of(table)))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_queries_over_restarts(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the queries are named in another order, and if records hold little."""
+    monkeypatch.setattr(layout, "PAGE", 400)
+    store = sash.stores.memory()
+    given: dict[str, Any] = {"lateness": "2 seconds", "mode": mode}
+
+    def opened(queries: dict[str, sash.Query]) -> Any:
+        return sash.share(queries).stream(store=store, name="all", **given)
+
+    stored, held = opened(QUERIES), sash.share(QUERIES).stream(**given)
+    assert [len(member.names) for member in stored._members] == [3, 1, 1, 1]
+    for i, part in enumerate(batches(stream("disorder", 100), most=15)):
+        made, right = stored.push(part), held.push(part)
+        for name in QUERIES:
+            assert rows(made[name]) == rows(right[name]), name
+        stored._check()
+        if i % 4 == 3:
+            stored.sync()
+            stored.release()
+            stored = opened(dict(reversed(QUERIES.items())))
+    assert rows(stored.late) == rows(held.late)
+    assert stored.counts == held.counts
+    key = part["k"][-1].as_py()
+    assert repr(stored.query("days", key)) == repr(held.query("days", key))
+    made, right = stored.close(), held.close()
+    for name in QUERIES:
+        assert rows(made[name]) == rows(right[name]), name
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("mode", ["final", "live", "changes"])
+@pytest.mark.parametrize("select", ["numbers", "in order", "objects"])
+def test_sizes(select: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "PAGE", 300)
+    settings: dict[str, Any] = {"mode": "live" if mode == "live" else "final"}
+    settings["lateness"] = "2 seconds"
+    q = query(
+        sash.sliding("5 seconds", "2 seconds"),
+        sized(
+            dict([*SELECTS[select].items()][:3]),
+            **SIZES,
+            **({"ever": LIFETIME} if select == "numbers" else {}),
+        ),
+        emit="changes" if mode == "changes" else "all",
+    )
+    for kind in ("disorder", "gaps"):
+        stored = q.stream(store=sash.stores.memory(), name="sizes", **settings)
+        by_force = OracleStream._for(q)(q, **settings)
+        for part in batches(stream(kind, 50), most=12):
+            same(q, stored.push(part), by_force.push(part))
+            stored._check()
+        assert repr(rows_of(stored.late)) == repr(rows_of(by_force.late))
+        same(q, stored.close(), by_force.close())
+
+
+def test_compiled_over_a_restart() -> None:
+    """Slices are kept once for all sizes and queries, and no longer than the longest."""
+    select = {"n": sash.count(), "long": sash.count().over(100)}
+    queries = {
+        "one": query(sash.sliding(20, 10), select),
+        "two": query(sash.tumbling(30), {"n": sash.count()}),
+    }
+    store = sash.stores.memory()
+    s = sash.share(queries).stream(store=store, name="s")
+    found: dict[str, list[Any]] = {"one": [], "two": []}
+    for t in range(0, 1000, 5):
+        for name, table in s.push({"t": t, "k": "a"}).items():
+            found[name] += table.to_pylist()
+        if t == 500:
+            s.sync()
+            s.release()
+            s = sash.share(queries).stream(store=store, name="s")
+    assert s.state_size()["slices"] <= 2 * (100 // 10 + 3)
+    right = sash.share(queries).stream()
+    alone = right.push([{"t": t, "k": "a"} for t in range(0, 1000, 5)])
+    assert {name: table.to_pylist() for name, table in alone.items()} == found
+
+
+def test_what_is_refused() -> None:
+    q = query(sash.tumbling(10), COUNT)
+    store = sash.stores.memory()
+    s = sash.share({"q": q, "r": q}).stream(store=store, name="s")
+    s.push([{"t": 3, "k": "a"}])
+    for call, why in (
+        (lambda: s.add("x", q), "cannot be given further queries"),
+        (lambda: s.remove("q"), "cannot be deprived of a query"),
+        (s.to_bytes, "cannot be written as bytes; it is durable by sync"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            call()
+    s.sync()
+    s.release()
+    with pytest.raises(ValueError, match=r"is of other queries \(r is not there any more; z is"):
+        sash.share({"q": q, "z": q}).stream(store=store, name="s")
+    with pytest.raises(ValueError, match="mode='final', and cannot go on with mode='live'"):
+        sash.share({"q": q, "r": q}).stream(store=store, name="s", mode="live")
+    with pytest.raises(ValueError, match="early=True emits a window of every key"):
+        sash.share({"q": q}).stream(store=store, name="t", mode="live", early=True)
+    with pytest.raises(TypeError, match="a stream in a store has a name"):
+        sash.share({"q": q}).stream(store=store)
+    with pytest.raises(TypeError, match="no store to sync with"):
+        sash.share({"q": q}).stream().sync()
