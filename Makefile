@@ -23,7 +23,7 @@ PYTEST = $(TEST_ENV) $(BIN)/python -m pytest
 PLAIN_TESTS = $(wildcard tests/aggregators tests/cli tests/kernels tests/engine tests/explain) \
 	$(wildcard tests/state tests/slicing tests/sql) \
 	$(addprefix tests/,query/test_plan.py spark/test_payloads.py spark/test_processor.py \
-	stores/test_faults.py test_docs.py test_examples.py testing/test_fuzz.py)
+	spark/test_shared_windows.py stores/test_faults.py test_docs.py test_examples.py testing/test_fuzz.py)
 # Operators that are Python objects, which no JIT compiles, or kernels that others test as well.
 # What is marked `once` goes with them.
 JIT_ONLY = $(addprefix tests/,aggregators/test_choose.py aggregators/test_costs.py \
@@ -32,8 +32,10 @@ JIT_ONLY = $(addprefix tests/,aggregators/test_choose.py aggregators/test_costs.
 # minutes to compile what others test, or do the same again.  What is marked `plain` goes with them.
 PLAIN_ONLY = $(addprefix tests/,aggregators/test_worst.py engine/test_identity.py \
 	engine/test_intake.py engine/test_keys.py engine/test_nanoseconds.py \
-	engine/test_oracle_switch.py query/test_plan.py slicing/test_edges.py \
-	spark/test_payloads.py spark/test_processor.py sql/test_duckdb.py sql/test_errors.py \
+	engine/test_oracle_switch.py query/test_plan.py slicing/test_composite.py \
+	slicing/test_edges.py slicing/test_factors.py \
+	spark/test_payloads.py spark/test_processor.py spark/test_shared_windows.py \
+	sql/test_duckdb.py sql/test_errors.py \
 	sql/test_statements.py sql/test_streams.py stores/test_faults.py test_docs.py testing/test_fuzz.py)
 # The loop while working: with the JIT off, what is quick of each folder, and what reads all sources.
 CHECK_TESTS = $(addprefix tests/,aggregators/test_cbix.py aggregators/test_copy.py \

@@ -24,7 +24,7 @@ STAGE = 1 if os.environ.get("SASH_JIT") == "0" else 0
 
 def examples(most: int) -> int:
     """How many examples hypothesis draws where the whole would be `most`."""
-    return most if FULL else max(10, most // 3)
+    return most if FULL else min(most, max(10, most // 3))
 
 
 def first_of(values: Iterable[T], many: int) -> list[T]:

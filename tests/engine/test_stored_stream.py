@@ -59,6 +59,7 @@ def last_rows(q: sash.Query, mode: str, rows: list[dict[str, Any]]) -> list[dict
     return [row for row in by.values() if not row.get("deleted")]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(("window", "mode", "emit"), [*ALIGNED, *EVENTS], ids=repr)
 def test_the_rows_of_brute_force_over_every_store(
     window: Any, mode: Any, emit: Any, home: Home

@@ -102,6 +102,7 @@ def same_bits(found: pa.Table, right: pa.Table) -> bool:
     )
 
 
+@pytest.mark.thin(2)
 @pytest.mark.plain
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("select", SELECTS)

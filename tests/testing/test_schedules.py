@@ -41,6 +41,7 @@ def sizes(steps: list[Step]) -> list[int]:
     return made
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1, 2, 7, 40])
 def test_every_kind_is_sound_and_repeatable(kind: str, size: int) -> None:
@@ -73,6 +74,7 @@ def test_what_is_no_kind_or_size_is_refused() -> None:
         schedule("fill", size=0)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_suit_the_operator(kind: str, ready: Operator) -> None:
     for window in windows(schedule(kind, ready, size=3)):
@@ -126,6 +128,7 @@ def test_windows_are_what_is_held_at_each_query() -> None:
         windows([("insert", 1), ("evict", 2)])
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["collect", "max", "mean"])
 def test_replay_and_oracle_together_judge_an_aggregator(kind: str, name: str) -> None:
