@@ -36,6 +36,7 @@ class _Kept(WaitingStream):
     """What streams have in common that keep a partial for each event."""
 
     _kept: Kept
+    _labels_in_store = False
 
     def _cut(self, table: pa.Table) -> Any:
         return self._kept.check_rows(table)

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from ..kernels.columns import Array, to_micros
 from ..query.plan import Plan
-from ..state.apart import lowered, with_rows
 from ..state.contract import StepFailed
 from ..state.keyed import Keyed
 from ..state.ragged import Places
@@ -197,8 +196,8 @@ class TrailingStream(KeepingStream):
         if self._mode == "final":  # events that wait are in no partial yet, and younger than all
             for i, low in enumerate(lows):
                 rows = self._of_key(key, self._waiting.between(low, high)[0])
-                partials[i] = with_rows(self._plan, partials[i], rows)
-        values, failed = lowered(self._plan, partials)
+                partials[i] = self._trails.with_rows(partials[i], rows)
+        values, failed = self._trails.lowered(partials)
         warn_of({0: failed} if failed else {}, stacklevel=3)
         return values
 

@@ -57,7 +57,8 @@ class Slices:
     keys: list[pa.Array]  # a column for each key column, none twice, in the order of the keys
     bounds: Array
     starts: Array  # when a slice starts, or the time of its events
-    partials: list[Any]  # for each group of aggregates: rows of words, or a list of objects
+    #: For each group of aggregates: rows of words, `Numbered`, or a list of objects.
+    partials: list[Any]
     ties: Array | None = None
 
 
@@ -73,7 +74,7 @@ def some_slices(slices: Slices, keep: Array) -> Slices:
         [key.take(left) for key in slices.keys],
         np.append(0, np.cumsum(counts[counts > 0])),
         slices.starts[at],
-        [p[at] if isinstance(p, np.ndarray) else [p[i] for i in at] for p in slices.partials],
+        [[p[i] for i in at] if isinstance(p, list) else p[at] for p in slices.partials],
         None if slices.ties is None else slices.ties[at],
     )
 
