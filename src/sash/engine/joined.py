@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from contextlib import suppress
 from functools import reduce
 
 import numpy as np
@@ -30,12 +32,14 @@ def joined(finished: list[Finished]) -> Finished:
     parts, revisions = [e for e, _ in some], [r for _, r in some if r is not None]
     failed = _failed(parts)
     codes, keys = _codes(parts)
+    _give_back()
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
     at = pa.array(order)
     values = {}
     for name in list(parts[0].values):
         values[name] = _concat([e.values.pop(name) for e in parts]).take(at)
+        _give_back()
     if failed:
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
@@ -51,6 +55,13 @@ def joined(finished: list[Finished]) -> Finished:
     return made, np.concatenate(revisions)[order] if revisions else None
 
 
+def _give_back() -> None:
+    """Give free memory back to the system, where the C library can: arrays of many portions leave
+    holes that a large one does not fit into."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def _codes(parts: list[Emitted]) -> tuple[Array, list[pa.Array]]:
     """The number of each window's key among those of all portions, and the keys in their order."""
     counts = [len(e.keys[0]) for e in parts]
@@ -59,11 +70,13 @@ def _codes(parts: list[Emitted]) -> tuple[Array, list[pa.Array]]:
         e.keys = []
     numbers, keys = _numbered(columns, sum(counts))
     del columns
-    made, first = [], 0
+    made = np.empty(sum(len(e.codes) for e in parts), dtype=np.int32)
+    first = at = 0
     for e, count in zip(parts, counts, strict=True):
-        made.append(numbers[vars(e).pop("codes").astype(np.int64) + first])
-        first += count
-    return np.concatenate(made), keys
+        codes = vars(e).pop("codes")
+        made[at : at + len(codes)] = numbers[first + codes.astype(np.int64)]
+        first, at = first + count, at + len(codes)
+    return made, keys
 
 
 def _numbered(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]]:
@@ -73,8 +86,8 @@ def _numbered(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]
         return key_codes(columns, rows)
     # to sort takes a quarter of the memory that a hash table does
     order = np.argsort(first.to_numpy())
-    numbers = np.empty(rows, dtype=np.int64)
-    numbers[order] = np.arange(rows)
+    numbers = np.empty(rows, dtype=np.int32)
+    numbers[order] = np.arange(rows, dtype=np.int32)
     return numbers, [first.take(pa.array(order))]
 
 
