@@ -28,6 +28,7 @@ from .statements import statements
 from .stores import stores
 from .streaming import streaming
 from .streams import citi_bike
+from .text_streams import text_streams
 from .users_operators import (
     CEILING,
     own_max,
@@ -85,6 +86,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *aggregates(quick=quick),
         *streaming(quick=quick),
         *small_pushes(quick=quick),
+        *text_streams(quick=quick),
         *shared_queries(quick=quick),
         *statements(quick=quick),
         *latenesses(quick=quick),
