@@ -51,7 +51,7 @@ KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tour check test test-faults test-front lint unit plain spark bench bench-spark java clean
+.PHONY: help demo tour check test test-full test-faults test-front lint unit plain spark bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
@@ -71,6 +71,9 @@ test: lint unit ## lint, then all tests, the kernels again with the JIT off, and
 	@echo "==> the last two stages side by side, as Spark's waits a lot"
 	@$(MAKE) --no-print-directory --jobs=2 $(SYNC) WORKERS=1 plain spark
 	@echo "==> all stages passed"
+
+test-full: ## the same, with whole products of parameters and more examples (an hour)
+	@SASH_FULL=1 $(MAKE) --no-print-directory test
 
 test-faults: $(STAMPS)/test java ## long streams, and a thousand kills, which go on where they ended (hours)
 	@echo "==> pytest, with a long stream and all chains"

@@ -32,6 +32,7 @@ import sash.spark
 
 from .machine import describe
 from .spark_as_of import as_of
+from .spark_sizes import shared, sizes
 from .spark_sql import sql
 from .spark_ways import large_batches, micro_batches, ways
 
@@ -84,7 +85,7 @@ class Bench:
                     F.rand(batch).alias("x"),
                 )
                 path.mkdir(exist_ok=True)
-                self._move(frame, path / f"{batch:04}.parquet", batch)
+                self.move(frame, path / f"{batch:04}.parquet", batch)
         return str(path)
 
     def trickle(self, keys: int) -> str:
@@ -100,10 +101,10 @@ class Bench:
                     F.timestamp_seconds(F.lit(START - START % 3600 + batch)).alias("ts"),
                     F.rand(batch).alias("x"),
                 )
-                self._move(frame, path / f"{batch:04}.parquet", batch)
+                self.move(frame, path / f"{batch:04}.parquet", batch)
         return str(path)
 
-    def _move(self, frame: DataFrame, target: Path, batch: int) -> None:
+    def move(self, frame: DataFrame, target: Path, batch: int) -> None:
         """Write a frame of one partition to a file; files are read in the order of batches."""
         part = self.place / "part"
         frame.write.mode("overwrite").parquet(str(part))
@@ -307,6 +308,8 @@ PARTS: dict[str, Callable[[Bench, bool], Iterator[Line]]] = {
     "micro-batches": micro_batches,
     "as-of": as_of,
     "sql": sql,
+    "sizes": sizes,
+    "shared": shared,
 }
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from thinning import FULL, cover
+
 TESTS = Path(__file__).parent
 MAKEFILE = TESTS.parent / "Makefile"
 
@@ -98,6 +100,27 @@ def test_what_one_stage_leaves_out_another_one_runs() -> None:
     assert plain_only <= plain - jit_only
     assert marked("plain") <= plain - jit_only
     assert not marked("once") & plain_only
+
+
+@pytest.mark.thin
+@pytest.mark.parametrize("a", range(6))
+@pytest.mark.parametrize("b", range(6))
+def test_a_product_is_thinned(a: int, b: int, request: pytest.FixtureRequest) -> None:
+    mine = [item for item in request.session.items if item.name.startswith("test_a_product_is_t")]
+    assert FULL or len(mine) <= 6
+
+
+@pytest.mark.parametrize("begin", [0, 13])
+def test_a_thinned_product_has_every_value_or_every_pair(begin: int) -> None:
+    cases = [(a, b, c) for a in "abcd" for b in "efg" for c in "hi"]
+    ones = [cases[i] for i in cover(cases, 1, begin)]
+    assert len(ones) == 4
+    assert {x for case in ones for x in case} == set("abcdefghi")
+    twos = [cases[i] for i in cover(cases, 2, begin)]
+    assert len(twos) == 12
+    assert {(x, y) for case in twos for x in case for y in case} == {
+        (x, y) for case in cases for x in case for y in case
+    }
 
 
 @pytest.mark.parametrize("name", ["PLAIN_TESTS", "JIT_ONLY", "PLAIN_ONLY", "CHECK_TESTS"])

@@ -22,6 +22,7 @@ from sash.aggregators.checkpoints import average_combines, best_checkpoints
 from sash.kernels.program import jit_enabled
 from sash.testing import DISORDERS, agrees, arrivals, counting
 from sash.testing.schedules import value_source
+from thinning import examples
 
 SUM = ops.sum.of(int)
 OPERATORS = [SUM, ops.sum, ops.max, ops.count, ops.count_min(4, 2)]
@@ -125,7 +126,7 @@ def test_any_operator(ready: sash.Operator) -> None:
     shape=st.sampled_from(SHAPES),
     events=st.lists(st.tuples(st.integers(-12, 6), st.integers(-5, 5)), min_size=1, max_size=40),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_generated_steps(shape: tuple[int, int], events: list[tuple[int, int]]) -> None:
     for op in (SUM, ops.max):
         pair = Pair(op, *shape, size=2)

@@ -601,6 +601,7 @@ def test_signals_at_random(error: type[BaseException]) -> None:
     assert hits > 20
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     "make", [Fiba, BTree, Reactive, lambda op: Timed(DabaLite(op)), lambda op: Cbix(op, 9)]
 )

@@ -17,6 +17,7 @@ from sash.aggregators import Amta, LogMta, Timed, level_window, timed_fifo
 from sash.aggregators.level_window import LevelWindow
 from sash.kernels.program import jit_enabled
 from sash.testing import KINDS, agrees, schedule, windows
+from thinning import FULL, examples
 
 BOTH: list[type[LevelWindow]] = [LogMta, Amta]
 SUM = ops.sum.of(int)
@@ -40,6 +41,7 @@ def bulk_replay(window: LevelWindow, steps: list[tuple[object, ...]]) -> list[ob
     return answers
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("op", OPERATORS, ids=repr)
 @pytest.mark.parametrize("kind", BOTH)
 def test_bulk_evictions_in_every_schedule(kind: type[LevelWindow], op: sash.Operator) -> None:
@@ -49,7 +51,7 @@ def test_bulk_evictions_in_every_schedule(kind: type[LevelWindow], op: sash.Oper
             assert agrees(op, held, got), f"{got!r} is not the answer over {held!r}"
 
 
-@pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize("typed", [pytest.param(False, marks=pytest.mark.plain), True])
 @pytest.mark.parametrize("kind", BOTH)
 def test_every_number_leaves_windows_that_start_anywhere(
     kind: type[LevelWindow], typed: bool
@@ -57,7 +59,7 @@ def test_every_number_leaves_windows_that_start_anywhere(
     """Trees look different at each position in the stream."""
     op = FIRST_AND_SUM if typed else ops.collect
     sizes = (1, 3, 10) if typed else (1, 2, 7, 8, 9, 31)
-    for start in range(9 if typed else 34):
+    for start in range(9 if typed else 34 if FULL else 17):
         for size in sizes:
             for count in range(size + 1):
                 window = kind(op)
@@ -89,10 +91,11 @@ MOVES = st.lists(
 )
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("op", [ops.collect, FIRST_AND_SUM], ids=repr)
 @given(moves=MOVES)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_any_moves(kind: type[LevelWindow], op: sash.Operator, moves: Moves) -> None:
     window, held, following = kind(op), [], 0
     for what, n in moves:

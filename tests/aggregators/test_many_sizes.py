@@ -25,6 +25,7 @@ def brute(values: list[str], sizes: list[int]) -> list[list[str]]:
     ]
 
 
+@pytest.mark.thin
 @pytest.mark.plain
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("window", WINDOWS)

@@ -28,6 +28,7 @@ from sash.policies import (
     since_maximum,
 )
 from sash.testing import agrees
+from thinning import examples
 
 BOTH: list[type[LevelWindow]] = [LogMta, Amta]
 FIRST_AND_SUM = ops.together(ops.first, ops.sum).of(int)
@@ -110,6 +111,7 @@ def some_batches(seed: int, most: int = 40) -> list[Rows]:
     return [[source.choice(pool) for _ in range(n)] for n in sizes]
 
 
+@pytest.mark.thin
 @pytest.mark.plain
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("kind", BOTH)
@@ -143,7 +145,7 @@ def test_typed_policies(kind: type[LevelWindow], name: str) -> None:
         st.lists(st.none() | st.integers(0, 30), min_size=1, max_size=40), min_size=1, max_size=4
     )
 )
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_any_batches(name: str, batches: list[Rows]) -> None:
     policy, drops = POLICIES[name]
     for kind in BOTH:

@@ -33,6 +33,7 @@ from sash.aggregators import (
 from sash.aggregators.timed_fifo import Queue
 from sash.kernels.program import jit_enabled
 from sash.testing import agrees
+from thinning import examples
 
 SUM = ops.sum.of(int)
 ALL: list[type[InOrder]] = [
@@ -85,6 +86,7 @@ class Pair:
         assert agrees(self.op, values, got), f"{got!r} is not the answer over {values!r}"
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(("kind", "op"), PAIRS)
 @pytest.mark.parametrize("seed", range(3))
 def test_any_steps(kind: type[InOrder], op: sash.Operator, seed: int) -> None:
@@ -122,7 +124,7 @@ def test_any_steps(kind: type[InOrder], op: sash.Operator, seed: int) -> None:
         max_size=12,
     )
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_generated_steps(op: sash.Operator, runs: list[object]) -> None:
     pair = Pair(DabaLite, op)
     young = 0

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import sash
+from sash.testing.fuzz.streams import SELECTS
 
 SELECT = {
-    "n": sash.count(),
-    "total": sash.sum("x"),
-    "all": sash.collect("x"),
+    **SELECTS["numbers"],
+    "all": sash.collect("i"),
     "own": sash.aggregate(
-        sash.operator(identity=(), lift=lambda x: (x,), combine=lambda a, b: a + b), "x"
+        sash.operator(identity=(), lift=lambda x: (x,), combine=lambda a, b: a + b), "i"
     ),
 }
 
@@ -25,7 +25,9 @@ SELECT = {
 def test_both_go_on_as_if_they_were_alone(make: Any, more: Any) -> None:
     q = sash.Query(time="t", by=["k"], window=sash.sliding(8, 4), select=SELECT)
     batches = [
-        pa.table({"t": [i, i + 3, 9 * i], "k": ["a", None, "b"], "x": [i, 2 * i, 3]})
+        pa.table(
+            {"t": [i, i + 3, 9 * i], "k": ["a", None, "b"], "i": [i, 2 * i, 3], "x": [i / 2, -i, 0]}
+        )
         for i in range(12)
     ]
     alone = q.stream(lateness=3, **more)

@@ -77,12 +77,14 @@ def check(events: Any, **given: Any) -> pa.Table:
     return found
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("kind", STREAMS)
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 def test_on_every_stream_and_window(kind: str, window: Any) -> None:
     check(stream(kind, 50), window=window, by=["k"])
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("kind", ["ties", "disorder", "gaps"])
 @pytest.mark.parametrize("policy", POLICIES if PLAIN else POLICIES[2:5], ids=repr)
 def test_policies_as_windows(kind: str, policy: Any) -> None:
@@ -93,6 +95,7 @@ def test_policies_as_windows(kind: str, policy: Any) -> None:
     check(events, window=policy, tie="n")
 
 
+@pytest.mark.plain
 def test_the_columns_of_a_policy() -> None:
     events = {"t": [1, 2, 3], "x": [5, 4, 3], "y": [1, 1, 1]}
 

@@ -14,6 +14,7 @@ import sash
 from sash.testing.counting import counting
 from sash.testing.queries import answers, differences, rows_of
 from sash.testing.streams import STREAMS, batches, stream
+from thinning import first_of
 
 SECOND = 1_000_000
 #: Sizes that are shorter and longer than the query's own, of aggregates that compile, that do not
@@ -140,7 +141,8 @@ def test_frames_that_leave_out_more_rows_than_they_hold() -> None:
 @pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[3]], ids=repr)
 def test_compiled_frames_of_any_length(window: sash.Trailing) -> None:
     events = stream("gaps", 5000, seed=1, plain=True)
-    q = query(window=window, by=["b"], select=MANY)
+    sums = {name: chosen for name, chosen in MANY.items() if name.startswith("sum")}
+    q = query(window=window, by=["b"], select=sums)
     found = q.run(events)
     for name, column in alone(q, events).items():
         assert found[name].equals(column), name
@@ -188,7 +190,9 @@ CASES = [
 @pytest.mark.parametrize(("window", "mode", "kind"), CASES, ids=str)
 @pytest.mark.plain
 def test_a_stream_is_answered_as_by_brute_force(window: Any, mode: Any, kind: str) -> None:
-    for seed, lateness in enumerate(("0 seconds", "3 seconds", "1 day")):
+    schedules = list(enumerate(("0 seconds", "3 seconds", "1 day")))
+    turn = CASES.index((window, mode, kind)) % 3
+    for seed, lateness in first_of(schedules[turn:] + schedules[:turn], 1):
         q = query(window=window, select=(SELECT, FINITE)[seed % 2])
         judge(q, stream(kind, 40, seed=seed), lateness, seed, mode)
 
@@ -204,7 +208,8 @@ def test_a_compiled_stream(mode: Any) -> None:
 def test_a_stream_with_a_store_is_answered_as_by_brute_force(
     window: Any, mode: Any, kind: str
 ) -> None:
-    for seed, select in enumerate((SELECT, FINITE)):
+    turn = CASES.index((window, mode, kind)) // 2 % 2
+    for seed, select in first_of(list(enumerate((SELECT, FINITE)))[:: 1 - 2 * turn], 1):
         cut = list(batches(stream(kind, 40, seed=seed), seed=seed, most=17))
         judge_stored(query(window=window, select=select), mode, cut, 2 * seed * SECOND)
 

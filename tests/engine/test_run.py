@@ -87,6 +87,7 @@ OBJECTS = {
 }
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("kind", STREAMS)
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 def test_on_every_stream_and_window(kind: str, window: Any) -> None:
@@ -95,6 +96,7 @@ def test_on_every_stream_and_window(kind: str, window: Any) -> None:
     check(events, window=window, by=["k"], select=TYPED | ORDER)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("select", [NUMBERS, OTHERS, OBJECTS], ids=["numbers", "others", "objects"])
 @pytest.mark.parametrize("kind", ["disorder", "ties", "gaps"])
 def test_every_operator(kind: str, select: Any) -> None:
@@ -111,12 +113,14 @@ def test_sketches() -> None:
     check(stream("ties", 60), by=["k"], select=select, window=WINDOWS[2])
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("by", [[], ["f"], ["k", "f"], ["b", "w", "i", "s"]], ids=repr)
 @pytest.mark.parametrize("kind", ["bursts", "keys come and go"])
 def test_keys_of_any_type(kind: str, by: list[str]) -> None:
     check(stream(kind), by=by, select=ORDER)
 
 
+@pytest.mark.plain
 def test_keys_that_are_structs_lists_and_dictionaries() -> None:
     events = stream("disorder")
     k = events["k"].combine_chunks()
@@ -135,6 +139,7 @@ def test_keys_that_are_structs_lists_and_dictionaries() -> None:
         assert found[by].type == (pa.string() if by in ("coded", "doubled") else events[by].type)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("kind", STREAMS)
 @pytest.mark.parametrize("window", [*WINDOWS[:4], WINDOWS[5], *WINDOWS[7:]], ids=repr)
 def test_changes(kind: str, window: Any) -> None:
@@ -143,6 +148,7 @@ def test_changes(kind: str, window: Any) -> None:
     check(events, by=["k"], window=window, select=select, emit="changes")
 
 
+@pytest.mark.plain
 def test_changes_of_one_lone_event_are_one_row() -> None:
     # 1 hour every second: it is in 3,600 windows, all alike
     table = {"t": [5_000_000, 90_000_000_000], "x": [1.0, 1.0]}
@@ -153,6 +159,7 @@ def test_changes_of_one_lone_event_are_one_row() -> None:
     assert not differences(q, answers(q, table), found)
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("tie", ["n", "x", "s", "w", "coded"])
 def test_ties_are_in_the_order_of_a_column(tie: str) -> None:
     events = stream("ties")
@@ -168,6 +175,7 @@ def test_ties_are_in_the_order_of_a_column(tie: str) -> None:
         )
 
 
+@pytest.mark.plain
 def test_rows_that_do_not_satisfy_where_are_no_events() -> None:
     events = stream("disorder")
     select = COMMON

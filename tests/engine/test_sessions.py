@@ -41,12 +41,14 @@ def check(events: Any, **given: Any) -> pa.Table:
     return found
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("kind", STREAMS)
 @pytest.mark.parametrize("window", SESSIONS, ids=repr)
 def test_on_every_stream(kind: str, window: Any) -> None:
     check(stream(kind, 60), window=window)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("unit", ["us", "ns", "ms", "int"])
 @pytest.mark.parametrize("longest", [None, "4 seconds"])
 def test_gaps_in_a_column(unit: str, longest: Any) -> None:
@@ -77,6 +79,7 @@ def test_operators_of_the_users_own() -> None:
     check(stream("gaps", 60), select=select, window=SESSIONS[1])
 
 
+@pytest.mark.plain
 def test_the_oracle_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     events = stream("gaps", 60)
     q = sash.Query(time="t", by=["k"], window=SESSIONS[1], select=SELECT)
@@ -87,6 +90,7 @@ def test_the_oracle_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert repr(again.drop(["mean"]).to_pylist()) == repr(found.drop(["mean"]).to_pylist())
 
 
+@pytest.mark.plain
 def test_an_answer_that_does_not_exist_names_its_window() -> None:
     events = {"t": [1, 2, 30], "k": ["b", "b", "a"], "x": [2**62, 2**62, 2**62]}
     q = sash.Query(time="t", by=["k"], window=sash.session(5), select={"all": sash.sum("x")})

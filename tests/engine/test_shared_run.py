@@ -49,6 +49,7 @@ def test_all_windows_together(kind: str) -> None:
     same(shared, stream(kind, 80))
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("select", ["in order", "objects"])
 def test_what_has_an_order_and_what_is_no_number(select: str) -> None:
     queries = {f"{i}": query(window, SELECTS[select]) for i, window in enumerate(WINDOWS[1:5])}
@@ -57,6 +58,7 @@ def test_what_has_an_order_and_what_is_no_number(select: str) -> None:
         same(sash.share(queries), stream(kind, 60))
 
 
+@pytest.mark.plain
 def test_windows_of_every_kind_side_by_side() -> None:
     select = SELECTS["numbers"]
     zone = {"timezone": "America/Havana"}
@@ -125,6 +127,7 @@ def test_kinds_of_tables_come_back() -> None:
     assert made["other"]["n"].tolist() == [1, 2, 3]
 
 
+@pytest.mark.plain
 def test_an_answer_that_does_not_exist_names_its_query() -> None:
     big = {"t": [1, 2], "x": [2**62, 2**62]}
     q = query(sash.tumbling(10), {"sum": sash.sum("x")}, by=[])
@@ -147,6 +150,7 @@ def test_what_cannot_be_shared_is_refused() -> None:
         )
 
 
+@pytest.mark.plain
 def test_aggregates_with_conditions_of_their_own() -> None:
     some = {
         "n": sash.count(),

@@ -37,6 +37,7 @@ def count_query(size: int = 10, every: int = 10, **more: Any) -> sash.Query:
     return sash.Query(time="t", window=sash.sliding(size, every), select=COUNT, **more)
 
 
+@pytest.mark.plain
 def test_cbix_figure_1_a_late_record_corrects_exactly_two_past_windows() -> None:
     """Windows of 18 seconds every 2, at odd seconds; each record is its time and its value.  Record
     19 comes a second time, when the windows up to second 22 have been given:

@@ -38,6 +38,7 @@ def test_pandas_in_pandas_out() -> None:
     assert not differences(q, answers(q, events), found)
 
 
+@pytest.mark.plain
 def test_nan_in_pandas_is_null_and_elsewhere_a_number() -> None:
     import pandas as pd
     import polars as pl
@@ -170,6 +171,7 @@ def test_times_of_pandas_with_and_without_a_zone() -> None:
     assert found["window_start"].iloc[0] == pd.Timestamp("2013-01-01 04:30", tz="Asia/Kolkata")
 
 
+@pytest.mark.plain
 def test_values_that_are_times_keep_their_zone() -> None:
     at = datetime(2020, 2, 2, tzinfo=UTC)
     table = pa.table({"t": [1], "w": pa.array([at], pa.timestamp("ms", "Europe/Berlin"))})
@@ -216,6 +218,7 @@ def test_times_that_cannot_be_used_are_an_error_before_any_work() -> None:
             assert not differences(asked, answers(asked, {"t": [t]}), found)
 
 
+@pytest.mark.plain
 def test_a_sum_that_leaves_int64_names_key_and_window() -> None:
     big = 2**62
     table = {"t": [1, 12, 13, 27], "k": ["a", "b", "b", "b"], "i": [big, big, big, 1]}
@@ -234,6 +237,7 @@ def test_a_sum_that_leaves_int64_names_key_and_window() -> None:
         objects.run(timed)
 
 
+@pytest.mark.plain
 def test_an_integer_that_does_not_fit_int64_is_an_error() -> None:
     table = {"t": [1], "u": pa.array([2**63], pa.uint64())}
     with pytest.raises(OverflowError, match=r"'u': 9223372036854775808 does.*cast the col"):

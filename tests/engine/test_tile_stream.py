@@ -23,6 +23,7 @@ from sash.testing.stored import TileStream
 from sash.testing.streams import STREAMS, WINDOWS, batches, stream
 from sash.windows import Aligned
 from sash.windows.contract import LATEST
+from thinning import crossed, first_of
 
 SECOND = 1_000_000
 Row = dict[str, Any]
@@ -103,11 +104,12 @@ def judge(fed: Fed, cut: Sequence[pa.Table], lateness: int) -> None:
 # Equal to brute force
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("mode", ["final", "live"])
 @pytest.mark.parametrize("kind", STREAMS)
 def test_order_matters_across_batches(kind: str, mode: str) -> None:
     for seed, window in enumerate(WINDOWS[:5]):
-        events = stream(kind, seed=seed)
+        events = stream(kind, 60, seed=seed)
         lateness = (40 * SECOND, 0)[seed % 2]
         cut = list(batches(events, seed=seed, most=12))
         q = asked(window, select=ORDERED, tie=(None, "i", "x", "w")[seed % 4])
@@ -116,22 +118,22 @@ def test_order_matters_across_batches(kind: str, mode: str) -> None:
 
 @pytest.mark.parametrize("kind", STREAMS)
 def test_changes_only(kind: str) -> None:
-    for seed, window in enumerate(WINDOWS):
-        events = stream(kind, seed=seed)
-        cut = list(batches(events, seed=seed))
-        for select in ({"top": sash.max("i"), "n": sash.count()}, {"s": sash.collect("s")}):
-            q = asked(window, select=select, emit="changes")
-            judge(feed(q, cut, lateness=5 * SECOND), cut, 5 * SECOND)
+    selects = ({"top": sash.max("i"), "n": sash.count()}, {"s": sash.collect("s")})
+    for window, select in crossed(WINDOWS, selects, turn=list(STREAMS).index(kind)):
+        seed = WINDOWS.index(window)
+        cut = list(batches(stream(kind, 60, seed=seed), seed=seed, most=20))
+        q = asked(window, select=select, emit="changes")
+        judge(feed(q, cut, lateness=5 * SECOND), cut, 5 * SECOND)
 
 
 @compiled_only
 def test_any_cutting_gives_the_same_rows() -> None:
-    events = stream("disorder", 200)
+    events = stream("disorder", 100)
     q = asked(sash.sliding("7 seconds", "3 seconds"), select=ORDERED, tie="n")
     right = answers(q, events)
     for mode in ("final", "live"):
-        for seed in range(8):
-            cut = list(batches(events, seed=seed, most=(1, 3, 20, 200)[seed % 4] + seed))
+        for seed in first_of(range(8), 4):
+            cut = list(batches(events, seed=seed, most=(1, 3, 20, 100)[seed % 4] + seed))
             fed = feed(q, cut, mode=mode, lateness=3600 * SECOND)
             assert not fed.stream.late.num_rows
             assert not differences(q, right, fed.last(), ordered=False)
@@ -175,7 +177,7 @@ def test_text_vectors_structs_and_operators_of_ones_own() -> None:
 
 @compiled_only
 def test_random_windows_and_times() -> None:
-    for seed in range(60):
+    for seed in first_of(range(60), 20):
         source = random.Random(seed)
         size = source.randint(1, 400)
         window = sash.sliding(size, source.randint(1, size), source.randint(-50, 50))

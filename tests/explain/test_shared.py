@@ -84,3 +84,26 @@ def test_events_are_combined_once_for_many_queries() -> None:
         spent.append(bundle.measured.combines)
     assert spent[0] > 550
     assert spent[1] - spent[0] < 100
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("mode", ["final", "live"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stream_of_a_sample_takes_about_what_is_expected(seed: int, mode: Any) -> None:
+    source = random.Random(seed)
+    windows = source.sample([w for w in WINDOWS if w != sash.tumbling(1)], source.randint(2, 5))
+    queries = {f"q{i}": query(window) for i, window in enumerate(windows)}
+    sample = stream("disorder", 400, plain=True)
+    streaming = sash.share(queries).stream(lateness="3 s", mode=mode)
+    (bundle,) = streaming.explain(data=sample, batch=50).bundles
+    assert bundle.expected is not None
+    assert bundle.measured is not None
+    assert 1 / 2 <= bundle.expected.combines / bundle.measured.combines <= 2
+    emitted = dict.fromkeys(queries, 0)
+    for at in range(0, 400, 50):
+        for name, rows in streaming.push(sample.slice(at, 50)).items():
+            emitted[name] += rows.num_rows
+    for name, rows in streaming.close().items():
+        emitted[name] += rows.num_rows
+    assert bundle.measured.rows == sum(emitted.values())
+    assert "slices of" in str(streaming.explain(data=sample, batch=50))

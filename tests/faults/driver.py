@@ -23,14 +23,28 @@ def query(window: Any, select: Any, tie: str | None = None) -> sash.Query:
     return sash.Query(time="t", by=["k"], window=window, select=select, tie=tie)
 
 
-#: A query and a mode for each stream.  On Spark, events of one time have an order only by `tie`.
-STREAMS: dict[str, tuple[sash.Query, Any]] = {
+#: A query, or several, and a mode for each stream.  On Spark, events of one time have an order
+#: only by `tie`.
+STREAMS: dict[str, tuple[Any, Any]] = {
     "final": (query(sash.sliding("20 seconds", "2 seconds"), ORDERED, "n"), "final"),
     "live": (query(sash.sliding("20 seconds", "2 seconds"), ORDERED, "n"), "live"),
     "trailing": (query(sash.trailing("20 seconds"), ORDERED, "n"), "final"),
     "trailing live": (query(sash.trailing("20 seconds"), NUMBERS), "live"),
     "session": (query(sash.session("900 milliseconds"), NUMBERS), "final"),
     "session live": (query(sash.session("900 milliseconds"), NUMBERS), "live"),
+    "shared": (
+        sash.share(
+            {
+                "sizes": query(
+                    sash.sliding("20 seconds", "2 seconds"),
+                    NUMBERS | {"long": sash.count().over("1 minute")},
+                ),
+                "tens": query(sash.tumbling("10 seconds"), NUMBERS),
+                "sessions": query(sash.session("900 milliseconds"), NUMBERS),
+            }
+        ),
+        "live",
+    ),
 }
 LATENESS = "4 seconds"
 

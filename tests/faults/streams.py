@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from driver import LATENESS, STREAMS
 
+import sash
 from sash.testing.queries import replay, rows_of
 
 HERE = Path(__file__).parent
@@ -208,16 +209,31 @@ class Verdict:
 def judge(folder: Path, batches: list[pa.Table], stream: str = "final") -> Verdict:
     """Compare what was kept with brute force over the same micro-batches."""
     query, _ = STREAMS[stream]
+    if not isinstance(query, sash.Shared):
+        return _judge(folder, batches, query)
+    each = [_judge(folder, batches, q, name) for name, q in query.queries.items()]
+    summed = {n: sum(getattr(one, n) for one in each) for n in ("rows", "lost", "doubled", "wrong")}
+    return replace(each[0], **summed)
+
+
+def _judge(
+    folder: Path, batches: list[pa.Table], query: sash.Query, name: str | None = None
+) -> Verdict:
+    """The same for one query, or for one of several by its name."""
     right, missed = replay(query, micro_batches(folder, batches), LATENESS, behind=1)
     assert missed, "the stream has late rows"
     closed = START + 9 * 10**5 * SECOND
     wanted = {_place(row): row for row in right if row["window_end"] < closed}
-    rows = rows_of(pa.parquet.read_table(folder / "results"))
+    rows = rows_of(pa.parquet.read_table(folder / "results" / (name or "")))
     rows = [row for row in rows if row["window_end"] < closed]
     got = {at: row for at, row in _latest(rows).items() if not row.get("deleted")}
     emitted = Counter((_place(row), row.get("revision")) for row in rows)
     again = sum(emitted.values()) - len(emitted)
-    late = Counter(row["n"] for row in rows_of(pa.parquet.read_table(folder / "late")))
+    late = Counter(
+        row["n"]
+        for row in rows_of(pa.parquet.read_table(folder / "late"))
+        if name is None or name in row["late_queries"]
+    )
     should = Counter(row["n"] for row, _ in missed)
     calls = Counter((folder / "calls").read_text().split())
     return Verdict(

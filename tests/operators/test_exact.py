@@ -16,6 +16,7 @@ from sash.operators import exact_mean, exact_sum
 from sash.operators.exact import _MANY, COUNT, DIGITS, _carry
 from sash.testing.stored import STATES, open_stream
 from sash.testing.streams import batches
+from thinning import examples
 
 MOST = 1.7976931348623157e308
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
@@ -52,7 +53,7 @@ def test_means_of_integers_are_rounded_once(values):
     assert op.lower(op.fold(values)) == nearest(Fraction(sum(values), len(values)))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.integers(0, 2**62 - 1), st.integers(-1140, 970), st.integers(1, 40), st.booleans())
 def test_ties_and_numbers_too_small_to_be_normal(whole, exponent, parts, negative):
     """A few neighbours of a tie, and quotients below the least float."""

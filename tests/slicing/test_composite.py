@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sash.slicing.composite import Composite
 from sash.slicing.edges import Union
 from sash.windows import Aligned, Sliding, cumulate, sliding, tumbling
+from thinning import examples
 
 sliding_windows = st.integers(1, 12).flatmap(
     lambda size: st.builds(
@@ -54,7 +55,7 @@ def brute(windows: dict[str, Aligned], low: int, high: int) -> dict[int, tuple[s
 
 
 @given(sets, st.integers(-50, 50))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_plan_has_the_edges_and_the_closings_of_all_windows(
     windows: dict[str, Aligned], low: int
 ) -> None:
@@ -75,7 +76,7 @@ def test_a_plan_has_the_edges_and_the_closings_of_all_windows(
 
 
 @given(sets, st.integers(-50, 50), st.integers(0, 60), st.sampled_from([10_000, 40, 0]))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_times_are_numbered_by_the_edges_up_to_them(
     windows: dict[str, Aligned], low: int, length: int, most: int
 ) -> None:

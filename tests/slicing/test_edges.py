@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sash.slicing.edges import Edges, Periodic, Union, edges_of, union
 from sash.windows import Aligned, Cumulate, Sliding, cumulate, sliding
+from thinning import examples
 
 windows: st.SearchStrategy[Aligned] = st.one_of(
     st.integers(1, 12).flatmap(
@@ -56,7 +57,7 @@ def test_edges_are_where_windows_start_or_end(window: Aligned) -> None:
 
 
 @given(windows, windows, windows)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_the_union_has_the_edges_of_all(a: Aligned, b: Aligned, c: Aligned) -> None:
     right = listed(a) | listed(b) | listed(c)
     parts = tuple(edges_of(w) for w in (a, b, c))

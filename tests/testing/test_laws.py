@@ -15,23 +15,24 @@ from sash.operators.contract import Operator
 from sash.operators.decimals import decimal_operator
 from sash.operators.together import together
 from sash.testing import LawError, laws, values_of
+from thinning import examples
 
 
 def test_ready_operators_obey(form: Operator) -> None:
-    laws(form, max_examples=20)
+    laws(form, max_examples=examples(20))
 
 
 def test_text_and_times_obey() -> None:
     text = st.none() | st.text(max_size=3)
     for op in (operators.max, operators.min_count, operators.collect_distinct, operators.first,
                operators.count_distinct, operators.bloom(64), operators.hll()):  # fmt: skip
-        laws(op, text, max_examples=30)
+        laws(op, text, max_examples=examples(30))
     times = st.none() | st.datetimes()
     for op in (operators.max, operators.span, operators.last, operators.collect,
                operators.count_distinct, operators.count_min(8, 2), operators.hll(4)):  # fmt: skip
-        laws(op, times, max_examples=30)
-    laws(operators.arg_max, st.tuples(text, times), max_examples=30)
-    laws(operators.longest_run, st.tuples(st.datetimes(), st.floats()), max_examples=30)
+        laws(op, times, max_examples=examples(30))
+    laws(operators.arg_max, st.tuples(text, times), max_examples=examples(30))
+    laws(operators.longest_run, st.tuples(st.datetimes(), st.floats()), max_examples=examples(30))
 
 
 def test_decimals_obey() -> None:
@@ -55,7 +56,7 @@ def test_sketches_beyond_exactness_obey() -> None:
         return dataclasses.replace(op, lift=lift, typed=None)
 
     for op in (operators.hll(6), operators.quantiles(20)):
-        laws(of_tuples(op), packed, max_examples=5)
+        laws(of_tuples(op), packed, max_examples=examples(5))
 
 
 def make(**given: object) -> Operator:
@@ -65,7 +66,7 @@ def make(**given: object) -> Operator:
 
 def broken(op: Operator, values: object = None) -> LawError:
     with pytest.raises(LawError) as caught:
-        laws(op, values, max_examples=50)
+        laws(op, values, max_examples=examples(50))
     message = str(caught.value)
     assert repr(op) in message
     for law in caught.value.laws:

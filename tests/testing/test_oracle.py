@@ -14,6 +14,7 @@ from sash import operators as o
 from sash.operators.contract import Operator
 from sash.operators.together import together
 from sash.testing import agrees, answer, values_of
+from thinning import examples
 
 NAN, INF = math.nan, math.inf
 BY_HAND = [
@@ -234,7 +235,7 @@ def test_an_operator_of_ones_own() -> None:
 def test_ready_operators_agree(form: Operator) -> None:
     lower = form.python_lower()
 
-    @settings(max_examples=15)
+    @settings(max_examples=examples(15))
     @given(st.lists(values_of(form), max_size=12))
     def judge(values: list[object]) -> None:
         try:

@@ -20,6 +20,7 @@ from sash.windows.calendars import Length
 from sash.windows.contract import LATEST, PLAIN
 from sash.windows.months import first_day, first_later, month_of, months_later
 from sash.windows.zones import DAY, FIRST, LAST, Days, days_of
+from thinning import examples
 
 HOUR = 3_600_000_000
 EPOCH = date(1970, 1, 1)
@@ -127,7 +128,7 @@ def test_a_clock_rises_with_the_time_and_can_be_turned_back(window: Calendar, at
 
 
 @given(windows, times)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_a_slice_is_in_the_same_windows_throughout(window: Calendar, time: int) -> None:
     edges = edges_of(window)
     start, end = (edges.time(edges.number(time) + i) for i in (0, 1))

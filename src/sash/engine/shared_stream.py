@@ -257,15 +257,19 @@ class SharedStream:
             self._turns.changing = True
         return {name: made[name] for name in self._queries}
 
-    def explain(self, schema: Any = None) -> SharedExplanation:
+    def explain(
+        self, schema: Any = None, *, data: Any = None, batch: int = 1000
+    ) -> SharedExplanation:
         """What the queries share with each other on this stream, and why; see
-        `sash.SharedExplanation`."""
+        `sash.SharedExplanation`.  With `data`, a sample is pushed into a new stream of the same
+        kind, in batches of `batch` rows, and what it takes is counted."""
         from ..explain.shared import explain_shared
         from ..windows import duration
 
         lateness = duration(self._settings["lateness"], "the lateness")
         more = {n: self._settings[n] for n in ("mode", "early")}
-        return explain_shared(Shared(self._queries), schema, lateness=lateness, **more)
+        shared = Shared(self._queries)
+        return explain_shared(shared, schema, data, lateness=lateness, batch=batch, **more)
 
     @in_turn
     def advance(self, watermark: Any) -> dict[str, Any]:

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from ..engine.bundle_plans import BundlePlan, plan_bundle
 from ..engine.bundles import Bundle
 from ..engine.coarser import factors_of
 from ..engine.shared_run import results_of_bundle
-from ..kernels.columns import Array
 from ..query.query import Query
 from ..query.shared import Shared
 from ..query.signatures import Mode
@@ -27,6 +24,7 @@ from .counted import Counter, counted
 from .drawing import draw_several
 from .explanation import Counts, Explanation, entry_lines, plain
 from .measured import Events, windows_of_slices
+from .measured_shared import measured_bundle, slices_of
 from .streams import explain_stream
 from .tables import explain_table, schema_of
 
@@ -153,8 +151,14 @@ def _counted_lines(expected: Counts, measured: Counts) -> list[str]:
     text = (
         f"{measured.events:,} events of the sample made {measured.entries:,} slices and "
         f"{measured.rows:,} rows, with {measured.combines:,.0f} combines, where "
-        f"{expected.combines:,.0f} were expected at most"
+        f"{expected.combines:,.0f} were expected"
     )
+    if measured.most_entries:
+        text += (
+            f"; {measured.most_entries:,} slices of {measured.most_bytes:,} bytes were kept at once"
+        )
+    else:
+        text += " at most"
     return entry_lines("sample", (text,))
 
 
@@ -166,9 +170,10 @@ def explain_shared(
     lateness: int | None = None,
     mode: Mode = "final",
     early: bool = False,
+    batch: int = 1000,
 ) -> SharedExplanation:
-    """How queries run over a table, or with a lateness over a stream; with `data`, a sample of a
-    table, whose combines are counted."""
+    """How queries run over a table, or with a lateness over a stream; with `data`, a sample whose
+    combines are counted, on a stream in batches of so many rows."""
     sample = None if data is None else as_arrow(data)
     known = schema if sample is None else sample.schema
     schema = None if known is None else schema_of(known)
@@ -181,9 +186,15 @@ def explain_shared(
     bundles = []
     for bundle in shared.plan.bundles:
         made = _explained(bundle, table=lateness is None)
-        if sample is not None and lateness is None and len(bundle.queries) > 1:
-            plan = plan_bundle(bundle, sample.schema, whole=True)
-            made = _measured(made, plan, sample)
+        if sample is not None and len(bundle.queries) > 1:
+            if lateness is None:
+                plan = plan_bundle(bundle, sample.schema, whole=True)
+                expected, measured = _measured(plan, sample)
+            else:
+                expected, measured = measured_bundle(
+                    bundle, sample, batch, lateness, mode, early=early
+                )
+            made = dataclasses.replace(made, expected=expected, measured=measured)
         bundles.append(made)
     place = "over a table" if lateness is None else f"over a stream, mode={mode!r}"
     queries = {name: alone(query) for name, query in shared.queries.items()}
@@ -228,8 +239,8 @@ def _drawn(composite: Composite) -> tuple[str, ...]:
     return tuple(draw_several(composite.windows, composite.cuts))
 
 
-def _measured(made: BundleExplanation, plan: BundlePlan, sample: Any) -> BundleExplanation:
-    """An explanation with what a sample took."""
+def _measured(plan: BundlePlan, sample: Any) -> tuple[Counts, Counts]:
+    """What was expected of a sample of a table, at most, and what it took."""
     counters = {name: Counter() for name in plan.plans}
     slicing = Counter()
     counting = dataclasses.replace(
@@ -239,7 +250,7 @@ def _measured(made: BundleExplanation, plan: BundlePlan, sample: Any) -> BundleE
     )
     found = results_of_bundle(counting, sample)
     events = Events.of(plan.union, sample)
-    codes, starts = _slices(plan.composite, events)
+    codes, starts = slices_of(plan.composite, events)
     entries = len(starts)
     combines: float = len(events) - entries
     for one in plan.plans.values():
@@ -250,14 +261,4 @@ def _measured(made: BundleExplanation, plan: BundlePlan, sample: Any) -> BundleE
     rows = sum(table.num_rows for table in found.values())
     spent = slicing.combines + sum(counter.combines for counter in counters.values())
     counts = Counts(len(events), entries, rows, spent, 0, 0)
-    expected = dataclasses.replace(counts, combines=combines)
-    return dataclasses.replace(made, expected=expected, measured=counts)
-
-
-def _slices(composite: Composite, events: Events) -> tuple[Array, Array]:
-    """The slices that hold events, cut at the edges of all windows: the key and start of each."""
-    if not len(events):
-        return events.codes, events.times
-    shown = composite.starts(composite.clock.reading(events.times))
-    found = np.unique(np.stack([events.codes, shown]), axis=1)
-    return found[0], composite.clock.time(found[1])
+    return dataclasses.replace(counts, combines=combines), counts

@@ -6,6 +6,8 @@ lies in no known buffer raises instead of reading what happens to be there.
 
 from __future__ import annotations
 
+import ctypes
+import math
 import os
 import weakref
 from bisect import bisect_right
@@ -48,12 +50,17 @@ __all__ = [
     "word",
 ]
 
-_Ref = weakref.ref[np.ndarray[Any, Any]]
+#: An array that kernels may touch: its first byte, the byte behind its last one, the array for as
+#: long as it lives, and whether it may be written.
+_Known = tuple[int, int, weakref.ref[np.ndarray[Any, Any]], bool]
 
-#: The arrays that kernels may touch, by where they start; several may be parts of one.
-_arrays: dict[int, list[_Ref]] = {}
-#: The starts in order, and the arrays of each: replaced as a whole, as other threads read it.
-_known: tuple[list[int], list[list[_Ref]]] = ([], [])
+#: All of them by their first bytes, in order; several may be parts of one.  Replaced as a whole, as
+#: other threads read it.
+_known: tuple[list[int], list[_Known]] = ([], [])
+#: When there are so many, those of dead arrays are dropped.
+_most = 16
+#: The one that was touched last, and is likely to be touched next.
+_last: _Known = (0, 0, weakref.ref(np.empty(0)), False)
 _registering = Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -84,50 +91,72 @@ def some(value: Any) -> Any:
 
 def register(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Allow access to an array's memory for as long as the array lives."""
-    global _known
-    at, made = array.ctypes.data, weakref.ref(array)
+    global _known, _most
+    at = array.ctypes.data
     with _registering:
-        for start in [s for s, refs in _arrays.items() if any(ref() is None for ref in refs)]:
-            alive = [ref for ref in _arrays.pop(start) if ref() is not None]
-            if alive:
-                _arrays[start] = alive
-        _arrays[at] = [*_arrays.get(at, []), made]
-        starts = sorted(_arrays)
-        _known = starts, [_arrays[start] for start in starts]
+        starts, arrays = list(_known[0]), list(_known[1])
+        if len(starts) >= _most:
+            arrays = [known for known in arrays if known[2]() is not None]
+            starts = [known[0] for known in arrays]
+            _most = 16 + 2 * len(starts)
+        i = bisect_right(starts, at)
+        starts.insert(i, at)
+        arrays.insert(i, (at, at + array.nbytes, weakref.ref(array), array.flags.writeable))
+        _known = starts, arrays
     return array
+
+
+def _find(address: int, length: int) -> _Known:
+    """A living array that has all bytes at an address; an error if there is none."""
+    global _last
+    starts, arrays = _known
+    for i in range(bisect_right(starts, address) - 1, -1, -1):
+        if address + length <= arrays[i][1] and arrays[i][2]() is not None:
+            _last = arrays[i]
+            return _last
+    raise IndexError(f"a kernel touched {length} bytes at {address}, outside its memory")
 
 
 def _bytes(address: int, length: int) -> np.ndarray[Any, Any]:
     """The bytes at an address, or an error if they are not wholly inside one array."""
-    starts, arrays = _known
-    for i in range(bisect_right(starts, address) - 1, -1, -1):
-        offset = address - starts[i]
-        for ref in arrays[i]:
-            array = ref()
-            if array is not None and offset + length <= array.nbytes:
-                return array.view(np.uint8)[offset : offset + length]
-    raise IndexError(f"a kernel touched {length} bytes at {address}, outside its memory")
+    start, _, ref, _ = _find(address, length)
+    array = some(ref())
+    return array.view(np.uint8)[address - start : address - start + length]  # type: ignore[no-any-return]
 
 
-def _access(dtype: Any, plain: Callable[[Any], Any]) -> tuple[Any, Any]:
+def _access(
+    dtype: Any, cell: Any, plain: Any, least: float = -math.inf, most: float = math.inf
+) -> tuple[Any, Any]:
+    """Loads and stores of one type: of numpy, of ctypes, which is faster, and of Python.  A value
+    of another type, or beyond the bounds, is left to numpy, which converts or refuses it."""
     size = np.dtype(dtype).itemsize
+    at = cell.from_address
 
     def load(address: int) -> Any:
-        return plain(_bytes(address, size).view(dtype)[0])
+        start, end, ref, _ = _last
+        if address < start or address + size > end or ref() is None:
+            _find(address, size)
+        return plain(at(address).value)
 
     def store(address: int, value: Any) -> None:
-        _bytes(address, size).view(dtype)[0] = value
+        start, end, ref, writable = _last
+        if address < start or address + size > end or ref() is None:
+            writable = _find(address, size)[3]
+        if writable and type(value) is plain and (least <= value <= most or value != value):
+            at(address).value = value
+        else:
+            _bytes(address, size).view(dtype)[0] = value
 
     return load, store
 
 
-load_i, store_i = _access(np.int64, int)
-load_u, store_u = _access(np.uint64, np.uint64)
-load_f, store_f = _access(np.float64, float)
+load_i, store_i = _access(np.int64, ctypes.c_int64, int, -(2**63), 2**63 - 1)
+load_u, store_u = _access(np.uint64, ctypes.c_uint64, np.uint64)
+load_f, store_f = _access(np.float64, ctypes.c_double, float)
 load_table = load_i
 column_i, output_i = load_i, store_i
 column_f, output_f = load_f, store_f
-column_byte, output_byte = _access(np.uint8, int)
+column_byte, output_byte = _access(np.uint8, ctypes.c_uint8, int, 0, 255)
 
 
 def word(start: int, i: int) -> Any:

@@ -46,6 +46,7 @@ __all__ = [
 #: A union with more edges in its cycle than this is not written out.
 _MOST = 4096
 _FAR = 2**61
+_FEW = 1024  # edges that are written out for however few numbers
 
 
 class Edges(ABC):
@@ -129,14 +130,32 @@ class Union(Edges):
         return sum(part.number(time, on) for part in self.parts)
 
     def time(self, number: Any) -> Any:
+        if not np.ndim(number):
+            return self._time(int(number))
         wanted = np.asarray(number, dtype=np.int64)
+        if not wanted.size:
+            return wanted
+        # the edges around all of them, if they are few, know their numbers
+        first, last = self._time(int(wanted.min())), self._time(int(wanted.max()))
+        listed = written_out(self, first, last, max(4 * wanted.size, _FEW))
+        if listed is not None:
+            at = np.searchsorted(self.number(listed.times), wanted)
+            return listed.times[np.minimum(at, len(listed.times) - 1)]
         low = np.full(wanted.shape, -_FAR, dtype=np.int64)  # its number is less
         high = np.full(wanted.shape, _FAR, dtype=np.int64)
         while (high - low > 1).any():
             middle = low + (high - low) // 2
             less = self.number(middle) < wanted
             low, high = np.where(less, middle, low), np.where(less, high, middle)
-        return high if high.ndim else int(high)
+        return high
+
+    def _time(self, number: int) -> int:
+        """The first time whose number is not less."""
+        low, high = -_FAR, _FAR
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.number(middle) < number else (low, middle)
+        return high
 
     def start(self, time: Any) -> Any:
         """When the slice that holds a time starts: the last of its parts' edges up to the time."""

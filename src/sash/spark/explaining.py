@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, overload
 
 from pyspark.sql import DataFrame
 
@@ -11,15 +11,18 @@ from ..engine.supported import Asked, check
 from ..explain import Explanation
 from ..explain.cautions import cautions
 from ..explain.explanation import Step
+from ..explain.shared import SharedExplanation, explain_shared
 from ..explain.streams import explain_stream, in_records
 from ..explain.tables import explain_table
 from ..query.plan import Plan
 from ..query.query import Query
+from ..query.shared import Shared
 from ..query.signatures import Mode
 from ..windows import Aligned, duration
 from . import batch, by_events, split_sessions
 from .batch import Slices
 from .frames import planned, way
+from .shared import plans_for
 from .streaming import combines
 
 __all__ = ["explain", "explain_streaming"]
@@ -37,6 +40,7 @@ _COMBINES = {
 }
 
 
+@overload
 def explain(
     df: DataFrame,
     query: Query,
@@ -45,15 +49,37 @@ def explain(
     slices: Slices = "auto",
     lateness: Any = 0,
     data: Any = None,
-) -> Explanation:
+) -> Explanation: ...
+@overload
+def explain(
+    df: DataFrame,
+    query: Shared,
+    mode: Mode = "final",
+    late: bool = False,
+    slices: Slices = "auto",
+    lateness: Any = 0,
+    data: Any = None,
+) -> SharedExplanation: ...
+def explain(
+    df: DataFrame,
+    query: Query | Shared,
+    mode: Mode = "final",
+    late: bool = False,
+    slices: Slices = "auto",
+    lateness: Any = 0,
+    data: Any = None,
+) -> Any:
     """How `aggregate` runs a query over a DataFrame, bounded or streaming, why, and what that
     costs; see `sash.Explanation`.
 
     `mode`, `late` and `slices` are those of `aggregate`.  `lateness` is the delay of the stream's
     watermark, which a DataFrame does not tell.  `data` is a sample, a table in this process, which
     is run here and counted.  Where a sample of the DataFrame decides how it runs, Spark counts its
-    rows now.
+    rows now.  Of several queries (`sash.share`) it says what they share: see
+    `sash.SharedExplanation`.
     """
+    if isinstance(query, Shared):
+        return _explain_shared(df, query, mode, late, lateness)
     df, plan = planned(df, query)
     if df.isStreaming:
         return explain_streaming(plan, mode, late, slices, duration(lateness, "the lateness"), data)
@@ -74,6 +100,24 @@ def explain(
         steps=steps,
         warnings=cautions(query, plan, "Spark batch", unsplit=_unsplit(query, found.name)),
     )
+
+
+def _explain_shared(
+    df: DataFrame, shared: Shared, mode: Mode, late: bool, lateness: Any
+) -> SharedExplanation:
+    """How several queries run over a DataFrame."""
+    df, plans = plans_for(df, shared, mode, late)
+    behind = duration(lateness, "the lateness")
+    if df.isStreaming:
+        each = {
+            name: explain_streaming(plan, mode, late, "auto", behind, None)
+            for name, plan in plans.items()
+        }
+        place = f"in one stateful operator of Spark, mode={mode!r}"
+    else:
+        each = {name: explain_table(plan.query, plan.schema) for name, plan in plans.items()}
+        place = "over a table on Spark, in one pass"
+    return dataclasses.replace(explain_shared(shared), place=place, queries=each)
 
 
 def _unsplit(query: Query, way: str) -> str:

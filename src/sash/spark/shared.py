@@ -81,7 +81,7 @@ def plans_for(
 ) -> tuple[DataFrame, dict[str, Plan]]:
     """A DataFrame whose columns have the names that queries use, and the plan of each query."""
     sensitive, streaming = is_case_sensitive(df), df.isStreaming
-    own = (QUERY, *(STREAM_RESERVED if streaming else ()))
+    own = (QUERY, "window", *(STREAM_RESERVED if streaming else ()))
     check_result_names(list(shared.queries), own, sensitive=sensitive)
     read = dict.fromkeys(c for query in shared.queries.values() for c in query.columns)
     df = with_names(df, list(read), sensitive=sensitive)

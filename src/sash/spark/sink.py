@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, overload
+from urllib.parse import quote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -56,12 +57,10 @@ def split(df: DataFrame, query: str | None = None) -> Any:
 
 def _of_query(df: DataFrame, query: str) -> DataFrame:
     """The results of one of several queries."""
-    if "query" not in df.columns or query not in df.columns:
-        structs = [f.name for f in df.schema if isinstance(f.dataType, StructType)]
-        queries = [n for n in structs if n != "late"] if "query" in df.columns else []
+    if query not in _queries_of(df):
         raise ValueError(
             f"split(…, {query!r}) takes the output of sash.spark.aggregate for several queries of "
-            f"which one has that name; here they are: {', '.join(queries) or 'none'}"
+            f"which one has that name; here they are: {', '.join(_queries_of(df)) or 'none'}"
         )
     rows = df.where(F.col("query") == F.lit(query))
     more = ["event_time"] if "event_time" in df.columns else []
@@ -74,25 +73,44 @@ def upsert(path: str, *, late: str | None = None) -> Callable[[DataFrame, int], 
 
         out.writeStream.foreachBatch(sash.spark.upsert("results")).option(…).start()
         sash.spark.latest(spark, "results")
+
+    The results of several queries (`sash.share`) are kept under a path for each, with the name of
+    the query behind the path: `latest(spark, "results/fast")`.
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:
-        if "late" not in batch.columns:
+        queries = _queries_of(batch)
+        if not queries and "late" not in batch.columns:
             overwrite(batch, path, batch_id)
             return
-        if late is None:
+        if not queries and late is None:
             results, _ = split(batch)
             overwrite(results, path, batch_id)
             return
         batch = batch.persist()
         try:
-            results, rows = split(batch)
-            overwrite(rows, late, batch_id)
-            overwrite(results, path, batch_id)
+            results = batch
+            if "late" in batch.columns:
+                results, rows = split(batch)
+                if late is not None:
+                    overwrite(rows, late, batch_id)
+            for query in queries:
+                own = _of_query(results, query).drop("event_time")
+                overwrite(own, f"{path.rstrip('/')}/{quote(query, safe=' ')}", batch_id)
+            if not queries:
+                overwrite(results, path, batch_id)
         finally:
             batch.unpersist()
 
     return write
+
+
+def _queries_of(df: DataFrame) -> list[str]:
+    """The names of the queries, if these are the results of several."""
+    if "query" not in df.columns or "window" in df.columns:
+        return []
+    structs = [field.name for field in df.schema if isinstance(field.dataType, StructType)]
+    return [name for name in structs if name != "late"]
 
 
 def overwrite(df: DataFrame, path: str, batch_id: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.layout import Answer
 from ..kernels.slots import CAPACITY
+from ..operators import count as counted
 from ..query.plan import Group
 from ..slicing.cut import cut_events
 from ..slicing.slices import slices_held, specify
@@ -20,9 +22,11 @@ from ..tables.threads import side_by_side
 from ..windows import Aligned
 from .answers import Apart, Sources, answers_apart, answers_of, columns_of, joined_reasons
 from .cutty_kernel import CUTTY
+from .numbered import Numbered
 from .scan_kernel import (
     ANSWERS,
     CHANGES,
+    COUNTS,
     GROUP,
     MADE,
     NEW,
@@ -175,11 +179,13 @@ class Scan:
     ) -> tuple[Array, Any, Array]:
         """Cut groups of a table's events into slices, or into distinct times unless they are to be
         `whole`; see `slicing.cut.cut_events`."""
-        columns, _ = columns_of(self.group, table)
+        columns, values = columns_of(self.group, table)
         clock, slots = self.window.clock, (RING, NEW)
         starts, partials, ends = cut_events(
             self._core, columns, rows, clock.reading(times), bounds, whole=whole, slots=slots
         )
+        if self.group.labelled:
+            partials = Numbered(partials, values)
         return clock.time(starts), partials, ends
 
     def cut_columns(
@@ -309,7 +315,9 @@ class Scan:
         """Room for the windows from `first` to `last` of groups of these times and bounds."""
         core, count = self._core, len(first)
         times, bounds = kept[0], kept[1]
-        wanted = core.run.count_windows(core.m, times[1], bounds[1], count)
+        shared = self._kernel is SCAN and isinstance(core, BufferCore)
+        run = _counter().run if shared else core.run
+        wanted = run.count_windows(core.m, times[1], bounds[1], count)
         asked = (last - first + 1).clip(0)
         wanted = min(wanted, int(np.minimum(asked, wanted).sum()))
         if self.changes:
@@ -334,6 +342,12 @@ class Scan:
             values,
             lacking,
         )
+
+
+@cache
+def _counter() -> BufferCore | ObjectCore:
+    """Counts windows for all scans of compiled operators."""
+    return make_core(COUNTS, counted.of("int64"), 1)
 
 
 class _Out:

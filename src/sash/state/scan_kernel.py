@@ -49,6 +49,7 @@ from ..slicing.slices import (
 __all__ = [
     "ANSWERS",
     "CHANGES",
+    "COUNTS",
     "GROUP",
     "MADE",
     "NEW",
@@ -287,6 +288,10 @@ def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
                     first_end = window_end(m, first)
     return found
 
+
+#: Counting reads the header, which is the same for all operators, so one compiled function serves
+#: all scans of compiled operators.
+COUNTS = Kernel("counts", (*SLICES, count_windows), ("count_windows",))
 
 #: The kernel; its memory is filled by `Scan` in `state.scan`.
 SCAN = Kernel(

@@ -1,0 +1,96 @@
+"""Several sizes in one row, and many queries in one operator, on a stream of Spark."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+import sash
+import sash.spark
+
+if TYPE_CHECKING:
+    from .spark import Bench, Line
+
+MINUTES = 8  # micro-batches
+ROWS = 10  # of a key in each
+BATCH = 60 // ROWS  # seconds from one row of a key to the next
+START = 1_700_000_040 // 3600 * 3600
+
+
+def minutes(bench: Bench, keys: int) -> str:
+    """Files with ten rows of each key, a minute each."""
+    path = bench.place / f"minutes-{keys}"
+    if not path.exists():
+        path.mkdir()
+        for batch in range(MINUTES):
+            at = F.col("id")
+            second = F.floor(at / keys) * BATCH + F.lit(START + 60 * batch)
+            frame = bench.spark.range(0, ROWS * keys, numPartitions=1).select(
+                (at % keys).cast("int").alias("k"),
+                F.timestamp_seconds(second).alias("ts"),
+                F.rand(batch).alias("x"),
+            )
+            bench.move(frame, path / f"{batch:04}.parquet", batch)
+    return str(path)
+
+
+def _query(window: Any, select: Any) -> sash.Query:
+    return sash.Query(time="ts", by="k", window=window, select=select)
+
+
+def _chosen() -> dict[str, sash.Aggregate]:
+    return {"n": sash.count(), "total": sash.sum("x"), "worst": sash.max("x")}
+
+
+def sizes(bench: Bench, quick: bool) -> Iterator[Line]:
+    """1 hour, 24 hours and 30 days in one row, a slide of a minute, 100,000 keys with ten rows each
+    in a micro-batch, beside 30 days alone and three queries one by one."""
+    from .spark import Line
+
+    keys = 10_000 if quick else 100_000
+    path = minutes(bench, keys)
+    select = _chosen()
+    for size, text in (("24h", "24 hours"), ("30d", "30 days")):
+        select |= {f"{name}_{size}": chosen.over(text) for name, chosen in _chosen().items()}
+    asked = {
+        "30 days alone": _query(sash.sliding("30 days", "1 minute"), _chosen()),
+        "three sizes in one row": _query(sash.sliding("1 hour", "1 minute"), select),
+    }
+    took: dict[str, list[float]] = {name: [] for name in asked}
+    for turn in range(3):  # the first is a warm-up
+        for name, query in asked.items():
+            each = bench.batches(sash.spark.aggregate(bench.stream(path), query))
+            if turn:
+                took[name] += each[2:]
+    found = {name: statistics.median(each) for name, each in took.items()}
+    for name, seconds in found.items():
+        yield Line(f"{name}, {keys:,} keys, 10 rows each a micro-batch", seconds, "s")
+    alone, together = found.values()
+    yield Line("three sizes over 30 days alone", together / alone, "×", 1.5)
+
+
+def shared(bench: Bench, quick: bool) -> Iterator[Line]:
+    """100 queries that share a plan in one operator, over one of them alone; they have as many rows
+    as 5 % of the events."""
+    from .spark import ROWS as MANY
+    from .spark import Line
+
+    path = bench.source(MANY, 5)
+    spans = [60 + 5 * i for i in range(10 if quick else 100)]
+    queries = {
+        f"q{span}": _query(sash.tumbling(f"{20 * span} seconds"), _chosen()) for span in spans
+    }
+    one = next(iter(queries.values()))
+    took: dict[str, list[float]] = {"one": [], "all": []}
+    for turn in range(3):
+        for name, asked in (("one", one), ("all", sash.share(queries))):
+            each = bench.batches(sash.spark.aggregate(bench.stream(path), asked))
+            if turn:
+                took[name] += each[1:]
+    alone, together = (statistics.median(each) for each in took.values())
+    yield Line(f"one query, a micro-batch of {MANY:,} rows", alone, "s")
+    yield Line(f"{len(queries)} queries that share a plan", together, "s")
+    yield Line(f"{len(queries)} queries over one", together / alone, "×", 10)
