@@ -29,7 +29,7 @@ LINES: dict[str, tuple[str | None, str | None] | None] = {
     r'"a,b",13': ("a,b", "13"),
     r'"a" ,18': ("a", "18"),
     r'"\\\"",22': ('\\"', "22"),
-    r'"",23': ("", "23"),
+    r'"",23': (None, "23"),
     r",24": (None, "24"),
     r"\\,30": (r"\\", "30"),
     r'"a""b",1': None,
@@ -63,6 +63,12 @@ def test_two_quotes_are_one_where_that_is_said(tmp_path: Path) -> None:
     assert rows(tmp_path, text, escape='"') == [('a"b\\', "1"), ('"', "2"), ("x", "3")]
     with pytest.raises(RunError, match="line 1 has a quote within a field"):
         rows(tmp_path, '"a\\"b",1\n', escape='"')
+
+
+def test_a_text_may_stand_for_null(tmp_path: Path) -> None:
+    text = '"",1\n,2\n"NA",3\nNA,4\n'
+    assert [row[0] for row in rows(tmp_path, text, nullValue="NA")] == ["", None, None, None]
+    assert [row[0] for row in rows(tmp_path, text)] == [None, None, "NA", "NA"]
 
 
 def test_other_separators_quotes_and_encodings(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_csv_is_read_as_spark_reads_it_or_not_at_all(spark: Any, tmp_path: Path)
     lines += ["".join(draw.choices('"\\,a ', k=draw.randint(1, 7))) for _ in range(300)]
     lines = [line for line in lines if line.count(",") == 1 and "\n" not in line]
     schema = pa.schema({"a": pa.string(), "b": pa.string()})
-    for options in ({}, {"escape": '"'}):
+    for options in ({}, {"escape": '"'}, {"nullValue": "a"}):
         read_here = 0
         (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
         reader = spark.read.schema("a string, b string").options(**options)

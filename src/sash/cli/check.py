@@ -23,7 +23,7 @@ from ..query import Query
 from ..query.plan import Plan, make_plan
 from ..query.query import RESERVED
 from ..query.signatures import Mode
-from ..tables.arrow import filtered
+from ..tables.arrow import filtered, no_rows
 from ..windows import Driven
 from .errors import JobError, Problem
 from .job import Job, is_remote, load
@@ -199,7 +199,7 @@ def _plan(query: Query, schema: pa.Schema, place: Place, mode: Mode, *, late: bo
     _check_columns(query, schema.names)
     plan = make_plan(query, schema)
     if query.where is not None:
-        filtered(schema.empty_table(), query.where)
+        filtered(no_rows(schema), query.where)
     if place == "Query.stream":
         if arrives_by_tie(plan, mode):
             query = dataclasses.replace(query, tie=None)

@@ -76,12 +76,14 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
         return source.schema.empty_table()
     header = _is_true(options.get("header", False))
     names = source.schema.names
-    # an empty field is null, one in quotes is an empty text, as in Spark
+    # as in Spark an empty field is null, also in quotes; where another text stands for null, one
+    # in quotes is an empty text
+    null = options.get("nullvalue")
     converts = csv.ConvertOptions(
         column_types=_written(source.schema),
         strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-        null_values=["", *([str(options["nullvalue"])] if "nullvalue" in options else [])],
+        quoted_strings_can_be_null=null is None,
+        null_values=["", *([] if null is None else [str(null)])],
     )
     reads = csv.ReadOptions(column_names=names, skip_rows=1 if header else 0)
     sep = str(options.get("sep", options.get("delimiter", ",")))
@@ -95,6 +97,13 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
     if header:
         _check_header(file, data, names, parses)
     made = csv.read_csv(pa.BufferReader(data), reads, parses, converts)
+    if null is not None:  # which is null in quotes as well
+        for i, column in enumerate(made.columns):
+            if pa.types.is_string(column.type):
+                there = pc.if_else(
+                    pc.equal(column, str(null)), pa.scalar(None, pa.string()), column
+                )
+                made = made.set_column(i, made.schema.field(i), there)
     return _with_times(made, source.schema)
 
 

@@ -342,9 +342,8 @@ class _BySessions(Judged):
         self._firsts, self._highs = _runs(came.tops)
 
     def at(self, allowance: int) -> tuple[int, int, int]:
-        late, closed, risen, peaks = self._pass(allowance)
-        before = np.cumsum(risen - closed) - risen  # sessions that are open when a run begins
-        return late, 0, int((before + peaks).max(initial=0))
+        late, most = self._pass(allowance)
+        return late, 0, most
 
     def rows(self, allowance: int) -> tuple[Array, Array]:
         marks = np.zeros(len(self._codes), dtype=np.int64)
@@ -352,27 +351,27 @@ class _BySessions(Judged):
         late = np.flatnonzero(marks)
         return late, late
 
-    def _pass(self, allowance: int, marks: Array | None = None) -> tuple[int, Array, Array, Array]:
-        """How many rows are late; for each run of rows after which stream time is the same, how
-        many sessions it closes, how many more its rows open than they merge, and how many more at
-        most, after one of the rows.  Rows that are late are marked."""
+    def _pass(self, allowance: int, marks: Array | None = None) -> tuple[int, int]:
+        """How many rows are late, and how many sessions are open at most; rows that are late are
+        marked."""
         came, many, runs = self._came, len(self._codes), len(self._highs)
-        found = [np.zeros(runs, dtype=np.int64) for _ in range(3)]
         if not many:
-            return 0, found[0], found[1], found[2]
+            return 0, 0
+        found = np.zeros(2, dtype=np.int64)
         core = _what_if()
         with core.call() as call:
             given = [call.integers(a) for a in (came.times, self._codes, self._firsts, self._highs)]
             lists = [call.integers(np.full(self._many, a)) for a in (NONE, NONE, _NEVER)]
             links = [call.space(many)[1] for _ in range(4)]
-            out = [call.integers(a) for a in found]
-            late = call.integers(np.zeros(1, dtype=np.int64) if marks is None else marks)
+            closed = call.integers(np.zeros(runs, dtype=np.int64))
+            counts = [closed, *(call.space(runs)[1] for _ in range(2))]
+            late = call.integers(found if marks is None else marks)
             settings = runs, self._many, self._gap, allowance
-            marked = int(marks is not None)
-            count = core.run.late_sessions(
-                core.m, *given, *settings, *lists, *links, *out, late, marked
+            core.run.late_sessions(
+                *(core.m, *given, *settings, *lists, *links, *counts),
+                *(late, int(marks is not None), call.integers(found)),
             )
-        return int(count), found[0], found[1], found[2]
+        return int(found[0]), int(found[1])
 
 
 @cache

@@ -15,7 +15,7 @@ from ..engine.results import check_typed, result_schema
 from ..engine.supported import Asked, Place, check
 from ..query.plan import Plan, make_plan
 from ..query.signatures import Mode
-from ..tables.arrow import plain_type
+from ..tables.arrow import no_rows, plain_type
 from ..windows import Merging
 from .errors import SqlError
 from .nodes import At, Ref, Star
@@ -52,7 +52,7 @@ def tie(
     streams = place != "Query.run"
     schema = pa.schema([f.with_type(plain_type(f.type)) for f in schema])
     whole = streams and not planned.driven
-    columns = prepared(planned, schema.empty_table(), zone, whole=whole)[0].schema
+    columns = prepared(planned, no_rows(schema), zone, whole=whole)[0].schema
     plan = _plan(planned, columns, whole=not streams)
     if streams:
         planned.check_event_columns(mode, schema.names)
@@ -61,7 +61,7 @@ def tie(
     if place == "Spark stream":
         planned.check_own(_own_on_spark(planned, mode, late=late))
     results = result_schema(plan, columns, mode)
-    rows, _ = projected(planned, results.empty_table(), zone, live=mode == "live")
+    rows, _ = projected(planned, no_rows(results), zone, live=mode == "live")
     return Tied(plan, columns, results, rows.schema)
 
 

@@ -90,9 +90,11 @@ def late_sessions(
     peaks: Any,
     late: Any,
     marked: int,
-) -> int:
-    """Go through rows in order of arrival, each a batch, and return how many are late.  Rows are in
-    runs, from `firsts` on, in which stream time is the same after each row: `highs`.
+    out: Any,
+) -> None:
+    """Go through rows in order of arrival, each a batch: `out` is set to how many are late, and how
+    many sessions are open at most.  Rows are in runs, from `firsts` on, in which stream time is the
+    same after each row: `highs`.
 
     The open sessions of a key are a list from `oldest` to `newest`, linked by `before` and `after`;
     places of sessions that are over are used again.  `ended` has the end of the key's last closed
@@ -187,7 +189,14 @@ def late_sessions(
         while s != NONE and item(ends, s) + allowance < item(highs, runs - 1):
             closed_by(highs, runs, item(ends, s) + allowance, closed)
             s = item(after, s)
-    return many
+    there = 0
+    most = 0
+    for r in range(runs):
+        there -= item(closed, r)
+        most = max(most, there + item(peaks, r))
+        there += item(risen, r)
+    set_item(out, 0, many)
+    set_item(out, 1, most)
 
 
 #: The kernel, for no operator in particular.

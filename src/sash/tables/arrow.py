@@ -26,6 +26,7 @@ __all__ = [
     "from_ipc",
     "has_tie_number",
     "kind_of",
+    "no_rows",
     "one_array",
     "plain_type",
     "tie_numbers",
@@ -77,6 +78,11 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         ]
         return pa.chunked_array(chunks, wanted)
     return column.cast(wanted)
+
+
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """A table without rows.  That of `Schema.empty_table` imports pandas, which takes a while."""
+    return pa.table([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
