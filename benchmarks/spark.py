@@ -33,6 +33,7 @@ import sash.spark
 from .machine import describe
 from .spark_as_of import as_of
 from .spark_sizes import shared, sizes
+from .spark_sql import sql
 from .spark_ways import large_batches, micro_batches, ways
 
 RESULTS = Path(__file__).parent / "results"
@@ -306,6 +307,7 @@ PARTS: dict[str, Callable[[Bench, bool], Iterator[Line]]] = {
     "large-batches": large_batches,
     "micro-batches": micro_batches,
     "as-of": as_of,
+    "sql": sql,
     "sizes": sizes,
     "shared": shared,
 }

@@ -1,7 +1,9 @@
 """Windows and streams over stores: a round, a bulk eviction, memory, many keys.
 
-Figures of a store are wall time of this process: what a store does in the background, on another
-core, is not in them unless it holds up the window.
+`python -m benchmarks --only stored` measures all of it; `stored_memory` has the windows' memory.
+
+Times of rounds are wall time: what a store does in the background, on another core, is in them if
+it holds up the window.  A call is long enough for that, and the best of several counts.
 """
 
 from __future__ import annotations
@@ -22,23 +24,22 @@ from sash import operators
 from sash.aggregators import Amta, LogMta
 from sash.stores import Store
 
+from .stored_memory import memory
 from .workload import Bound, Contender, Workload
 
 __all__ = ["stores"]
 
-ROUNDS = 1 << 20
-TIMES = 3
-LARGER = 8192  # a cache, and a buffer, of so many nodes
+ROUNDS = 1 << 21  # in a call; what waits for the store is a tenth of that
 
 
 def stores(*, quick: bool) -> list[Workload]:
     """All of them."""
     sizes = (1 << 10, 1 << 14, 1 << 18) if quick else (1 << 10, 1 << 15, 1 << 20, 1 << 25)
     return [
-        *(_rounds(which, sizes) for which in ("count", "max")),
+        *(_rounds(which, size) for which in ("count", "max") for size in sizes),
         _bulk(1 << 18 if quick else 1 << 23),
-        _memory((1 << 18, 1 << 20) if quick else (1 << 20, 1 << 22, 1 << 25)),
-        _many_keys(100_000 if quick else 10_000_000),
+        memory((1 << 18, 1 << 20) if quick else (1 << 20, 1 << 22, 1 << 25)),
+        *_many_keys(100_000 if quick else 10_000_000),
     ]
 
 
@@ -71,19 +72,19 @@ def redis() -> Store:
 
 
 _kept: list[Any] = []
-_LARGE = {"cache": LARGER, "buffer": LARGER}
+_PAPER = {"cache": 512, "buffer": 256}
 _WAYS: dict[str, tuple[Any, Callable[[], Store] | None, dict[str, int]]] = {
     "Amta on RocksDB": (Amta, rocksdb, {}),
-    f"Amta on RocksDB, cache={LARGER}": (Amta, rocksdb, _LARGE),
-    f"LogMta on RocksDB, cache={LARGER}": (LogMta, rocksdb, _LARGE),
-    f"Amta on Redis, cache={LARGER}": (Amta, redis, _LARGE),
-    "Amta in memory": (Amta, None, {}),
+    "Amta on RocksDB, the paper's sizes": (Amta, rocksdb, _PAPER),
+    "Amta on Redis": (Amta, redis, {}),
+    "LogMta on RocksDB": (LogMta, rocksdb, {}),
     "LogMta in memory": (LogMta, None, {}),
 }
+_PEER = "Amta in memory"
 
 
 def _made(way: str, operator: Any) -> Any:
-    kind, store, sizes = _WAYS[way]
+    kind, store, sizes = (Amta, None, {}) if way == _PEER else _WAYS[way]
     if store is None:
         return kind(operator)
     home = store()
@@ -91,54 +92,61 @@ def _made(way: str, operator: Any) -> Any:
     return kind(operator, store=home, name=way, **sizes)
 
 
-def _rounds(which: str, sizes: tuple[int, ...]) -> Workload:
-    """Rounds of evict, insert and query on full windows."""
+def _fill(window: Any, size: int) -> None:
+    for done in range(0, size, ROUNDS):
+        window.slide(values(ROUNDS)[: size - done], size)
+
+
+def _rounds(which: str, size: int) -> Workload:
+    """Rounds of evict, insert and query on a full window."""
     operator = getattr(operators, which).of(float)
+    windows: dict[str, Any] = {}
 
-    def run(way: str) -> list[float]:
-        found = []
-        for size in sizes:
-            window = _made(way, operator)
-            for _ in range(0, size, ROUNDS):
-                window.slide(values(min(size, ROUNDS)), size)
-            best = float("inf")
-            for _ in range(TIMES):
-                start = time.perf_counter()
-                window.slide(values(ROUNDS), size)
-                best = min(best, time.perf_counter() - start)
-            found.append(best / ROUNDS)
-            window.release()
-        return found
+    def run(way: str) -> float:
+        if way not in windows:
+            windows[way] = _made(way, operator)
+            _fill(windows[way], size)
+        start = time.perf_counter()
+        windows[way].slide(values(ROUNDS), size)
+        return time.perf_counter() - start
 
-    bound = (Bound(3, peer="Amta in memory"),)
-    large = f"Amta on RocksDB, cache={LARGER}"
+    def release() -> None:
+        for way, window in windows.items():
+            if way in _WAYS and _WAYS[way][1] is not None:
+                window.release()
+                _WAYS[way][1]().drop(way)  # type: ignore[misc]
+        windows.clear()
+
+    bound = (Bound(3, peer=_PEER, or_equal=True),)
     return Workload(
-        name=f"stored-rounds-{which}",
-        title=f"{which}: a round of `slide` over a full window, by its size",
+        name=f"stored-rounds-{which}-{_power(size)}",
+        title=f"{which}: a round of `slide` over a window of {_power(size)}",
         ours={
-            way: Contender(partial(run, way), bounds=bound if way == large else ()) for way in _WAYS
+            way: Contender(partial(run, way), bounds=bound if way == "Amta on RocksDB" else ())
+            for way in _WAYS
         },
-        peers={},
+        peers={_PEER: Contender(partial(run, _PEER))},
+        units=ROUNDS,
         unit="round",
         told=True,
-        columns=tuple(_power(size) for size in sizes),
+        release=release,
     )
 
 
 def _bulk(size: int) -> Workload:
     """Eviction of many values at once, and the answer after it."""
     operator = operators.max.of(float)
-    counts = [1, size // 1000, size // 2, size - 62]
+    counts = [1, size // 1000, size // 2, size - 1]
 
     def run(way: str) -> list[float]:
         found = []
         for count in counts:
             window = _made(way, operator)
-            for _ in range(0, size, ROUNDS):
-                window.slide(values(min(size, ROUNDS)), size)
+            window.slide(values(ROUNDS)[:100], 100)
             window.bulk_evict(60)  # which compiles what it needs
             window.bulk_evict(1)
             window.query()
+            _fill(window, size)
             if "memory" not in way:
                 window.sync()
             start = time.perf_counter()
@@ -146,9 +154,9 @@ def _bulk(size: int) -> Workload:
             window.query()
             found.append(time.perf_counter() - start)
             window.release()
-        return found
+        return [max(found), *found]
 
-    ways = [way for way in _WAYS if "Redis" not in way]
+    ways = [*(way for way in _WAYS if "Redis" not in way), _PEER]
     return Workload(
         name="stored-bulk",
         title=f"bulk eviction out of {_power(size)} values, and an answer",
@@ -159,81 +167,19 @@ def _bulk(size: int) -> Workload:
         peers={},
         unit="eviction",
         told=True,
-        columns=tuple(f"{count:,}" for count in counts),
-        once=True,
-    )
-
-
-_RESIDENT = """
-import os, resource, sys, tempfile
-import numba, numpy as np, rocksdict
-import sash
-from sash import operators
-from sash.aggregators import Amta
-
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-size, stored = int(sys.argv[1]), sys.argv[2] == "stored"
-x = np.random.default_rng(1).random(1 << 16)
-Amta(operators.max.of(float)).slide(x[:8], 4)
-with tempfile.TemporaryDirectory() as folder:
-    if stored:
-        few = Amta(operators.max.of(float), store=sash.stores.memory(), name="few")
-        few.slide(x[:8], 4)
-    before = resident()
-    if stored:
-        store = sash.stores.rocksdb(folder)
-        window = Amta(operators.max.of(float), store=store, name="w")
-    else:
-        window = Amta(operators.max.of(float))
-    most = 0
-    for i in range(size >> 16):
-        window.slide(x, size)
-        if stored and i % 64 == 63:
-            window.sync()
-        most = max(most, resident())
-    print(most - before)
-    if stored:
-        window.release()
-        store.close()
-"""
-
-
-def _memory(sizes: tuple[int, ...]) -> Workload:
-    """Memory of a window, above a process that has all libraries loaded."""
-
-    def run(kind: str) -> list[float]:
-        command = [sys.executable, "-c", _RESIDENT]
-        return [
-            float(subprocess.check_output([*command, str(size), kind], text=True)) for size in sizes
-        ]
-
-    return Workload(
-        name="stored-memory",
-        title="memory of a window of max, by its size",
-        ours={
-            "Amta on RocksDB": Contender(partial(run, "stored"), bounds=(Bound(64 << 20),)),
-            "Amta in memory": Contender(partial(run, "memory")),
-        },
-        peers={},
-        unit="window",
-        in_bytes=True,
-        told=True,
-        columns=tuple(_power(size) for size in sizes),
+        columns=("longest", *(f"{count:,}" for count in counts)),
         once=True,
     )
 
 
 _KEYS = """
-import os, sys, tempfile, time
+import sys, tempfile, time
 import numpy as np, pyarrow as pa
 import sash
 
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def peak():
+    with open("/proc/self/status") as file:
+        return 1024 * next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 
 keys = int(sys.argv[1])
 batch = min(keys, 1_000_000)
@@ -246,9 +192,9 @@ q = sash.Query(
     emit="changes",
 )
 with tempfile.TemporaryDirectory() as folder:
-    store = sash.stores.rocksdb(folder, cache=128 << 20)
+    store = sash.stores.rocksdb(folder)
     s = q.stream(store=store, name="keys", lateness="10 seconds")
-    rows = emitted = most = 0
+    rows = emitted = 0
     seconds = 0.0
     for number in range(-(-2 * keys // batch)):
         table = pa.table({
@@ -261,29 +207,39 @@ with tempfile.TemporaryDirectory() as folder:
         s.sync()
         seconds += time.process_time() - start
         rows += batch
-        most = max(most, resident())
-        print(number, rows / seconds, most >> 20, emitted, file=sys.stderr, flush=True)
-    print(seconds / rows, most, s.state_size()["keys"])
+        print(number, int(rows / seconds), peak() >> 20, emitted, file=sys.stderr, flush=True)
+    print(seconds / rows, peak(), s.state_size()["keys"])
     s.release()
     store.close()
 """
 
 
-def _many_keys(keys: int) -> Workload:
-    """A stream of more keys than should be in memory: seconds of processor time an event."""
+def _many_keys(keys: int) -> list[Workload]:
+    """A stream of more keys than should be in memory: seconds of processor time an event, and the
+    peak of its process's memory."""
 
-    def run() -> list[float]:
+    @cache
+    def run() -> tuple[float, float]:
         command = [sys.executable, "-c", _KEYS, str(keys)]
-        seconds, resident, _ = subprocess.check_output(command, text=True).split()
-        return [float(seconds), float(resident) / 2**30]
+        seconds, peak, _ = subprocess.check_output(command, text=True).split()
+        return float(seconds), float(peak)
 
-    return Workload(
-        name="stored-keys",
-        title=f"a stream of {keys:,} keys, an hour every minute, changes, on RocksDB",
-        ours={"Query.stream": Contender(run, bounds=(Bound(1 / 50_000),))},
-        peers={},
-        unit="event",
-        told=True,
-        columns=("seconds", "GB"),
-        once=True,
-    )
+    title = f"a stream of {keys:,} keys, an hour every minute, changes, on RocksDB"
+    shape: dict[str, Any] = {"peers": {}, "told": True, "once": True}
+    return [
+        Workload(
+            name="stored-keys",
+            title=f"{title}: processor time",
+            ours={"Query.stream": Contender(lambda: run()[0], bounds=(Bound(1 / 50_000),))},
+            unit="event",
+            **shape,
+        ),
+        Workload(
+            name="stored-keys-memory",
+            title=f"{title}: peak of memory",
+            ours={"Query.stream": Contender(lambda: run()[1], bounds=(Bound(1e9),))},
+            unit="process",
+            in_bytes=True,
+            **shape,
+        ),
+    ]

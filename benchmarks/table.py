@@ -28,7 +28,14 @@ from .statements import statements
 from .stores import stores
 from .streaming import streaming
 from .streams import citi_bike
-from .users_operators import CEILING, saturating_max, saturating_max_by_hand
+from .text_streams import text_streams
+from .users_operators import (
+    CEILING,
+    own_max,
+    own_sum,
+    saturating_max,
+    saturating_max_by_hand,
+)
 from .windows import windows
 from .workload import Bound, Contender, Workload
 
@@ -63,6 +70,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         _max(x, LARGE),
         _flat(x),
         _user_operator(x),
+        *_ready(rows),
         _moments(x, "mean", "rolling_mean", "mean", also=("DabaLite",)),
         _moments(x, "stddev", "rolling_std", "std", also=("DabaLite",)),
         _arg_max(x),
@@ -78,6 +86,7 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *aggregates(quick=quick),
         *streaming(quick=quick),
         *small_pushes(quick=quick),
+        *text_streams(quick=quick),
         *shared_queries(quick=quick),
         *statements(quick=quick),
         *latenesses(quick=quick),
@@ -187,6 +196,25 @@ def _flat(x: Any) -> Workload:
         },
         missing=_missing(*AT_ONCE),
     )
+
+
+def _ready(rows: int) -> list[Workload]:
+    """Ready operators of integers beside one's own, which know neither nulls nor overflow."""
+    values = np.random.default_rng(0).integers(-(10**9), 10**9, rows)
+    made = []
+    for name, own, most in (("sum", own_sum, 1.3), ("max", own_max, 1.1)):
+        ready = getattr(operators, name).of("int64")
+        bounds = (Bound(most, "one's own", or_equal=True),)
+        made.append(
+            Workload(
+                name=f"ready-{name}",
+                title=f"{name} of {rows:,} int64, the last 1,000, beside a user's",
+                units=rows,
+                ours={name: _slide("TwoStacksLite", ready, values, 1000, bounds=bounds)},
+                peers={"one's own": _slide("TwoStacksLite", own, values, 1000)},
+            )
+        )
+    return made
 
 
 def _user_operator(x: Any) -> Workload:

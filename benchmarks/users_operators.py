@@ -6,7 +6,7 @@ import numpy as np
 
 import sash
 
-__all__ = ["CEILING", "saturating_max", "saturating_max_by_hand"]
+__all__ = ["CEILING", "own_max", "own_sum", "saturating_max", "saturating_max_by_hand"]
 
 CEILING = 3.0
 
@@ -26,4 +26,16 @@ saturating_max_by_hand = sash.operator(
     combine=lambda a, b: (a[0] if a[0] >= b[0] else b[0], a[1] + b[1]),
     lower=lambda a: a[0],
     name="saturating_max_by_hand",
+)
+
+#: What ready operators are set against: the same of integers, without nulls, emptiness or overflow.
+own_sum = sash.operator(
+    identity=0, lift=lambda x: x, combine=lambda a, b: a + b, commutative=True, name="own_sum"
+)
+own_max = sash.operator(
+    identity=-(2**63),
+    lift=lambda x: x,
+    combine=lambda a, b: a if a > b else b,
+    commutative=True,
+    name="own_max",
 )

@@ -20,7 +20,7 @@ from sash import operators as ops
 from sash.aggregators import Reactive
 from sash.aggregators.flat_fat import TREE
 from sash.testing import agrees, counting, timed_replay, timed_schedule, timed_windows
-from thinning import examples
+from thinning import FULL, examples
 
 SUM = ops.sum.of(int)
 OPERATORS = [ops.collect, SUM, ops.sum, ops.together(ops.first, ops.count_min(4, 2)).of(int)]
@@ -135,7 +135,8 @@ def in_order(kind: str, op: sash.Operator, seed: int) -> list[Any]:
 
 @pytest.mark.plain
 def test_any_operator(ready: sash.Operator) -> None:
-    for seed, kind in enumerate(("in order", "in order", "duplicates", "at a distance")):
+    kinds = list(enumerate(("in order", "in order", "duplicates", "at a distance")))
+    for seed, kind in kinds if FULL else kinds[len(ready.name) % 2 :: 2]:
         schedule = in_order(kind, ready, seed)
         window = Reactive(ready)
         answers = timed_replay(window, schedule, after=window._check)

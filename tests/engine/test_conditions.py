@@ -166,3 +166,29 @@ def test_conditions_on_dictionaries_are_those_on_their_values() -> None:
         condition = Condition.of(where)
         right = condition.holds(pa.table({"s": texts})).tolist()
         assert condition.holds(pa.table({"s": texts.dictionary_encode()})).tolist() == right
+
+
+@pytest.mark.plain
+def test_equal_conditions_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By aggregates that are compiled, on objects, or over ranges of rows, by parts of the keys."""
+    monkeypatch.setattr("sash.tables.threads.PIECE", 64)
+    seen: list[int] = []
+    holds = Condition._holds
+
+    def counted(self: Condition, table: pa.Table) -> Any:
+        seen.append(table.num_rows)
+        return holds(self, table)
+
+    monkeypatch.setattr(Condition, "_holds", counted)
+    select = {
+        "some": sash.count(where=pc.field("i") > 0),
+        "middle": sash.median("x", where=pc.field("i") > 0),
+        "often": sash.mode("s", where=pc.field("i") > 0),
+    }
+    table = stream("disorder", 400, plain=True)
+    for window in (sash.tumbling("5 seconds"), sash.trailing("5 seconds")):
+        seen.clear()
+        q = query(window, select=select)
+        found = q.run(table)
+        assert [rows for rows in seen if rows] == [400]
+        assert not differences(q, answers(q, table), found)

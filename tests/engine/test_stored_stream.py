@@ -328,3 +328,17 @@ def test_a_store_that_is_away_loses_nothing(window: Any, monkeypatch: Any) -> No
         assert_same(q, rows_of(whole.push(part)), s.push(part))
         assert s.counts == whole.counts
     assert_same(q, rows_of(whole.close()), s.close())
+
+
+@pytest.mark.parametrize(("window", "mode", "emit"), EVENTS, ids=lambda x: str(x)[:30])
+def test_rows_come_in_the_order_of_a_stream_in_memory(window: Any, mode: Any, emit: Any) -> None:
+    q, store = query(window), sash.stores.memory()
+    memory = q.stream(lateness="2 seconds", mode=mode)
+    stored = q.stream(lateness="2 seconds", mode=mode, store=store, name="s")
+    for number, batch in enumerate(batches(stream("disorder", 120), most=30)):
+        assert repr(rows_of(stored.push(batch))) == repr(rows_of(memory.push(batch)))
+        if number % 3 == 1:
+            stored.sync()
+            stored.release()
+            stored = q.stream(lateness="2 seconds", mode=mode, store=store, name="s")
+    assert repr(rows_of(stored.close())) == repr(rows_of(memory.close()))

@@ -34,6 +34,7 @@ import sash
 from sash import operators as ops
 from sash.aggregators import Amta, LogMta
 from sash.kernels.slots import END, START
+from sash.state import portions
 from sash.stores import Store
 from sash.testing.queries import rows_of
 from servers import RedisServer
@@ -128,6 +129,7 @@ class StreamWork:
         made = self.query.stream(lateness=5, store=store, name=self.name)
         assert made._journal is not None
         made._journal._buffer = 2000
+        portions.MOST = 6  # so that most batches are done in portions
         if new:
             made.sync()
         return made
@@ -223,12 +225,18 @@ def _say(writing: int, text: str) -> None:
     os.write(writing, f"{text}\n".encode())
 
 
+def rocksdb(folder: str, *, logged: bool) -> Store:
+    """A store that leaves all writes out of RocksDB's log that are not durable, or none."""
+    sys.modules["sash.stores.rocksdb"]._LOGGED = 1 << 20 if logged else 0  # type: ignore[attr-defined]
+    return sash.stores.rocksdb(folder, cache=1 << 20)
+
+
 def kills(kind: str, where: str, wanted: int, url: str, seed: int) -> Counter[str]:
     """Kill processes of a kind, at least so many."""
     source, found = random.Random(seed), Counter[str]()
     while found.total() < wanted:
         folder = tempfile.mkdtemp()
-        opened: Callable[[], Store] = partial(sash.stores.rocksdb, folder, cache=1 << 20)
+        opened: Callable[[], Store] = partial(rocksdb, folder, logged=source.random() < 0.5)
         if where == "redis":
             opened = partial(sash.stores.redis, url)
         for last in lives(opened, job_of(kind, source.randrange(10**9)), source):

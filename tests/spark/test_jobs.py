@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.conftest import JOB, events, folder
+from cli.test_csv import LINES as CSV_LINES
 from sash.cli.check import prepare
+from sash.cli.errors import RunError
 from sash.cli.local import run_local
 from sash.cli.on_spark import run_on_spark
+from sash.cli.read import read
 from sash.cli.report import Report, Watcher
 from sash.cli.results import read_revisions
 from sash.cli.sinks import last_revisions
+from sash.cli.source import Files
 from sash.cli.stopping import Stop
 
 __all__ = ["folder"]  # a fixture
@@ -88,6 +93,31 @@ def test_a_job_gives_the_same_here_and_on_spark(job: str, spark: Any, folder: Pa
     assert sum(report.rows_in for report in heard.reports) == 240
     assert sum(report.rows_out for report in heard.reports) == heard.emitted >= theirs.num_rows
     assert sum(sum(report.late.values()) for report in heard.reports) == heard.late
+
+
+def test_csv_is_read_as_spark_reads_it_or_not_at_all(spark: Any, tmp_path: Path) -> None:
+    draw = random.Random(1)
+    lines = list(CSV_LINES)
+    lines += ["".join(draw.choices('"\\,a ', k=draw.randint(1, 7))) for _ in range(300)]
+    lines = [line for line in lines if line.count(",") == 1 and "\n" not in line]
+    schema = pa.schema({"a": pa.string(), "b": pa.string()})
+    for options in ({}, {"escape": '"'}):
+        read_here = 0
+        (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+        reader = spark.read.schema("a string, b string").options(**options)
+        theirs = [(r.a, r.b) for r in reader.csv(str(tmp_path / "a.csv")).collect()]
+        assert len(theirs) == len(lines)
+        for line, wanted in zip(lines, theirs, strict=True):
+            one = tmp_path / "one.csv"
+            one.write_text(line + "\n")
+            try:
+                made = read(one, Files("csv", str(one), (one,), schema), dict(options))
+            except RunError:
+                continue
+            (row,) = made.to_pylist()
+            assert (row["a"], row["b"]) == wanted, (line, options)
+            read_here += 1
+        assert read_here > 20
 
 
 def rows(table: pa.Table) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.engine.test_engines import flights
 
 import sash
 from sash.testing.queries import answers, differences
@@ -80,12 +81,32 @@ def decimals(count: int) -> pa.Array:
     return pa.array(values, pa.decimal128(7, 2))
 
 
-def test_values_and_types_are_sparks(frame: Frame) -> None:
-    table = events()
+def departures(count: int = 2500) -> pa.Table:
+    """Real flights, in the columns of `events`; those that never left have no delay."""
+    given = flights(count)
+    delay = given["delay"].cast(pa.float64())
+    return pa.table(
+        {
+            "t": given["t"].cast(pa.timestamp("us", "UTC")),
+            "k": given["origin"],
+            "s": pc.if_else(pc.greater(given["delay"], 15), "x", "on time"),
+            "x": pc.divide(delay, 4.0),
+            "y": delay,
+            "i": given["delay"],
+            "n": given["row"],
+            "b": pc.greater(given["delay"], 15),
+            "d": pc.divide(delay, 4.0).cast(pa.decimal128(9, 2)),
+        }
+    )
+
+
+@pytest.mark.parametrize(("made", "size"), [(events, "5 seconds"), (departures, "1 hour")])
+def test_values_and_types_are_sparks(frame: Frame, made: Any, size: str) -> None:
+    table = made()
     df = frame(table)
-    q = sash.Query(time="t", by=["k"], window=sash.tumbling("5 seconds"), select=SELECT)
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(size), select=SELECT)
     ours = sash.spark.aggregate(df, q)
-    native = df.groupBy("k", F.window("t", "5 seconds")).agg(
+    native = df.groupBy("k", F.window("t", size)).agg(
         *[F.expr(text).alias(name) for name, text in NATIVE.items()]
     )
     for name in SELECT:

@@ -82,8 +82,8 @@ def push(m: Memory, after: int) -> None:
     index = (after >> 1) - 2
     put(m, BUSY, 1)
     while index << level >= start:  # else it has left in part, and is never looked at
-        below = look(m, level - 1, 2 * index)
-        combine(m, tail(m, level, index), below, look(m, level - 1, 2 * index + 1))
+        below = tail(m, level - 1, 2 * index)
+        combine(m, tail(m, level, index), below, tail(m, level - 1, 2 * index + 1))
         if index & 1:
             break
         level += 1

@@ -159,12 +159,13 @@ class LevelWindow(InOrder):
         capacity: int | None = None,
         store: Store | None = None,
         name: str | None = None,
-        cache: int = 512,
-        buffer: int = 512,
+        cache: int | None = None,
+        buffer: int | None = None,
     ) -> None:
-        """With a `store` (`sash.stores`) the window is kept there under a `name`: in memory are,
-        of each level, some `cache` nodes at its head, as many at its tail, and up to `buffer` nodes
-        that are on their way to the store."""
+        """With a `store` (`sash.stores`) the window is kept there under a `name`: in memory are
+        some `cache` nodes at its head, as many at its tail, and up to `buffer` nodes that are on
+        their way to the store; of two or three levels, and the nodes above them.  Without them,
+        `cache` and `buffer` are 256 KB of nodes, or 512 where partials are Python objects."""
         made = guard(operator, policy) if isinstance(operator, Operator) else operator
         self._policy = policy
         super().__init__(made, capacity=capacity)
@@ -254,7 +255,7 @@ class LevelWindow(InOrder):
         operator: Operator | None = None,
         policy: Policy | None = None,
         *,
-        buffer: int = 512,
+        buffer: int | None = None,
     ) -> Self:
         """The window of this name in a store, as it was at its last `sync`.  A ready operator is
         known by its name; give one of your own, and the policy if there is one.

@@ -4,7 +4,7 @@ Node `index` of level k is the aggregate of the 2^k elements from position `inde
 its children are nodes `2 * index` and `2 * index + 1` of the level below.  Nodes are pushed at a
 level's tail, looked at anywhere in it, mostly at its head, and dropped from its head:
 
-    tail(m, level, index)    where the next node of a level is put
+    tail(m, level, index)    where the next node of a level is put, and the last five are found
     look(m, level, index)    where a node is found
     sweep(m, most)           lets go of nodes that have left, a few at a time
 
@@ -48,7 +48,7 @@ def look(m: Memory, level: int, index: int) -> int:
 
 
 def tail(m: Memory, level: int, index: int) -> int:
-    """The slot for the next node of a level."""
+    """The slot for the next node of a level, or of one of the last five."""
     return look(m, level, index)
 
 

@@ -39,9 +39,9 @@ def page_name(place: Place) -> bytes:
 class Pages:
     """The pages of one window in a store."""
 
-    def __init__(self, space: Space, most: int) -> None:
+    def __init__(self, space: Space, most: int = 1) -> None:
         self.space = space
-        self._most = most  # pages that are gathered before they are written
+        self.most = most  # pages that are gathered before they are written
         self._lock = threading.Lock()
         self._gathered: dict[Place, bytes] = {}
         self._written: list[dict[Place, bytes]] = []  # batches that are being written, oldest first
@@ -58,7 +58,7 @@ class Pages:
     def save(self, place: Place, data: bytes) -> None:
         """Keep a page; it is written later, with others."""
         self._gathered[place] = data
-        if len(self._gathered) >= self._most:
+        if len(self._gathered) >= self.most:
             self.push()
 
     def check(self) -> None:
@@ -159,7 +159,9 @@ class Pages:
         return [data is not None for data in found]
 
     def fetch(self, places: Iterable[Place]) -> None:
-        """Have the thread read pages that will be needed soon."""
+        """Have the thread read pages that will be needed soon, unless it is behind."""
+        if self._queue is not None and self._queue.full():
+            return
         with self._lock:
             known = {p for batch in (self._gathered, *self._written) for p in batch}
             some = [p for p in places if p not in known and p not in self._fetched]

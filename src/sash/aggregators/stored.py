@@ -6,22 +6,24 @@
 
 `stored_kernel` has a drawing of what is in memory, and `pages` of its way to the store and back.
 
-`sync` writes all pages that are full, then the root: the header, the slots beside levels, and the
-tails, in one record.  A page never changes, and pages that hold nothing but values that have left
-are deleted after the `sync` that follows.  So the root always finds all pages that it needs, and
-whatever was written after it is written over.
+`sync` writes all pages that have left the tails, then the root: the header, the slots beside
+levels, and the tails, in one record.  A page never changes, and pages that hold nothing but values
+that have left are deleted after the `sync` that follows.  So the root always finds all pages that
+it needs, and whatever was written after it is written over.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable, Iterable, Iterator
 from operator import index as as_index
 from typing import Any, NoReturn, Self
 
 from ..kernels.columns import read
 from ..kernels.core import BufferCore, ObjectCore, encoder, make_core
-from ..kernels.program import Kernel
+from ..kernels.layout import Layout
+from ..kernels.program import Kernel, specialise
 from ..kernels.slots import CAPACITY, END, HEADER, START
 from ..operators.contract import Operator
 from ..policies.contract import Policy, guard
@@ -36,25 +38,36 @@ from .recipes import recipe_of, remade
 from .snapshot import as_told, check_told, describe
 from .stored_kernel import (
     BITS,
+    FEWEST,
     FIRST,
     GOAL,
+    HEADS,
     LAST,
     LEVELS,
     MIDDLE_LEVEL,
     MIDDLE_PAGE,
     PHASE,
+    PLACES,
     READY,
+    STEP,
     STORED,
-    WANTED_LEVEL,
-    WANTED_PAGE,
+    TAILS,
+    WANTED,
+    WHOLE,
 )
 
 __all__ = ["open_window", "stored_class"]
 
 _DESCENT, _JUMP = 2, 3  # phases of `enforce`
-_VERSION = 1
+_VERSION = 2
 _SIZE = struct.Struct("<I")
 _FEW_LEVELS = 4
+#: A page has so many bytes, unless a cache is given.  Each stop of `slide` at a page's end costs
+#: some 50 µs; in memory are twelve pages and nodes above them, at each of two or three levels.
+_PAGE = 1 << 17
+_OBJECTS = 256  # in a page: how many bytes they take is not known
+_LARGEST = 16  # bits
+_AHEAD = 3  # pages of each level that are read ahead
 
 
 class StoredLevels(LevelWindow):
@@ -70,8 +83,8 @@ class StoredLevels(LevelWindow):
         capacity: int | None = None,
         store: Store | None = None,
         name: str | None = None,
-        cache: int = 512,
-        buffer: int = 512,
+        cache: int | None = None,
+        buffer: int | None = None,
     ) -> None:
         if not isinstance(store, Store):
             raise TypeError(
@@ -82,7 +95,7 @@ class StoredLevels(LevelWindow):
             raise TypeError("a window in a store has a name: Amta(operator, store=…, name='…')")
         if capacity is not None:
             raise TypeError("a window in a store has no capacity: leave it out, or the store")
-        self._bits = _bits_of(cache)
+        self._cache = None if cache is None else _bits_of(cache)
         claimed = store.claim(name)
         try:
             if claimed.root() is not None:
@@ -97,11 +110,15 @@ class StoredLevels(LevelWindow):
             claimed.release()
             raise
 
-    def _begin(self, claimed: Space, buffer: int) -> None:
-        if isinstance(buffer, bool) or not isinstance(buffer, int) or buffer < 1:
+    def _begin(self, claimed: Space, buffer: int | None) -> None:
+        if buffer is not None and (
+            isinstance(buffer, bool) or not isinstance(buffer, int) or buffer < 1
+        ):
             raise ValueError(f"buffer is a number of nodes, from 1 on, not {buffer!r}")
-        self._pages = Pages(claimed, -(-buffer >> self._bits) or 1)
+        self._buffer = buffer
+        self._pages = Pages(claimed)
         self._tags: dict[Place, int] = {}  # the page at each place of a head: level, place
+        self._bare: set[Place] = set()  # pages of heads without the nodes that stores have not
         self._deleted: list[int] = [0] * 64  # pages of each level that are gone from the store
 
     @property
@@ -111,19 +128,27 @@ class StoredLevels(LevelWindow):
     def _make(self, operator: Operator, kernel: Kernel | None = None) -> BufferCore | ObjectCore:
         if kernel is not None:  # of windows in memory; `_take` asks for one with a rule
             kernel = self._stored_kernels[self._kernels.index(kernel)]
-        levels = self._bits + _FEW_LEVELS
-        core = make_core(kernel or self._kernel, operator, self._room(levels))
+        kernel = kernel or self._kernel
+        bits = self._cache or _bits_for(specialise(kernel, operator).layout)
+        self._bits, self._high = bits, bits - FEWEST
+        self._pages.most = 2 if self._buffer is None else -(-self._buffer >> bits) or 1
+        count = -(-(bits + _FEW_LEVELS) // self._high)
+        core = make_core(kernel, operator, self._room(count))
         if isinstance(core, ObjectCore):
             encoder(operator)  # raises, naming the operator
-        core.header[BITS], core.header[LEVELS] = self._bits, levels
-        core.header[LAST] = 2 << self._bits
-        core.header[FIRST] = 1 << self._bits
-        core.header[MIDDLE_LEVEL] = -1
+        core.header[BITS], core.header[LEVELS] = bits, count * self._high
+        core.header[LAST] = 2 << bits
+        core.header[FIRST] = 1 << bits
+        core.header[MIDDLE_LEVEL], core.header[WHOLE] = -1, 1
         return core
 
-    def _room(self, levels: int) -> int:
-        """The slots of the middle page and of so many levels."""
-        return (6 * levels + 1) << self._bits
+    def _room(self, count: int) -> int:
+        """The slots of the middle page, and of so many levels that have leaves."""
+        return (2 + PLACES * count) << self._bits
+
+    def _leaves(self, levels: int | None = None) -> range:
+        """The levels that have the leaves of pages."""
+        return range(0, self._core.get(LEVELS) if levels is None else levels, self._high)
 
     # one value at a time
 
@@ -209,7 +234,7 @@ class StoredLevels(LevelWindow):
         """See to what a kernel has come back for."""
         header = self._core.header
         if header[PHASE] == _DESCENT:
-            self._load_middle(header[WANTED_LEVEL], header[WANTED_PAGE])
+            self._load_middle(header[WANTED] & 63, header[WANTED] >> 6)
         elif header[PHASE] == _JUMP:
             self._load_heads(header[GOAL])
             header[READY] = header[GOAL]
@@ -227,43 +252,50 @@ class StoredLevels(LevelWindow):
         start, last = core.get(START), core.get(LAST)
         if (last + (1 << bits) - start).bit_length() + 2 > core.get(LEVELS):
             self._add_levels()
-        header = core.header
-        level = 0
-        while level < header[LEVELS] and (last & ((1 << bits + level) - 1)) == 0:
+        for level in self._leaves():
+            if last & ((1 << bits + level) - 1):
+                break
             page = ((last >> level) >> bits) - 2
             head = (start >> level) >> bits
             if page >= head and page >= 0:
-                at = self._tail_slot(level, page)
-                self._pages.save((level, page), core.dump_slots(at, 1 << bits))
+                runs = self._runs(self._tail_slot, level, page)
+                self._pages.save((level, page), _framed(core.dump_slots(*run) for run in runs))
                 if page <= head + 2:
-                    core.copy_slots(self._head_slot(level, page), at, 1 << bits)
+                    self._tags.pop((level, page & 3), None)
+                    for above in range(self._high):
+                        to = self._head_slot(level, page, above)
+                        at = self._tail_slot(level, page, above)
+                        core.copy_slots(to, at, 1 << bits - above)
+                    self._bare.discard((level, page))
                     self._tags[level, page & 3] = page
-            level += 1
-        header[LAST] = last + (1 << bits)
+        core.header[LAST] = last + (1 << bits)
 
     def _add_levels(self) -> None:
         """Make room for more levels."""
         core = self._core
-        levels = core.get(LEVELS)
-        self._replace(core.resize, self._room(levels + 4), [(0, 0, STORED + self._room(levels))])
-        core.header[LEVELS] = levels + 4
+        count = core.get(LEVELS) // self._high
+        more = count + -(-_FEW_LEVELS // self._high)
+        self._replace(core.resize, self._room(more), [(0, 0, STORED + self._room(count))])
+        core.header[LEVELS] = more * self._high
 
     def _move_head(self) -> None:
         """Load the pages that are needed when START comes to FIRST, and have those behind them
         read ahead."""
         bits, header = self._bits, self._core.header
         first, end = header[FIRST], header[END]
-        level, needed, ahead = 0, [], []
-        while level < header[LEVELS] and (first & ((1 << bits + level) - 1)) == 0:
+        needed, ahead = [], []
+        for level in self._leaves():
+            if first & ((1 << bits + level) - 1):
+                break
             head = (first >> level) >> bits
             young = ((end >> level) >> bits) - 1  # from here on, pages are in the tail
             needed += [(level, p) for p in (head, head + 1) if p < young]
-            if head + 2 < young and self._pages.space.store.remote:
-                ahead.append((level, head + 2))
-            level += 1
-        needed = [place for place in needed if not self._has(*place)]
-        if needed:
-            self._put(needed, self._pages.load(needed))
+            ahead += [(level, p) for p in range(head + 2, min(head + 2 + _AHEAD, young))]
+        lacking = [place for place in needed if not self._has(*place)]
+        if lacking:
+            self._put(lacking, self._pages.load(lacking))
+        if self._bare:
+            self._make_whole()
         if ahead:
             self._pages.fetch([place for place in ahead if not self._has(*place)])
         header[FIRST] = first + (1 << bits)
@@ -272,13 +304,14 @@ class StoredLevels(LevelWindow):
         """Load the pages at the heads of all levels for a START that is elsewhere."""
         bits, header = self._bits, self._core.header
         end, needed = header[END], []
-        for level in range(header[LEVELS]):
+        for level in self._leaves():
             head, young = (goal >> level) >> bits, ((end >> level) >> bits) - 1
             needed += [(level, p) for p in (head, head + 1) if p < young]
         needed = [place for place in needed if not self._has(*place)]
         found = self._pages.load(needed)
         self._pages.forget_fetched()
         self._changing = True  # until START is there
+        header[WHOLE] = 0
         self._put(needed, found)
         header[FIRST] = ((goal >> bits) + 1) << bits
 
@@ -286,24 +319,65 @@ class StoredLevels(LevelWindow):
         return self._tags.get((level, page & 3)) == page
 
     def _put(self, places: list[Place], found: list[Any]) -> None:
-        count = 1 << self._bits
         for (level, page), data in zip(places, found, strict=True):
             self._tags.pop((level, page & 3), None)
-            self._core.load_slots(self._head_slot(level, page), count, data)
+            self._load(self._runs(self._head_slot, level, page), data)
             self._tags[level, page & 3] = page
+            self._bare.add((level, page))
+
+    def _make_whole(self) -> None:
+        """Compute all nodes of the pages at the heads."""
+        core, bits = self._core, self._bits
+        for level, page in sorted(self._bare):
+            if self._has(level, page) and page >= (core.get(START) >> level) >> bits:
+                core.run.rebuild(core.m, self._base(level), HEADS << bits, level, page)
+        self._bare.clear()
+        core.header[WHOLE] = 1
 
     def _load_middle(self, level: int, page: int) -> None:
         header = self._core.header
         (data,) = self._pages.load([(level, page)])
         header[MIDDLE_LEVEL] = -1
-        self._core.load_slots(STORED, 1 << self._bits, data)
+        self._load(self._runs(self._middle_slot, level, page), data)
         header[MIDDLE_LEVEL], header[MIDDLE_PAGE] = level, page
 
-    def _head_slot(self, level: int, page: int) -> int:
-        return STORED + ((1 + 6 * level + (page & 3)) << self._bits)
+    def _load_whole(self, level: int, page: int) -> None:
+        """The same with all nodes above the leaves."""
+        self._load_middle(level, page)
+        self._core.run.rebuild(self._core.m, STORED, 1 << self._bits, level, page)
 
-    def _tail_slot(self, level: int, page: int) -> int:
-        return STORED + ((5 + 6 * level + (page & 1)) << self._bits)
+    def _load(self, runs: list[tuple[int, int]], data: Any) -> None:
+        for run, blob in zip(runs, _unframed(data), strict=True):
+            self._core.load_slots(*run, blob)
+
+    def _runs(
+        self, slot: Callable[[int, int, int], int], level: int, page: int
+    ) -> list[tuple[int, int]]:
+        """The runs of slots whose nodes a store has of a page: first slot, how many."""
+        above = range(0, self._high, STEP)
+        return [(slot(level, page, some), 1 << self._bits - some) for some in above]
+
+    def _base(self, level: int) -> int:
+        """Where the pages begin that have their leaves on a level."""
+        return STORED + ((2 + PLACES * (level // self._high)) << self._bits)
+
+    def _head_slot(self, level: int, page: int, above: int = 0) -> int:
+        """Where the nodes of a page begin at the head, some levels above its leaves."""
+        return self._base(level) + self._in_ring(HEADS, page, above)
+
+    def _tail_slot(self, level: int, page: int, above: int = 0) -> int:
+        """The same at the tail."""
+        at = self._base(level) + (2 * HEADS << self._bits)
+        return at + self._in_ring(TAILS, page, above)
+
+    def _middle_slot(self, level: int, page: int, above: int = 0) -> int:
+        """The same in the middle."""
+        return STORED + self._in_ring(1, 0, above)
+
+    def _in_ring(self, pages: int, page: int, above: int) -> int:
+        """Where the nodes of a page begin in a ring of pages."""
+        ring, page = pages << self._bits, page & (pages - 1)
+        return 2 * (ring - (ring >> above)) + (page << self._bits - above)
 
     # the store
 
@@ -318,7 +392,7 @@ class StoredLevels(LevelWindow):
     def _delete_old(self) -> None:
         """Have the pages deleted that the root does not need."""
         start, gone = self._core.get(START), []
-        for level in range(len(self._deleted)):
+        for level in self._leaves(len(self._deleted)):
             page = (start >> level) >> self._bits
             gone += [(level, p) for p in range(self._deleted[level], page)]
             self._deleted[level] = page
@@ -353,35 +427,36 @@ class StoredLevels(LevelWindow):
             "policy": None if self._policy is None else self._policy.name,
             "header": [int(core.get(i)) for i in range(HEADER)],
             "deleted": self._deleted,
-            "tails": [[level, page] for level, page in self._in_tails()],
         }
-        head = json.dumps(said).encode()
-        blobs = [core.dump_slots(0, STORED)]
-        count = 1 << self._bits
-        blobs += [core.dump_slots(self._tail_slot(k, p), count) for k, p in self._in_tails()]
-        return b"".join(_SIZE.pack(len(blob)) + blob for blob in (head, *blobs))
+        runs = [(0, STORED), *self._in_tails()]
+        return _framed([json.dumps(said).encode(), *(core.dump_slots(*run) for run in runs)])
 
-    def _in_tails(self) -> list[Place]:
-        """The pages in tails that hold something."""
-        start, end = self._core.get(START), self._core.get(END)
-        made = []
-        for level in range((end - start).bit_length() + 1):
-            last = (end >> level) >> self._bits
-            made += [(level, p) for p in (last - 1, last) if p >= (start >> level) >> self._bits]
-        return made
+    def _in_tails(self) -> list[tuple[int, int]]:
+        """The runs of slots at the tails that hold something: first slot, how many."""
+        bits, start, end = self._bits, self._core.get(START), self._core.get(END)
+        runs = []
+        for level in self._leaves((end - start).bit_length() + 1):
+            last = (end >> level) >> bits
+            for page in (last - 1, last):
+                for above in range(self._high):
+                    after = max(end - 1 >> level + above, -1) + 1
+                    count = min(after - (page << bits - above), 1 << bits - above)
+                    if count > 0 and page >= (start >> level) >> bits:
+                        runs.append((self._tail_slot(level, page, above), count))
+        return runs
 
     def _restore(self, said: dict[str, Any], blobs: list[bytes]) -> None:
         """Be the window of a root."""
-        core, header, count = self._core, said["header"], 1 << self._bits
+        core, header = self._core, said["header"]
         if header[LEVELS] > core.get(LEVELS):
-            core.resize(self._room(header[LEVELS]), [])
+            core.resize(self._room(header[LEVELS] // self._high), [])
         capacity = core.get(CAPACITY)
         for field, value in enumerate(header):
             core.header[field] = value
         core.header[CAPACITY], core.header[MIDDLE_LEVEL] = capacity, -1
         core.load_slots(0, STORED, blobs[0])
-        for (level, page), data in zip(said["tails"], blobs[1:], strict=True):
-            core.load_slots(self._tail_slot(level, page), count, data)
+        for (at, count), data in zip(self._in_tails(), blobs[1:], strict=True):
+            core.load_slots(at, count, data)
         self._deleted = list(said["deleted"])
         self._load_heads(core.get(START))
         self._changing = False
@@ -392,7 +467,7 @@ class StoredLevels(LevelWindow):
     def _delete_new(self) -> None:
         """Delete pages that were written after the root: they are there without a gap."""
         end = self._core.get(END)
-        for level in range(64):
+        for level in self._leaves(len(self._deleted)):
             page = max(((end >> level) >> self._bits) - 1, 0)
             found = True
             while found:
@@ -448,25 +523,24 @@ class StoredLevels(LevelWindow):
         capacity = made._core.get(CAPACITY)
         for field in range(1, BITS):
             made._core.header[field] = core.header[field]
-        count = 1 << self._bits
-        for level in range(capacity.bit_length()):
-            wide = capacity >> level
-            first, last = start >> level, (end - 1) >> level
-            young = ((end >> level) >> self._bits) - 1
-            for page in range(first >> self._bits, (last >> self._bits) + 1):
-                at = self._tail_slot(level, page)
+        bits = self._bits
+        for level in self._leaves(capacity.bit_length()):
+            young = ((end >> level) >> bits) - 1
+            for page in range((start >> level) >> bits, ((end - 1 >> level) >> bits) + 1):
                 if page < young:
-                    (data,) = self._pages.load([(level, page)])
-                    core.header[MIDDLE_LEVEL] = -1
-                    at = STORED
-                    core.load_slots(at, count, data)
-                low = max(page << self._bits, first, last + 1 - wide)
-                high = min((page + 1) << self._bits, last + 1)
-                while low < high:  # up to where the ring comes round
-                    some = min(high - low, wide - (low & (wide - 1)))
-                    to = RING + 2 * capacity - 2 * wide + (low & (wide - 1))
-                    _copy(made._core, to, core, at + (low & (count - 1)), some)
-                    low += some
+                    self._load_whole(level, page)
+                for above in range(min(self._high, capacity.bit_length() - level)):
+                    wide = capacity >> level + above
+                    first, last = start >> level + above, end - 1 >> level + above
+                    low = max(page << bits - above, first, last + 1 - wide)
+                    high = min((page + 1) << bits - above, last + 1)
+                    slot = self._middle_slot if page < young else self._tail_slot
+                    at = slot(level, page, above) - (page << bits - above)
+                    while low < high:  # up to where the ring comes round
+                        some = min(high - low, wide - (low & (wide - 1)))
+                        to = RING + 2 * capacity - 2 * wide + (low & (wide - 1))
+                        _copy(made._core, to, core, at + low, some)
+                        low += some
         _copy(made._core, 0, core, 0, RING)
         _copy(made._core, RING + 2 * capacity, core, RING, capacity.bit_length() + 1)
         return made
@@ -479,16 +553,27 @@ class StoredLevels(LevelWindow):
         assert start < header[FIRST]
         assert header[PHASE] == 0
         assert (end - start).bit_length() + 2 <= header[LEVELS] <= 64
-        for level in range(header[LEVELS]):
+        for level in self._leaves():
             head, young = (start >> level) >> bits, ((end >> level) >> bits) - 1
             for page in range(head, young):
-                (data,) = self._pages.load([(level, page)])
                 if page <= head + 1:
                     assert self._has(level, page), f"page {page} of level {level} is not there"
                 if self._has(level, page):
-                    mine = core.dump_slots(self._head_slot(level, page), 1 << bits)
-                    assert mine == bytes(data), f"page {page} of level {level} differs"
+                    self._check_head(level, page)
         self._in_memory()._check()
+
+    def _check_head(self, level: int, page: int) -> None:
+        """A page at the head is as it is in the store, but for what has left in part."""
+        core, bits = self._core, self._bits
+        self._load_whole(level, page)
+        for above in range(0, self._high, STEP):
+            first = page << bits - above
+            gone = max(-(-core.get(START) >> level + above) - first, 0)
+            count = (1 << bits - above) - gone
+            if count > 0:
+                mine = core.dump_slots(self._head_slot(level, page, above) + gone, count)
+                kept = core.dump_slots(self._middle_slot(level, page, above) + gone, count)
+                assert mine == kept, f"page {page} of level {level} differs"
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self._pages.space!r}>"
@@ -526,13 +611,19 @@ def _bits_of(cache: Any) -> int:
     return whole.bit_length() - 2
 
 
+def _bits_for(layout: Layout | None) -> int:
+    """How many bits number the nodes of a page of some bytes."""
+    nodes = _OBJECTS if layout is None else _PAGE // (8 * max(layout.words, 1))
+    return min(max(nodes.bit_length() - 1, 3), _LARGEST)
+
+
 def open_window(
     plain: type[LevelWindow],
     store: Store,
     name: str,
     operator: Operator | None,
     policy: Policy | None,
-    buffer: int,
+    buffer: int | None,
 ) -> LevelWindow:
     """A window as it was at its last `sync`."""
     claimed = store.claim(name)
@@ -556,7 +647,7 @@ def open_window(
             raise ValueError(f"{claimed!r} has {had}; open it with that: open(…, policy=…)")
         kind: Any = stored_class(plain)
         made: StoredLevels = kind.__new__(kind)
-        made._bits = said["header"][BITS]
+        made._cache = said["header"][BITS]
         made._begin(claimed, buffer)
         told = as_told(said["window"], guard(operator, policy))
         InOrder.__init__(made, told)
@@ -569,12 +660,22 @@ def open_window(
     return made
 
 
-def _blobs(root: bytes, claimed: Space) -> list[bytes]:
-    at, made = 0, []
-    while at < len(root):
-        (size,) = _SIZE.unpack_from(root, at)
-        made.append(root[at + _SIZE.size : at + _SIZE.size + size])
+def _framed(blobs: Iterable[bytes]) -> bytes:
+    """Several runs of bytes as one."""
+    return b"".join(part for blob in blobs for part in (_SIZE.pack(len(blob)), blob))
+
+
+def _unframed(data: Any) -> Iterator[Any]:
+    """What `_framed` was given, of bytes or a view of them."""
+    at = 0
+    while at < len(data):
+        (size,) = _SIZE.unpack_from(data, at)
         at += _SIZE.size + size
+        yield data[at - size : at]
+
+
+def _blobs(root: bytes, claimed: Space) -> list[bytes]:
+    made = list(_unframed(root))
     if not made or not made[0].startswith(b"{"):
         raise Damaged(f"{claimed!r} is no window, but perhaps a stream: open it with its query")
     return made

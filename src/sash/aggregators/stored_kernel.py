@@ -1,19 +1,33 @@
 """The levels of a window whose middle is in a store: what kernels need of them.
 
-A level is cut into pages of 2^BITS nodes.  In memory are the pages at its head and at its tail:
+Levels are cut into pages.  A page has 2^BITS neighbouring nodes of a level, its leaves, and the
+nodes above them on the next BITS - 3 levels; the nodes above those are leaves of other pages:
+
+    level 5       o       o       o …     leaves of other pages
+    levels 1…4    nodes above the leaves
+    level 0     | 128 leaves | 128 leaves | …                  with BITS = 7
+
+A store has the leaves of a page, and every third level above them: 1.14 partials a value instead
+of two.  Where values leave one by one, the other nodes of a page are computed when it comes back,
+in one go.  After a bulk eviction each is computed when it is looked at, with at most three
+combines, until START comes to the next page; WHOLE says which.  On each level a page has at least
+eight nodes, so what kernels look at near END is in the last two pages.
+
+In memory are the pages at the head and at the tail of the levels:
 
     head                                                        tail
     | page | page |   pages that are in the store alone   | page | page |
-      ^ START >> level                                            END >> level ^
+      ^ START                                                     END ^
 
 The head has room for four pages: the one that START is in and the next must be there, one more may
 be fetched ahead, and the last one may still be in use.  The tail has the page that END is in and
-the one before.  Kernels never call a store.  Where one would need another page, it comes back
-first, to say what it lacks, and goes on when Python has seen to it:
+the one before.  Both are rings with their levels one after the other, as a window in memory is.
+Kernels never call a store.  Where one would need another page, it comes back first, to say what it
+lacks, and goes on when Python has seen to it:
 
     LAST     END has to stay below, until the page that leaves the tail is saved
     FIRST    START has to stay below, until the page that comes next at the head is there
-    WANTED   the level and page that a descent in the tree needs, which is put into MIDDLE
+    WANTED   the page and level that a descent in the tree needs, which is put into MIDDLE
     GOAL     where START is to go, until the pages there are those of the head
 """
 
@@ -41,24 +55,29 @@ from .levels import LONGER, PREFIX, RING, SWEPT
 
 __all__ = [
     "BITS",
+    "FEWEST",
     "FIRST",
     "GOAL",
+    "HEADS",
     "LAST",
     "LEVELS",
     "MIDDLE_LEVEL",
     "MIDDLE_PAGE",
     "PHASE",
+    "PLACES",
     "READY",
     "SIDES",
+    "STEP",
     "STORED",
-    "WANTED_LEVEL",
-    "WANTED_PAGE",
+    "TAILS",
+    "WANTED",
+    "WHOLE",
     "stored_kernels",
 ]
 
 # Header, after the fields of the algorithms.
 BITS, LEVELS, LAST, FIRST = 9, 10, 11, 12
-WANTED_LEVEL, WANTED_PAGE, MIDDLE_LEVEL, MIDDLE_PAGE = 13, 14, 15, 16
+WANTED, WHOLE, MIDDLE_LEVEL, MIDDLE_PAGE = 13, 14, 15, 16
 GOAL, READY = 17, 18
 # What the enforcement of a policy has come to: nothing, evictions one by one, a descent, a jump.
 PHASE, EVICTED, AT, LEVEL_AT = 19, 20, 21, 22
@@ -67,22 +86,87 @@ IDLE, SINGLE, DESCENT, JUMP = 0, 1, 2, 3
 SINGLY = 1  # whether the first values that a policy wants to go are evicted one by one
 
 SIDES = 64  # slots beside levels
-STORED = RING + SIDES  # where the middle page begins, behind which come the levels
+STORED = RING + SIDES  # where the middle page begins, behind which come the head and tail of pages
+
+# A ring of p pages takes 2p times the slots of p pages' leaves.
+HEADS, TAILS = 4, 2  # pages
+PLACES = 2 * (HEADS + TAILS)
+FEWEST = 2  # a page has twice as many nodes on its highest level as 2 to this power
+STEP = 3  # a store has the leaves of a page, and of the levels above them every third
 
 
 def look(m: Memory, level: int, index: int) -> int:
     """The slot of a node at the head or the tail."""
     bits = get(m, BITS)
-    base = STORED + (1 << bits) + level * (6 << bits)
-    if (index >> bits) + 1 >= (get(m, END) >> level) >> bits:
-        return base + (4 << bits) + (index & ((2 << bits) - 1))
-    return base + (index & ((4 << bits) - 1))
+    high = bits - FEWEST
+    end = get(m, END) >> bits
+    base = STORED + (2 << bits)
+    while level >= high:
+        level -= high
+        end >>= high
+        base += PLACES << bits
+    ring = HEADS << bits
+    if (index >> (bits - level)) + 1 >= end:
+        base += 2 * ring
+        ring = TAILS << bits
+    elif not get(m, WHOLE) and level % STEP:
+        return risen(m, base, ring, level, index)
+    wide = ring >> level
+    return base + 2 * (ring - wide) + (index & (wide - 1))
+
+
+def risen(m: Memory, base: int, ring: int, level: int, index: int) -> int:
+    """The slot of a node of a page that came back from the store, on a level that it does not
+    have: computed from the level below that it has."""
+    below = level - level % STEP
+    while below < level:
+        below += 1
+        wide = ring >> below
+        to = base + 2 * (ring - wide)
+        children = to - 2 * wide
+        first = index << (level - below)
+        end = first + (1 << (level - below))
+        while first < end:
+            left = children + ((2 * first) & (2 * wide - 1))
+            combine(m, to + (first & (wide - 1)), left, left + 1)
+            first += 1
+    wide = ring >> level
+    return base + 2 * (ring - wide) + (index & (wide - 1))
 
 
 def tail(m: Memory, level: int, index: int) -> int:
-    """The slot for the next node of a level."""
+    """The slot for the next node of a level, or of one of the last five."""
     bits = get(m, BITS)
-    return STORED + (5 << bits) + level * (6 << bits) + (index & ((2 << bits) - 1))
+    high = bits - FEWEST
+    base = STORED + ((2 + 2 * HEADS) << bits)
+    while level >= high:
+        level -= high
+        base += PLACES << bits
+    ring = TAILS << bits
+    wide = ring >> level
+    return base + 2 * (ring - wide) + (index & (wide - 1))
+
+
+def rebuild(m: Memory, base: int, ring: int, level: int, page: int) -> None:
+    """Compute all nodes above the leaves of a page, which are on a level, in a ring; but for those
+    that have left in part, which nobody looks at."""
+    bits = get(m, BITS)
+    start = get(m, START)
+    above = 1
+    while above < bits - FEWEST:
+        wide = ring >> above
+        to = base + 2 * (ring - wide)
+        children = to - 2 * wide
+        index = page << (bits - above)
+        end = index + (1 << (bits - above))
+        whole = -(-start >> (level + above))
+        if whole > index:
+            index = whole
+        while index < end:
+            left = children + ((2 * index) & (2 * wide - 1))
+            combine(m, to + (index & (wide - 1)), left, left + 1)
+            index += 1
+        above += 1
 
 
 def beside(m: Memory, level: int) -> int:
@@ -120,16 +204,20 @@ def held(m: Memory, level: int, index: int) -> int:
 
 def found(m: Memory, level: int, index: int) -> int:
     """The slot of a node that is whole, -1 if there is none, -2 if its page is not in memory."""
-    node = held(m, level, index)
     bits = get(m, BITS)
-    page = index >> bits
-    ahead = page - ((get(m, START) >> level) >> bits)
-    if node < 0 or ahead == 0 or ahead == 1 or page + 1 >= (get(m, END) >> level) >> bits:
-        return node
-    if level == get(m, MIDDLE_LEVEL) and page == get(m, MIDDLE_PAGE):
-        return STORED + (index & ((1 << bits) - 1))
-    put(m, WANTED_LEVEL, level)
-    put(m, WANTED_PAGE, page)
+    high = bits - FEWEST
+    leaves = 0
+    above = level
+    while above >= high:
+        above -= high
+        leaves += high
+    page = index >> (bits - above)
+    ahead = page - ((get(m, START) >> leaves) >> bits)
+    if ahead == 0 or ahead == 1 or page + 1 >= (get(m, END) >> leaves) >> bits:
+        return held(m, level, index)
+    if leaves == get(m, MIDDLE_LEVEL) and page == get(m, MIDDLE_PAGE):
+        return risen(m, STORED, 1 << bits, above, index)
+    put(m, WANTED, page << 6 | leaves)
     return -2
 
 
@@ -257,8 +345,8 @@ def slide_under(
 
 def stored_kernels(name: str, *functions: Any, singly: int = 1) -> tuple[Kernel, Kernel]:
     """An algorithm's kernel over levels with a store, and the same for operators with a rule."""
-    own = (look, tail, beside, levels, sweep, *functions, ask, make_way)
-    brief = ("insert", "evict", "ask", "leave", "jump")
+    own = (look, risen, tail, beside, levels, sweep, *functions, ask, rebuild, make_way)
+    brief = ("insert", "evict", "ask", "leave", "jump", "rebuild")
     shape: dict[str, Any] = {"scratch": STORED, "each": 1}
     plain = Kernel(f"{name}_stored", (*own, slide), (*brief, "slide"), brief, **shape)
     ruled = Kernel(

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -49,7 +52,8 @@ def demo(folder: Path, opened: Opened, say: Console) -> None:
         say.print(f"\n[bold]sash run {folder}/month.toml[/]: live, a window every minute\n")
         with opened(out) as (watch, show):
             watch.started(month, None)
-            spark = stack.enter_context(session("sash demo", stop, master="local[*]"))
+            with _warming(folder / "month.toml"):
+                spark = stack.enter_context(session("sash demo", stop, master="local[*]"))
             run_on_spark(spark, month, watch, show, stop)
         _findings(month, folder, say)
         say.print(
@@ -62,6 +66,19 @@ def demo(folder: Path, opened: Opened, say: Console) -> None:
             run_on_spark(spark, week, watch, show, stop)
         _race(spark, week, time.perf_counter() - begun, say, stop)
     say.print(f"\nThe jobs, their data and their results are in {folder}/.")
+
+
+@contextlib.contextmanager
+def _warming(job: Path) -> Iterator[None]:
+    """Build the kernels of a job in another process, while Java starts; else each worker would
+    build them in its first micro-batch."""
+    command = [sys.executable, "-c", "from sash.cli import main; main()", "warm", str(job)]
+    building = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        yield
+        building.wait()
+    finally:
+        building.kill()
 
 
 def _findings(ready: Ready, folder: Path, say: Console) -> None:

@@ -11,7 +11,7 @@ from .errors import RunError
 
 __all__ = ["MONTH_FILES", "WEEK_FILES", "Reports", "write_demo"]
 
-MONTH_FILES, WEEK_FILES = 12, 14
+MONTH_FILES, WEEK_FILES = 12, 7
 
 QUERIES = '''\
 """Departures by airport over three hours: how many, the worst and the mean delay, whose."""

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .csv_text import NotAsSpark, for_arrow
 from .errors import RunError
 from .job import Job
 from .source import Files
@@ -19,7 +20,7 @@ __all__ = ["check_options", "read"]
 _PACE = ("maxfilespertrigger", "maxbytespertrigger", "latestfirst", "cleansource")
 _KNOWN = {
     "parquet": (),
-    "csv": ("header", "sep", "delimiter", "nullvalue", "quote", "encoding"),
+    "csv": ("header", "sep", "delimiter", "nullvalue", "quote", "escape", "encoding"),
     "json": (),
 }
 
@@ -82,25 +83,38 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
         quoted_strings_can_be_null=False,
         null_values=["", *([str(options["nullvalue"])] if "nullvalue" in options else [])],
     )
-    reads = csv.ReadOptions(
-        column_names=names,
-        skip_rows=1 if header else 0,
-        encoding=str(options.get("encoding", "utf8")),
-    )
-    parses = csv.ParseOptions(
-        delimiter=str(options.get("sep", options.get("delimiter", ","))),
-        quote_char=str(options.get("quote", '"')),
-    )
+    reads = csv.ReadOptions(column_names=names, skip_rows=1 if header else 0)
+    sep = str(options.get("sep", options.get("delimiter", ",")))
+    quote = str(options.get("quote", '"'))
+    parses = csv.ParseOptions(delimiter=sep, quote_char=quote or False)
+    data = _text(file, str(options.get("encoding", "utf8")))
+    try:
+        data = for_arrow(data, sep=sep, quote=quote, escape=str(options.get("escape", "\\")))
+    except NotAsSpark as error:
+        raise RunError(f"{file}: {error}") from None
     if header:
-        _check_header(file, names, parses)
-    return _with_times(csv.read_csv(file, reads, parses, converts), source.schema)
+        _check_header(file, data, names, parses)
+    made = csv.read_csv(pa.BufferReader(data), reads, parses, converts)
+    return _with_times(made, source.schema)
 
 
-def _check_header(file: Path, names: list[str], parses: Any) -> None:
+def _text(file: Path, encoding: str) -> bytes:
+    """The text of a file, unpacked if it is packed, in UTF-8."""
+    with pa.input_stream(str(file)) as stream:
+        data: bytes = stream.read()
+    if encoding.lower().replace("-", "") in ("utf8", "ascii", "usascii"):
+        return data
+    try:
+        return data.decode(encoding).encode()
+    except (LookupError, UnicodeDecodeError) as error:
+        raise RunError(f"{file} cannot be read as {encoding}: {error}") from None
+
+
+def _check_header(file: Path, data: bytes, names: list[str], parses: Any) -> None:
     """Spark goes by the order of columns, whatever the first line calls them."""
     from pyarrow import csv
 
-    with csv.open_csv(file, parse_options=parses) as reader:
+    with csv.open_csv(pa.BufferReader(data), parse_options=parses) as reader:
         found = reader.schema.names
     if [n.strip().lower() for n in found] != [n.lower() for n in names]:
         raise RunError(

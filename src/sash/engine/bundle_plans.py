@@ -84,11 +84,12 @@ def plan_bundle(
 ) -> BundlePlan:
     """The plan of aligned queries, or an error that names the query and says what is wrong with
     the table's columns; with `whole`, for a whole table (see `query.plan.make_plan`), with
-    `stored`, for slices in a store."""
+    `stored`, for slices in a store; else for a stream in memory."""
+    labelled = not whole and not stored
     alone: dict[str, Plan] = {}
     for name, query in bundle.queries.items():
         try:
-            alone[name] = plan_alone(query, schema, whole=whole)
+            alone[name] = plan_alone(query, schema, whole=whole, labelled=labelled)
         except (KeyError, TypeError, ValueError) as error:
             text = error.args[0] if error.args else error
             raise type(error)(f"query {name!r}: {text}" if name else text) from None
@@ -102,8 +103,8 @@ def plan_bundle(
         if (whole or stored) and _needs_count(plan, sizes[name])
     ]
     query, columns = union_query(bundle, rowless)
-    union = make_plan(query, schema, whole=whole)
-    if not whole and not stored:
+    union = make_plan(query, schema, whole=whole, labelled=labelled)
+    if labelled:
         return BundlePlan(bundle, union, alone, {}, columns, sizes)
     plans, reads, sized = {}, {}, {}
     for name, plan in alone.items():
@@ -120,13 +121,16 @@ def plan_bundle(
     return BundlePlan(bundle, union, plans, reads, columns, sized)
 
 
-def plan_alone(query: Query, schema: pa.Schema, *, whole: bool = False) -> Plan:
+def plan_alone(
+    query: Query, schema: pa.Schema, *, whole: bool = False, labelled: bool = False
+) -> Plan:
     """The plan of an aligned query by itself.  Its aggregates have the partials that they would
     have over its own windows, whatever their sizes."""
     if not query.several:
-        return make_plan(query, schema, whole=whole)
+        return make_plan(query, schema, whole=whole, labelled=labelled)
     select = {name: dataclasses.replace(a, size=None) for name, a in query.select.items()}
-    made = make_plan(dataclasses.replace(query, select=select), schema, whole=whole)
+    plain = dataclasses.replace(query, select=select)
+    made = make_plan(plain, schema, whole=whole, labelled=labelled)
     return dataclasses.replace(made, query=query)
 
 

@@ -36,6 +36,7 @@ class _Kept(WaitingStream):
     """What streams have in common that keep a partial for each event."""
 
     _kept: Kept
+    _labels_in_store = False
 
     def _cut(self, table: pa.Table) -> Any:
         return self._kept.check_rows(table)
@@ -44,12 +45,12 @@ class _Kept(WaitingStream):
         return unmeasurable(self._query.window, given)
 
     def _held(self) -> list[Keyed]:
-        waiting = self._keyed_events(self._waiting.all()[0], {}, due=True)
+        waiting = self._keyed_events(*self._waiting.all(), {}, due=True)
         return [waiting, self._kept.held()]
 
     def _hold(self, tables: list[pa.Table]) -> None:
         waiting, kept = tables
-        self._waiting.restore(self._events_of(waiting))
+        self._hold_events(waiting)
         self._kept.hold(kept)
 
     def _shapes(self) -> list[str]:

@@ -12,6 +12,7 @@ they are inserted, and then windows close by the watermark that holds after the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -27,6 +28,7 @@ from ..state.filling import NONE, filled_values, gaps_filled, remembered_until
 from ..tables.answers import changed, concat_answers
 from .delays import delay_counts, no_delays
 from .failures import name_step_failure
+from .joined import Finished, joined, slim
 from .late import Late, late_rows
 from .taken import Taken, take_in
 
@@ -172,16 +174,33 @@ class Lifecycle:
         elif batch is not None and batch.num_rows:
             taken = self._take_in(progress, state, batch, refused, at)
         moved = self.moved(progress, taken.newest, watermark, stream_time)
-        emitted = state.step(taken.slices, self.step(progress, moved))
-        return self.finish(state, emitted, taken, moved), moved
+        finished = list(self._in_portions(state, taken, self.step(progress, moved)))
+        return self._counted(*joined(finished), taken, moved), moved
 
     def finish(self, state: Keeper, emitted: Emitted, taken: Taken, moved: Progress) -> Outcome:
         """Leave out or fill in windows, number revisions, and count."""
+        return self._counted(*self._finished(state, emitted), taken, moved)
+
+    def _finished(self, state: Keeper, emitted: Emitted) -> Finished:
+        """Leave out or fill in windows, and number revisions."""
         if self._changes:
             emitted = self._only_changes(state, emitted)
         elif self._window.empty:
             emitted = self._with_empty(state, emitted)
-        revisions = self._revisions(state, emitted) if self._live else None
+        return emitted, self._revisions(state, emitted) if self._live else None
+
+    def _in_portions(self, state: State, taken: Taken, step: Step) -> Iterator[Finished]:
+        """What each portion of a step emits; slices are let go of when they are in."""
+        steps = state.portions(taken.slices, step)
+        taken.slices = None
+        for some, part in steps:
+            emitted, revisions = self._finished(state, state.step(some, part))
+            yield (emitted if part.among is None else slim(emitted)), revisions
+
+    def _counted(
+        self, emitted: Emitted, revisions: Array | None, taken: Taken, moved: Progress
+    ) -> Outcome:
+        """What a batch emits, counted."""
         corrections = 0 if revisions is None else int((revisions > 0).sum())
         counts = taken.rows, taken.lost, taken.partly_late
         outcome = Outcome(emitted, revisions, taken.late, *counts, corrections, taken.delays)

@@ -35,7 +35,7 @@ __all__ = [
     "to_bytes",
 ]
 
-_KIND = "Stream 5"
+_KIND = "Stream 6"
 
 
 def to_bytes(stream: Stream, *, state: bool = True) -> bytes:
@@ -124,7 +124,7 @@ def check_bytes(data: Any) -> None:
 def opened(data: bytes) -> tuple[dict[str, Any], Iterator[bytes]]:
     """What a stream's bytes say of it, and the blobs that follow."""
     said, body = open_bytes(bytes(data))
-    if said[0] in ("Stream 1", "Stream 2", "Stream 3", "Stream 4"):
+    if said[0] in ("Stream 1", "Stream 2", "Stream 3", "Stream 4", "Stream 5"):
         raise ValueError("these bytes are of an older sash, whose streams this one cannot read")
     if said != [_KIND]:
         raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..query.plan import Plan
 from ..query.query import Query
 from ..query.signatures import Mode
 from ..stores.contract import Store
@@ -50,6 +51,12 @@ class StoredEvents:
         self._stream._behind = behind
         #: What the words of a partial are, for each group of aggregates.
         self.shapes = self._stream._shapes()
+
+    @property
+    def plan(self) -> Plan:
+        """The query tied to the types of the rows."""
+        assert self._stream._plan is not None
+        return self._stream._plan
 
     @property
     def missed(self) -> Spanned:

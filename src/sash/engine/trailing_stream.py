@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from ..kernels.columns import Array, to_micros
 from ..query.plan import Plan
-from ..state.apart import lowered, with_rows
 from ..state.contract import StepFailed
 from ..state.keyed import Keyed
 from ..state.ragged import Places
@@ -197,8 +196,8 @@ class TrailingStream(KeepingStream):
         if self._mode == "final":  # events that wait are in no partial yet, and younger than all
             for i, low in enumerate(lows):
                 rows = self._of_key(key, self._waiting.between(low, high)[0])
-                partials[i] = with_rows(self._plan, partials[i], rows)
-        values, failed = lowered(self._plan, partials)
+                partials[i] = self._trails.with_rows(partials[i], rows)
+        values, failed = self._trails.lowered(partials)
         warn_of({0: failed} if failed else {}, stacklevel=3)
         return values
 
@@ -221,16 +220,16 @@ class TrailingStream(KeepingStream):
         if self._mode == "live":
             known = [self._revisions.get(number, 0) for number in numbers.tolist()]
             more["revision"] = pa.array(known, pa.int64())
-        events = self._keyed_events(rows, more, due=self._mode == "final")
+        events = self._keyed_events(rows, numbers, more, due=self._mode == "final")
         return [events, self._trails.held()]
 
     def _hold(self, tables: list[pa.Table]) -> None:
         assert isinstance(self._trails, TrailEntries)
         events, entries = tables
-        self._waiting.restore(self._events_of(events))
+        self._hold_events(events)
         if self._mode == "live":
-            known = enumerate(events.column("revision").to_pylist())
-            self._revisions = {number: revision for number, revision in known if revision}
+            arrived, known = (events.column(name).to_pylist() for name in ("arrived", "revision"))
+            self._revisions = {n: r for n, r in zip(arrived, known, strict=True) if r}
         self._trails.hold(entries)
 
     def _shapes(self) -> list[str]:

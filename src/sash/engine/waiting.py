@@ -125,12 +125,14 @@ class Waiting:
         rows = pa.concat_tables([self._schema.empty_table(), *(table for table, _ in found)])
         return rows.take(pa.array(order)), numbers[order]
 
-    def restore(self, rows: pa.Table) -> None:
-        """Have these rows instead, which are in order of arrival, and all that have come."""
-        times = times_of(one_array(rows.column(self._time)))[0]
-        self.arrived = len(times)
-        part = _Part(rows, times, np.arange(self.arrived))
-        self._parts = [_in_time([part])] if self.arrived else []
+    def restore(self, rows: pa.Table, numbers: Array, arrived: int) -> None:
+        """Have these rows instead, of so many that have come, before each of which so many came."""
+        self.arrived, self._parts = arrived, []
+        if len(numbers):
+            order = np.argsort(numbers)
+            rows = rows.take(pa.array(order))
+            times = times_of(one_array(rows.column(self._time)))[0]
+            self._parts = [_in_time([_Part(rows, times, numbers[order])])]
 
     @property
     def nbytes(self) -> int:

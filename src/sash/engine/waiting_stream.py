@@ -32,20 +32,25 @@ class WaitingStream(EventStream):
 
     _waiting: Waiting
 
-    def _keyed_events(self, events: pa.Table, more: dict[str, pa.Array], *, due: bool) -> Keyed:
-        """Events with further columns; something must be done with each when the watermark has
-        passed it, if they are `due`."""
+    def _keyed_events(
+        self, events: pa.Table, arrived: Array, more: dict[str, pa.Array], *, due: bool
+    ) -> Keyed:
+        """Events, how many arrived before each, and further columns; something must be done with
+        each event when the watermark has passed it, if they are `due`."""
         # columns of events may have any name
         made = {str(i): column for i, column in enumerate(events.columns)}
         when = times_of(one_array(events.column(self._query.time)))[0]
         keys = [one_array(events.column(name)) for name in self._query.by]
         ones = np.ones(len(when), dtype=np.int64)
         at = when + 1 if due else np.full(len(when), NEVER)
+        made["arrived"] = pa.array(arrived, pa.int64())
         return Keyed(pa.table(made | more), keys, at, when + 1, ones)
 
-    def _events_of(self, table: pa.Table) -> pa.Table:
-        """The events of a table with further columns."""
-        return pa.table(table.columns[: len(self._schema)], schema=self._schema)
+    def _hold_events(self, table: pa.Table) -> None:
+        """Hold the events of such a table, in the order in which they arrived."""
+        events = pa.table(table.columns[: len(self._schema)], schema=self._schema)
+        arrived = one_array(table.column("arrived")).to_numpy()
+        self._waiting.restore(events, arrived, self._progress.rows)
 
 
 class KeepingStream(WaitingStream):

@@ -45,7 +45,9 @@ def _of_group(plan: Plan, group: Group) -> Partial:
     if group.operator.compile and group.operator.shape != "object":
         words = words_of(group.operator)
         why = "their columns are numbers, times and bools" if len(named) > 1 else "it is numbers"
-        if any(how in ("rows", "places") for how in group.hows):
+        if group.labelled:
+            why = "text and the like are labels here, numbers that a dictionary of the stream has"
+        elif any(how in ("rows", "places") for how in group.hows):
             why = "text and the like are numbers here, by row or by place in order"
         return Partial(names, "compiled", words, 8 * words, shares, ordered, why)
     return Partial(names, "python", None, None, shares, ordered, _why_python(plan, group))

@@ -50,7 +50,8 @@ def explain_stream(
     sample = None if data is None else as_arrow(data)
     plan = None
     if sample is not None or schema is not None:
-        plan = make_plan(query, schema_of(schema) if sample is None else sample.schema)
+        given = schema_of(schema) if sample is None else sample.schema
+        plan = make_plan(query, given, labelled=True)
     check("Query.stream", Asked(query, plan, mode, early))
     kept = kept_by_stream(query, plan, lateness)
     made = Explanation(

@@ -201,6 +201,11 @@ class Feed:
         with self._changed:
             return self._changed.wait_for(lambda: self._version > version, timeout)
 
+    def wait_for_end(self, timeout: float) -> None:
+        """Wait until the job is over, for so many seconds at most."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.over, max(timeout, 0.0))
+
     def since(self, version: int) -> dict[str, Any]:
         """What there is to show, as JSON has it.  Micro-batches, the heat map and the explain text
         are there only if they are newer than a version; version 0 has everything."""

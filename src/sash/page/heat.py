@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,14 +47,13 @@ class _Key:
     size: float = 0.0
 
     def put(self, start: int, revision: int, value: float | None) -> None:
-        """Take in a revision of a cell; an older one than it has changes nothing."""
-        cell = self.cells.setdefault(start, [])
-        if cell:
-            if revision < cell[-1][0]:
-                return
-            self.size -= abs(cell[-1][1] or 0.0)
-            if revision == cell[-1][0]:
-                cell.pop()
+        """Take in a revision of a cell that is there; one older than it has changes nothing."""
+        cell = self.cells[start]
+        if revision < cell[-1][0]:
+            return
+        self.size -= abs(cell[-1][1] or 0.0)
+        if revision == cell[-1][0]:
+            cell.pop()
         cell.append((revision, value))
         del cell[:-_REVISIONS]
         self.size += abs(value or 0.0)
@@ -119,11 +117,16 @@ class Heat:
         revisions = [0] * len(taken)
         if "revision" in table.column_names:
             revisions = flat(table.column("revision")).take(pa.array(taken)).to_pylist()
-        some = values.take(pa.array(taken)).to_pylist()
+        some = values.take(pa.array(taken))
+        some = pc.if_else(pc.is_finite(some), some, pa.scalar(None, some.type)).to_pylist()
         places = zip(codes[taken].tolist(), starts[taken].tolist(), strict=True)
         for (code, start), revision, value in zip(places, revisions, some, strict=True):
-            finite = value is not None and isfinite(value)
-            kept[code].put(start, revision, value if finite else None)
+            key = kept[code]
+            if start in key.cells:
+                key.put(start, revision, value)
+            else:  # most are new
+                key.cells[start] = [(revision, value)]
+                key.size += abs(value or 0.0)
         self._forget([start for start in before if start < self._starts[0]])
 
     def _read(self, table: pa.Table) -> tuple[list[pa.Array], Array, pa.Array]:

@@ -38,7 +38,8 @@ _FILES = {
     "/uPlot.LICENSE": ("uPlot.LICENSE", "text/plain"),
 }
 _HOSTS = ("localhost", "127.0.0.1")
-_PAUSE = 0.5  # seconds between two messages to a browser, so that it costs the job little
+_PAUSE = 0.5  # seconds between two messages to a browser, at least
+_SHARE = 0.01  # of a processor's time that a browser may take from the job
 _ALIVE = 2.0  # seconds after which a connection without news is tried
 
 
@@ -146,11 +147,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(HTTPStatus.OK, "text/event-stream", None)
         feed, stopping, seen = self.server.feed, self.server.stopping, 0
         while not stopping.is_set():
+            began = time.thread_time()
             made = feed.since(seen)
             data = json.dumps(made | {"now": time.time()}, default=str, allow_nan=False)
             self.wfile.write(f"data: {data}\n\n".encode())
             seen = made["version"]
             stopping.wait(_PAUSE)
+            feed.wait_for_end(min((time.thread_time() - began) / _SHARE - _PAUSE, _ALIVE))
             while not stopping.is_set() and not feed.wait(seen, _ALIVE):
                 self.wfile.write(b": alive\n\n")
 

@@ -10,12 +10,17 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import struct
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 __all__ = ["Condition", "condition_text"]
+
+
+#: For tables that are there, by their ids: which rows satisfy conditions, by the bytes of these.
+_found: dict[int, tuple[weakref.ref[Any], dict[bytes, Any]]] = {}
 
 
 def condition_text(expression: Any) -> str:
@@ -92,7 +97,7 @@ class Condition:
 
     def holds(self, table: Any) -> Any:
         """For each row of a table whether it satisfies the condition; where that is null, it does
-        not.
+        not.  Of one table it is evaluated once, whoever asks.
 
         >>> import pyarrow as pa, pyarrow.compute as pc
         >>> Condition.of(pc.field("x") > 1).holds(pa.table({"x": [1, None, 2]}))
@@ -100,11 +105,14 @@ class Condition:
         """
         import pyarrow as pa
 
-        if len(self.columns) == 1:
-            column = table.column(self.columns[0])
-            if pa.types.is_dictionary(column.type) and len(column):
-                return self._by_entry(column)
-        return self._holds(table)
+        known = _found_for(table)
+        if self.data not in known:
+            column = table.column(self.columns[0]) if len(self.columns) == 1 else None
+            if column is not None and pa.types.is_dictionary(column.type) and len(column):
+                known[self.data] = self._by_entry(column)
+            else:
+                known[self.data] = self._holds(table)
+        return known[self.data]
 
     def _by_entry(self, column: Any) -> Any:
         """The same for a column that is a dictionary, whose entries are few."""
@@ -162,6 +170,20 @@ class Condition:
 
     def __repr__(self) -> str:
         return str(self.expression)
+
+
+def _found_for(table: Any) -> dict[bytes, Any]:
+    """What was found for a table; it is forgotten with the table."""
+    at = id(table)
+    known = _found.get(at)
+    if known is None or known[0]() is not table:
+
+        def forget(gone: weakref.ref[Any]) -> None:
+            if at in _found and _found[at][0] is gone:
+                del _found[at]
+
+        known = _found[at] = weakref.ref(table, forget), {}
+    return known[1]
 
 
 def _looked_up(found: Any, at: Any) -> Any:

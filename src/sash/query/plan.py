@@ -57,6 +57,7 @@ class Group:
     values_of: tuple[int | None, ...]  # for each name: the column whose values it has by number
     conditions: tuple[Condition, ...] = ()  # behind the columns, whether rows satisfy each
     over: Over | None = None  # where windows of a row have several sizes
+    labelled: bool = False  # numbers of values become labels in partials that outlive their rows
 
     def alone(self, size: int) -> Group:
         """The group over windows of one of its sizes, by its number, where each aggregate has all
@@ -119,12 +120,14 @@ def make_plan(
     extra: tuple[str, ...] = (),
     *,
     whole: bool = False,
+    labelled: bool = False,
     by_sizes: bool = False,
 ) -> Plan:
     """The plan, or an error that says what is wrong with the table's columns.
 
     With `whole` it is for a whole table, where values of any type can be numbers by their row or
     their place, and lists are ranges of rows; without, partials are kept longer than their rows.
+    With `labelled` it is for a stream that has dictionaries: values of any type are labels there.
     Where windows have several sizes, a group's aggregates have the same ones if they are to be
     grouped `by_sizes`, as they are where events drive the windows of a whole table; else all groups
     have all sizes, and hold the same slices.
@@ -143,6 +146,8 @@ def make_plan(
             if name in schema.names:
                 raise column_kept(name, query.window)
     typed: list[tuple[str, Aggregate]] = []
+    #: With labels: always compiled, so not grouped with operators of users, which numba may refuse.
+    apart: list[tuple[str, Aggregate]] = []
     objects: list[tuple[str, Aggregate]] = []
     ranged: list[Ranged] = []
     types: dict[str, pa.DataType | None] = {}
@@ -151,7 +156,7 @@ def make_plan(
     several = represented(query) if query.several else None
     for name, asked in (several.aggregates if several else query.select).items():
         chosen = _over_decimals(asked, fields)
-        read = _reads(chosen, query.time, fields, whole)
+        read = _reads(chosen, query.time, fields, whole=whole, labelled=labelled)
         given = [value_type(fields[c].type) for c, _ in read]
         try:
             check_columns(asked.operator, given)
@@ -172,18 +177,22 @@ def make_plan(
             ranged.append(Ranged(name, read[0][0], which, number, skips, chosen.where))
             continue
         compiled = tied.compile and tied.shape != "object"
-        (typed if compiled else objects).append((name, chosen))
-    if not typed and not objects:  # something has to tell which windows there are
+        held_as_labels = labelled and any(how in ("rows", "places") for _, how in read)
+        (apart if held_as_labels else typed if compiled else objects).append((name, chosen))
+    if not typed and not apart and not objects:  # something has to tell which windows there are
         typed.append((NO_NAME, Aggregate(REGISTRY["count"].make, ())))  # type: ignore[arg-type]
         types[NO_NAME] = pa.int64()
     if several:
         for name, names in several.names.items():
             types |= dict.fromkeys(names.values(), types[name])
-    parts = [part for part in (typed, objects) if part]
+    if all(aggregate.operator.ready for _, aggregate in typed):
+        typed, apart = typed + apart, []
+    parts = [part for part in (typed, apart, objects) if part]
     by_sizes = by_sizes or (whole and isinstance(query.window, Driven))
     if several and by_sizes:
         parts = [some for part in parts for some in several.by_sizes(part)]
-    groups = [_group(query, sorted(part, key=_place), fields, whole) for part in parts]
+    ways = {"whole": whole, "labelled": labelled}
+    groups = [_group(query, sorted(part, key=_place), fields, **ways) for part in parts]
     if several:
         groups = [_sized(group, several, every=not by_sizes) for group in groups]
     schema = pa.schema(fields.values())
@@ -207,16 +216,18 @@ def _over_decimals(chosen: Aggregate, fields: dict[str, pa.Field]) -> Aggregate:
 
 
 def _reads(
-    chosen: Aggregate, time: str, fields: dict[str, pa.Field], whole: bool
+    chosen: Aggregate, time: str, fields: dict[str, pa.Field], *, whole: bool, labelled: bool
 ) -> tuple[tuple[str, How], ...]:
     """The columns an aggregate reads, and how; what only counts rows reads their times."""
     reads = chosen.columns or (time,)
     kinds = [value_type(fields[c].type) for c in reads]
-    hows = read_numbered(chosen.operator, kinds) if whole else None
+    hows = read_numbered(chosen.operator, kinds) if whole or labelled else None
     picks = picks_values(chosen.operator)
     made: list[tuple[str, How]] = []
     for i, (column, kind) in enumerate(zip(reads, kinds, strict=True)):
         how: How = hows[i] if hows else "values"
+        if labelled and column_type(in_ticks(kind)) != "object":
+            how = "values"  # which are numbers, and need no labels
         if how == "values" and picks and in_ticks(kind) != kind:
             how = "ticks"
         elif adds_decimals(chosen.operator) and kind.precision <= SMALL:
@@ -233,9 +244,14 @@ def _read_as(kind: pa.DataType, how: How) -> str:
 
 
 def _group(
-    query: Query, chosen: Sequence[tuple[str, Aggregate]], fields: dict[str, pa.Field], whole: bool
+    query: Query,
+    chosen: Sequence[tuple[str, Aggregate]],
+    fields: dict[str, pa.Field],
+    *,
+    whole: bool,
+    labelled: bool,
 ) -> Group:
-    reads = [_reads(a, query.time, fields, whole) for _, a in chosen]
+    reads = [_reads(a, query.time, fields, whole=whole, labelled=labelled) for _, a in chosen]
     columns = list(dict.fromkeys(c for read in reads for c in read))
     conditions = list(dict.fromkeys(a.where for _, a in chosen if a.where))
     types = tuple(_read_as(value_type(fields[c].type), how) for c, how in columns)
@@ -248,15 +264,16 @@ def _group(
         source = value_of(a.operator)
         numbered = source is not None and read[source][1] in ("rows", "places")
         values_of.append(at[source] if numbered else None)  # type: ignore[index]
-    names = tuple(name for name, _ in chosen)
+    names, hows = tuple(name for name, _ in chosen), tuple(how for _, how in columns)
     return Group(
         names,
         tuple(c for c, _ in columns),
         _joined(shared(parts), names, types),
-        tuple(how for _, how in columns),
+        hows,
         tuple(picks_values(a.operator) for _, a in chosen),
         tuple(values_of),
         tuple(conditions),
+        labelled=labelled and not {"rows", "places"}.isdisjoint(hows),
     )
 
 

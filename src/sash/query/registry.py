@@ -29,6 +29,7 @@ __all__ = [
     "counts_rows",
     "for_decimals",
     "is_nullable",
+    "numbered_fields",
     "picks_values",
     "read_numbered",
     "result_type",
@@ -94,7 +95,9 @@ class Facts:
     nullable: bool = True  # False if it has an answer over no values as well
     counts_rows: bool = False  # it may read no column
     picks: bool = False  # it only picks or compares values, and so keeps their nanoseconds
-    numbered: bool = False  # over a whole table, values of any type can be whole numbers instead
+    #: Values of any type can be whole numbers instead: for each column, the field of a partial
+    #: that has its number.
+    numbered: tuple[int, ...] = ()
     value_of: int | None = None  # the column whose value an answer is, if it is one
     ranged: Which | None = None  # over a range of rows, which of them an answer is
     orders: tuple[int, ...] = ()  # the columns whose values it puts in order
@@ -146,9 +149,9 @@ def picks_values(operator: Operator) -> bool:
 
 
 def read_numbered(operator: Operator, kinds: Sequence[pa.DataType]) -> tuple[How, ...] | None:
-    """How the operator can read columns of these types so that it runs compiled over a whole table,
-    if some of them hold neither numbers nor times: by row where it only picks a value, by place
-    where it compares values.  None if it cannot, or need not.
+    """How the operator can read columns of these types so that it runs compiled if some of them
+    hold neither numbers nor times: by row where it only picks a value, by place where it compares
+    values.  None if it cannot, or need not.
 
     >>> read_numbered(ops.arg_max, [pa.string(), pa.float64()])
     ('rows', 'values')
@@ -164,6 +167,17 @@ def read_numbered(operator: Operator, kinds: Sequence[pa.DataType]) -> tuple[How
     return tuple(
         by_number[i in facts.orders] if other else "values" for i, other in enumerate(others)
     )
+
+
+def numbered_fields(operator: Operator) -> tuple[int, ...]:
+    """For each column of an operator that reads values by number, the field of a partial that has
+    the number.
+
+    >>> numbered_fields(ops.arg_max), numbered_fields(ops.sum)
+    ((3, 1), ())
+    """
+    facts = REGISTRY.get(operator.ready)
+    return () if facts is None else facts.numbered
 
 
 def which_of_range(operator: Operator) -> Which | None:
@@ -314,21 +328,21 @@ REGISTRY: dict[str, Facts] = {
     "bit_or": Facts(ops.bit_or, _same, takes=(WHOLE,)),
     "bit_and": Facts(ops.bit_and, _same, takes=(WHOLE,)),
     "bit_xor": Facts(ops.bit_xor, _same, takes=(WHOLE,)),
-    "max": Facts(ops.max, _same, picks=True, numbered=True, value_of=0, orders=(0,)),
-    "min": Facts(ops.min, _same, picks=True, numbered=True, value_of=0, orders=(0,)),
+    "max": Facts(ops.max, _same, picks=True, numbered=(1,), value_of=0, orders=(0,)),
+    "min": Facts(ops.min, _same, picks=True, numbered=(1,), value_of=0, orders=(0,)),
     "span": Facts(ops.span, _number, takes=(SPANNED,)),
     "max_count": Facts(
-        ops.max_count, _whole, nullable=False, picks=True, numbered=True, orders=(0,)
+        ops.max_count, _whole, nullable=False, picks=True, numbered=(1,), orders=(0,)
     ),
     "min_count": Facts(
-        ops.min_count, _whole, nullable=False, picks=True, numbered=True, orders=(0,)
+        ops.min_count, _whole, nullable=False, picks=True, numbered=(1,), orders=(0,)
     ),
     "arg_max": Facts(
         ops.arg_max,
         _same,
         aliases=("max_by",),
         picks=True,
-        numbered=True,
+        numbered=(3, 1),
         value_of=0,
         orders=(1,),
     ),
@@ -337,12 +351,12 @@ REGISTRY: dict[str, Facts] = {
         _same,
         aliases=("min_by",),
         picks=True,
-        numbered=True,
+        numbered=(3, 1),
         value_of=0,
         orders=(1,),
     ),
-    "first": Facts(ops.first, _same, picks=True, numbered=True, value_of=0),
-    "last": Facts(ops.last, _same, picks=True, numbered=True, value_of=0),
+    "first": Facts(ops.first, _same, picks=True, numbered=(2,), value_of=0),
+    "last": Facts(ops.last, _same, picks=True, numbered=(2,), value_of=0),
     "change": Facts(ops.change, _number, takes=(SPANNED,)),
     "first_n": Facts(ops.first_n, _list, nullable=False, picks=True, ranged="first"),
     "last_n": Facts(ops.last_n, _list, nullable=False, picks=True, ranged="last"),

@@ -94,7 +94,7 @@ class _AlignedWindows(Windows):
     """Windows that the clock decides."""
 
     def __init__(self, work: Work, store: Store) -> None:
-        self.plan = make_plan(work.query, work.schema)
+        self.plan = make_plan(work.query, work.schema, labelled=True)
         self._state = TileState(self.plan, store, _RECORDS)
         self._lifecycle = Lifecycle(self.plan, mode=work.mode, behind=work.behind)
         self._window = work.query.aligned
@@ -225,11 +225,11 @@ class EventWindows(Windows):
 
     def __init__(self, work: Work, store: Store, prefix: bytes = _RECORDS) -> None:
         self._schema = work.schema
-        self.plan = make_plan(work.query, work.schema)
         self._kept = work.output.kept
         self._events = StoredEvents(
             work.query, work.schema, work.mode, store, prefix, behind=work.behind
         )
+        self.plan = self._events.plan
         self.shapes = self._events.shapes
 
     def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:

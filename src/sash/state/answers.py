@@ -7,8 +7,9 @@ that only the answer that does not exist is null.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +37,16 @@ __all__ = [
     "told",
 ]
 
+
+class Source(Protocol):
+    """Values by number."""
+
+    def take(self, numbers: pa.Array) -> pa.Array:
+        """The values with these numbers, null for null."""
+
+
 #: The values of columns that are read by number.
-Sources = dict[int, pa.Array]
+Sources = Mapping[int, Source]
 
 
 @dataclass(frozen=True)
@@ -53,16 +62,22 @@ class Apart:
         return told(self.reasons)
 
 
-def columns_of(group: Group, table: pa.Table) -> tuple[Table, Sources]:
+def columns_of(
+    group: Group, table: pa.Table, known: Mapping[int, pa.Array] | None = None
+) -> tuple[Table, Sources]:
     """The columns that a group of aggregates reads, and the values of those that are read by
-    number."""
+    number: from 1 on if they become labels, else from 0.  Of some columns, values are `known` in
+    their order."""
     arrays: list[pa.Array | Array] = []
-    sources: Sources = {}
+    sources: dict[int, pa.Array] = {}
     for i, name in enumerate(group.columns):
         column = flat(table.column(name))
         if group.hows[i] in ("rows", "places"):
-            numbered = row_numbers if group.hows[i] == "rows" else places_in_order
-            column, sources[i] = numbered(column)
+            first = 1 if group.labelled else 0
+            if group.hows[i] == "rows":
+                column, sources[i] = row_numbers(column, first)
+            else:
+                column, sources[i] = places_in_order(column, first, (known or {}).get(i))
         else:
             column = _column(group, i, column)
         arrays.append(column)
@@ -159,14 +174,14 @@ def answers_and_reasons(
         if typed:
             # a call takes its columns off the list
             found = answers_from_columns(fields[i][1], columns, "arrow")
+            if apart:
+                answers = {row: a.values[i] for row, a in apart.items()}
+                found = _replaced(found, answers, misfits)
             if source is not None:
                 found = source.take(found)
             if apart is None:
                 found = as_wanted(found, wanted)
             else:
-                if apart:
-                    answers = {row: a.values[i] for row, a in apart.items()}
-                    found = _replaced(found, answers, misfits)
                 found = typed_answers(found, wanted, misfits)
         else:
             items, names = [answer[i] for answer in lowered], part.operator.fields
@@ -189,13 +204,14 @@ def answers_over(
     kept: Any,
     rows: int,
     apart: dict[int, Apart],
+    sources: Sources | None = None,
 ) -> tuple[dict[str, pa.Array], dict[int, str]]:
     """The same where a row may have windows of several sizes: a core's outputs have one row after
     the other, and of each the sizes of the group in their order."""
     if group.over is None:
-        return answers_of(core, group, types, kept, rows, apart)
+        return answers_of(core, group, types, kept, rows, apart, sources)
     many = len(group.over.sizes)
-    found, lacking = answers_and_reasons(core, group, types, kept, rows * many, apart)
+    found, lacking = answers_and_reasons(core, group, types, kept, rows * many, apart, sources)
     values: dict[str, pa.Array] = {}
     failed: dict[int, dict[str, str]] = {}
     for name, part, size in group.over.picked:

@@ -8,47 +8,41 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..kernels.columns import Column
 from ..query.plan import Plan
 from ..query.types import in_ticks
 from ..tables.answers import as_wanted, object_answers
 from ..tables.rows import rows_in_order
-from .answers import columns_of
+from .answers import Sources
+from .forest import Forest
 
 __all__ = ["lowered", "with_rows"]
 
 
-def with_rows(plan: Plan, partials: list[Any], rows: pa.Table) -> list[Any]:
+def with_rows(
+    plan: Plan, forests: Sequence[Forest], partials: list[Any], rows: pa.Table
+) -> list[Any]:
     """The partials of each group of aggregates, with rows of one key that come after all that they
     have."""
     if not rows.num_rows:
         return partials
     read = rows.select([f.name for f in plan.schema])
     order = rows_in_order(plan, read).rows
-    made = []
-    for group, partial in zip(plan.groups, partials, strict=True):
-        columns, _ = columns_of(group, read)
-        columns = columns if order is None else columns.take(order)
-        values = list(zip(*map(_items, columns.columns), strict=True))
-        several = len(group.operator.skips) > 1
-        more = group.operator.fold(values if several else [row[0] for row in values])
-        made.append(group.operator.python_combine()(partial, more))
-    return made
+    return [
+        forest.group.operator.python_combine()(partial, forest.of_rows(read, order))
+        for forest, partial in zip(forests, partials, strict=True)
+    ]
 
 
-def _items(column: Column) -> list[Any]:
-    """The values of a column as typed operators take them: times are microseconds."""
-    if column.type != "timestamp":
-        return column.as_list()
-    return Column("int64", column.data, column.valid).as_list()
-
-
-def lowered(plan: Plan, partials: list[list[Any]]) -> tuple[dict[str, Any], str]:
+def lowered(
+    plan: Plan, partials: list[list[Any]], sources: Sequence[Sources | None] | None = None
+) -> tuple[dict[str, Any], str]:
     """The answers of the partials of each group of aggregates by name, None for those that do not
-    exist, and why they do not.  There are partials for each size that windows have."""
+    exist, and why they do not.  There are partials for each size that windows have.  For each
+    group, `sources` has the values of columns that are read by number."""
     values: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    for g, group in enumerate(plan.groups):
+    known = [None] * len(plan.groups) if sources is None else sources
+    for g, (group, numbered) in enumerate(zip(plan.groups, known, strict=True)):
         parts = group.operator.parts
         own = [i for i, part in enumerate(parts) if part.shares is None]
         picked: Sequence[tuple[str, int, int]] = [
@@ -58,12 +52,16 @@ def lowered(plan: Plan, partials: list[list[Any]]) -> tuple[dict[str, Any], str]
             part = parts[i]
             held = partials[size][g][own.index(i if part.shares is None else part.shares)]
             wanted, found = plan.types[name], None
-            if wanted is not None and group.exact[i]:
+            if wanted is not None and group.exact[i] and group.values_of[i] is None:
                 wanted = in_ticks(wanted)
             try:
                 found = part.operator.python_lower()(held)
             except Exception as error:
                 failed[name] = str(error) or type(error).__name__
+            at = group.values_of[i]
+            if at is not None and found is not None:
+                assert numbered is not None, "answers are by number where values are known"
+                found = numbered[at].take(pa.array([found], pa.int64()))[0].as_py()
             wrong: dict[int, str] = {}
             column = object_answers([found], wanted, part.operator.fields, wrong)
             if wrong:

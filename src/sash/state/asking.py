@@ -10,8 +10,10 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..tables.answers import warn_of
+from .answers import Sources
 from .apart import lowered
 from .key_hash import hash_keys
+from .numbered import Numbered
 from .part import tile_name, unpack_part
 from .part_index import NEVER, Index, part_name
 from .records import Records
@@ -33,26 +35,30 @@ def ask(
     columns = [pa.array([x], field.type) for x, field in zip(key, form.key_schema, strict=True)]
     hashed = hash_keys(columns, 1)
     found = _pieces(form, records, hashed, lo, hi)
-    partials = [group.operator.identity for group in plan.groups]
+    partials: list[Any] = [group.operator.identity for group in plan.groups]
+    sources: list[Sources | None] = [None] * len(partials)
     if found:
-        numbers = range(len(partials))
-        partials = [_combined(form, n, [piece[n] for piece in found]) for n in numbers]
-    values, failed = lowered(plan, [partials])
+        for n in range(len(partials)):
+            partials[n], sources[n] = _combined(form, n, [piece[n] for piece in found])
+    values, failed = lowered(plan, [partials], sources)
     warn_of({0: failed} if failed else {}, stacklevel=5)
     return values
 
 
-def _combined(form: Form, number: int, partials: list[Any]) -> Any:
-    """The partials of a group of aggregates combined, in order."""
+def _combined(form: Form, number: int, partials: list[Any]) -> tuple[Any, Sources | None]:
+    """The partials of a group of aggregates combined, in order; and the values of columns that are
+    read by number."""
     folds, operator = form.folds[number], form.operators[number]
     if not folds.width:
         combine, made = operator.python_combine(), partials[0]
         for partial in partials[1:]:
             made = combine(made, partial)
-        return made
-    order = np.arange(len(partials))
-    (words,) = folds.fold(np.array(partials), order, np.array([0, len(partials)]))
-    return folds.partial(words)
+        return made, None
+    runs = np.arange(len(partials)), np.array([0, len(partials)])
+    folded = folds.fold(folds.join(partials), *runs)
+    if isinstance(folded, Numbered):
+        return folds.partial(folded.words[0]), folded.sources
+    return folds.partial(folded[0]), None
 
 
 def _pieces(form: Form, records: Records, hashed: Array, lo: int, hi: int) -> list[list[Any]]:
@@ -79,7 +85,10 @@ def _pieces(form: Form, records: Records, hashed: Array, lo: int, hi: int) -> li
                 if level and not first <= start < end <= last:
                     below.append(unit)
                 elif level or not form.marks or lo <= tile.marks[0][row] < hi:
-                    pieces.append((start, row, [p[row] for p in tile.partials]))
+                    one = np.array([row])
+                    both = zip(form.folds, tile.partials, strict=True)
+                    found = [f.take(p, one) if f.width else p[row] for f, p in both]
+                    pieces.append((start, row, found))
         names = [tile_name(prefix, bits, level - 1, unit) for unit in below]
         tiles = [form.unpack(memoryview(b), level - 1) for b in records.need(names)]
     return [partials for _, _, partials in sorted(pieces, key=lambda piece: piece[:2])]

@@ -17,6 +17,7 @@ instead of it if anything raises.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +57,8 @@ class Slices:
     keys: list[pa.Array]  # a column for each key column, none twice, in the order of the keys
     bounds: Array
     starts: Array  # when a slice starts, or the time of its events
-    partials: list[Any]  # for each group of aggregates: rows of words, or a list of objects
+    #: For each group of aggregates: rows of words, `Numbered`, or a list of objects.
+    partials: list[Any]
     ties: Array | None = None
 
 
@@ -72,7 +74,7 @@ def some_slices(slices: Slices, keep: Array) -> Slices:
         [key.take(left) for key in slices.keys],
         np.append(0, np.cumsum(counts[counts > 0])),
         slices.starts[at],
-        [p[at] if isinstance(p, np.ndarray) else [p[i] for i in at] for p in slices.partials],
+        [[p[i] for i in at] if isinstance(p, list) else p[at] for p in slices.partials],
         None if slices.ties is None else slices.ties[at],
     )
 
@@ -97,6 +99,8 @@ class Step:
     again: bool = False
     early: bool = False
     changes: bool = False  # a window with the same slices as the one before may be left out
+    #: the first and the last slot of a store's index that the step is about; None for all
+    among: tuple[int, int] | None = None
 
 
 @dataclass
@@ -142,6 +146,11 @@ class State(ABC):
     @abstractmethod
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing.  The rows can be in any order."""
+
+    def portions(self, slices: Slices | None, step: Step) -> Iterable[tuple[Slices | None, Step]]:
+        """The steps that a batch is done in, each with slices of keys of its own: more than one if
+        the memory for all at once would be large."""
+        return [(slices, step)]
 
     @abstractmethod
     def step(self, slices: Slices | None, step: Step) -> Emitted:

@@ -13,6 +13,7 @@ from ..windows import Aligned
 from .answers import joined_reasons
 from .contract import AGAIN, NEW, Emitted, StepFailed
 from .joint import Ask
+from .numbered import Numbered
 from .projection import Projection
 from .ragged import Places, merged_ranges, ragged
 from .scan import Scan, ScanFailed, Windows
@@ -160,9 +161,12 @@ def _windows(visit: Visit, reader: Reader, chosen: _Chosen) -> Windows:
     found: Windows | None = None
     each = zip(reader.scans, reader.names, reader.partials(held), strict=True)
     for scan, names, partials in each:
+        words, sources = partials, None
+        if isinstance(partials, Numbered):
+            words, sources = partials.words, partials.sources
         try:
             made = scan.windows_of_slices(
-                partials, starts, chosen.bounds, chosen.first, chosen.last
+                words, starts, chosen.bounds, chosen.first, chosen.last, sources
             )
         except ScanFailed as failed:
             code = int(chosen.codes[failed.group])

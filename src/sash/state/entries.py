@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from .contract import StepFailed
 from .folds import FoldFailed, Folds
+from .numbered import NumberedFolds
 from .ragged import Places, ragged, run_starts
 from .tile import Form, Tile
 
@@ -133,7 +134,8 @@ class Entries:
         )
 
     def encoded(self, at: Array) -> list[Any]:
-        """The partials of some entries as rows of words, or as lists of encoded objects."""
+        """The partials of some entries as rows of words, or as lists of encoded objects, or with
+        their values."""
         made: list[Any] = []
         for i, (width, encode) in enumerate(zip(self.form.widths, self.form.encoders, strict=True)):
             if width or encode is None:
@@ -155,8 +157,10 @@ class Entries:
     def sizes(self, at: Array) -> Array:
         """How many bytes some entries take, without their keys."""
         sizes = np.full(len(at), self.fixed_size, dtype=np.int64)
-        for partials, width in zip(self.encoded(at), self.form.widths, strict=True):
-            if not width:
+        for folds, partials in zip(self.form.folds, self.encoded(at), strict=True):
+            if isinstance(folds, NumberedFolds):
+                sizes += folds.sizes(partials)
+            elif not folds.width:
                 sizes += np.array([4 + len(e) for e in partials], dtype=np.int64)
         return sizes
 
@@ -227,6 +231,13 @@ class _Merging:
         return self._put(folds, [(old, self._old), alone, (made, self._new[self._met])])
 
     def _put(self, folds: Folds, groups: list[tuple[Any, Array]]) -> Any:
+        if isinstance(folds, NumberedFolds):
+            at = np.empty(self._count, dtype=np.int64)
+            first = 0
+            for _, places in groups:
+                at[places] = np.arange(first, first + len(places))
+                first += len(places)
+            return folds.take(folds.join([partials for partials, _ in groups]), at)
         if folds.width:
             words = np.empty((self._count, folds.width), dtype=np.int64)
             for partials, places in groups:

@@ -27,7 +27,7 @@ from ..slicing.cut import cut_events
 from ..slicing.slices import specify
 from ..tables.answers import object_answers, warn_of
 from ..windows import Aligned
-from .answers import Apart, answers_apart, answers_of, answers_over, columns_of
+from .answers import Apart, Sources, answers_apart, answers_over, columns_of
 from .contract import Step
 from .forest_fields import (
     AT,
@@ -47,6 +47,9 @@ from .forest_fields import (
 )
 from .forest_kernel import forest_kernel
 from .forest_out import Out
+from .forest_slots import slots_of
+from .labels import Labels, Values
+from .numbered import Numbered
 from .range_answers import Found, Inserted, Ranges
 from .tree_size import FEWEST, leaf_entries, node_words
 
@@ -103,6 +106,7 @@ class Forest:
         self._out = Out(core, self._columns)
         self._rows = 0  # about as many as the next step answers
         self._plain = _plain_answers(core, group, types)
+        self._labels = Labels(group) if group.labelled else None
 
     def __deepcopy__(self, memo: Any) -> Forest:
         """The same with a memory of its own."""
@@ -110,6 +114,7 @@ class Forest:
         made.__dict__.update(self.__dict__)
         made._core = core = copy.copy(self._core)
         made._out = Out(core, self._columns)
+        made._labels = copy.deepcopy(self._labels, memo)
         made._call, made._at_call = core.integers(np.array(self._call, dtype=np.int64))
         made._records, made._at_records = core.integers(np.array(self._records, dtype=np.int64))
         return made
@@ -124,8 +129,39 @@ class Forest:
         see `slicing.cut.cut_events`.  Changes nothing."""
         width = self._core.width
         slots = (HEADER + width, HEADER + 3 * width)  # a new partial's, and a part of an answer's
-        columns, _ = columns_of(self.group, table)
-        return cut_events(self._core, columns, rows, times, bounds, whole=whole, slots=slots)
+        known = None if self._labels is None else self._labels.calm()
+        columns, values = columns_of(self.group, table, known)
+        starts, partials, ends = cut_events(
+            self._core, columns, rows, times, bounds, whole=whole, slots=slots
+        )
+        if self.group.labelled:
+            partials = Numbered(partials, values)
+        return starts, partials, ends
+
+    def _to_insert(self, partials: Any) -> Any:
+        """The partials of a batch as the kernel takes them, in one array; their values have
+        labels."""
+        if isinstance(partials, Numbered):
+            assert self._labels is not None
+            partials = self._labels.insert(partials, self._sweep)
+        return partials if isinstance(self._core, ObjectCore) else partials.reshape(-1)
+
+    def _sweep(self, more: Values | None = None) -> None:
+        """Let go of the values that no slice holds any more, and make room for more."""
+        if self._labels is not None and isinstance(self._core, BufferCore):
+            roots, memory = self._records[::RECORD], self._core.buffer
+            slots = slots_of(memory, roots[roots > 0], self._entries, self._core.width)
+            self._labels.sweep(memory, *slots, more)
+
+    def _let_go(self) -> None:
+        """The same, once there are many."""
+        if self._labels is not None and self._labels.grown():
+            self._sweep()
+
+    @property
+    def sources(self) -> Sources | None:
+        """The values of columns that are read by number."""
+        return None if self._labels is None else self._labels.sources
 
     def make_room(self, numbers: int) -> None:
         """Records for keys up to this number."""
@@ -155,7 +191,7 @@ class Forest:
         call[VISIT] = call[BEGUN] = call[MADE] = call[GONE] = call[WANTED] = 0
         call[AT] = -1
         kept = [core.integers(a) for a in (visits, bounds, starts)]
-        held = partials if isinstance(core, ObjectCore) else partials.reshape(-1)
+        held = self._to_insert(partials)
         held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
         out = self._out
@@ -177,8 +213,9 @@ class Forest:
         del held  # the kernel needs it no more
         made = int(call[MADE])
         self._rows = made + made // 4
-        values, failed = answers_of(core, self.group, self._types, out.kept, made, apart)
+        values, failed = self._answers(out.kept, made, apart)
         out.end()
+        self._let_go()
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return Answered(**out.read(made), values=values, failed=failed, gone=left)
 
@@ -194,9 +231,9 @@ class Forest:
             h for _, h in ints
         )
         at_holes = at_more[:-1] or [at_lows, at_lows]
-        held, at_partials = inserted.partials, inserted.partials
+        held = at_partials = self._to_insert(inserted.partials)
         if isinstance(core, BufferCore):
-            held, at_partials = core.integers(held.reshape(-1))
+            held, at_partials = core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
         kept, outputs = core.outputs(len(asked.lows))
 
@@ -213,7 +250,8 @@ class Forest:
             apart = self._completed(run, visits)
         del held  # the kernel needs it no more
         rows = len(asked.lows) // asked.each
-        values, failed = answers_over(core, self.group, self._types, kept, rows, apart)
+        values, failed = self._answers(kept, rows, apart)
+        self._let_go()
         return Found(values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64))
 
     def _completed(self, run: Callable[[], int], visits: Array) -> dict[int, Apart]:
@@ -252,10 +290,17 @@ class Forest:
                 f"capacity {now[-2]}, top {self._core.get(TOP)}, reserve {self._reserve}"
             )
 
+    def _answers(
+        self, kept: Any, rows: int, apart: dict[int, Apart]
+    ) -> tuple[dict[str, pa.Array], dict[int, str]]:
+        """The first rows of the kernel's outputs as answers by name, and those that lack some."""
+        given = self._core, self.group, self._types
+        return answers_over(*given, kept, rows, apart, self.sources)
+
     def no_values(self) -> dict[str, pa.Array]:
         """Answers by name without any row."""
         kept, _ = self._core.outputs(0)
-        return answers_over(self._core, self.group, self._types, kept, 0, {})[0]
+        return self._answers(kept, 0, {})[0]
 
     def partial(self, number: int | None, lo: int, hi: int) -> Any:
         """The partial over a range of a key's times, both ends in."""
@@ -269,6 +314,17 @@ class Forest:
             if self._call[AT] < 0:  # else its answer does not exist, and the partial does
                 raise
         return core.peek(int(self._call[SLOT]))
+
+    def of_rows(self, table: pa.Table, rows: Array | None) -> Any:
+        """The partial of all rows of a table, in an order."""
+        core, count = self._core, table.num_rows
+        at = np.zeros(count, np.int64), np.array([0, count])
+        partials = self._to_insert(self.cut(table, rows, *at, whole=False)[1])
+        if isinstance(core, ObjectCore):
+            return partials[0]
+        slot = HEADER + core.width  # of a new partial
+        core.buffer[slot : slot + core.width] = partials
+        return core.peek(slot)
 
     def ask(self, number: int | None, lo: int, hi: int) -> dict[str, Any]:
         """The answers over a range of a key's times, both ends in; None stands for a key that is
@@ -288,7 +344,7 @@ class Forest:
                 if self._call[AT] < 0:
                     raise
                 apart[0] = answers_apart(core, self.group, int(self._call[SLOT]))
-            values, failed = answers_of(core, self.group, self._types, kept, 1, apart)
+            values, failed = self._answers(kept, 1, apart)
             warn_of(failed, stacklevel=4)
             return {name: value[0].as_py() for name, value in values.items()}
         empty = self.group.operator.python_lower()(self.group.operator.identity)
@@ -329,28 +385,34 @@ class Forest:
 
     def size(self) -> int:
         """How many bytes the slices take, with the nodes that are free."""
-        return 8 * (int(self._core.get(TOP)) + len(self._records))
+        values = 0 if self._labels is None else self._labels.nbytes
+        return 8 * (int(self._core.get(TOP)) + len(self._records)) + values
 
     def describe(self) -> list[str]:
         """Which operator, types, partials and arity this is."""
         return [*describe(self, self._core), str(self._entries // 2)]
 
     def dump(self) -> list[bytes]:
-        """Records and memory as bytes; objects as the operator encodes them."""
+        """Records, memory and the values of labels as bytes; objects as the operator encodes
+        them."""
         core = self._core
+        self._sweep()
+        labelled = b"" if self._labels is None else self._labels.dump()
         records = np.asarray(self._records, dtype="<i8")
         if isinstance(core, BufferCore):
-            return [records.tobytes(), core.buffer[: core.get(TOP)].tobytes()]
+            return [records.tobytes(), core.buffer[: core.get(TOP)].tobytes(), labelled]
         encode, parts = encoder(core.operator), []
         for number, tree in self._trees():
             for t, partial in tree:
                 raw = encode(partial)
                 parts.append(struct.pack("<qqQ", number, t, len(raw)) + raw)
-        return [records.tobytes(), b"".join(parts)]
+        return [records.tobytes(), b"".join(parts), labelled]
 
-    def load(self, records: bytes, memory: bytes) -> None:
+    def load(self, records: bytes, memory: bytes, labelled: bytes) -> None:
         """Take back what `dump` gave."""
         core = self._core
+        if self._labels is not None:
+            self._labels.load(labelled)
         saved = np.frombuffer(records, dtype="<i8").copy()
         if isinstance(core, BufferCore):
             words = np.frombuffer(memory, dtype="<i8")

@@ -121,8 +121,8 @@ class Grove(Generic[F]):
         """Take back what `dump` gave, into one that is empty."""
         keys, *forests = blobs
         self.keys.restore(from_ipc(keys))
-        for forest, records, memory in zip(self.forests, forests[::2], forests[1::2], strict=True):
-            forest.load(records, memory)
+        for i, forest in enumerate(self.forests):
+            forest.load(*forests[3 * i : 3 * i + 3])
 
     def _check(self, *, all_hold: bool) -> None:
         """Raise AssertionError if it is not sound; `all_hold` says that no key is empty."""

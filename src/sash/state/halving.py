@@ -100,7 +100,8 @@ def _packer(form: Form, tile: Tile, order: Array, counts: Array, at: Array) -> P
         taken = folds.take(kept, at)
         partials.append(taken if encode is None else [encode(p) for p in taken])
     keys = [column.take(pa.array(order)) for column in tile.keys]
-    return Packer(keys, counts, tile.units[at], partials, [mark[at] for mark in tile.marks])
+    marks = [mark[at] for mark in tile.marks]
+    return Packer(form, keys, counts, tile.units[at], partials, marks)
 
 
 def _nothing(form: Form, tile: Tile) -> bytes:

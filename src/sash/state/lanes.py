@@ -95,6 +95,10 @@ class Lanes:
         self._starts = np.cumsum(self._counts) - self._counts
         self._used = len(at)
 
+    def held(self, column: int) -> tuple[Array, Array]:
+        """A whole column, and the places of the rows there that keys have."""
+        return self._columns[column], ragged(self._starts, self._counts)
+
     def renumber(self, kept: Array) -> None:
         """The keys have new numbers: the old ones by the new ones."""
         self._make_room(kept)

@@ -271,7 +271,7 @@ class Layout:
     def _sizes(self, level: int, runs: Runs) -> Array:
         """How many bytes runs of a level take, without their keys."""
         entries = self.visit.levels[level]
-        if 0 not in self.visit.form.widths or not len(runs.counts):
+        if self.visit.form.fixed or not len(runs.counts):
             return runs.counts * entries.fixed_size
         at = ragged(runs.starts, runs.counts)
         starts = np.cumsum(runs.counts) - runs.counts

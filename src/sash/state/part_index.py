@@ -25,7 +25,7 @@ from ..kernels.columns import Array
 from .ragged import ragged
 from .records import Records
 
-__all__ = ["FIRST", "NEVER", "ROWS", "Index", "Visited", "above", "part_name"]
+__all__ = ["FIRST", "NEVER", "ROWS", "Index", "Visited", "above", "part_name", "root_slots"]
 
 #: Bits of the hash that a node looks at.  A node with all its 256 slots takes 8 KB.
 NODE_BITS = 8
@@ -87,9 +87,11 @@ class Index:
         self._kept: list[Array] = []  # those that are not visited
         self._nodes: list[Array] = []  # the prefixes of the nodes that were read
 
-    def visit(self, hashes: Array, due: int, closed: int) -> Visited:
+    def visit(
+        self, hashes: Array, due: int, closed: int, among: tuple[int, int] | None = None
+    ) -> Visited:
         """Find the parts of keys, and all parts that must be visited before window `due` is due
-        and window `closed` is closed."""
+        and window `closed` is closed; those in some slots of the root alone."""
         of_keys = np.full(len(hashes), -1, dtype=np.int64)
         keys, node_of = np.arange(len(hashes)), np.zeros(len(hashes), dtype=np.int64)
         nodes = np.zeros(1, dtype=np.uint64)
@@ -101,10 +103,17 @@ class Index:
             rows, owners = self._read(nodes, depth)
             old = len(rows)
             slots = _slots_of(rows, owners, len(nodes), depth)
+            inside = np.ones(old, dtype=bool)
+            if among is not None and not depth:
+                first, last = among
+                inside = (_slot(rows["prefix"], 0) >= first) & (_slot(rows["prefix"], 0) <= last)
+                for others in (slots[:first], slots[last + 1 :]):
+                    others[others < 0] = old  # no new part may have them
             at = node_of * (1 << NODE_BITS) + _slot(hashes[keys], depth)
-            rows = np.concatenate([rows, _new_parts(slots, at, nodes, depth)])
+            rows = np.concatenate([rows, _new_parts(slots, at, nodes, depth, old)])
             child = slots[at]
             wanted = (rows["due"] < due) | (rows["drop"] < closed)
+            wanted[:old] &= inside
             wanted[old:] = True
             wanted[child] = True
             node = rows["node"] != 0
@@ -201,6 +210,11 @@ def above(depth: int) -> np.uint64:
     return np.uint64((1 << 64) - (1 << (64 - NODE_BITS * depth)))
 
 
+def root_slots(hashes: Array) -> Array:
+    """The slots of the root that keys are in."""
+    return _slot(hashes, 0)
+
+
 def _slot(hashes: Array, depth: int) -> Array:
     shifted = hashes >> np.uint64(64 - NODE_BITS * (depth + 1))
     slots: Array = (shifted & np.uint64((1 << NODE_BITS) - 1)).astype(np.int64)
@@ -216,11 +230,10 @@ def _slots_of(rows: Array, owners: Array, nodes: int, depth: int) -> Array:
     return slots
 
 
-def _new_parts(slots: Array, wanted: Array, nodes: Array, depth: int) -> Array:
+def _new_parts(slots: Array, wanted: Array, nodes: Array, depth: int, count: int) -> Array:
     """New parts for wanted slots that no child covers, each as large as there is room for; `slots`
-    gets them."""
+    gets them, with numbers from `count` on."""
     made: list[Any] = []
-    count = int(slots.max(initial=-1)) + 1
     for at in np.unique(wanted[slots[wanted] < 0]).tolist():
         if slots[at] >= 0:  # one before it has taken it
             continue

@@ -155,6 +155,7 @@ class _Saving:
         parts, tiles = parts[heads], tiles[heads]
         taken = pa.array(runs.codes[heads])
         packer = Packer(
+            visit.form,
             [column.take(taken) for column in visit.keys],
             counts,
             entries.units[at],
@@ -175,6 +176,7 @@ class _Saving:
         """Write the roots that have no entries but notes, and delete those that have nothing."""
         visit = self._visit
         packer = Packer(
+            visit.form,
             [column.slice(0, 0) for column in visit.keys],
             _NO_ENTRIES,
             _NO_ENTRIES,

@@ -22,6 +22,7 @@ from ..tables.threads import side_by_side
 from ..windows import Aligned
 from .answers import Apart, Sources, answers_apart, answers_of, columns_of, joined_reasons
 from .cutty_kernel import CUTTY
+from .numbered import Numbered
 from .scan_kernel import (
     ANSWERS,
     CHANGES,
@@ -178,11 +179,13 @@ class Scan:
     ) -> tuple[Array, Any, Array]:
         """Cut groups of a table's events into slices, or into distinct times unless they are to be
         `whole`; see `slicing.cut.cut_events`."""
-        columns, _ = columns_of(self.group, table)
+        columns, values = columns_of(self.group, table)
         clock, slots = self.window.clock, (RING, NEW)
         starts, partials, ends = cut_events(
             self._core, columns, rows, clock.reading(times), bounds, whole=whole, slots=slots
         )
+        if self.group.labelled:
+            partials = Numbered(partials, values)
         return clock.time(starts), partials, ends
 
     def cut_columns(

@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,11 @@ from .due import NEVER, Due
 from .folds import Folds, KeyRuns
 from .key_numbers import KeyNumbers
 from .keyed import Keyed
+from .labels import Labels, Values
 from .lanes import Lanes
 from .live_sessions import LIVE, LiveSessions, Withdrawn
 from .measures import Spans, gaps_of, sessions_of
+from .numbered import Numbered, folds_of
 from .ragged import ragged, run_starts
 from .scan import Scan
 
@@ -87,6 +90,7 @@ class SessionState:
         # a scan cuts events into distinct times, and lowers partials, each as a window of its own
         self._scans = [Scan(group, tumbling(1), plan.types) for group in plan.groups]
         self._folds = [Folds(group.operator) for group in plan.groups]
+        self._columns = folds_of(plan)  # as what partials leave this state
         reach, longest = self._window.reach, self._window.longest
         self._by_event = isinstance(reach, str) and longest is not None  # it cuts peers
         #: How long before the watermark an event may come.
@@ -101,13 +105,15 @@ class SessionState:
         self._lanes = Lanes([_NONE, _NONE, *(folds.array(folds.join([])) for folds in self._folds)])
         self._ended = np.zeros(0, np.int64)  # of each key's last closed session, by number
         self._due = Due()
+        groups = self._plan.groups
+        self._labels = [Labels(group) if group.labelled else None for group in groups]
         if self._live is not None:
             self._live = LiveSessions()
 
     def __deepcopy__(self, memo: Any) -> SessionState:
         """The same with kernels' memories of its own."""
         made = SessionState(self._plan)
-        for name in ("_keys", "_lanes", "_ended", "_due", "_live"):
+        for name in ("_keys", "_lanes", "_ended", "_due", "_live", "_labels"):
             setattr(made, name, copy.deepcopy(getattr(self, name), memo))
         return made
 
@@ -136,6 +142,7 @@ class SessionState:
         mark = -NEVER if watermark is None else watermark
         self._compact()
         touched = _NONE if new is None else self._keys.add(new.keys, len(new.bounds) - 1)
+        arrays = [] if new is None else self._arrays(new.partials)
         self._make_room()
         due = self._due.take(mark)
         due = due[self._keys.there(due) & ~np.isin(due, touched)]
@@ -144,7 +151,6 @@ class SessionState:
         counts, kept = self._lanes.get(visits)
         owners = np.repeat(np.arange(len(visits)), counts)
         if new is not None:
-            arrays = [f.array(p) for f, p in zip(self._folds, new.partials, strict=True)]
             more = new.times, new.reaches, *arrays
             kept = [np.concatenate(both) for both in zip(kept, more, strict=True)]
             owners = np.append(owners, np.repeat(np.arange(len(touched)), np.diff(new.bounds)))
@@ -176,7 +182,28 @@ class SessionState:
         counts = np.bincount(owners[begins], minlength=len(visits))
         self._lanes.put(visits, counts, columns)
         self._close(visits, found, closed, counts, mark - self.waits)
+        for i, labels in enumerate(self._labels):
+            if labels is not None and labels.grown():
+                self._sweep(i)
         return self._sessions(visits, found, asked, answers, revisions, withdrawn)
+
+    def _arrays(self, partials: list[Any]) -> list[Array]:
+        """The partials of new parts, with labels for their values."""
+        made = []
+        for i, (folds, given) in enumerate(zip(self._folds, partials, strict=True)):
+            if isinstance(given, Numbered):
+                labels = self._labels[i]
+                assert labels is not None
+                given = labels.insert(given, partial(self._sweep, i))
+            made.append(folds.array(given))
+        return made
+
+    def _sweep(self, i: int, more: Values | None = None) -> None:
+        """Let go of the values that no part holds any more, and make room for more."""
+        labels = self._labels[i]
+        if labels is not None:
+            column, rows = self._lanes.held(2 + i)
+            labels.sweep(column.reshape(-1), rows * self._folds[i].width, more=more)
 
     def _close(self, visits: Array, found: Spans, closed: Array, counts: Array, since: int) -> None:
         """Note the ends of sessions that are closed, when keys are due next, and which leave."""
@@ -262,9 +289,10 @@ class SessionState:
         values: dict[str, pa.Array] = {}
         failed: list[dict[int, str]] = []
         zeros = np.zeros(count, np.int64)
-        for scan, held in zip(self._scans, partials, strict=True):
+        for scan, held, labels in zip(self._scans, partials, self._labels, strict=True):
             given = held.tolist() if held.dtype == object else held
-            made = scan.windows_of_slices(given, zeros, np.arange(count + 1), zeros, zeros)
+            asked = given, zeros, np.arange(count + 1), zeros, zeros
+            made = scan.windows_of_slices(*asked, None if labels is None else labels.sources)
             values |= made.values
             failed.append(made.lacking)
         return values, joined_reasons(*failed)
@@ -291,13 +319,16 @@ class SessionState:
         return {
             "keys": len(self._keys),
             "slices": len(self._lanes),
-            "bytes": self._lanes.nbytes() + self._ended.nbytes + live,
+            "bytes": self._lanes.nbytes() + self._ended.nbytes + live + self._label_bytes(),
         }
+
+    def _label_bytes(self) -> int:
+        return sum(labels.nbytes for labels in self._labels if labels is not None)
 
     @property
     def shapes(self) -> list[str]:
         """What the words of a partial are, for each group of aggregates."""
-        return [folds.kinds or "objects" for folds in self._folds]
+        return [folds.kinds or "objects" for folds in self._columns]
 
     def held(self) -> Keyed:
         """All that is held, as rows that belong to keys."""
@@ -305,11 +336,13 @@ class SessionState:
         numbers = self._keys.numbers()
         counts, (times, reaches, *partials) = self._lanes.get(numbers)
         columns = [pa.array(times), pa.array(reaches)]
-        both = zip(self._folds, partials, strict=True)
-        lists = [Listed(counts, [*columns, *(folds.as_column(some) for folds, some in both)])]
+        for folds, labels, some in zip(self._columns, self._labels, partials, strict=True):
+            given = some if labels is None else labels.numbered(some)
+            columns.append(folds.as_column(given))
+        lists = [Listed(counts, columns)]
         if self._live is not None:
-            given, emitted = self._live.lanes.get(numbers)
-            lists.append(Listed(given, [pa.array(column) for column in emitted]))
+            many, emitted = self._live.lanes.get(numbers)
+            lists.append(Listed(many, [pa.array(column) for column in emitted]))
         at = pa.array(numbers)
         keys = [column.take(at) for column in self._keys.columns]
         table = ByKey(keys, [pa.array(self._ended[numbers])], lists).table()
@@ -326,10 +359,8 @@ class SessionState:
         numbers = self._keys.add(list(held.keys), table.num_rows)
         self._ended = held.known[0].to_numpy().copy()
         times, reaches, *partials = held.lists[0].columns
-        arrays = [
-            folds.array(folds.from_column(column))
-            for folds, column in zip(self._folds, partials, strict=True)
-        ]
+        both = zip(self._columns, partials, strict=True)
+        arrays = self._arrays([folds.from_column(column) for folds, column in both])
         columns = [times.to_numpy(), reaches.to_numpy(), *arrays]
         self._lanes.put(numbers, held.lists[0].counts, columns)
         if self._live is not None:
@@ -351,7 +382,7 @@ class SessionState:
 
     def _partials(self) -> list[Any]:
         """What the partials are, as JSON has it."""
-        both = zip(self._plan.groups, self._folds, strict=True)
+        both = zip(self._plan.groups, self._columns, strict=True)
         return [[group.operator.name, folds.kinds] for group, folds in both]
 
     def _check(self) -> None:

@@ -158,7 +158,7 @@ class SharedForest(Forest):
         call[AT] = -1
         given = (asks.fields.reshape(-1).copy(), asks.by_end, asks.sizes, visits, bounds, starts)
         kept = [core.integers(np.ascontiguousarray(a, dtype=np.int64)) for a in given]
-        held = partials if isinstance(core, ObjectCore) else partials.reshape(-1)
+        held = self._to_insert(partials)
         held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
         out = self._out
@@ -191,8 +191,10 @@ class SharedForest(Forest):
         if isinstance(out.kept, list):  # rows without an owner have no answer either
             nothing = (None,) * len(self.group.names)
             out.kept[:made] = [nothing if row is None else row for row in out.kept[:made]]
-        values, failed = answers_and_reasons(core, self.group, self._types, out.kept, made, apart)
+        given_out = core, self.group, self._types, out.kept, made, apart, self.sources
+        values, failed = answers_and_reasons(*given_out)
         out.end()
+        self._let_go()
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return AnsweredAll(**out.read(made), values=values, failed=failed, gone=left)
 

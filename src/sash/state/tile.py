@@ -26,8 +26,8 @@ from ..kernels.core import decoder, encoder
 from ..query.plan import Plan
 from ..slicing.edges import Edges, cuts_of, edges_of
 from ..windows import Aligned
-from .folds import Folds
 from .joint import Joint
+from .numbered import NumberedFolds, folds_of
 
 __all__ = ["BITS", "Form", "Packer", "Tile"]
 
@@ -61,8 +61,10 @@ class Form:
         self.queries = queries
         self.operators = [group.operator for group in plan.groups]
         self.names = [group.names for group in plan.groups]
-        self.folds = [Folds(operator) for operator in self.operators]
+        self.folds = folds_of(plan)
         self.widths = [folds.width for folds in self.folds]
+        #: True if all partials take as many bytes.
+        self.fixed = all(f.width and not isinstance(f, NumberedFolds) for f in self.folds)
         self.encoders = [encoder(o) if not f.width else None for o, f in self._pairs()]
         self._decoders = [decoder(o) if not f.width else None for o, f in self._pairs()]
         cycle, cuts = plan.query.aligned.cycle, cuts_of(plan.query.aligned)
@@ -101,7 +103,11 @@ class Form:
             marks.append(np.frombuffer(body, dtype="<i8", count=entries, offset=at))
             at += 8 * entries
         partials: list[Any] = []
-        for width, decode in zip(self.widths, self._decoders, strict=True):
+        for folds, width, decode in zip(self.folds, self.widths, self._decoders, strict=True):
+            if isinstance(folds, NumberedFolds):
+                numbered, at = folds.unpacked(body, entries, at)
+                partials.append(numbered)
+                continue
             if width or decode is None:
                 words = np.frombuffer(body, dtype="<i8", count=entries * width, offset=at)
                 partials.append(words.reshape(entries, width))
@@ -123,11 +129,12 @@ class Packer:
     """Entries of one level on their way into bytes.
 
     `keys` has a row for each run of entries of one key, and a run has `counts` entries; `partials`
-    has rows of words, or lists of encoded objects.
+    has for each group rows of words, or lists of encoded objects, or partials with their values.
     """
 
     def __init__(
         self,
+        form: Form,
         keys: list[pa.Array],
         counts: Array,
         units: Array,
@@ -139,9 +146,10 @@ class Packer:
         self._counts = counts
         self._units = units
         self._marks = [mark.astype("<i8", copy=False) for mark in marks]
-        self._partials = [
+        self._partials: list[Any] = [
             p.astype("<i8", copy=False) if isinstance(p, np.ndarray) else p for p in partials
         ]
+        self._folds = form.folds
         self._ends = np.append(0, np.cumsum(counts))
 
     def pack(self, start: int, end: int) -> bytes:
@@ -163,8 +171,10 @@ class Packer:
             keys,
         ]
         made += [mark[low:high].data for mark in self._marks]
-        for partials in self._partials:
-            if isinstance(partials, np.ndarray):
+        for folds, partials in zip(self._folds, self._partials, strict=True):
+            if isinstance(folds, NumberedFolds):
+                made += folds.packed(partials[low:high])
+            elif isinstance(partials, np.ndarray):
                 made.append(partials[low:high].tobytes())
             else:
                 encoded = partials[low:high]

@@ -2,6 +2,7 @@
 
     index      which parts there are, and when each must be visited     part_index
     part       the slices of the keys whose hashes begin alike          part, tile
+    batch      one step, or several with keys of their own              portions
     step       reads the parts that it needs, all at once as arrays     visit, entries
                emits windows                                            emission
                drops, divides and writes what changed                   layout, saving
@@ -13,7 +14,8 @@ them: a number of small records that does not depend on how many keys there are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..slicing.edges import Edges
 from ..stores.contract import Store
+from ..stores.journal import Journal
 from ..tables.arrow import flat, tie_numbers
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
@@ -33,6 +36,7 @@ from .emission import Reader, emit
 from .entries import naming_failures
 from .joint import Ask
 from .part_index import NEVER, Index
+from .portions import few, portions, slices_among, slots_of
 from .records import Records
 from .remembered import recall, remember
 from .revisions import revise
@@ -60,6 +64,7 @@ class Tiles:
         self._visit: Visit | None = None
         self._root: Array | None = None
         self._asks: Sequence[Ask] = ()  # of the last step, for `_check`
+        self._divided: Journal | None = None  # what takes a batch that is done in portions
 
     @property
     def shapes(self) -> list[str]:
@@ -95,11 +100,17 @@ class Tiles:
         """Write the batch to the store."""
         self._save()
         self._records.flush()
+        if self._divided is not None:
+            self._divided.end()
+            self._divided = None
 
     def abandon(self) -> None:
-        """Forget the batch: the state is what the store has."""
+        """Forget the batch: the state is what the store has, or had before the batch."""
         self._visit = self._root = None
         self._records.discard()
+        if self._divided is not None:
+            self._divided.revert()
+            self._divided = None
 
     def visited(self, emitted: Emitted) -> Visit:
         """The visit of the last step, which emitted these windows."""
@@ -165,6 +176,23 @@ class TileState(Tiles, State):
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
         return cut_rows(self._plan, self._scans_for(False), table, times, None)
+
+    def portions(self, slices: Slices | None, step: Step) -> Iterator[tuple[Slices | None, Step]]:
+        journal, children = self._records.store, self._children()
+        counts = np.zeros(0, np.int64) if slices is None else np.diff(slices.bounds)
+        if not isinstance(journal, Journal) or few(children, counts):
+            yield slices, step
+            return
+        slots = slots_of(slices)
+        ranges = portions(children, slots, counts, step)
+        self._records.discard()
+        journal.begin()
+        self._divided = journal
+        for among in ranges:
+            yield slices_among(slices, slots, among), replace(step, among=among)
+            self._save()
+            self._records.flush()
+            journal.spill()
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         if step.early:

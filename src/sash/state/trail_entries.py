@@ -18,8 +18,9 @@ from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.arrow import one_array
 from ..tables.keys import key_codes
-from .folds import Folds, KeyRuns
+from .folds import KeyRuns
 from .keyed import Keyed
+from .numbered import folds_of
 from .part_index import NEVER
 from .ragged import ragged, run_starts
 from .reach import Reach
@@ -46,7 +47,7 @@ class TrailEntries:
         self._plan = plan
         self._cutter = TrailState(plan)
         self._reach = Reach.of(plan)
-        self._folds = [Folds(group.operator) for group in plan.groups]
+        self._folds = folds_of(plan)
         none = [pa.array([], value_type(field.type)) for field in plan.keys]
         self._held = _Entries(none, _NONE, [folds.join([]) for folds in self._folds])
 

@@ -19,6 +19,7 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..tables.rows import rows_in_order, without_others
 from ..windows import tumbling
+from .apart import lowered, with_rows
 from .due import Due
 from .forest import Forest
 from .grove import Grove
@@ -114,6 +115,14 @@ class TrailState:
         """What a key has from one time to another, both included, for each group of aggregates."""
         number = self._grove.keys.number(key)
         return [forest.partial(number, low, high) for forest in self._grove.forests]
+
+    def with_rows(self, partials: list[Any], rows: pa.Table) -> list[Any]:
+        """Such partials, with rows of the key that come after all that they have."""
+        return with_rows(self._plan, self._grove.forests, partials, rows)
+
+    def lowered(self, partials: list[list[Any]]) -> tuple[dict[str, Any], str]:
+        """The answers of such partials, for each size of windows; see `apart.lowered`."""
+        return lowered(self._plan, partials, [forest.sources for forest in self._grove.forests])
 
     def ends(self, at: int) -> tuple[list[int], int]:
         """The first time that each window holds which ends at a time, longest first, and the last

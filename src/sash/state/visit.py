@@ -83,7 +83,7 @@ class Visit:
         hashes = np.empty(0, dtype=np.uint64)
         if slices is not None:
             hashes = hash_keys(slices.keys, len(slices.bounds) - 1)
-        visited = self.index.visit(hashes, self.step.due, self.step.keep)
+        visited = self.index.visit(hashes, self.step.due, self.step.keep, self.step.among)
         self.rows, self.exists = visited.rows, visited.exists
         count = len(self.rows)
         self.heights = np.zeros(count, dtype=np.int64)

@@ -66,9 +66,6 @@ class Store(ABC):
     True
     """
 
-    #: True if a call takes so long that it pays to have a thread make it ahead of time.
-    remote = False
-
     def __repr__(self) -> str:
         return f"a {type(self).__name__}"
 

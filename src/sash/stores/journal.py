@@ -14,6 +14,12 @@ each record that is changed for the first time since the last one, what it was:
 records first puts back what is there.  So memory is bounded, however rare a `sync` is, and a record
 is written twice only if it has to be.
 
+A batch that is written in several spills can be taken back: `begin`, then `end` or `revert`.  Of
+the records that it changes, those that were not changed since the last sync have what they were
+under `u`; what others were when it began is kept until its end:
+
+    b KEY    what a record was when the batch began: nothing, or a byte and the record
+
 The `first` record is the one by which all others are found.  Without it there would seem to be none
 at all, so the root says whether it is there.
 """
@@ -21,14 +27,15 @@ at all, so the root says whether it is there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from .contract import Space, Store
+from .contract import Space, Store, StoreError
 from .sealed import Damaged
 
 __all__ = ["Journal"]
 
 _BUFFER = 32 << 20  # bytes of changes that wait in memory
+_MANY = 500  # records that are put back, or deleted, at a time
 
 
 class Journal(Store):
@@ -58,6 +65,12 @@ class Journal(Store):
         self._size = 0
         self._noted: set[bytes] = set()  # keys of which the store has what they were
         self._doubtful: set[bytes] = set()  # the same, perhaps: a write failed, or came through
+        #: In a batch: the keys that were changed before it since the last sync, those of them that
+        #: are doubtful, and whether the first record was there.
+        self._began: tuple[set[bytes], set[bytes], bool] | None = None
+        self._before: set[bytes] = set()  # keys of which the store has what they were before it
+        self._ended: set[bytes] = set()  # notes of batches that have ended
+        self._failed = False  # whether a batch is to be taken back
         self._undo()
 
     def __repr__(self) -> str:
@@ -65,6 +78,7 @@ class Journal(Store):
 
     def _undo(self) -> None:
         """Put back what records were at the last sync."""
+        self._delete([key for key, _ in self.space.scan(b"b")])
         puts, deletes = {}, []
         for key, was in self.space.scan(b"u"):
             deletes.append(key)
@@ -75,6 +89,7 @@ class Journal(Store):
         self.space.write(puts, deletes)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        self._settle()
         changed = self._changed
         unknown = [key for key in keys if key not in changed]
         found = dict(zip(unknown, self.space.get_many([b"d" + k for k in unknown]), strict=True))
@@ -98,6 +113,7 @@ class Journal(Store):
             self._there = data is not None
 
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        self._settle()
         found = {key[1:]: data for key, data in self.space.scan(b"d" + prefix)}
         for key, change in self._changed.items():
             if change is None:
@@ -114,10 +130,18 @@ class Journal(Store):
     def spill(self) -> None:
         """Write the changes, if they have outgrown the buffer; a kill still undoes them.  If this
         fails, they wait on."""
-        if not self.full:
-            return
+        if self.full:
+            self._spill()
+
+    def _spill(self) -> None:
         puts, deletes = self._writes()
         new = [key for key in self._changed if key not in self._noted]
+        if self._began is not None:
+            changed = self._began[0] - self._before
+            old = [key for key in self._changed if key in changed]
+            for key, was in zip(old, self.space.get_many([b"d" + k for k in old]), strict=True):
+                puts[b"b" + key] = b"" if was is None else b"+" + was
+            self._before.update(old)  # if it is not there, nothing was changed
         unsure = [key for key in new if key in self._doubtful]
         there = zip(unsure, self.space.get_many([b"u" + k for k in unsure]), strict=True)
         kept = {key for key, was in there if was is not None}
@@ -129,15 +153,66 @@ class Journal(Store):
         self._noted.update(new)
         self._changed, self._size = {}, 0
 
+    def begin(self) -> None:
+        """Begin a batch that can be taken back; what was changed before it is written."""
+        self._settle()
+        self._delete(sorted(self._ended))
+        self._ended = set()
+        if self._changed:
+            self._spill()
+        self._began = self._noted | self._doubtful, set(self._doubtful), self._there
+
+    def end(self) -> None:
+        """The batch stays."""
+        self._ended, self._before, self._began = {b"b" + key for key in self._before}, set(), None
+
+    def revert(self) -> None:
+        """Take the batch back, now or, if the store is away, before anything else is done."""
+        self._changed, self._size, self._failed = {}, 0, True
+        with suppress(StoreError):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Take back a batch that failed."""
+        if not self._failed:
+            return
+        assert self._began is not None
+        changed, doubtful, there = self._began
+        self._put_back(b"b", sorted(self._before))
+        self._put_back(b"u", sorted((self._noted | self._doubtful) - changed))
+        self._noted, self._doubtful, self._there = changed - doubtful, doubtful, there
+        self._before, self._began, self._failed = set(), None, False
+
+    def _put_back(self, kind: bytes, keys: list[bytes]) -> None:
+        """Make records what they are noted to have been, where there is a note."""
+        for at in range(0, len(keys), _MANY):
+            some = keys[at : at + _MANY]
+            puts, deletes = {}, []
+            for key, was in zip(some, self.space.get_many([kind + k for k in some]), strict=True):
+                if was is not None:
+                    deletes.append(kind + key)
+                    if was:
+                        puts[b"d" + key] = was[1:]
+                    else:
+                        deletes.append(b"d" + key)
+            self.space.write(puts, deletes)
+
+    def _delete(self, keys: list[bytes]) -> None:
+        for at in range(0, len(keys), _MANY):
+            self.space.write({}, keys[at : at + _MANY])
+
     def sync(self, root: bytes) -> None:
         """Make all changes final, and with them a root."""
+        self._settle()
         puts, deletes = self._writes()
         whole = (b"+" if self._there else b"-") + root
         noted = [b"u" + key for key in self._noted | self._doubtful]
+        noted += sorted(self._ended)
         with self._in_doubt([]):
             self.space.write(puts, [*deletes, *noted], root=whole)
         self.root = root
         self._changed, self._size, self._noted, self._doubtful = {}, 0, set(), set()
+        self._ended = set()
 
     @contextmanager
     def _in_doubt(self, new: list[bytes]) -> Iterator[None]:

@@ -66,8 +66,6 @@ return false
 class RedisStore(Store):
     """Records in a Redis server; made by `sash.stores.redis`."""
 
-    remote = True
-
     def __init__(self, url: str, lease: float, patience: float) -> None:
         try:
             import redis

@@ -1,8 +1,12 @@
 """A store in a folder of this machine: RocksDB, by the package rocksdict.
 
 RocksDB locks the folder, so one process at a time has the store, and windows in it share the one
-`Store` object.  The lock goes with the process, also if it is killed.  `write` is one entry of
-RocksDB's log, so a kill leaves all of it or nothing; a durable one is flushed to the disk.
+`Store` object.  The lock goes with the process, also if it is killed.
+
+A write that is durable is one entry of RocksDB's log, which is flushed to the disk.  Others go into
+the log too if they are small.  A large one does not, because that would write its bytes twice, nor
+does any after it, so that a kill loses the last writes and none before them.  The next durable
+write first has RocksDB put into files what is not in the log.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from .contract import Store, StoreError
@@ -21,6 +26,8 @@ _CACHE = 32 << 20
 #: Records from this size on lie beside the tree that RocksDB keeps in order, so that their bytes
 #: are not copied each time it is.
 _BLOB = 1024
+#: A write of so many bytes is not put into the log, unless it is durable.
+_LOGGED = 1 << 18
 
 
 class RocksStore(Store):
@@ -39,6 +46,14 @@ class RocksStore(Store):
         self._closed = False
         self._durable = rocksdict.WriteOptions()
         self._durable.sync = True
+        self._unlogged = rocksdict.WriteOptions()
+        self._unlogged.disable_wal = True
+        self._ahead_of_log = False  # whether there were writes that are not in the log
+        self._writing = Lock()
+        # records have checksums of their own, which cover their keys; those of RocksDB take as
+        # long as all the rest
+        self._unverified = rocksdict.ReadOptions()
+        self._unverified.set_verify_checksums(False)
         with self._errors("cannot be opened"):
             os.makedirs(path, exist_ok=True)
             self._db = rocksdict.Rdict(path, _options(rocksdict, cache))
@@ -66,7 +81,9 @@ class RocksStore(Store):
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         with self._errors("cannot be read"):
-            return list(self._db.get(list(keys))) if keys else []
+            if not keys:
+                return []
+            return list(self._db.get(list(keys), read_opt=self._unverified))
 
     def put_many(self, records: Mapping[bytes, bytes]) -> None:
         self.write(records)
@@ -82,9 +99,15 @@ class RocksStore(Store):
             batch.put(key, data)
         for key in deletes:
             batch.delete(key)
-        with self._errors("cannot be written"):
+        with self._errors("cannot be written"), self._writing:
             if durable:
+                if self._ahead_of_log:
+                    self._db.flush()
+                    self._ahead_of_log = False
                 self._db.write(batch, self._durable)
+            elif self._ahead_of_log or batch.size_in_bytes() >= _LOGGED:
+                self._ahead_of_log = True
+                self._db.write(batch, self._unlogged)
             else:
                 self._db.write(batch)
 

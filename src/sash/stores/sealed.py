@@ -11,7 +11,7 @@ import zlib
 
 __all__ = ["Damaged", "seal", "unseal"]
 
-_VERSION = 2
+_VERSION = 3
 _HEAD = struct.Struct("<4sBI")  # magic, version, checksum
 _MAGIC = b"sash"
 

@@ -7,6 +7,8 @@ numbers too, and the values come back by them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,30 +16,43 @@ import pyarrow.compute as pc
 __all__ = ["from_words", "places_in_order", "row_numbers", "unscaled"]
 
 
-def row_numbers(column: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The number of each row, null where a value is, and the values by number.
+def row_numbers(column: pa.Array, first: int = 0) -> tuple[pa.Array, pa.Array]:
+    """The number of each row, from the first on, null where a value is, and the values by number.
 
     >>> row_numbers(pa.array(["b", None, "a"]))[0].to_pylist()
     [0, None, 2]
     """
-    return _numbers(np.arange(len(column)), column), column
+    return _numbers(np.arange(first, first + len(column)), column), column
 
 
-def places_in_order(column: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The place of each value among the distinct ones, and these in order.
+def places_in_order(
+    column: pa.Array, first: int = 0, known: pa.Array | None = None
+) -> tuple[pa.Array, pa.Array]:
+    """The place of each value among the distinct ones, from the first on, and these in order.  If
+    all of them are among those `known`, which are in order, nothing need be compared.
 
     >>> numbers, values = places_in_order(pa.array(["b", None, "a", "b"]))
     >>> numbers.to_pylist(), values.to_pylist()
     ([1, None, 0, 1], ['a', 'b'])
     """
     encoded = column.dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    order = _order(encoded.dictionary, known)
     places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(len(order))
+    places[order] = np.arange(first, first + len(order))
     codes = encoded.indices
     filled = (codes.fill_null(0) if codes.null_count else codes).to_numpy(zero_copy_only=False)
     made = places[filled] if len(places) else np.zeros(len(column), np.int64)
     return _numbers(made, column), encoded.dictionary.take(pa.array(order))
+
+
+def _order(distinct: pa.Array, known: pa.Array | None) -> np.ndarray[Any, Any]:
+    """The places of distinct values by their order."""
+    if known is not None and len(known) <= 8 * len(distinct):  # each call reads all that are known
+        found = pc.index_in(distinct, value_set=known)
+        if not found.null_count:
+            return np.argsort(found.to_numpy())
+    made: np.ndarray[Any, Any] = pc.sort_indices(distinct).to_numpy()
+    return made
 
 
 def unscaled(column: pa.Array) -> pa.Array:

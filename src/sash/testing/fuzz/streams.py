@@ -50,7 +50,11 @@ SELECTS: dict[str, dict[str, sash.Aggregate]] = {
         "last": sash.last("n"),
         "own": sash.aggregate(_step_up, "n"),
     },
-    "objects": {"all": sash.collect("s"), "who": sash.arg_max("s", by="x")},
+    "objects": {
+        "all": sash.collect("s"),
+        "who": sash.arg_max("s", by="x"),
+        "least": sash.min("s"),
+    },
 }
 
 _SCHEMA = pa.schema(

@@ -1,0 +1,306 @@
+"""Values of any type as labels: whole numbers that stand for them in partials, on a stream.
+
+    batch ─→ numbers of its own values ─→ labels, which partials hold ─→ values again, in answers
+
+Over a table a value's row or place is its number (`tables.numbers`).  A stream's partials outlive
+their rows, so its dictionary keeps the values that partials hold.  No label is 0, which stands for
+no value.  A dictionary learns from its owner which labels are still held; it drops the others, and
+labels the rest anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import compress, repeat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+
+__all__ = ["Picked", "Ranked"]
+
+_SMALL = 1 << 30  # bytes of arrays that are joined: the text of an Arrow array has up to 2^31
+_TOP = 1 << 62  # labels are below it
+_BITS = 20  # of a label, at least, for the number of its value
+_STEP = 1 << 16  # between two ranks that are added at an end
+
+
+class _Values:
+    """Values numbered from 0 in the order in which they come.  They are kept in a few arrays, each
+    at least twice as long as the next, so that a value is copied a few times only."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Array] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __deepcopy__(self, memo: Any) -> _Values:
+        made = _Values()
+        made._parts = list(self._parts)  # arrays never change
+        return made
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self._parts)
+
+    def append(self, values: pa.Array) -> None:
+        parts = self._parts
+        if not len(values):
+            return
+        parts.append(values)
+        while len(parts) > 1 and 2 * len(parts[-1]) > len(parts[-2]):
+            if not self._join(2):
+                return
+
+    def _join(self, count: int) -> bool:
+        """Make the last arrays one; False if that would be too large."""
+        last = self._parts[-count:]
+        if sum(part.nbytes for part in last) > _SMALL:
+            return False
+        self._parts[-count:] = [pa.concat_arrays(last)]
+        return True
+
+    def take(self, numbers: Array) -> pa.Array:
+        """The values with these numbers; null for -1."""
+        if not self._parts:
+            return pa.nulls(len(numbers))
+        absent = numbers < 0
+        if len(self._parts) > 1 and 4 * len(numbers) > len(self):
+            self._join(len(self._parts))  # which takes about as long as to look them up one by one
+        if len(self._parts) == 1:
+            return self._parts[0].take(pa.array(numbers, mask=absent if absent.any() else None))
+        starts = np.cumsum([0, *map(len, self._parts)])
+        whose = np.searchsorted(starts, numbers, "right") - 1
+        whose[absent] = len(self._parts)
+        order = np.argsort(whose, kind="stable")
+        ends = np.searchsorted(whose[order], np.arange(len(self._parts) + 2))
+        found = [
+            part.take(pa.array(numbers[order[ends[i] : ends[i + 1]]] - starts[i]))
+            for i, part in enumerate(self._parts)
+        ]
+        found.append(pa.nulls(int(ends[-1] - ends[-2]), found[0].type))
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return pa.concat_arrays(found).take(pa.array(back))
+
+
+def _in_numpy(labels: pa.Array) -> Array:
+    """Labels of an Arrow array, 0 for null."""
+    found: Array = (labels.fill_null(0) if labels.null_count else labels).to_numpy()
+    return found
+
+
+class Picked:
+    """Labels of values that are picked and never compared: each value that comes gets the next.
+
+    >>> d = Picked()
+    >>> d.add(pa.array(["b", "a"])).tolist()
+    [1, 2]
+    >>> d.take(pa.array([2, None])).to_pylist()
+    ['a', None]
+    >>> d.keep(np.array([False, True])).tolist()  # only "a" is held, which is 1 from now on
+    [0, 1]
+    """
+
+    def __init__(self) -> None:
+        self._values = _Values()
+
+    def __len__(self) -> int:
+        """How many values there are."""
+        return len(self._values)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes."""
+        return self._values.nbytes
+
+    def add(self, values: pa.Array) -> Array:
+        """The labels of some distinct values."""
+        first = len(self) + 1
+        self._values.append(values)
+        return np.arange(first, first + len(values))
+
+    def take(self, labels: pa.Array) -> pa.Array:
+        """The values with these labels, null for what is none."""
+        return self._values.take(self.places(_in_numpy(labels)))
+
+    def places(self, labels: Array) -> Array:
+        """The place in the dictionary of each label, -1 for what is none."""
+        return np.where((labels > 0) & (labels <= len(self)), labels - 1, -1)
+
+    def keep(self, held: Array, more: pa.Array | None = None) -> Array:
+        """Drop values: `held` says for each place whether it stays.  Returns the new label of each
+        place, 0 for those that are dropped.  There is always room for more."""
+        kept = self._values.take(np.flatnonzero(held))
+        self._values = _Values()
+        self._values.append(kept)
+        return np.where(held, np.cumsum(held), 0)
+
+    def by_place(self) -> pa.Array:
+        """All values, by their places."""
+        return self._values.take(np.arange(len(self)))
+
+    def dump(self) -> pa.Array:
+        """All values, for `load`; their labels are those that `keep` gives."""
+        return self.by_place()
+
+    def load(self, values: pa.Array) -> None:
+        """Take back what `dump` gave."""
+        self._values.append(values)
+
+
+class Ranked:
+    """Labels in the order of their values, so that comparing labels compares values.
+
+        values     a           b     bb    c
+        ranks      │···········│·····│·····│·······   a new value gets one between its neighbours
+
+    A label is a rank, and in its lower bits the number of the value, by which the value is found.
+    New values between two others spread over half of the ranks there, so that more can come on both
+    sides: some twenty times, however many at a time.  Then all are labelled anew.
+
+    >>> d = Ranked()
+    >>> b, c = d.add(pa.array(["b", "c"]))
+    >>> a, again, bb = d.add(pa.array(["a", "b", "bb"]))
+    >>> bool(again == b), bool(a < b < bb < c)
+    (True, True)
+    >>> d.take(pa.array([c, None, a])).to_pylist()
+    ['c', None, 'a']
+    """
+
+    _values: _Values  # by number
+    _order: list[Any]  # all values in order, as Python has them
+    _bits: int  # of numbers
+    _ranks: Array  # in order
+    _labels: Array  # by number
+    _known: dict[Any, int]  # labels by value
+    _sorted: pa.Array | None  # all values in order, if they were asked for
+    _asked: int  # how many there were then
+
+    def __init__(self) -> None:
+        self._fill(pa.nulls(0), [])
+
+    def __len__(self) -> int:
+        """How many values there are."""
+        return len(self._order)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes: values are there twice, and in a table."""
+        return 2 * self._values.nbytes + 128 * len(self)
+
+    def add(self, values: pa.Array) -> Array | None:
+        """The labels of some distinct values that are in order, or None if there is no room for
+        new ones: `keep` makes room for them."""
+        items = _items(values)
+        known = self._known
+        labels = np.fromiter(map(known.get, items, repeat(0)), np.int64, len(items))
+        new = np.flatnonzero(labels == 0)
+        if len(new):
+            added = [items[i] for i in new.tolist()]
+            before = np.fromiter((bisect_left(self._order, x) for x in added), np.int64, len(added))
+            ranks = self._between(before)
+            if ranks is None or len(self) + len(new) > 1 << self._bits:
+                return None
+            made = (ranks << self._bits) + np.arange(len(self), len(self) + len(new))
+            self._values.append(values.take(pa.array(new)))
+            self._labels = np.append(self._labels, made)
+            self._ranks = np.insert(self._ranks, before, ranks)
+            self._order = sorted(self._order + added)  # two runs in order, which are merged
+            known.update(zip(added, made.tolist(), strict=True))
+            self._sorted = None
+            labels[new] = made
+        return labels
+
+    def _between(self, before: Array) -> Array | None:
+        """Ranks for new values in order, each just below the value at a place."""
+        bounds = np.concatenate([[0], self._ranks, [_TOP >> self._bits]])
+        places, first, counts = np.unique(before, return_index=True, return_counts=True)
+        low, high = bounds[places], bounds[places + 1]
+        steps = (high - low) // (2 * (counts + 1))
+        lowest, highest = (places == 0) & (len(self) > 0), (places == len(self)) & (len(self) > 0)
+        steps = np.where(lowest | highest, np.minimum(steps, _STEP), steps)
+        if not steps.all():
+            return None
+        starts = low + (high - low - (counts - 1) * steps) // 2
+        starts = np.where(lowest, high - counts * steps, starts)
+        starts = np.where(highest, low + steps, starts)
+        within = np.arange(len(before)) - np.repeat(first, counts)
+        made: Array = np.repeat(starts, counts) + within * np.repeat(steps, counts)
+        return made
+
+    def calm(self) -> pa.Array | None:
+        """All values in order, if none came since this was asked before; else None."""
+        calm, self._asked = 0 < len(self) == self._asked, len(self)
+        if calm and self._sorted is None:
+            self._sorted = self.dump()
+        return self._sorted if calm else None
+
+    def take(self, labels: pa.Array) -> pa.Array:
+        """The values with these labels, null for what is none."""
+        return self._values.take(self.places(_in_numpy(labels)))
+
+    def places(self, labels: Array) -> Array:
+        """The place in the dictionary of each label, -1 for what is none."""
+        if not len(self):
+            return np.full(labels.shape, -1)
+        found = np.minimum(labels & ((1 << self._bits) - 1), len(self) - 1)
+        return np.where(self._labels[found] == labels, found, -1)
+
+    def keep(self, held: Array, more: pa.Array | None = None) -> Array:
+        """Drop values: `held` says for each place whether it stays; and have `more` of them, which
+        are distinct and in order.  Returns the new label of each place, 0 for those that are
+        dropped."""
+        in_order = np.argsort(self._labels)
+        kept = in_order[held[in_order]]
+        values, order = self._values.take(kept), list(compress(self._order, held[in_order]))
+        at = np.arange(len(kept))
+        if more is not None:
+            there, items = set(order), _items(more)
+            new = [i for i, item in enumerate(items) if item not in there]
+            added = [items[i] for i in new]
+            before = [bisect_left(order, item) for item in added]
+            both = [values, more.take(pa.array(new, pa.int64()))]
+            merged = np.insert(at, before, len(at) + np.arange(len(new)))
+            values = pa.concat_arrays(both if len(kept) else both[1:]).take(pa.array(merged))
+            at, order = np.flatnonzero(merged < len(at)), sorted(order + added)
+        self._fill(values, order)
+        made = np.zeros(len(held), dtype=np.int64)
+        made[kept] = self._labels[at]
+        return made
+
+    def _fill(self, values: pa.Array, order: list[Any]) -> None:
+        """Have these values, which are in order, with ranks far apart, and room for more."""
+        self._values = _Values()
+        self._values.append(values)
+        count = len(values)
+        self._order = order
+        self._bits = max(_BITS, count.bit_length() + 2)
+        most = _TOP >> self._bits
+        self._ranks = most // 4 + (most // 2) // (count + 1) * np.arange(1, count + 1)
+        self._labels = (self._ranks << self._bits) + np.arange(count)
+        self._known = dict(zip(order, self._labels.tolist(), strict=True))
+        self._sorted, self._asked = None, -1
+
+    def by_place(self) -> pa.Array:
+        """All values, by their places."""
+        return self._values.take(np.arange(len(self)))
+
+    def dump(self) -> pa.Array:
+        """All values in order, for `load`; their labels are those that `keep` gives."""
+        return self._values.take(np.argsort(self._labels))
+
+    def load(self, values: pa.Array) -> None:
+        """Take back what `dump` gave."""
+        self._fill(values, _items(values))
+
+
+def _items(values: pa.Array) -> list[Any]:
+    """Values as Python has them, which have the order that Arrow has."""
+    if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+        found: list[Any] = values.to_numpy(zero_copy_only=False).tolist()
+        return found
+    return values.to_pylist()  # type: ignore[no-any-return]

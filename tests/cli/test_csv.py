@@ -1,0 +1,73 @@
+"""CSV as Spark reads it, or not at all: escapes by backslash, or by a second quote where that is
+said.  What Spark makes of each line is in tests/spark/test_jobs.py as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sash.cli.errors import RunError
+from sash.cli.read import read
+from sash.cli.source import Files
+
+pytestmark = pytest.mark.plain
+
+SCHEMA = pa.schema({"a": pa.string(), "b": pa.string()})
+
+#: Lines, and the two values that Spark has for each; None where it guesses.
+LINES: dict[str, tuple[str | None, str | None] | None] = {
+    r'"a\"b",2': ('a"b', "2"),
+    r'"a\\b",3': (r"a\b", "3"),
+    r'"a\\",4': ("a\\", "4"),
+    r'"a\nb",5': (r"a\nb", "5"),
+    r"a\b,6": (r"a\b", "6"),
+    r"a\"b,7": (r"a\"b", "7"),
+    r'a"b,8': ('a"b', "8"),
+    r'"a\,b",12': (r"a\,b", "12"),
+    r'"a,b",13': ("a,b", "13"),
+    r'"a" ,18': ("a", "18"),
+    r'"\\\"",22': ('\\"', "22"),
+    r'"",23': ("", "23"),
+    r",24": (None, "24"),
+    r"\\,30": (r"\\", "30"),
+    r'"a""b",1': None,
+    r'"""a""",2': None,
+    r'"a"b,3': None,
+    r'"a,4': None,
+    '"a\nb",5': None,
+}
+
+
+def rows(folder: Path, text: str, **options: str) -> list[tuple[str | None, ...]]:
+    file = folder / "a.csv"
+    file.write_text(text, newline="")
+    made = read(file, Files("csv", str(folder), (file,), SCHEMA), dict(options))
+    return [tuple(row.values()) for row in made.to_pylist()]
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_line_is_read_as_spark_reads_it(tmp_path: Path, line: str, end: str) -> None:
+    wanted = LINES[line]
+    if wanted is None:
+        with pytest.raises(RunError, match="line 2 has a quote within a field that no"):
+            rows(tmp_path, f"x,1\n{line}{end}")
+    else:
+        assert rows(tmp_path, f"x,1\n{line}{end}y,2\n" if end else line)[bool(end)] == wanted
+
+
+def test_two_quotes_are_one_where_that_is_said(tmp_path: Path) -> None:
+    text = '"a""b\\",1\n"""",2\nx,3'
+    assert rows(tmp_path, text, escape='"') == [('a"b\\', "1"), ('"', "2"), ("x", "3")]
+    with pytest.raises(RunError, match="line 1 has a quote within a field"):
+        rows(tmp_path, '"a\\"b",1\n', escape='"')
+
+
+def test_other_separators_quotes_and_encodings(tmp_path: Path) -> None:
+    assert rows(tmp_path, "'a\\'b';1\n", sep=";", quote="'") == [("a'b", "1")]
+    (tmp_path / "a.csv").write_bytes('"é\\"",1\n'.encode("utf-16"))
+    files = Files("csv", str(tmp_path), (tmp_path / "a.csv",), SCHEMA)
+    made = read(tmp_path / "a.csv", files, {"encoding": "utf-16"})
+    assert made.to_pylist() == [{"a": 'é"', "b": "1"}]
