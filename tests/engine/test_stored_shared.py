@@ -88,6 +88,7 @@ def test_sizes(select: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
         same(q, stored.close(), by_force.close())
 
 
+@pytest.mark.once
 def test_compiled_over_a_restart() -> None:
     """Slices are kept once for all sizes and queries, and no longer than the longest."""
     select = {"n": sash.count(), "long": sash.count().over(100)}
@@ -111,6 +112,7 @@ def test_compiled_over_a_restart() -> None:
     assert {name: table.to_pylist() for name, table in alone.items()} == found
 
 
+@pytest.mark.plain
 def test_what_is_refused() -> None:
     q = query(sash.tumbling(10), COUNT)
     store = sash.stores.memory()

@@ -114,7 +114,7 @@ def test_live(files: Stream) -> None:
     shared, source = sash.share(queries), files.read("40 seconds")
     said = str(sash.spark.explain(source, shared, mode="live", lateness="40 seconds"))
     assert said.startswith("3 queries in one stateful operator of Spark, mode='live', in 1 bundle")
-    assert "so it shares the intake only" in said
+    assert "so it shares the intake only" in " ".join(said.split())
     out = sash.spark.aggregate(source, shared, mode="live", buckets=2)
     _, progress = files.run(out, each=sash.spark.upsert(str(files.place / "kept")))
     assert figures(progress)["corrections"] > 0

@@ -10,7 +10,7 @@ from .bundle_stream import BundleStream
 from .identity import differences, fingerprint
 from .stream import Stream
 
-__all__ = ["Member", "check_same_queries"]
+__all__ = ["Member", "check_same_queries", "check_trusted"]
 
 
 class Member:
@@ -44,6 +44,17 @@ class Member:
                 vars(at).update(vars(self.stream._progress))
 
 
+def check_trusted(shared: Shared, trust: Sequence[str]) -> None:
+    """Refuse names in `trust` that are no aggregates of any query."""
+    known = {name for query in shared.queries.values() for name in query.select}
+    for name in trust:
+        if name not in known:
+            raise ValueError(
+                f"trust names {name!r}, which no query selects; aggregates are: "
+                f"{', '.join(sorted(known))}"
+            )
+
+
 def check_same_queries(
     old: Mapping[str, dict[str, str]],
     shared: Shared,
@@ -52,13 +63,7 @@ def check_same_queries(
 ) -> None:
     """Refuse the state of another set of queries, and say what differs."""
     new = {name: fingerprint(query) for name, query in shared.queries.items()}
-    known = {name for query in shared.queries.values() for name in query.select}
-    for name in trust:
-        if name not in known:
-            raise ValueError(
-                f"trust names {name!r}, which no query selects; aggregates are: "
-                f"{', '.join(sorted(known))}"
-            )
+    check_trusted(shared, trust)
     found = [f"{name} is not there any more" for name in old if name not in new]
     found += [f"{name} is new" for name in new if name not in old]
     for name in old:

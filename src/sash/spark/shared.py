@@ -8,6 +8,7 @@ from typing import get_args
 
 from pyspark.sql import DataFrame
 
+from ..engine.members import check_trusted
 from ..engine.supported import Asked, Place, check
 from ..query.plan import Plan
 from ..query.query import RESERVED, Query
@@ -56,6 +57,7 @@ def aggregate_shared(
             "first rows say whether Python makes them before the shuffle; leave it out"
         )
     check_buckets(buckets)
+    check_trusted(shared, trust)
     df, plans = plans_for(df, shared, mode, late)
     if df.isStreaming:
         check_stream(df.sparkSession)

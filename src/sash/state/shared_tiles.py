@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
@@ -32,6 +33,8 @@ from .tiles import Tiles, cut_rows
 from .visit import Visit
 
 __all__ = ["SharedTiles", "Sight", "Size"]
+
+_NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class SharedTiles(Tiles):
         self.views = {name: TileView(self, place) for place, name in enumerate(sights)}
         self._readers: dict[str, tuple[Reader, list[Reader]]] = {}
         self._cutting: list[Scan] | None = None
+        self._nothing: dict[str, dict[str, pa.Array]] = {}  # values without rows, by query
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing.  The rows can be in any order."""
@@ -131,6 +135,12 @@ class SharedTiles(Tiles):
 
     def _emitted(self, visit: Visit, name: str, one: Ask) -> Emitted:
         """The windows of a query that a step emits."""
+        step = one.step
+        if name in self._nothing and step.fresh >= step.due and not step.again:
+            # of many queries few have windows due
+            covered = _NONE if step.changes else None
+            none = _NONE, _NONE, _NONE, self._nothing[name]
+            return Emitted(visit.keys, *none, covered=covered)
         reader, sized = self._reader(name, changes=one.step.changes)
         try:
             emitted = emit(visit, one, reader, sized)
@@ -143,6 +153,8 @@ class SharedTiles(Tiles):
         if sized and one.step.changes:
             # a window with the slices of the one before may differ from it in a longer size
             emitted.covered = emitted.windows
+        if name not in self._nothing:
+            self._nothing[name] = {c: v.slice(0, 0) for c, v in emitted.values.items()}
         return emitted
 
     def _reader(self, name: str, *, changes: bool) -> tuple[Reader, list[Reader]]:
