@@ -176,7 +176,7 @@ def test_a_decimal_of_too_many_digits_is_an_error_as_in_spark(frame: Frame) -> N
     times = pa.array([1, 2], pa.timestamp("us", "UTC"))
     most = pa.array([Decimal(10**38 - 1)] * 2, pa.decimal128(38, 0))
     df = frame(pa.table({"t": times, "d": most}))
-    with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE"):
+    with pytest.raises(Exception, match=r"ARITHMETIC_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE"):
         df.groupBy(F.window("t", "3 seconds")).agg(F.sum("d")).collect()
     q = sash.Query(time="t", window=sash.tumbling("3 s"), select={"s": sash.sum("d")})
     with pytest.raises(Exception, match="s: it has more digits than its type"):
