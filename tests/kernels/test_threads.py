@@ -25,6 +25,7 @@ from trouble import in_threads
 compiled_only = pytest.mark.skipif(not jit_enabled(), reason="about compiled code: SASH_JIT=0")
 
 VALUES = np.random.default_rng(0).integers(-9, 9, 3_000_000)
+VALUES[0] = 2**62  # so that sums take all their words
 
 
 def total() -> TwoStacksLite:

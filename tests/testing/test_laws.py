@@ -66,7 +66,7 @@ def make(**given: object) -> Operator:
 
 def broken(op: Operator, values: object = None) -> LawError:
     with pytest.raises(LawError) as caught:
-        laws(op, values, max_examples=examples(50))
+        laws(op, values, max_examples=50)
     message = str(caught.value)
     assert repr(op) in message
     for law in caught.value.laws:
