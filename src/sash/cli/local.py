@@ -47,13 +47,16 @@ def run_local(ready: Ready, watch: Watcher, show: Show) -> None:
     options = dict(ready.job.tables.source.options)
     watch.started(ready, len(ready.source.files))
     try:
-        for number, file in enumerate(ready.source.files):
-            table = read(file, ready.source, options)
+        with _noted() as check:
+            for number, file in enumerate(ready.source.files):
+                table = read(file, ready.source, options)
+                for side in sides:
+                    side.push(number, table, watch)
+                watch.state("running")
+                check()
             for side in sides:
-                side.push(number, table, watch)
-            watch.state("running")
-        for side in sides:
-            side.close(len(ready.source.files), watch)
+                side.close(len(ready.source.files), watch)
+            check()
         with _uninterrupted():
             for side in sides:
                 side.finish()
@@ -61,6 +64,28 @@ def run_local(ready: Ready, watch: Watcher, show: Show) -> None:
         for side in sides:
             side.drop()
         raise
+
+
+@contextlib.contextmanager
+def _noted() -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C interrupt, and note it: Python drops an interrupt that comes into a finalizer, and
+    then the function that this gives raises it again."""
+    pressed = False
+
+    def press(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
