@@ -435,6 +435,16 @@ def test_names_are_found_whatever_their_case_and_with_the_tables_name() -> None:
     assert sash.sql(text).run(table).to_pylist() == [{"KEY": "a", "m": 1}, {"KEY": "b", "m": 2}]
 
 
+def test_a_column_may_be_spelt_in_several_ways() -> None:
+    text = "SELECT sum(x + 1) AS n FROM t WHERE X > 1 GROUP BY window(TS, '10 microseconds')"
+    table = {"ts": [1, 2, 3, 12], "x": [1, 2, 3, 4]}
+    wanted = [{"n": 7}, {"n": 5}]
+    assert sash.sql(text).run(table).to_pylist() == wanted
+    stream = sash.sql(text).stream()
+    found = [stream.push(pa.table(table)), stream.close()]
+    assert [row for part in found for row in part.select(["n"]).to_pylist()] == wanted
+
+
 def test_order_by_and_limit_are_as_on_spark() -> None:
     table = {
         "ts": [1] * 5,
