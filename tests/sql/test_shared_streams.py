@@ -118,6 +118,38 @@ def test_a_row_is_late_for_those_that_fail() -> None:
                                    "queries"]  # fmt: skip
 
 
+def test_late_rows_of_two_types_are_text() -> None:
+    """Only a reads x, so only a knows its type."""
+    text = "SELECT {} AS m FROM t {} GROUP BY window(ts, '10 microseconds')"
+    given = {
+        "a": sash.sql(text.format("max(x)", "")),
+        "b": sash.sql(text.format("count(*)", "WHERE k > 0")),
+    }
+    s = sash.share(given).stream()
+    s.push([{"ts": 1, "x": 1, "k": 1}, {"ts": 50, "x": 2, "k": 1}])
+    s.push([{"ts": 2, "x": 7, "k": 1}])
+    s.push([{"ts": 3, "x": "abc", "k": 1}])
+    for late in (s.late, s.take_late()):
+        found = [(r["ts"], r["x"], r["queries"]) for r in late.to_pylist()]
+        assert found == [(2, "7", ["a"]), (3, None, ["a"]), (2, "7", ["b"]), (3, "abc", ["b"])]
+    assert not s.late.num_rows
+
+
+def test_late_rows_that_cannot_be_shown_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = sash.share({"a": GIVEN["fast"], "b": GIVEN["safe"]}).stream()
+    s.push([{"t": 10**8, "k": "a", "i": 1, "x": 1}])
+    s.push([{"t": 1, "k": "a", "i": 1, "x": 1}])
+
+    def failing(parts: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sash.sql.shared_stream, "_together", failing)
+        with pytest.raises(MemoryError):
+            s.take_late()
+    assert s.take_late().num_rows == 2
+
+
 def test_a_batch_is_in_or_out_as_a_whole() -> None:
     text = "SELECT max({}) AS m FROM t GROUP BY window(ts, '10 microseconds')"
     s = sash.share({"a": sash.sql(text.format("x")), "b": sash.sql(text.format("y + 1"))}).stream()

@@ -23,6 +23,7 @@ __all__ = [
     "LateOutput",
     "Spanned",
     "check_names",
+    "joined_late",
     "late_rows",
     "late_table",
     "refused_times",
@@ -208,11 +209,7 @@ class LateOutput:
     def table(self, time: pa.DataType | None) -> pa.Table:
         """All rows that are here."""
         if len(self._parts) > 1:
-            try:
-                made = pa.concat_tables(self._parts, promote_options="permissive")
-            except (pa.ArrowTypeError, pa.ArrowInvalid):  # columns of one name, and two types
-                made = pa.concat_tables(_as_text(self._parts), promote_options="permissive")
-            self._parts = [made]
+            self._parts = [joined_late(self._parts)]
         if self._parts:
             return self._parts[0]
         edge = as_time(np.zeros(0, np.int64), time or pa.int64())
@@ -229,6 +226,15 @@ class LateOutput:
         """Keep these rows instead of those that are here; so many were dropped before."""
         self._parts = [rows] if rows.num_rows else []
         self.dropped = self._said = dropped
+
+
+def joined_late(parts: list[pa.Table]) -> pa.Table:
+    """The rows of several tables of late rows.  A column whose types have no common type becomes
+    text."""
+    try:
+        return pa.concat_tables(parts, promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return pa.concat_tables(_as_text(parts), promote_options="permissive")
 
 
 def _as_text(parts: list[pa.Table]) -> list[pa.Table]:
