@@ -169,6 +169,17 @@ def test_what_comes_after_a_query_is_checked_for_both_places(
     assert said in checked(local=local)
 
 
+def test_statements_may_compute_two_things_that_are_written_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FILTER guards the expression, so the second statement computes another column."""
+    monkeypatch.chdir(tmp_path)
+    text = "SELECT sum(2*x){} AS s FROM input WHERE x > 1 GROUP BY window(ts, '1 h')"
+    given_job(tmp_path, [text.format(""), text.format(" FILTER (WHERE x > 1)")], "final",
+              SCHEMA.names)  # fmt: skip
+    assert checked() == unchecked(monkeypatch) == ""
+
+
 def test_names_that_late_rows_have_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -582,6 +582,19 @@ def test_statements_share_a_table() -> None:
     assert shared.explain(data=table).bundles[0].measured is not None
 
 
+def test_statements_that_share_a_table_compute_one_column_under_a_name() -> None:
+    text = "SELECT sum(2*x){} AS s FROM t WHERE x > 1 GROUP BY window(ts, '10 microseconds')"
+    given = {"a": sash.sql(text.format("")), "b": sash.sql(text.format(" FILTER (WHERE x > 1)"))}
+    table = {"ts": [1, 2, 3], "x": [1, 2, 3]}
+    shared = sash.share(given)
+    for call in (lambda: shared.run(table), lambda: shared.explain(table)):
+        with pytest.raises(ValueError, match="'a' and 'b' compute different columns"):
+            call()
+    s = shared.stream()
+    s.push(pa.table(table))
+    assert {n: t["s"].to_pylist() for n, t in s.close().items()} == {"a": [10], "b": [10]}
+
+
 def test_a_statement_explains_its_query() -> None:
     s = sash.sql("SELECT sum(x * 2) AS s FROM t GROUP BY window(ts, '6 min', '2 min')")
     table = {"ts": [1, 2], "x": [1, 2]}
