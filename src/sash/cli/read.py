@@ -13,7 +13,7 @@ from .errors import RunError
 from .job import Job
 from .source import Files
 
-__all__ = ["check_options", "read"]
+__all__ = ["check_options", "check_types", "read"]
 
 #: The options of Spark's readers that are understood here, by format; lower case, as Spark
 #: does not mind.  Those that say how fast to read have no meaning for one file at a time.
@@ -37,6 +37,60 @@ def check_options(job: Job, format_: str) -> None:
                 "options",
                 name,
             )
+    if format_ == "csv":
+        _check_csv(job)
+
+
+def _check_csv(job: Job) -> None:
+    """Refuse signs and encodings that cannot be read here."""
+    for name, given in job.tables.source.options.items():
+        option, value, said = name.lower(), str(given), ""
+        if option in ("sep", "delimiter"):
+            if not _is_sign(value):
+                said = f"{name} is one ASCII character with --local, not {value!r}"
+            elif value in "\r\n":
+                said = f"{name} cannot be the end of a line"
+        elif option in ("quote", "escape") and value and not _is_sign(value):
+            said = f"{name} is one ASCII character with --local, or empty, not {value!r}"
+        elif option == "encoding" and not _is_encoding(value):
+            said = f"Python has no encoding {value!r} of text; it has utf-8, utf-16, iso-8859-1, …"
+        if said:
+            raise job.problem(f"source.options.{name}: {said}", "source", "options", name)
+
+
+def _is_sign(text: str) -> bool:
+    return len(text) == 1 and text.isascii()
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        b" ".decode(name)  # not of no bytes, for which Python looks nothing up
+    except UnicodeDecodeError:  # half a character
+        return True
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+def check_types(job: Job, source: Files) -> None:
+    """Refuse columns of types that cannot be read from this format here."""
+    for field in source.schema or ():
+        if source.format == "csv" and pa.types.is_nested(field.type):
+            said = "which CSV files cannot have; leave it out, or read it as string"
+        elif source.format == "json" and _has_map(field.type):
+            said = "and --local reads no maps from JSON; write it as a struct, or run it on Spark"
+        else:
+            continue
+        raise job.problem(
+            f"source.schema: column {field.name!r} has type {field.type}, {said}",
+            "source",
+            "schema",
+        )
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    inner = (kind.field(i).type for i in range(kind.num_fields))
+    return bool(pa.types.is_map(kind)) or any(_has_map(one) for one in inner)
 
 
 def read(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
