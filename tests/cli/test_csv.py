@@ -77,3 +77,17 @@ def test_other_separators_quotes_and_encodings(tmp_path: Path) -> None:
     files = Files("csv", str(tmp_path), (tmp_path / "a.csv",), SCHEMA)
     made = read(tmp_path / "a.csv", files, {"encoding": "utf-16"})
     assert made.to_pylist() == [{"a": 'é"', "b": "1"}]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("before", ["", "\ufeff", "\n", "\n\n", " \n\t\n", "\ufeff\n"])
+def test_a_header_is_the_first_line_that_is_not_empty(
+    tmp_path: Path, before: str, end: str
+) -> None:
+    before = before.replace("\n", end)
+    for text in ("a,b", "a,b\n", "a,b\n\n", '"a","b"'):
+        assert rows(tmp_path, before + text.replace("\n", end), header="true") == [], text
+    assert rows(tmp_path, f"{before}a,b{end}{end}1,2{end}", header="true") == [("1", "2")]
+    assert rows(tmp_path, before, header="true") == []
+    with pytest.raises(RunError, match="starts with the columns a, c, and the schema lists a, b"):
+        rows(tmp_path, f"{before}a,c", header="true")

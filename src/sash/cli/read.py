@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ _KNOWN = {
     "csv": ("header", "sep", "delimiter", "nullvalue", "quote", "escape", "encoding"),
     "json": (),
 }
+#: What may stand before a header: a mark of UTF-8, and lines of blanks.
+_EMPTY_LINES = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*(?:[\r\n]|\Z))*")
 
 
 def check_options(job: Job, format_: str) -> None:
@@ -149,6 +152,9 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
     except NotAsSpark as error:
         raise RunError(f"{file}: {error}") from None
     if header:
+        data = _from_header(data)
+        if not data:
+            return source.schema.empty_table()
         _check_header(file, data, names, parses)
     made = csv.read_csv(pa.BufferReader(data), reads, parses, converts)
     if null is not None:  # which is null in quotes as well
@@ -171,6 +177,15 @@ def _text(file: Path, encoding: str) -> bytes:
         return data.decode(encoding).encode()
     except (LookupError, UnicodeDecodeError) as error:
         raise RunError(f"{file} cannot be read as {encoding}: {error}") from None
+
+
+def _from_header(data: bytes) -> bytes:
+    """The text from its header on, which is the first line that is not empty; with an end of that
+    line, which Arrow needs to skip it."""
+    data = _EMPTY_LINES.sub(b"", data, count=1)
+    if data and re.search(rb"[\r\n]", data) is None:
+        data += b"\n"
+    return data
 
 
 def _check_header(file: Path, data: bytes, names: list[str], parses: Any) -> None:
