@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .csv_text import NotAsSpark, for_arrow
+from .csv_values import is_cast, with_values
 from .errors import RunError
 from .job import Job
 from .source import Files
@@ -137,7 +138,7 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
     # in quotes is an empty text
     null = options.get("nullvalue")
     converts = csv.ConvertOptions(
-        column_types=_written(source.schema),
+        column_types=_written(source.schema, numbers=True),
         strings_can_be_null=True,
         quoted_strings_can_be_null=null is None,
         null_values=["", *([] if null is None else [str(null)])],
@@ -164,6 +165,7 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
                     pc.equal(column, str(null)), pa.scalar(None, pa.string()), column
                 )
                 made = made.set_column(i, made.schema.field(i), there)
+    made = with_values(made, source.schema, hexadecimal=b"0x" in data or b"0X" in data)
     return _with_times(made, source.schema)
 
 
@@ -214,11 +216,12 @@ def _json(file: Path, source: Files) -> pa.Table:
     return _with_times(made, source.schema)
 
 
-def _written(schema: pa.Schema) -> pa.Schema:
-    """The types as which a text's columns are read: times and dates as the text that they are."""
-    return pa.schema(
-        [pa.field(f.name, pa.string() if _is_time(f.type) else f.type) for f in schema]
-    )
+def _written(schema: pa.Schema, *, numbers: bool = False) -> pa.Schema:
+    """The types as which a text's columns are read: times and dates as the text that they are, and
+    so numbers and booleans if that is said."""
+    text = [_is_time(f.type) or (numbers and is_cast(f.type)) for f in schema]
+    pairs = zip(schema, text, strict=True)
+    return pa.schema([pa.field(f.name, pa.string() if plain else f.type) for f, plain in pairs])
 
 
 def _with_times(table: pa.Table, schema: pa.Schema) -> pa.Table:
