@@ -514,3 +514,24 @@ def test_a_window_in_use_is_neither_synced_nor_released() -> None:
     window.release()
     with pytest.raises(StoreError, match="let go of"):
         window.insert(4)
+
+
+@pytest.mark.plain
+def test_a_value_that_is_refused_at_the_end_of_a_page_changes_nothing() -> None:
+    """A page is saved before the value that needs its room is lifted."""
+    for count in range(20, 80):
+        store = MemoryStore()
+        window = Amta(SUM, store=store, name="w", cache=16)
+        for x in range(count):
+            window.insert(x)
+        with pytest.raises((TypeError, ValueError)):
+            window.insert("x")
+        window.bulk_evict(count - 9)
+        if count % 2:
+            window.sync()
+            window.release()
+            window = Amta.open(store, "w", SUM)
+        for x in range(count, count + 30):
+            window.insert(x)
+            assert window.query() == sum(range(count - 9, x + 1))
+        window._check()

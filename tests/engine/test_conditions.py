@@ -192,3 +192,16 @@ def test_equal_conditions_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) ->
         found = q.run(table)
         assert [rows for rows in seen if rows] == [400]
         assert not differences(q, answers(q, table), found)
+
+
+@pytest.mark.plain
+def test_a_full_dictionary_without_nulls() -> None:
+    values = pa.array([f"{i:03}" for i in range(256)])
+    table = pa.table({"t": list(range(256)), "k": values.dictionary_encode().cast(
+        pa.dictionary(pa.uint8(), pa.string()))})  # fmt: skip
+    select = {
+        "there": sash.count(where=pc.is_valid(pc.field("k"))),
+        "null": sash.count(where=pc.is_null(pc.field("k"))),
+    }
+    q = sash.Query(time="t", window=sash.tumbling(1000), select=select)
+    assert q.run(table).select(["there", "null"]).to_pylist() == [{"there": 256, "null": 0}]

@@ -39,14 +39,13 @@ def fed(query: sash.Query, table: pa.Table, allowance: int) -> tuple[list[str], 
     aggregates it has at most."""
     s = query.stream(lateness=allowance)
     made, most = [], 0
-    groups = len(arrivals(table, query).plan.groups)
     for i in range(table.num_rows):
         before = s.counts
         s.push(table.slice(i, 1))
         now = s.counts
         grown = [name for name in ("late", "partly_late") if now[name] > before[name]]
         made.append(grown[0] if grown else "")
-        most = max(most, s.state_size()["slices"] // groups)
+        most = max(most, s.state_size()["slices"] // len(s._plan.groups))
     return made, most
 
 
@@ -190,3 +189,19 @@ def test_what_cannot_be_used_is_refused() -> None:
         sash.lateness(pa.table({"t": [1, None]}), query)
     with pytest.raises(TypeError, match=r"a sash\.Query"):
         sash.lateness(table, "query")
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("size", [3, 35])
+def test_several_sizes_in_a_row(size: int) -> None:
+    """An event counts for as long as the longest size reaches back to it."""
+    select = {"n": sash.count(), "m": sash.count().over(size)}
+    q = sash.Query(time="t", window=sash.tumbling(10), select=select)
+    times = [4, 8, 16, -2, 28, -2, 32]
+    s = q.stream()
+    for t in times:
+        s.push({"t": t})
+    made = sash.lateness(pa.table({"t": times}), q, allowances=[0]).to_pylist()[0]
+    assert {n: made[n] for n in ("late", "partly_late")} == {
+        n: s.counts[n] for n in ("late", "partly_late")
+    }

@@ -190,6 +190,17 @@ def test_decimals_compiled() -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.plain
+@pytest.mark.parametrize("scale", [0, 10, 38])
+def test_decimals_of_all_digits_fit(scale: int) -> None:
+    """Whatever the precision of the decimal context, which rounds what is not copied."""
+    most = Decimal((0, (9,) * 38, -scale))
+    values = pa.array([most, most.copy_negate(), most], pa.decimal128(38, scale))
+    q = sash.Query(time="t", window=sash.tumbling(10), select={"s": sash.sum("d")})
+    table = pa.table({"t": [1, 2, 3], "d": values})
+    assert q.run(table)["s"].to_pylist() == [most]
+
+
 def test_a_decimal_of_too_many_digits_is_an_error() -> None:
     table = pa.table({"t": [1, 2], "d": pa.array([Decimal(10**38 - 1)] * 2, pa.decimal128(38, 0))})
     q = query(sash.tumbling(10), {"s": sash.sum("d")}, by=[])

@@ -385,3 +385,21 @@ def test_a_shared_stream_answers_as_of_a_time() -> None:
     assert s.query("z", at=4) == {"n": 1}
     with pytest.raises(ValueError, match="asks for the time up to a moment"):
         s.query("q", at=4)
+
+
+@pytest.mark.plain
+def test_late_rows_have_the_windows_of_their_query() -> None:
+    """Two queries with the same windows, one of which reaches further back."""
+    window, over = sash.tumbling(10), sash.count().over(30)
+    queries = {
+        "a": sash.Query(time="t", window=window, select={"n": sash.count()}),
+        "b": sash.Query(time="t", window=window, select={"n": sash.count(), "m": over}),
+    }
+    shared, alone = sash.share(queries).stream(), {n: q.stream() for n, q in queries.items()}
+    for batch in ([{"t": 3}, {"t": 12}], [{"t": 4}]):
+        shared.push(batch)
+        for one in alone.values():
+            one.push(batch)
+    late = {row["queries"][0]: row["reason"] for row in shared.late.to_pylist()}
+    assert late == {name: one.late["reason"][0].as_py() for name, one in alone.items()}
+    assert len(set(late.values())) == 2

@@ -137,3 +137,22 @@ def test_what_is_refused() -> None:
         sash.share({"q": q}).stream(store=store)
     with pytest.raises(TypeError, match="no store to sync with"):
         sash.share({"q": q}).stream().sync()
+
+
+def test_what_is_noted_is_synced() -> None:
+    """Events by which nothing falls due are noted, and written when the stream is synced."""
+    store = sash.stores.memory()
+    window, select = sash.tumbling(10), {"n": sash.count()}
+    q = sash.Query(time="t", by=["k"], window=window, select=select)
+
+    def opened() -> Any:
+        return sash.share({"q": q}).stream(store=store, name="x")
+
+    s = opened()
+    for t in (1, 2, 3):
+        s.push([{"t": t, "k": "a"}])
+    s.sync()
+    s.release()
+    s = opened()
+    assert s.counts["q"]["rows"] == 3
+    assert s.close()["q"]["n"].to_pylist() == [3]

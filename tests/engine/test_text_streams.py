@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import sash
@@ -92,7 +93,9 @@ def check_rows(kind: str, window: str, mode: str, state: str) -> None:
     """Push a stream in parts, copies of it from the middle on, and compare all rows."""
     table = events(kind, 60).append_column("a", pa.array(range(60)))
     q = sash.Query(time="t", by=["k"], window=WINDOWS[window], select=select(kind))
-    s = open_stream(state, q, lateness=100, mode=mode)
+    # a small lateness, so that events settle, and are held, before the stream is closed
+    table = table.take(pc.sort_indices(table, [("t", "ascending")]))
+    s = open_stream(state, q, lateness=3, mode=mode)
     given, copies = [], []
     for i, part in enumerate(batches(table, least=1, most=15)):
         given.append(s.push(part))
@@ -171,3 +174,28 @@ def test_operators_of_ones_own_have_partials_of_their_own() -> None:
     s.push([{"t": 1, "v": "a"}, {"t": 2, "v": "b"}])
     assert [group.names for group in s._plan.groups] == [("n", "own"), ("who",)]
     assert rows_of(s.close())[0]["who"] == "b"
+
+
+@pytest.mark.plain
+def test_questions_while_labels_are_given_anew(monkeypatch: Any) -> None:
+    """Each is answered from what waits and what is held, whose labels may change under it."""
+    monkeypatch.setattr(dictionaries, "_TOP", 1 << 15)
+    monkeypatch.setattr(dictionaries, "_BITS", 4)
+    picks = {"least": sash.min("v"), "last": sash.last("v").over(4)}
+    q = sash.Query(time="t", window=sash.trailing(12), select=picks)
+    s, held = q.stream(lateness=5), []
+    for i in range(300):
+        held.append((i, f"{i * 7919 % 997:03}"))
+        s.push({"t": i, "v": held[-1][1]})
+        found = s.query(at=i)
+        assert found["least"] == min(v for t, v in held if t >= i - 12)
+        assert found["last"] == held[-1][1]
+
+
+@pytest.mark.plain
+def test_dates_that_python_lacks() -> None:
+    far = pa.array([4_000_000, 3, None], pa.date32())
+    q = sash.Query(time="t", window=sash.tumbling(10), select={"most": sash.max("d")})
+    s = q.stream()
+    s.push(pa.table({"t": [1, 2, 3], "d": far}))
+    assert s.close()["most"].cast(pa.int32()).to_pylist() == [4_000_000]

@@ -179,12 +179,6 @@ class Pages:
             self._asked.difference_update(places)
             self._fetched.update(found)
 
-    def forget(self, places: Iterable[Place]) -> None:
-        """Let go of pages that were read ahead and are not needed any more."""
-        with self._lock:
-            for place in places:
-                self._fetched.pop(place, None)
-
     def forget_fetched(self) -> None:
         """Let go of all pages that were read ahead."""
         with self._lock:

@@ -282,13 +282,13 @@ class StoredLevels(LevelWindow):
         """Load the pages that are needed when START comes to FIRST, and have those behind them
         read ahead."""
         bits, header = self._bits, self._core.header
-        first, end = header[FIRST], header[END]
+        first = header[FIRST]
         needed, ahead = [], []
         for level in self._leaves():
             if first & ((1 << bits + level) - 1):
                 break
             head = (first >> level) >> bits
-            young = ((end >> level) >> bits) - 1  # from here on, pages are in the tail
+            young = self._young(level)
             needed += [(level, p) for p in (head, head + 1) if p < young]
             ahead += [(level, p) for p in range(head + 2, min(head + 2 + _AHEAD, young))]
         lacking = [place for place in needed if not self._has(*place)]
@@ -300,12 +300,16 @@ class StoredLevels(LevelWindow):
             self._pages.fetch([place for place in ahead if not self._has(*place)])
         header[FIRST] = first + (1 << bits)
 
+    def _young(self, level: int) -> int:
+        """The first page of a level that is not saved: from here on they are in the tail alone."""
+        return max((-(-self._core.get(LAST) >> level + self._bits)) - 2, 0)
+
     def _load_heads(self, goal: int) -> None:
         """Load the pages at the heads of all levels for a START that is elsewhere."""
         bits, header = self._bits, self._core.header
-        end, needed = header[END], []
+        needed = []
         for level in self._leaves():
-            head, young = (goal >> level) >> bits, ((end >> level) >> bits) - 1
+            head, young = (goal >> level) >> bits, self._young(level)
             needed += [(level, p) for p in (head, head + 1) if p < young]
         needed = [place for place in needed if not self._has(*place)]
         found = self._pages.load(needed)
@@ -460,15 +464,13 @@ class StoredLevels(LevelWindow):
         self._deleted = list(said["deleted"])
         self._load_heads(core.get(START))
         self._changing = False
-        core.header[FIRST] = ((core.get(START) >> self._bits) + 1) << self._bits
         self._delete_new()
         self._delete_old()
 
     def _delete_new(self) -> None:
         """Delete pages that were written after the root: they are there without a gap."""
-        end = self._core.get(END)
         for level in self._leaves(len(self._deleted)):
-            page = max(((end >> level) >> self._bits) - 1, 0)
+            page = self._young(level)
             found = True
             while found:
                 some = [(level, page + i) for i in range(16)]

@@ -53,7 +53,7 @@ from .supported import Asked, check
 
 __all__ = ["at", "check_window", "values_at"]
 
-_FAR = 2**61  # before all times
+_FAR = 2**61  # after all times
 
 
 def at(

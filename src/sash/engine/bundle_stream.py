@@ -24,7 +24,7 @@ from .lifecycle import Progress, latest
 from .pending import Pending
 from .results import result_table
 from .shared_late import NamedLate, named
-from .sizes import EVER
+from .sizes import EVER, reach_of
 from .supported import Asked, check
 
 __all__ = ["BundleStream"]
@@ -109,9 +109,9 @@ class BundleStream(AlignedStream):
         made: dict[Any, tuple[Any, list[str]]] = {}
         for name, one in outcomes.items():
             if len(one.late.rows):
-                window = self._made.plans[name].query.aligned
-                made.setdefault(window, (one.late, []))[1].append(name)
-        for window, (late, names) in made.items():
+                query = self._made.plans[name].query
+                made.setdefault((query.aligned, reach_of(query)), (one.late, []))[1].append(name)
+        for (window, _), (late, names) in made.items():
             rows = late_table(table, late, window, self._made.union.time_type)
             assert isinstance(self._late, NamedLate)
             self._late.into.keep(named(rows, names))

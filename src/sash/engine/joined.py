@@ -58,7 +58,7 @@ def joined(finished: list[Finished]) -> Finished:
 def _give_back() -> None:
     """Give free memory back to the system, where the C library can: arrays of many portions leave
     holes that a large one does not fit into."""
-    with suppress(AttributeError, OSError):
+    with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 

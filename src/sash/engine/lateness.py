@@ -37,7 +37,9 @@ from ..tables.keys import key_codes
 from ..tables.rows import rise
 from ..windows import Aligned, Driven, Merging, Ticked, duration
 from ..windows.contract import LATEST
+from .bundles import bundle_alone
 from .measured import unmeasurable
+from .sizes import reach_of
 from .supported import Asked, check
 
 __all__ = ["LEVELS", "Arrivals", "arrivals", "judged", "lateness"]
@@ -221,7 +223,7 @@ def judged(came: Arrivals) -> Judged:
 
 def _of_slices(came: Arrivals) -> Judged:
     """Judge rows by when the first and the last of their windows close."""
-    window, times = came.plan.query.aligned, came.times
+    window, times = reach_of(came.plan.query), came.times
     threads = pieces.how_many(None)
 
     def at_risk(piece: tuple[int, int]) -> list[Array]:
@@ -255,7 +257,12 @@ def _first_of_slices(came: Arrivals) -> Array:
         numbers = came.times
     else:
         codes, many = came.keys()
-        numbers = edges_of(query.aligned).number(came.times)
+        edges = edges_of(query.aligned)
+        if query.several:
+            composite = bundle_alone(query).composite
+            assert composite is not None
+            edges = composite.edges
+        numbers = edges.number(came.times)
     if not len(numbers):
         return numbers
     low, high = int(numbers.min()), int(numbers.max())

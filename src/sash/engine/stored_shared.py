@@ -81,6 +81,9 @@ def sync(stream: SharedStream) -> None:
             "this stream has no store to sync with; make it with share(…).stream(store=…, name=…), "
             "or save it with to_bytes()"
         )
+    for member in stream._members:
+        with member.stream._turns.between():
+            member.stream._settle()
     there = journal.get_many([prefix_of(i) + FIRST for i in range(len(stream._members))])
     head = {
         "queries": stream._fingerprints,

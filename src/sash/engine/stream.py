@@ -430,7 +430,12 @@ class Stream(ABC):
         """The state as bytes."""
         if self._journal is not None:
             return [part for record in self._journal.scan() for part in record]
-        return self._dump_state()
+        self._turns.changing = True  # keys are numbered anew, and labels given
+        try:
+            return self._dump_state()
+        except Exception:  # an operator's own encode, say
+            self._turns.changing = False
+            raise
 
     @abstractmethod
     def _dump_state(self) -> list[bytes]:

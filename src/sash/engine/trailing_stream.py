@@ -191,13 +191,24 @@ class TrailingStream(KeepingStream):
         """The values of a key as of a time."""
         assert self._plan is not None
         assert isinstance(self._trails, TrailState)
-        lows, high = self._trails.ends(at)
-        partials = [self._trails.partials(key, low, high) for low in lows]
-        if self._mode == "final":  # events that wait are in no partial yet, and younger than all
-            for i, low in enumerate(lows):
-                rows = self._of_key(key, self._waiting.between(low, high)[0])
-                partials[i] = self._trails.with_rows(partials[i], rows)
-        values, failed = self._trails.lowered(partials)
+        trails = self._trails
+        lows, high = trails.ends(at)
+        self._turns.changing = True  # a question may label values
+        try:
+            swept = -1
+            while swept != trails.swept:  # else what was read has labels of before
+                swept = trails.swept
+                partials = [trails.partials(key, low, high) for low in lows]
+                if self._mode == "final":  # events that wait are in no partial, and younger
+                    for i, low in enumerate(lows):
+                        rows = self._of_key(key, self._waiting.between(low, high)[0])
+                        partials[i] = trails.with_rows(partials[i], rows)
+            values, failed = trails.lowered(partials)
+            trails.let_go()
+        except Exception:
+            self._turns.changing = False
+            raise
+        self._turns.changing = False
         warn_of({0: failed} if failed else {}, stacklevel=3)
         return values
 

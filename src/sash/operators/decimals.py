@@ -58,7 +58,7 @@ def decimal_operator(name: Name, precision: int, scale: int) -> Operator:
             return None
         found = divided(a[1], a[0], finer) if averages else a[1]
         found = WIDE.quantize(found, unit)
-        if abs(found.scaleb(finer, WIDE)) >= 10**digits:
+        if found.scaleb(finer, WIDE).copy_abs() >= 10**digits:  # abs would round it
             raise OverflowError("it has more digits than its type")
         return found
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from .codec import encode_value
 from .contract import Operator, objects_only, ready
-from .numeric import _number
+from .numeric import WIDE, _number
 from .position import check_whole
 from .ranks import float_key, rank
 
@@ -91,7 +91,7 @@ def _text(value: Any) -> bytes:
     if isinstance(value, float):
         return encode_value(float("nan") if value != value else value + 0.0)
     if isinstance(value, Decimal):
-        return encode_value((value + 0).normalize())
+        return encode_value(WIDE.normalize(WIDE.plus(value)))
     return encode_value(value)
 
 

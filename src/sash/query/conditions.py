@@ -120,7 +120,8 @@ class Condition:
 
         whole = column.combine_chunks()
         entries = whole.dictionary
-        entries = pa.concat_arrays([entries, pa.nulls(1, entries.type)])
+        if whole.null_count:
+            entries = pa.concat_arrays([entries, pa.nulls(1, entries.type)])
         found = self._holds(pa.table({self.columns[0]: entries}))
         at = whole.indices
         if whole.null_count:

@@ -19,6 +19,7 @@ from ..engine.identity import fingerprint
 from ..engine.late import Late, Spanned
 from ..engine.lifecycle import Progress, Sliced
 from ..engine.members import check_same_queries
+from ..engine.sizes import reach_of
 from ..query.shared import Shared
 from ..stores.contract import Store
 from ..windows import Aligned
@@ -113,14 +114,16 @@ class SharedWindows:
         self, batch: Rows | None, parts: Parts
     ) -> list[tuple[pa.Table, Late, Spanned, list[str]]]:
         """The late rows: with each kind the rows among which they are, the windows that they
-        missed, and the names of the queries.  Queries of a bundle whose windows are the same miss
-        the same rows."""
+        missed, and the names of the queries.  Queries of a bundle whose windows are the same, and
+        reach as far back, miss the same rows."""
         made: list[tuple[pa.Table, Late, Spanned, list[str]]] = []
         for names, _ in self._members:
             alike: dict[Any, list[str]] = {}
             for name in names:
                 if len(parts[name].late.rows):
-                    alike.setdefault(parts[name].missed, []).append(name)
+                    query = self._work.queries[name]
+                    reach = reach_of(query) if isinstance(query.window, Aligned) else None
+                    alike.setdefault((parts[name].missed, reach), []).append(name)
             for some in alike.values():
                 rows, part = self.rows_of(some[0], batch), parts[some[0]]
                 if isinstance(rows, pa.Table):

@@ -107,6 +107,7 @@ class Forest:
         self._rows = 0  # about as many as the next step answers
         self._plain = _plain_answers(core, group, types)
         self._labels = Labels(group) if group.labelled else None
+        self.swept = 0  # how often labels were given anew
 
     def __deepcopy__(self, memo: Any) -> Forest:
         """The same with a memory of its own."""
@@ -149,11 +150,12 @@ class Forest:
     def _sweep(self, more: Values | None = None) -> None:
         """Let go of the values that no slice holds any more, and make room for more."""
         if self._labels is not None and isinstance(self._core, BufferCore):
+            self.swept += 1
             roots, memory = self._records[::RECORD], self._core.buffer
             slots = slots_of(memory, roots[roots > 0], self._entries, self._core.width)
             self._labels.sweep(memory, *slots, more)
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
         """The same, once there are many."""
         if self._labels is not None and self._labels.grown():
             self._sweep()
@@ -215,7 +217,7 @@ class Forest:
         self._rows = made + made // 4
         values, failed = self._answers(out.kept, made, apart)
         out.end()
-        self._let_go()
+        self.let_go()
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return Answered(**out.read(made), values=values, failed=failed, gone=left)
 
@@ -251,7 +253,7 @@ class Forest:
         del held  # the kernel needs it no more
         rows = len(asked.lows) // asked.each
         values, failed = self._answers(kept, rows, apart)
-        self._let_go()
+        self.let_go()
         return Found(values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64))
 
     def _completed(self, run: Callable[[], int], visits: Array) -> dict[int, Apart]:

@@ -13,6 +13,7 @@ import numpy as np
 from ..kernels.columns import Array
 from .contract import Slices, Step, some_slices
 from .key_hash import hash_keys
+from .layout import PAGE
 from .part_index import NODE_BITS, root_slots
 
 __all__ = ["few", "portions", "slices_among", "slots_of"]
@@ -34,13 +35,16 @@ def portions(children: Array, slots: Array, counts: Array, step: Step) -> list[t
     """
     every = 1 << NODE_BITS
     weights = np.bincount(slots, counts, minlength=every)
+    keys = np.bincount(slots, minlength=every)
     at = root_slots(children["prefix"])
     spans = np.left_shift(1, NODE_BITS - np.minimum(children["bits"], NODE_BITS))
     starts = np.ones(every, dtype=bool)  # whether a portion may start with a slot
     for first, span, child in zip(at.tolist(), spans.tolist(), children, strict=True):
-        touched = weights[first : first + span].any()
-        if touched or child["due"] < step.due or child["drop"] < step.keep:
-            weights[first] += child["slices"] + child["keys"]
+        held = float(child["slices"] + child["keys"])
+        if child["due"] >= step.due and child["drop"] >= step.keep:  # a key is in one part
+            some = int(keys[first : first + span].sum())
+            held *= min(1.0, some * PAGE / max(float(child["bytes"]), 1.0))
+        weights[first] += held
         starts[first + 1 : first + span] = False
     made, first, weight = [], 0, 0.0
     heads = np.flatnonzero(starts)

@@ -194,7 +194,7 @@ class SharedForest(Forest):
         given_out = core, self.group, self._types, out.kept, made, apart, self.sources
         values, failed = answers_and_reasons(*given_out)
         out.end()
-        self._let_go()
+        self.let_go()
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return AnsweredAll(**out.read(made), values=values, failed=failed, gone=left)
 

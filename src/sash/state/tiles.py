@@ -185,6 +185,9 @@ class TileState(Tiles, State):
             return
         slots = slots_of(slices)
         ranges = portions(children, slots, counts, step)
+        if len(ranges) == 1:
+            yield slices, step
+            return
         self._records.discard()
         journal.begin()
         self._divided = journal

@@ -124,6 +124,16 @@ class TrailState:
         """The answers of such partials, for each size of windows; see `apart.lowered`."""
         return lowered(self._plan, partials, [forest.sources for forest in self._grove.forests])
 
+    @property
+    def swept(self) -> int:
+        """How often labels in partials were given anew."""
+        return sum(forest.swept for forest in self._grove.forests)
+
+    def let_go(self) -> None:
+        """Let go of values that questions brought, once there are many."""
+        for forest in self._grove.forests:
+            forest.let_go()
+
     def ends(self, at: int) -> tuple[list[int], int]:
         """The first time that each window holds which ends at a time, longest first, and the last
         time that all of them hold."""

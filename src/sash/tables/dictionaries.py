@@ -25,6 +25,7 @@ _SMALL = 1 << 30  # bytes of arrays that are joined: the text of an Arrow array 
 _TOP = 1 << 62  # labels are below it
 _BITS = 20  # of a label, at least, for the number of its value
 _STEP = 1 << 16  # between two ranks that are added at an end
+_FEW = 64  # new values are few if there are as many times more old ones
 
 
 class _Values:
@@ -209,7 +210,11 @@ class Ranked:
             self._values.append(values.take(pa.array(new)))
             self._labels = np.append(self._labels, made)
             self._ranks = np.insert(self._ranks, before, ranks)
-            self._order = sorted(self._order + added)  # two runs in order, which are merged
+            if _FEW * len(added) < len(self._order):
+                for at, item in zip(before[::-1].tolist(), reversed(added), strict=True):
+                    self._order.insert(at, item)
+            else:
+                self._order = sorted(self._order + added)  # two runs in order, which are merged
             known.update(zip(added, made.tolist(), strict=True))
             self._sorted = None
             labels[new] = made
@@ -303,4 +308,6 @@ def _items(values: pa.Array) -> list[Any]:
     if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
         found: list[Any] = values.to_numpy(zero_copy_only=False).tolist()
         return found
+    if pa.types.is_temporal(values.type):  # whole numbers have the same order, and no bounds
+        values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
     return values.to_pylist()  # type: ignore[no-any-return]
