@@ -3,6 +3,7 @@ itself, over every cutting, and what they have in common is kept once."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pyarrow as pa
@@ -148,6 +149,41 @@ def test_late_rows_that_cannot_be_shown_are_not_taken(monkeypatch: pytest.Monkey
         with pytest.raises(MemoryError):
             s.take_late()
     assert s.take_late().num_rows == 2
+
+
+def _summed(size: int) -> sash.Query:
+    return sash.Query(time="ts", window=sash.tumbling(size), select={"s": sash.sum("x")})
+
+
+_OVER = "SELECT {} AS m FROM t {} GROUP BY window(ts, '{} microseconds')"
+_INVERSE = sash.sql(_OVER.format("1 / sum(x)", "", 10))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        _INVERSE,
+        sash.share({"a": _INVERSE, "b": sash.sql(_OVER.format("1 / sum(x)", "", 20))}),
+        sash.share({"a": _INVERSE, "b": sash.sql(_OVER.format("count(*)", "WHERE x > 0", 10))}),
+        sash.sql(_OVER.format("sum(x)", "", 10)),
+        sash.share({"a": sash.sql(_OVER.format("sum(x)", "", 10))}),
+        sash.share({"a": _summed(10), "b": _summed(20)}),
+        _summed(10),
+    ],
+)
+def test_warnings_name_the_line_that_called(given: Any) -> None:
+    """Sums of zero have no inverse, others are too large, and late rows are dropped."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        s = given.stream(keep_late=0)
+        s.push([{"ts": 1, "x": 0}])
+        s.push([{"ts": 30, "x": 2**62}, {"ts": 31, "x": 2**62}])
+        s.push([{"ts": 2, "x": 0}])
+        s.advance(100)
+        s.push([{"ts": 200, "x": 0}])
+        s.close()
+    assert len({str(w.message) for w in seen}) > 1
+    assert {w.filename for w in seen} == {__file__}
 
 
 def test_a_batch_is_in_or_out_as_a_whole() -> None:

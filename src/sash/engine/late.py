@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from ..kernels.outside import level_outside
 from ..tables.arrow import as_time, times_of
 from ..windows import Aligned
 from ..windows.contract import UTC, Clock
@@ -195,7 +196,7 @@ class LateOutput:
         """True if rows were dropped that nobody was warned of."""
         return self.dropped > self._said
 
-    def warn(self, *, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn of rows that were dropped; this may raise, and is done at the end of a call."""
         self._said = self.dropped
         warnings.warn(
@@ -203,7 +204,7 @@ class LateOutput:
             "late output unread; take them out in time with stream.take_late(), or keep more with "
             "keep_late=…",
             RuntimeWarning,
-            stacklevel=stacklevel,
+            stacklevel=level_outside(),
         )
 
     def table(self, time: pa.DataType | None) -> pa.Table:
