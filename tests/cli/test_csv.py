@@ -133,6 +133,8 @@ def test_a_value_is_what_spark_reads_or_an_error(tmp_path: Path, kind: pa.DataTy
     assert found[-1][1] is None
     first = next(iter(good))
     for text in bad:
-        with pytest.raises(RunError, match="cannot be read as csv: column 'b': "):
-            rows(tmp_path, f"0x,{first}\nx,{text}\n", schema)
-    assert rows(tmp_path, f'x,{first}\nx,"-"\nx,-\n', schema, nullValue="-")[1:] == [("x", None)] * 2
+        for other in ("x", "0x"):  # for which hexadecimal numbers are looked for
+            with pytest.raises(RunError, match="cannot be read as csv: column 'b': "):
+                rows(tmp_path, f"{other},{first}\nx,{text}\n", schema)
+    nulls = rows(tmp_path, f'x,{first}\nx,"-"\nx,-\n', schema, nullValue="-")[1:]
+    assert nulls == [("x", None)] * 2

@@ -20,9 +20,7 @@ _NOT_FINITE = pa.array(["NaN", "Inf", "-Inf", "Infinity", "+Infinity", "-Infinit
 def is_cast(kind: pa.DataType) -> bool:
     """True for the types of columns that `with_values` makes from text."""
     is_ = pa.types
-    return any(
-        of(kind) for of in (is_.is_integer, is_.is_floating, is_.is_decimal, is_.is_boolean)
-    )
+    return any(of(kind) for of in (is_.is_integer, is_.is_floating, is_.is_decimal, is_.is_boolean))
 
 
 def with_values(table: pa.Table, schema: pa.Schema, *, hexadecimal: bool) -> pa.Table:
