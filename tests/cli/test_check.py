@@ -169,6 +169,81 @@ def test_what_comes_after_a_query_is_checked_for_both_places(
     assert said in checked(local=local)
 
 
+def test_statements_may_compute_two_things_that_are_written_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FILTER guards the expression, so the second statement computes another column."""
+    monkeypatch.chdir(tmp_path)
+    text = "SELECT sum(2*x){} AS s FROM input WHERE x > 1 GROUP BY window(ts, '1 h')"
+    given_job(tmp_path, [text.format(""), text.format(" FILTER (WHERE x > 1)")], "final",
+              SCHEMA.names)  # fmt: skip
+    assert checked() == unchecked(monkeypatch) == ""
+
+
+def text_job(folder: Path, format_: str, schema: str, options: str = "") -> None:
+    """A job file over an empty file of text; its schema is on line 3, its options are on line 4."""
+    (folder / "in").mkdir(exist_ok=True)
+    (folder / "in" / f"0.{format_}").write_text("")
+    (folder / "job.toml").write_text(
+        f'[source]\npath = "in/*.{format_}"\nschema = "{schema}"\noptions = {{ {options} }}\n'
+        'time = "ts"\n[[query]]\nname = "q"\n'
+        "sql = \"SELECT count(*) AS n FROM input GROUP BY window(ts, '1 hour')\"\n"
+        '[sink]\nformat = "console"\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("sep = '||'", "sep is one ASCII character with --local, not '||'"),
+        ("delimiter = 'é'", "delimiter is one ASCII character with --local, not 'é'"),
+        ("sep = ''", "sep is one ASCII character with --local, not ''"),
+        ('sep = "\\n"', "sep cannot be the end of a line"),
+        ("quote = \"''\"", "quote is one ASCII character with --local, or empty, not \"''\""),
+        ("escape = 'ab'", "escape is one ASCII character with --local, or empty, not 'ab'"),
+        ("encoding = 'utf-9'", "Python has no encoding 'utf-9'"),
+        ("encoding = 'hex'", "Python has no encoding 'hex' of text"),
+    ],
+)
+def test_options_of_csv_are_checked(
+    option: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text_job(tmp_path, "csv", "ts timestamp, k string", option)
+    name = option.partition(" ")[0]
+    assert checked().startswith(f"job.toml:4: source.options.{name}: {said}")
+    assert checked(local=False) == ""
+
+
+def test_options_of_csv_that_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("Sep = ';'", 'sep = "\\t"', "quote = ''", "escape = ''", "encoding = 'UTF-16'")
+    for option in options:
+        text_job(tmp_path, "csv", "ts timestamp, k string", option)
+        assert checked() == "", option
+
+
+@pytest.mark.parametrize(
+    ("format_", "type_", "refused"),
+    [
+        ("csv", "array<int>", True),
+        ("csv", "map<string, int>", True),
+        ("csv", "struct<a: int>", True),
+        ("json", "map<string, int>", True),
+        ("json", "array<struct<a: map<string, int>>>", True),
+        ("json", "array<struct<a: int>>", False),
+    ],
+)
+def test_types_that_files_of_text_cannot_have_are_refused(
+    format_: str, type_: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text_job(tmp_path, format_, f"ts timestamp, k {type_}")
+    wanted = "job.toml:3: source.schema: column 'k' has type " if refused else ""
+    assert checked()[: len(wanted) or None] == wanted
+    assert checked(local=False) == ""
+
+
 def test_names_that_late_rows_have_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,10 @@ said.  What Spark makes of each line is in tests/spark/test_jobs.py as well."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+from math import inf, nan
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -40,10 +43,12 @@ LINES: dict[str, tuple[str | None, str | None] | None] = {
 }
 
 
-def rows(folder: Path, text: str, **options: str) -> list[tuple[str | None, ...]]:
+def rows(
+    folder: Path, text: str, schema: pa.Schema = SCHEMA, **options: str
+) -> list[tuple[Any, ...]]:
     file = folder / "a.csv"
     file.write_text(text, newline="")
-    made = read(file, Files("csv", str(folder), (file,), SCHEMA), dict(options))
+    made = read(file, Files("csv", str(folder), (file,), schema), dict(options))
     return [tuple(row.values()) for row in made.to_pylist()]
 
 
@@ -77,3 +82,59 @@ def test_other_separators_quotes_and_encodings(tmp_path: Path) -> None:
     files = Files("csv", str(tmp_path), (tmp_path / "a.csv",), SCHEMA)
     made = read(tmp_path / "a.csv", files, {"encoding": "utf-16"})
     assert made.to_pylist() == [{"a": 'é"', "b": "1"}]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("before", ["", "\ufeff", "\n", "\n\n", " \n\t\n", "\ufeff\n"])
+def test_a_header_is_the_first_line_that_is_not_empty(
+    tmp_path: Path, before: str, end: str
+) -> None:
+    before = before.replace("\n", end)
+    for text in ("a,b", "a,b\n", "a,b\n\n", '"a","b"'):
+        assert rows(tmp_path, before + text.replace("\n", end), header="true") == [], text
+    assert rows(tmp_path, f"{before}a,b{end}{end}1,2{end}", header="true") == [("1", "2")]
+    assert rows(tmp_path, before, header="true") == []
+    with pytest.raises(RunError, match="starts with the columns a, c, and the schema lists a, b"):
+        rows(tmp_path, f"{before}a,c", header="true")
+
+
+#: What Spark 4 reads as each type, and what it makes null.
+VALUES: dict[pa.DataType, tuple[dict[str, Any], tuple[str, ...]]] = {
+    pa.int64(): (
+        {"5": 5, "-0": 0, "007": 7, '"5"': 5},
+        (" 5", "5 ", "\t5", '" 5"', "0x1F", "0X1f", "5.0", "1e3", "true", " "),
+    ),
+    pa.int8(): ({"-128": -128}, ("128", " 1", "0x1")),
+    pa.float64(): (
+        {" 5": 5.0, "5 ": 5.0, '" 5"': 5.0, "+5": 5.0, ".5": 0.5, "1e3": 1000.0, "NaN": nan}
+        | {"Inf": inf, "-Inf": -inf, "Infinity": inf, "+Infinity": inf, "-Infinity": -inf},
+        ("nan", "NAN", "inf", "INF", "-inf", "infinity", "0x1F", " Inf", " ", "x"),
+    ),
+    pa.float32(): ({" 5": 5.0, "Inf": inf}, ("inf", "nan")),
+    pa.decimal128(9, 2): (
+        {"5": Decimal(5), "+5": Decimal(5), ".5": Decimal("0.5"), "1e3": Decimal(1000)},
+        (" 5", "5 ", "0x1F", "NaN"),
+    ),
+    pa.bool_(): (
+        {"true": True, "TRUE": True, "tRUE": True, "False": False},
+        ("1", "0", " true", "false ", "t", "yes"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+def test_a_value_is_what_spark_reads_or_an_error(tmp_path: Path, kind: pa.DataType) -> None:
+    good, bad = VALUES[kind]
+    schema = pa.schema({"a": pa.string(), "b": kind})
+    found = rows(tmp_path, "".join(f"x,{text}\n" for text in good) + "x,\n", schema)
+    assert str([row[1] for row in found[:-1]]) == str(
+        [v if not isinstance(v, Decimal) else v.quantize(Decimal("0.01")) for v in good.values()]
+    )
+    assert found[-1][1] is None
+    first = next(iter(good))
+    for text in bad:
+        for other in ("x", "0x"):  # for which hexadecimal numbers are looked for
+            with pytest.raises(RunError, match="cannot be read as csv: column 'b': "):
+                rows(tmp_path, f"{other},{first}\nx,{text}\n", schema)
+    nulls = rows(tmp_path, f'x,{first}\nx,"-"\nx,-\n', schema, nullValue="-")[1:]
+    assert nulls == [("x", None)] * 2

@@ -3,6 +3,7 @@ itself, over every cutting, and what they have in common is kept once."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pyarrow as pa
@@ -116,6 +117,73 @@ def test_a_row_is_late_for_those_that_fail() -> None:
     assert late == [(1, "6 / x: division by zero", name) for name in ("a", "b")]
     assert s.late.column_names == ["ts", "x", *(["reason", "missed", "missed_start", "missed_end"]),
                                    "queries"]  # fmt: skip
+
+
+def test_late_rows_of_two_types_are_text() -> None:
+    """Only a reads x, so only a knows its type."""
+    text = "SELECT {} AS m FROM t {} GROUP BY window(ts, '10 microseconds')"
+    given = {
+        "a": sash.sql(text.format("max(x)", "")),
+        "b": sash.sql(text.format("count(*)", "WHERE k > 0")),
+    }
+    s = sash.share(given).stream()
+    s.push([{"ts": 1, "x": 1, "k": 1}, {"ts": 50, "x": 2, "k": 1}])
+    s.push([{"ts": 2, "x": 7, "k": 1}])
+    s.push([{"ts": 3, "x": "abc", "k": 1}])
+    for late in (s.late, s.take_late()):
+        found = [(r["ts"], r["x"], r["queries"]) for r in late.to_pylist()]
+        assert found == [(2, "7", ["a"]), (3, None, ["a"]), (2, "7", ["b"]), (3, "abc", ["b"])]
+    assert not s.late.num_rows
+
+
+def test_late_rows_that_cannot_be_shown_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = sash.share({"a": GIVEN["fast"], "b": GIVEN["safe"]}).stream()
+    s.push([{"t": 10**8, "k": "a", "i": 1, "x": 1}])
+    s.push([{"t": 1, "k": "a", "i": 1, "x": 1}])
+
+    def failing(parts: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sash.sql.shared_stream, "_together", failing)
+        with pytest.raises(MemoryError):
+            s.take_late()
+    assert s.take_late().num_rows == 2
+
+
+def _summed(size: int) -> sash.Query:
+    return sash.Query(time="ts", window=sash.tumbling(size), select={"s": sash.sum("x")})
+
+
+_OVER = "SELECT {} AS m FROM t {} GROUP BY window(ts, '{} microseconds')"
+_INVERSE = sash.sql(_OVER.format("1 / sum(x)", "", 10))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        _INVERSE,
+        sash.share({"a": _INVERSE, "b": sash.sql(_OVER.format("1 / sum(x)", "", 20))}),
+        sash.share({"a": _INVERSE, "b": sash.sql(_OVER.format("count(*)", "WHERE x > 0", 10))}),
+        sash.sql(_OVER.format("sum(x)", "", 10)),
+        sash.share({"a": sash.sql(_OVER.format("sum(x)", "", 10))}),
+        sash.share({"a": _summed(10), "b": _summed(20)}),
+        _summed(10),
+    ],
+)
+def test_warnings_name_the_line_that_called(given: Any) -> None:
+    """Sums of zero have no inverse, others are too large, and late rows are dropped."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        s = given.stream(keep_late=0)
+        s.push([{"ts": 1, "x": 0}])
+        s.push([{"ts": 30, "x": 2**62}, {"ts": 31, "x": 2**62}])
+        s.push([{"ts": 2, "x": 0}])
+        s.advance(100)
+        s.push([{"ts": 200, "x": 0}])
+        s.close()
+    assert len({str(w.message) for w in seen}) > 1
+    assert {w.filename for w in seen} == {__file__}
 
 
 def test_a_batch_is_in_or_out_as_a_whole() -> None:

@@ -435,6 +435,16 @@ def test_names_are_found_whatever_their_case_and_with_the_tables_name() -> None:
     assert sash.sql(text).run(table).to_pylist() == [{"KEY": "a", "m": 1}, {"KEY": "b", "m": 2}]
 
 
+def test_a_column_may_be_spelt_in_several_ways() -> None:
+    text = "SELECT sum(x + 1) AS n FROM t WHERE X > 1 GROUP BY window(TS, '10 microseconds')"
+    table = {"ts": [1, 2, 3, 12], "x": [1, 2, 3, 4]}
+    wanted = [{"n": 7}, {"n": 5}]
+    assert sash.sql(text).run(table).to_pylist() == wanted
+    stream = sash.sql(text).stream()
+    found = [stream.push(pa.table(table)), stream.close()]
+    assert [row for part in found for row in part.select(["n"]).to_pylist()] == wanted
+
+
 def test_order_by_and_limit_are_as_on_spark() -> None:
     table = {
         "ts": [1] * 5,
@@ -570,6 +580,19 @@ def test_statements_share_a_table() -> None:
     assert shared.plan.bundle_of("fast").names == ("fast", "slow")
     assert shared.explain(table).bundles[0].names == ("fast", "slow")
     assert shared.explain(data=table).bundles[0].measured is not None
+
+
+def test_statements_that_share_a_table_compute_one_column_under_a_name() -> None:
+    text = "SELECT sum(2*x){} AS s FROM t WHERE x > 1 GROUP BY window(ts, '10 microseconds')"
+    given = {"a": sash.sql(text.format("")), "b": sash.sql(text.format(" FILTER (WHERE x > 1)"))}
+    table = {"ts": [1, 2, 3], "x": [1, 2, 3]}
+    shared = sash.share(given)
+    for call in (lambda: shared.run(table), lambda: shared.explain(table)):
+        with pytest.raises(ValueError, match="'a' and 'b' compute different columns"):
+            call()
+    s = shared.stream()
+    s.push(pa.table(table))
+    assert {n: t["s"].to_pylist() for n, t in s.close().items()} == {"a": [10], "b": [10]}
 
 
 def test_a_statement_explains_its_query() -> None:

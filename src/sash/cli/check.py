@@ -118,9 +118,10 @@ def _check_local(job: Job, source: Files) -> None:
                 "sink",
                 "path" if place == sink.path else "late",
             )
-    from .read import check_options
+    from .read import check_options, check_types
 
     check_options(job, source.format)
+    check_types(job, source)
 
 
 def _check_types(job: Job, schema: pa.Schema) -> None:

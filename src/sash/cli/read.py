@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .csv_text import NotAsSpark, for_arrow
+from .csv_values import is_cast, with_values
 from .errors import RunError
 from .job import Job
 from .source import Files
 
-__all__ = ["check_options", "read"]
+__all__ = ["check_options", "check_types", "read"]
 
 #: The options of Spark's readers that are understood here, by format; lower case, as Spark
 #: does not mind.  Those that say how fast to read have no meaning for one file at a time.
@@ -23,6 +25,8 @@ _KNOWN = {
     "csv": ("header", "sep", "delimiter", "nullvalue", "quote", "escape", "encoding"),
     "json": (),
 }
+#: What may stand before a header: a mark of UTF-8, and lines of blanks.
+_EMPTY_LINES = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*(?:[\r\n]|\Z))*")
 
 
 def check_options(job: Job, format_: str) -> None:
@@ -37,6 +41,60 @@ def check_options(job: Job, format_: str) -> None:
                 "options",
                 name,
             )
+    if format_ == "csv":
+        _check_csv(job)
+
+
+def _check_csv(job: Job) -> None:
+    """Refuse signs and encodings that cannot be read here."""
+    for name, given in job.tables.source.options.items():
+        option, value, said = name.lower(), str(given), ""
+        if option in ("sep", "delimiter"):
+            if not _is_sign(value):
+                said = f"{name} is one ASCII character with --local, not {value!r}"
+            elif value in "\r\n":
+                said = f"{name} cannot be the end of a line"
+        elif option in ("quote", "escape") and value and not _is_sign(value):
+            said = f"{name} is one ASCII character with --local, or empty, not {value!r}"
+        elif option == "encoding" and not _is_encoding(value):
+            said = f"Python has no encoding {value!r} of text; it has utf-8, utf-16, iso-8859-1, …"
+        if said:
+            raise job.problem(f"source.options.{name}: {said}", "source", "options", name)
+
+
+def _is_sign(text: str) -> bool:
+    return len(text) == 1 and text.isascii()
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        b" ".decode(name)  # not of no bytes, for which Python looks nothing up
+    except UnicodeDecodeError:  # half a character
+        return True
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+def check_types(job: Job, source: Files) -> None:
+    """Refuse columns of types that cannot be read from this format here."""
+    for field in source.schema or ():
+        if source.format == "csv" and pa.types.is_nested(field.type):
+            said = "which CSV files cannot have; leave it out, or read it as string"
+        elif source.format == "json" and _has_map(field.type):
+            said = "and --local reads no maps from JSON; write it as a struct, or run it on Spark"
+        else:
+            continue
+        raise job.problem(
+            f"source.schema: column {field.name!r} has type {field.type}, {said}",
+            "source",
+            "schema",
+        )
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    inner = (kind.field(i).type for i in range(kind.num_fields))
+    return bool(pa.types.is_map(kind)) or any(_has_map(one) for one in inner)
 
 
 def read(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
@@ -80,7 +138,7 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
     # in quotes is an empty text
     null = options.get("nullvalue")
     converts = csv.ConvertOptions(
-        column_types=_written(source.schema),
+        column_types=_written(source.schema, numbers=True),
         strings_can_be_null=True,
         quoted_strings_can_be_null=null is None,
         null_values=["", *([] if null is None else [str(null)])],
@@ -95,6 +153,9 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
     except NotAsSpark as error:
         raise RunError(f"{file}: {error}") from None
     if header:
+        data = _from_header(data)
+        if not data:
+            return source.schema.empty_table()
         _check_header(file, data, names, parses)
     made = csv.read_csv(pa.BufferReader(data), reads, parses, converts)
     if null is not None:  # which is null in quotes as well
@@ -104,6 +165,7 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
                     pc.equal(column, str(null)), pa.scalar(None, pa.string()), column
                 )
                 made = made.set_column(i, made.schema.field(i), there)
+    made = with_values(made, source.schema, hexadecimal=b"0x" in data or b"0X" in data)
     return _with_times(made, source.schema)
 
 
@@ -117,6 +179,15 @@ def _text(file: Path, encoding: str) -> bytes:
         return data.decode(encoding).encode()
     except (LookupError, UnicodeDecodeError) as error:
         raise RunError(f"{file} cannot be read as {encoding}: {error}") from None
+
+
+def _from_header(data: bytes) -> bytes:
+    """The text from its header on, which is the first line that is not empty; with an end of that
+    line, which Arrow needs to skip it."""
+    data = _EMPTY_LINES.sub(b"", data, count=1)
+    if data and re.search(rb"[\r\n]", data) is None:
+        data += b"\n"
+    return data
 
 
 def _check_header(file: Path, data: bytes, names: list[str], parses: Any) -> None:
@@ -145,11 +216,12 @@ def _json(file: Path, source: Files) -> pa.Table:
     return _with_times(made, source.schema)
 
 
-def _written(schema: pa.Schema) -> pa.Schema:
-    """The types as which a text's columns are read: times and dates as the text that they are."""
-    return pa.schema(
-        [pa.field(f.name, pa.string() if _is_time(f.type) else f.type) for f in schema]
-    )
+def _written(schema: pa.Schema, *, numbers: bool = False) -> pa.Schema:
+    """The types as which a text's columns are read: times and dates as the text that they are, and
+    so numbers and booleans if that is said."""
+    text = [_is_time(f.type) or (numbers and is_cast(f.type)) for f in schema]
+    pairs = zip(schema, text, strict=True)
+    return pa.schema([pa.field(f.name, pa.string() if plain else f.type) for f, plain in pairs])
 
 
 def _with_times(table: pa.Table, schema: pa.Schema) -> pa.Table:

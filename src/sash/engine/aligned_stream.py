@@ -127,7 +127,7 @@ class AlignedStream(Stream):
         made = as_given(table, self._kind)
         if found.emitted.failed:
             self._turns.changing = False  # all is done; a warning may be an error
-            warn_of(found.emitted.failed, stacklevel=5)
+            warn_of(found.emitted.failed)
         return made
 
     @in_turn

@@ -131,7 +131,7 @@ class BundleStream(AlignedStream):
         for one in outcomes.values():
             if one.emitted.failed:
                 self._turns.changing = False  # all is done; a warning may be an error
-                warn_of(one.emitted.failed, stacklevel=6)
+                warn_of(one.emitted.failed)
         return made
 
     def counts_of(self, name: str) -> dict[str, int]:

@@ -128,7 +128,7 @@ class EventStream(Stream, ABC):
         self._late.add(table, found.late, self._missed, self._plan.time_type)
         if found.failed:
             self._turns.changing = False  # all is done; a warning may be an error
-            warn_of(found.failed, stacklevel=4)
+            warn_of(found.failed)
         return found.made
 
     def _admit(
@@ -254,7 +254,7 @@ class EventStream(Stream, ABC):
             return as_given(pa.table({}), self._kind)
         if outcome.failed:
             self._turns.changing = False  # all is done; a warning may be an error
-            warn_of(outcome.failed, stacklevel=5)
+            warn_of(outcome.failed)
         return outcome.made
 
     def _failure(self, error: StepFailed) -> CombineFailed:

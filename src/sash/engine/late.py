@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from ..kernels.outside import level_outside
 from ..tables.arrow import as_time, times_of
 from ..windows import Aligned
 from ..windows.contract import UTC, Clock
@@ -23,6 +24,7 @@ __all__ = [
     "LateOutput",
     "Spanned",
     "check_names",
+    "joined_late",
     "late_rows",
     "late_table",
     "refused_times",
@@ -194,7 +196,7 @@ class LateOutput:
         """True if rows were dropped that nobody was warned of."""
         return self.dropped > self._said
 
-    def warn(self, *, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn of rows that were dropped; this may raise, and is done at the end of a call."""
         self._said = self.dropped
         warnings.warn(
@@ -202,17 +204,13 @@ class LateOutput:
             "late output unread; take them out in time with stream.take_late(), or keep more with "
             "keep_late=…",
             RuntimeWarning,
-            stacklevel=stacklevel,
+            stacklevel=level_outside(),
         )
 
     def table(self, time: pa.DataType | None) -> pa.Table:
         """All rows that are here."""
         if len(self._parts) > 1:
-            try:
-                made = pa.concat_tables(self._parts, promote_options="permissive")
-            except (pa.ArrowTypeError, pa.ArrowInvalid):  # columns of one name, and two types
-                made = pa.concat_tables(_as_text(self._parts), promote_options="permissive")
-            self._parts = [made]
+            self._parts = [joined_late(self._parts)]
         if self._parts:
             return self._parts[0]
         edge = as_time(np.zeros(0, np.int64), time or pa.int64())
@@ -229,6 +227,15 @@ class LateOutput:
         """Keep these rows instead of those that are here; so many were dropped before."""
         self._parts = [rows] if rows.num_rows else []
         self.dropped = self._said = dropped
+
+
+def joined_late(parts: list[pa.Table]) -> pa.Table:
+    """The rows of several tables of late rows.  A column whose types have no common type becomes
+    text."""
+    try:
+        return pa.concat_tables(parts, promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return pa.concat_tables(_as_text(parts), promote_options="permissive")
 
 
 def _as_text(parts: list[pa.Table]) -> list[pa.Table]:

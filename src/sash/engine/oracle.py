@@ -340,7 +340,7 @@ class OracleStream(ByBruteForce, AlignedStream):
         table = table_of_rows(self._plan, rows, failed)
         if live and not rows:
             table = table.append_column("revision", pa.array([], pa.int64()))
-        warn_of(failed, stacklevel=3)
+        warn_of(failed)
         return as_given(table, self._kind)
 
     def _next_end(self, limit: int | None) -> Any:
@@ -382,7 +382,7 @@ class OracleStream(ByBruteForce, AlignedStream):
             events |= {e[1]: e for e in held if begin <= e[0] < end}
         ordered = [e[-1] for e in sorted(events.values(), key=lambda e: e[:2])]
         values, why = self._answers(dict.fromkeys(self._query.select, ordered))
-        warn_of({0: why} if why else {}, stacklevel=2)
+        warn_of({0: why} if why else {})
         return values
 
     def state_size(self) -> dict[str, int]:

@@ -219,7 +219,7 @@ class SharedStream:
             made = {name: as_given(table, kind) for name, table in made.items()}
         if self._late.unsaid:
             self._turns.changing = False  # all is done; a warning may be an error
-            self._late.warn(stacklevel=4)
+            self._late.warn()
         return made
 
     def _check_fits(self, given: Any) -> None:

@@ -222,7 +222,7 @@ class Stream(ABC):
         made = self._push(batch)
         if self._late.unsaid:
             self._turns.changing = False  # all is done; a warning may be an error
-            self._late.warn(stacklevel=4)
+            self._late.warn()
         return made
 
     @abstractmethod

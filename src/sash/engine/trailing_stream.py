@@ -209,7 +209,7 @@ class TrailingStream(KeepingStream):
             self._turns.changing = False
             raise
         self._turns.changing = False
-        warn_of({0: failed} if failed else {}, stacklevel=3)
+        warn_of({0: failed} if failed else {})
         return values
 
     def _of_key(self, key: tuple[Any, ...], rows: pa.Table) -> pa.Table:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -37,6 +36,7 @@ from .layout import (
     leaf_operators,
     lowerings,
 )
+from .outside import level_outside
 from .text import constants, kernel_text, primitives_text
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["InterpretedWarning", "Kernel", "Program", "interpret", "specialise"]
 
 #: What the names of sash's modules begin with.
-_SASH = __name__.partition(".")[0] + "."
 
 
 class InterpretedWarning(UserWarning):
@@ -149,18 +148,9 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
             warnings.warn(
                 f"{operator.name} runs in plain Python, because numba refused its {error}",
                 InterpretedWarning,
-                stacklevel=_level_outside(),
+                stacklevel=level_outside(),
             )
         return _on_objects(kernel, operator)
-
-
-def _level_outside() -> int:
-    """How many calls above its caller the code is that called into sash: kernels are built from
-    many places."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_SASH):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _on_objects(kernel: Kernel, operator: Operator) -> Program:

@@ -42,16 +42,15 @@ class SharedStatements(Shared):
     def of(cls, given: Mapping[str, Any]) -> SharedStatements:
         """What some queries and statements share."""
         inner = {n: q.query if isinstance(q, Statement) else q for n, q in given.items()}
-        made = cls(inner, dict(given))
-        made._check()
-        return made
+        return cls(inner, dict(given))
 
     @property
     def _statements(self) -> dict[str, Statement]:
         return {n: q for n, q in self.given.items() if isinstance(q, Statement)}
 
     def _check(self) -> None:
-        """Refuse statements that compute different things under one name."""
+        """Refuse statements that compute different things under one name, for they share a table
+        here.  In a stream each has columns of its own unless all that they compute is equal."""
         known: dict[str, tuple[str, Any]] = {}
         for name, statement in self._statements.items():
             for column, expression in statement.computed.items():
@@ -78,6 +77,7 @@ class SharedStatements(Shared):
 
     def _prepared(self, table: Any) -> pa.Table:
         """The table that the queries run over, with all that statements compute."""
+        self._check()
         raw = as_arrow(table)
         columns = dict(zip(raw.column_names, raw.columns, strict=True))
         for statement in self._statements.values():

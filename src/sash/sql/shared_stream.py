@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
-from ..engine.late import ADDED
+from ..engine.late import ADDED, joined_late
 from ..engine.shared_late import QUERIES, check_no_queries, named
 from ..engine.shared_stream import SharedStream
 from ..engine.snapshots import check_bytes, joined, parts
@@ -235,7 +235,11 @@ class SharedSqlStream:
     @in_turn
     def take_late(self) -> pa.Table:
         """The rows in `late`, which is empty afterwards."""
-        return _together([m.late(m.stream.take_late()) for m in self._members])
+        made = self.late
+        self._turns.changing = True  # from here on rows would be lost
+        for member in self._members:
+            member.stream.take_late()
+        return made
 
     @property
     def late_dropped(self) -> int:
@@ -379,8 +383,6 @@ def _restored(
 
 def _together(tables: list[pa.Table]) -> pa.Table:
     """Late rows of several members, with the columns of the events first."""
-    made = pa.concat_tables(
-        [t for t in tables if t.num_rows] or tables[:1], promote_options="default"
-    )
+    made = joined_late([t for t in tables if t.num_rows] or tables[:1])
     added = [n for n in (*ADDED, QUERIES) if n in made.column_names]
     return made.select([*(n for n in made.column_names if n not in added), *added])

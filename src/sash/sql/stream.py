@@ -15,6 +15,7 @@ import pyarrow as pa
 from ..engine import oracle
 from ..engine.stream import Stream
 from ..engine.supported import Asked
+from ..kernels.outside import level_outside
 from ..query.signatures import Mode
 from ..tables.arrow import as_given, kind_of
 from ..tables.intake import Prepared
@@ -180,7 +181,7 @@ def emitted_rows(planned: Planned, found: pa.Table, zone: str | None, mode: Mode
             warnings.warn(
                 f"{len({n.row for n in some})} row(s) {what}: {reasons}",
                 RuntimeWarning,
-                stacklevel=5,
+                stacklevel=level_outside(),
             )
     return made
 

@@ -85,7 +85,12 @@ def prepared(
                 *planned.before[name].at,
             )
     home = _home(columns, (planned.query.time, *at), zone)
-    evaluator = Evaluator(planned.source, table.num_rows, _Cached(columns.__getitem__), zone, home)
+    spelt = {name.lower(): name for name in at}  # an expression may write a name in another case
+
+    def column(name: str) -> Any:
+        return columns[spelt.get(name.lower(), name)]
+
+    evaluator = Evaluator(planned.source, table.num_rows, _Cached(column), zone, home)
     noted: list[Noted] = []
     chosen: Array = np.ones(table.num_rows, dtype=bool)
     names = sorted(planned.before, key=lambda n: n != planned.where)

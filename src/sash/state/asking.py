@@ -41,7 +41,7 @@ def ask(
         for n in range(len(partials)):
             partials[n], sources[n] = _combined(form, n, [piece[n] for piece in found])
     values, failed = lowered(plan, [partials], sources)
-    warn_of({0: failed} if failed else {}, stacklevel=5)
+    warn_of({0: failed} if failed else {})
     return values
 
 

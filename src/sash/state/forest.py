@@ -347,7 +347,7 @@ class Forest:
                     raise
                 apart[0] = answers_apart(core, self.group, int(self._call[SLOT]))
             values, failed = self._answers(kept, 1, apart)
-            warn_of(failed, stacklevel=4)
+            warn_of(failed)
             return {name: value[0].as_py() for name, value in values.items()}
         empty = self.group.operator.python_lower()(self.group.operator.identity)
         parts = zip(self.group.names, self.group.operator.parts, empty, strict=True)

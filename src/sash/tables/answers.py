@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array, to_micros
+from ..kernels.outside import level_outside
 from .numbers import from_words
 
 __all__ = [
@@ -216,7 +217,7 @@ def _texts(values: pa.Array) -> pa.Array:
     return pa.array([None if x is None else repr(x) for x in values.to_pylist()], pa.string())
 
 
-def warn_of(failed: dict[int, str], stacklevel: int) -> None:
+def warn_of(failed: dict[int, str]) -> None:
     """Warn of rows that lack answers, which are null."""
     if failed:
         reasons = ", ".join(sorted(set(failed.values())))
@@ -224,5 +225,5 @@ def warn_of(failed: dict[int, str], stacklevel: int) -> None:
             f"{len(failed)} window(s) have no answer to some aggregates, and null instead: "
             f"{reasons}",
             RuntimeWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=level_outside(),
         )
