@@ -205,7 +205,7 @@ def test_state_levels_off_and_keys_that_are_gone_leave_no_trace(window: Any) -> 
     for number in range(60):
         at = [(1_000_000 + 10 * number + (7 * i) % 15 - 5) * SECOND for i in range(20)]
         keys = [f"key {number // 5 + i % 4}" for i in range(20)]
-        s.push(pa.table({"t": at, "k": keys, "n": range(20), "x": [0.5] * 20}))
+        s.push(pa.table({"t": at, "k": keys, "n": range(20), "i": range(20), "x": [0.5] * 20}))
         sizes.append(s._store.size())
     assert max(sizes[30:]) <= 1.3 * max(sizes[10:30])
     assert b"key 3" not in b"".join(data for _, data in s._store.scan())
