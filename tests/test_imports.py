@@ -186,6 +186,25 @@ def _names(node: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, int]]
             yield ".".join([*start, given.lstrip(".")]), node.lineno
 
 
+#: The classes of windows aligned to the clock.  Only these places know one from another; all
+#: others ask what any window of its kind answers (`windows/contract.py`).
+ALIGNED = {"Calendar", "Cumulate", "Sliding"}
+KNOW_ALIGNED = ("windows/", "slicing/", "testing/", "__init__.py")
+
+
+def known_windows(text: str, path: str) -> list[str]:
+    """The classes of aligned windows that a module imports and should not know."""
+    if path.startswith(KNOW_ALIGNED):
+        return []
+    return [
+        f"src/sash/{path}:{node.lineno}: imports {alias.name}; ask the window's contract instead"
+        for node, _ in _walk(ast.parse(text), False)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name in ALIGNED
+    ]
+
+
 def broken(text: str, path: str) -> list[str]:
     """What is against the rules in one module, one line each."""
     places = [place for place in RULES if path == place or path.startswith(place)]
@@ -193,7 +212,7 @@ def broken(text: str, path: str) -> list[str]:
         return [f"src/sash/{path}: no import rule; add one to RULES in tests/test_imports.py"]
     rule = RULES[max(places, key=len)]
     own = ".".join(["sash", *path.split("/")[:-1]][:2])
-    problems = []
+    problems = known_windows(text, path)
     for found in imports(text, path):
         if found.name in sys.stdlib_module_names or (found.name == own and own != "sash"):
             continue
@@ -248,6 +267,9 @@ def test_the_rules_catch_what_they_are_for() -> None:
     assert ok("stores/redis.py", "import redis")
     assert not ok("testing/x.py", "import hypothesis")
     assert not ok("testing/x.py", "from sash import operator")  # the folder is operators
+    assert not ok("engine/x.py", "from ..windows import Sliding")
+    assert ok("engine/x.py", "from ..windows import Sized")
+    assert ok("slicing/x.py", "from ..windows import Sliding")
     assert not ok("not_planned/x.py", "")
 
 

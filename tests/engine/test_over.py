@@ -81,7 +81,7 @@ def alone(q: sash.Query, events: Any) -> dict[str, Any]:
     """Each aggregate's column by a query of its own."""
     made = {}
     for name, chosen in q.select.items():
-        window = q.window.of_size(q.sizes[name])  # type: ignore[attr-defined]
+        window = q.window.of_length(q.sizes[name])  # type: ignore[attr-defined]
         one = {name: sash.Aggregate(chosen.operator, chosen.columns)}
         made[name] = replace(q, window=window, select=one).run(events)[name]
     return made

@@ -15,6 +15,7 @@ import pytest
 import sash
 from sash.engine import coarser
 from sash.query.conditions import Condition
+from sash.slicing.factors import factors_of
 from sash.testing.counting import counting
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, rows_of
@@ -195,7 +196,7 @@ def test_factor_windows_save_what_they_say(monkeypatch: pytest.MonkeyPatch) -> N
     windows += [sash.sliding(f"{n} minutes", "1 minute") for n in (2, 3, 5, 7, 10, 20)]
     events = pa.table({"t": np.arange(3000) * 1_000_000, "x": np.ones(3000, np.int64)})
     shared = sash.share({f"{i}": query(w, select, by=[]) for i, w in enumerate(windows)})
-    found = coarser.factors_of(windows, Fraction(1, 1_000_000))
+    found = factors_of(windows, Fraction(1, 1_000_000))
     assert found is not None
     assert found.added == (sash.tumbling("1 minute"),)
     combines = []

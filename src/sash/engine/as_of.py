@@ -214,7 +214,7 @@ class _Frames:
     def own(self) -> Ranges:
         """Those of the query's own windows."""
         assert isinstance(self._asked.window, Trailing)
-        return self._of(self._asked.window, self._asked.window.size)
+        return self._of(self._asked.window, self._asked.window.length)
 
     def each(self, group: Group) -> list[tuple[Ranges, Group]]:
         """Those of a group of aggregates, longest first, each with the group's names there."""
@@ -232,7 +232,7 @@ class _Frames:
             many = int(edges[-1])
             first = np.full(len(asked), len(ordered))
             last = first.copy()
-            span, when = window.of_size(size).keeps, asked.times[:many]
+            span, when = window.of_length(size).keeps, asked.times[:many]
             held = held_at(span, ordered.times, ordered.bounds, when, edges)
             first[:many], last[:many] = held
             self._found[size] = Ranges(first, last)

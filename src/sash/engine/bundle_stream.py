@@ -14,6 +14,7 @@ from ..state.shared import SharedState
 from ..state.shared_tiles import SharedTiles
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given
+from ..windows.contract import EVER
 from .aligned_stream import AlignedStream
 from .asked import asked_range
 from .bundle_lifecycle import BundleLifecycle, Outcomes
@@ -24,7 +25,7 @@ from .lifecycle import Progress, latest
 from .pending import Pending
 from .results import result_table
 from .shared_late import NamedLate, named
-from .sizes import EVER, reach_of
+from .sizes import reach_of
 from .supported import Asked, check
 
 __all__ = ["BundleStream"]

@@ -11,31 +11,21 @@ the slices of a window that several queries can be computed from, of their own o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
 
 from ..query.plan import Group
-from ..slicing.factors import FactorPlan, factor_windows
+from ..slicing.factors import factors_of
 from ..state.contract import Slices
 from ..state.folds import FoldFailed, Folds
 from ..state.ragged import run_starts
-from ..windows.contract import UTC, Window
-from ..windows.sliding import Sliding
+from ..windows import Aligned
 from .bundle_plans import BundlePlan
 
-__all__ = ["coarser_slices", "factors_of"]
+__all__ = ["coarser_slices"]
 
 _WORTH = 1_000_000  # combines to be saved, as another kernel is needed for it
-
-
-def factors_of(windows: Iterable[Window], rate: Fraction) -> FactorPlan | None:
-    """What windows are best computed from, if a key has so many slices in a microsecond; None where
-    that is the slices for all."""
-    asked = [one for one in windows if isinstance(one, Sliding) and one.clock is UTC]
-    found = factor_windows(asked, rate=rate, how="queue") if len(asked) > 1 else None
-    return found if found is not None and found.cost < found.apart else None
 
 
 def coarser_slices(plan: BundlePlan, slices: Slices) -> dict[str, Slices]:
@@ -63,10 +53,10 @@ def coarser_slices(plan: BundlePlan, slices: Slices) -> dict[str, Slices]:
     return {name: of(parent) for name, parent in parents.items() if parent is not None}
 
 
-def _folded(groups: tuple[Group, ...], slices: Slices, window: Sliding) -> Slices:
+def _folded(groups: tuple[Group, ...], slices: Slices, window: Aligned) -> Slices:
     """The slices of a tumbling window, out of finer ones."""
     owners = np.repeat(np.arange(len(slices.bounds) - 1), np.diff(slices.bounds))
-    heads = run_starts(owners, (slices.starts - window.offset) // window.size)
+    heads = run_starts(owners, window.last(slices.starts))
     order, bounds = np.arange(len(owners)), np.append(heads, len(owners))
     try:
         partials = [

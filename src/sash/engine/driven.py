@@ -55,7 +55,7 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
                 values |= answers_of_frames([(frames, group)], *given)
                 continue
             assert isinstance(window, Trailing)
-            windows = [window.of_size(size) for size in group.over.sizes]
+            windows = [window.of_length(size) for size in group.over.sizes]
             if len(windows) > 1 and not window.excludes_some:
                 values |= answers_of_sizes(sizes_of(windows, ordered), group, *given)
                 continue

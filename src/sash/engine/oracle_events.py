@@ -77,7 +77,7 @@ class OracleTrailing(_AllKept, TrailingStream):
         everything.sort(key=lambda e: e[:2])
         held: dict[str, Sequence[Row]] = {}
         for name, size in query.sizes.items():
-            span = window.of_size(size).keeps
+            span = window.of_length(size).keeps
             low = float("-inf") if span.older is None else at - span.older
             held[name] = [e for t, _, e in everything if low <= t < at - span.younger]
         return self._answers(held)[0]

@@ -87,7 +87,7 @@ def _excludes(asked: Asked) -> bool:
 
 def _lifetime(asked: Asked) -> bool:
     window = asked.query.window
-    return isinstance(window, Trailing) and window.size is None
+    return isinstance(window, Trailing) and window.length is None
 
 
 def _several_aligned(asked: Asked) -> bool:

@@ -226,7 +226,7 @@ def _fired(fires: Fires) -> Callable[[int], bool]:
 def _holds(window: Driven) -> str:
     keeps, fires = window.keeps, window.fires
     if isinstance(window, Trailing):
-        held = "all before" if window.size is None else duration_text(window.size)
+        held = "all before" if window.length is None else duration_text(window.length)
         return f"each event has a row, over {held} up to it"
     what = _measure(keeps)
     if isinstance(fires, Count):

@@ -10,13 +10,13 @@ from typing import Any
 
 from ..engine.bundle_plans import BundlePlan, plan_bundle
 from ..engine.bundles import Bundle
-from ..engine.coarser import factors_of
 from ..engine.shared_run import results_of_bundle
 from ..query.query import Query
 from ..query.shared import Shared
 from ..query.signatures import Mode
 from ..slicing.composite import Composite
 from ..slicing.edges import Periodic
+from ..slicing.factors import factors_of
 from ..tables.arrow import as_arrow
 from ..windows.durations import duration_text
 from .costs import costs_of_table

@@ -190,7 +190,7 @@ def kept_by_stream(query: Query, plan: Plan | None, lateness: int) -> Kept:
     if query.several:  # kept once, for the longest
         assert isinstance(window, Trailing)
         lasts = lasts or None in query.sizes.values()
-        spans = [window.of_size(size).keeps.older for size in query.sizes.values()]
+        spans = [window.of_length(size).keeps.older for size in query.sizes.values()]
         older = max((span for span in spans if span is not None), default=None)
     if older is None:
         return _kept(plan, "key", 1, f"one partial a key, of all that is settled; {waiting}")

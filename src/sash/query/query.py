@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from ..policies import Policy
-from ..windows import Aligned, Driven, Ruled, Sliding, Trailing, Window
+from ..windows import Aligned, Driven, Ruled, Sized, Window
 from .aggregates import Aggregate
 from .conditions import Condition
 from .resolving import resolved
@@ -144,14 +144,13 @@ class Query:
         for name, chosen in self.select.items():
             if chosen.size is None:
                 continue
-            if not isinstance(self.window, Sliding | Trailing):
+            if not isinstance(self.window, Sized):
                 raise ValueError(
                     f"select has {chosen!r} for {name!r}, and the window is {self.window!r}; an "
                     "aggregate has windows of a size of its own with sash.trailing(…), "
                     "sash.lifetime(), or sash.sliding(…) and sash.tumbling(…) without a timezone"
                 )
-            if isinstance(self.window, Trailing):
-                self.window.of_size(None if chosen.size == "lifetime" else chosen.size)
+            self.window.of_length(None if chosen.size == "lifetime" else chosen.size)
 
     @property
     def sizes(self) -> dict[str, int | None]:
@@ -164,19 +163,19 @@ class Query:
         >>> Query(time="t", window=sash.trailing(5), select=select).sizes
         {'n': 5, 'ever': None}
         """
-        assert isinstance(self.window, Sliding | Trailing), f"{self.window!r} has no one size"
+        assert isinstance(self.window, Sized), f"{self.window!r} has no one size"
         made: dict[str, int | None] = {}
         for name, chosen in self.select.items():
-            own = self.window.size if chosen.size is None else chosen.size
+            own = self.window.length if chosen.size is None else chosen.size
             made[name] = None if own == "lifetime" else own
         return made
 
     @property
     def several(self) -> bool:
         """True if an aggregate has windows of another size than the query's."""
-        if not isinstance(self.window, Sliding | Trailing):
+        if not isinstance(self.window, Sized):
             return False
-        return any(size != self.window.size for size in self.sizes.values())
+        return any(size != self.window.length for size in self.sizes.values())
 
     def _read_by(self, policy: Policy) -> tuple[str, ...]:
         """The columns that a policy reads: by their names, or by their places among the columns

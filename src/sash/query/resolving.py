@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from ..operators import rate
-from ..windows import Sliding, Trailing
+from ..windows import Sized
 from .aggregates.contract import TIME, Aggregate
 
 __all__ = ["resolved"]
@@ -34,8 +34,8 @@ def _length(chosen: Aggregate, window: Any) -> int:
     """The length of an aggregate's windows, in microseconds."""
     if isinstance(chosen.size, int):
         return chosen.size
-    if chosen.size is None and isinstance(window, Sliding | Trailing) and window.size is not None:
-        return window.size
+    if chosen.size is None and isinstance(window, Sized) and window.length is not None:
+        return window.length
     raise ValueError(
         f"sash.rate is by the length of a window, and those of {window!r} have several; "
         "select sash.sum or sash.count, and divide by the length of the windows that hold them"

@@ -39,6 +39,7 @@ __all__ = [
     "Union",
     "cuts_of",
     "edges_of",
+    "starts_of",
     "union",
     "written_out",
 ]
@@ -220,6 +221,17 @@ def cuts_of(window: Aligned) -> Periodic:
         return Periodic(c.step, (0,), c.offset % c.step)
     ends = {(c.shortest + k * c.step) % c.length for k in range(c.windows)}
     return Periodic(c.length, tuple(sorted({0} | ends)), c.offset)
+
+
+def starts_of(window: Aligned) -> Periodic:
+    """The edges at which windows start that are one to a cycle, in what their clock shows.
+
+    >>> from sash.windows import sliding
+    >>> starts_of(sliding(5, 2, offset=1))
+    Periodic(cycle=2, cuts=(0,), offset=1)
+    """
+    c = window.cycle
+    return Periodic(c.length, (0,), c.offset % c.length)
 
 
 def union(*edges: Edges) -> Edges:

@@ -27,16 +27,16 @@ per window, and not by how many slices a window holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import gcd
 from typing import Literal
 
-from ..windows.sliding import Sliding
+from ..windows import Sliding, Window
 
-__all__ = ["FactorPlan", "Factored", "can_be_from", "factor_windows"]
+__all__ = ["FactorPlan", "Factored", "can_be_from", "factor_windows", "factors_of"]
 
 How = Literal["fold", "queue"]
 _FEW = 10  # candidates, all sets of which are tried
@@ -131,6 +131,14 @@ def factor_windows(
         counts.cost(counts.plan(asked, ())),
         sum((counts.of(window, None) for window in asked), Fraction(0)),
     )
+
+
+def factors_of(windows: Iterable[Window], rate: Fraction) -> FactorPlan | None:
+    """What windows are best computed from, if a key has so many slices in a microsecond; None where
+    that is the slices for all."""
+    asked = [one for one in windows if isinstance(one, Sliding)]
+    found = factor_windows(asked, rate=rate, how="queue") if len(asked) > 1 else None
+    return found if found is not None and found.cost < found.apart else None
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class Stretches:
         if query.several:
             assert isinstance(window, Trailing)
             lasting = None in query.sizes.values()
-            window = window.of_size(
+            window = window.of_length(
                 None if lasting else max(size for size in query.sizes.values() if size)
             )
         if isinstance(window, Driven) and isinstance(window.keeps, Span):

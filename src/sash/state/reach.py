@@ -36,7 +36,7 @@ class Reach:
         spans = [window.keeps]
         if over is not None:
             assert isinstance(window, Trailing)
-            spans = [window.of_size(size).keeps for size in over.sizes]
+            spans = [window.of_length(size).keeps for size in over.sizes]
         olders = tuple(span.older for span in spans)
         # a row of a lifetime has the time of the key's oldest event
         merges = None in (window.keeps.older, *olders)

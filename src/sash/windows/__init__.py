@@ -19,7 +19,7 @@ session     events that are close to each other
 """
 
 from .calendars import Calendar
-from .contract import Aligned, Driven, Merging, Ticked, Window
+from .contract import Aligned, Driven, Merging, Sized, Ticked, Window
 from .cumulate import Cumulate, cumulate
 from .delta import Delta, delta
 from .durations import duration, duration_text
@@ -45,6 +45,7 @@ __all__ = [
     "Rows",
     "Ruled",
     "Session",
+    "Sized",
     "Sliding",
     "Ticked",
     "Trailing",

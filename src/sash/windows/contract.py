@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, overload
 
 __all__ = [
+    "EVER",
     "LATEST",
     "PLAIN",
     "UTC",
@@ -48,6 +49,7 @@ __all__ = [
     "Mark",
     "Merging",
     "Rule",
+    "Sized",
     "Span",
     "Ticked",
     "Window",
@@ -56,6 +58,8 @@ __all__ = [
 #: Times and lengths beyond this (more than 36,000 years) are refused, so that no sum of three
 #: leaves int64.
 LATEST = 2**60
+#: As far back as a lifetime reaches: before all times, from any.
+EVER = 2**61
 
 Kind = Literal["aligned", "driven", "merging"]
 
@@ -107,6 +111,27 @@ class Window(ABC):
     def clock(self) -> Clock:
         """What the window is regular by."""
         return UTC
+
+
+class Sized(Window):
+    """Windows that are all as long, and that there are of any other length too, with the same ends
+    (`Aggregate.over`).  All of a key since the beginning is a length, None, as well.
+
+    >>> import sash
+    >>> window = sash.trailing(10)
+    >>> window.length, window.of_length(3)
+    (10, trailing('3 microseconds'))
+    """
+
+    @property
+    @abstractmethod
+    def length(self) -> int | None:
+        """How long each window is, in microseconds."""
+
+    @abstractmethod
+    def of_length(self, length: int | None) -> Window:
+        """The windows of another length that end where these do.  Aligned ones have the same
+        numbers."""
 
 
 @dataclass(frozen=True)

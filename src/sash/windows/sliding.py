@@ -17,15 +17,15 @@ from functools import cached_property
 from typing import Any, overload
 
 from .calendars import INSTEAD, Calendar, calendar
-from .contract import Aligned, Cycle
+from .contract import EVER, Aligned, Cycle, Sized
 from .durations import check_length, duration, duration_text
 from .empty import Empty, check_empty, empty_text, idle_of
 
-__all__ = ["Sliding", "sliding"]
+__all__ = ["Reaching", "Sliding", "sliding"]
 
 
 @dataclass(frozen=True)
-class Sliding(Aligned):
+class Sliding(Aligned, Sized):
     """Windows of one size at regular distances; all fields in microseconds.
 
     >>> Sliding(size=60_000_000, every=20_000_000)
@@ -54,6 +54,15 @@ class Sliding(Aligned):
         """One window for each slide."""
         return Cycle(length=self.every, shortest=self.size, longest=self.size, offset=self.offset)
 
+    @property
+    def length(self) -> int:
+        """The size."""
+        return self.size
+
+    def of_length(self, length: int | None) -> Reaching:
+        """Windows of another size that end where these do."""
+        return Reaching(self, EVER if length is None else length)
+
     def __repr__(self) -> str:
         size, every = duration_text(self.size), duration_text(self.every)
         more = f", offset={duration_text(self.offset)!r}" if self.offset else ""
@@ -61,6 +70,35 @@ class Sliding(Aligned):
         if self.every == self.size:
             return f"tumbling({size!r}{more})"
         return f"sliding({size!r}, {every!r}{more})"
+
+
+@dataclass(frozen=True)
+class Reaching(Aligned):
+    """Sliding windows that reach further back than others, or less far, and end where these do.
+    They may leave out what is between them.
+
+        sliding(4, 2)     0   2   4   6   8   10
+                                  [-------)
+        of 6                  [-----------)
+        of 1                           [--)
+
+    >>> sliding(4, 2).of_length(6).start(3), sliding(4, 2).start(3)
+    (4, 6)
+    """
+
+    window: Sliding
+    size: int
+
+    @cached_property
+    def cycle(self) -> Cycle:
+        """One window for each slide, under the number of the one that ends with it."""
+        own = self.window
+        return Cycle(
+            length=own.every,
+            shortest=self.size,
+            longest=self.size,
+            offset=own.offset + own.size - self.size,
+        )
 
 
 @overload

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from .contract import LATEST, Count, Driven, Exclude, Span
+from .contract import LATEST, Count, Driven, Exclude, Sized, Span
 from .durations import check_length, duration, duration_text
 
 __all__ = ["Closed", "Trailing", "lifetime", "trailing"]
@@ -29,7 +29,7 @@ Closed: TypeAlias = Literal["both", "left", "right", "none"]
 
 
 @dataclass(frozen=True)
-class Trailing(Driven):
+class Trailing(Driven, Sized):
     """A window for each event, over the time up to it; size and delay in microseconds, None for
     all since the beginning.
 
@@ -83,9 +83,14 @@ class Trailing(Driven):
         """True if a window holds some of the events at its event's own time, and not others."""
         return self.exclude in ("row", "ties")
 
-    def of_size(self, size: int | None) -> Trailing:
+    @property
+    def length(self) -> int | None:
+        """The size."""
+        return self.size
+
+    def of_length(self, length: int | None) -> Trailing:
         """The window of another size that ends where this one does."""
-        return replace(self, size=size)
+        return replace(self, size=length)
 
     def spans(self, times: Any) -> tuple[Any, Any]:
         """The ends of the span; that of a lifetime starts with the oldest event."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ...operators.aggregator import from_aggregator, is_aggregator
 from ...operators.contract import Operator
-from ...windows import Trailing, Window, duration, lifetime
+from ...windows import Sized, Window, duration, lifetime
 from ...windows.durations import check_length, duration_text
 from ..conditions import Condition
 
@@ -150,7 +150,7 @@ class Aggregate:
 
 
 def _lasts(window: Window) -> bool:
-    return isinstance(window, Trailing) and window.size is None
+    return isinstance(window, Sized) and window.length is None
 
 
 def aggregate(
