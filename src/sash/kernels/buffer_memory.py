@@ -300,7 +300,8 @@ class BufferCore(Core):
                 parts.append(span.view(VECTORS[leaf.kinds]).copy())
             else:
                 fields = unpack(span, leaf.kinds)
-                parts.append(fields[0] if leaf.operator.shape == "scalar" else fields)
+                # what is no vector and compiles is a tuple or a scalar
+                parts.append(fields if isinstance(leaf.operator.identity, tuple) else fields[0])
         return nested(self.operator, parts)
 
     def dump_slots(self, first: int, count: int) -> bytes:
