@@ -53,7 +53,7 @@ KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tour check test test-full test-faults test-front lint unit plain spark bench bench-spark java clean
+.PHONY: help demo tour check test test-full test-faults test-front lint local unit plain spark bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
@@ -69,10 +69,14 @@ check: lint ## the loop while working: lint, types, and quick tests with the JIT
 	@echo "==> pytest, a quick part with the JIT off, $(WORKERS) workers"
 	@SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal -m "not once" $(CHECK_TESTS) $(ARGS)
 
-test: lint unit ## lint, then all tests, the kernels again with the JIT off, and Spark
-	@echo "==> the last two stages side by side, as Spark's waits a lot"
-	@$(MAKE) --no-print-directory --jobs=2 $(SYNC) WORKERS=1 plain spark
+test: lint ## lint, then all tests, the kernels again with the JIT off, and Spark
+	@echo "==> the tests on Spark beside all others, as Spark waits a lot"
+	@$(MAKE) --no-print-directory --jobs=2 $(SYNC) local spark
 	@echo "==> all stages passed"
+
+local: ## the tests without Spark: compiled, then with the JIT off
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory plain
 
 test-full: ## the same, with whole products of parameters and more examples (an hour)
 	@SASH_FULL=1 $(MAKE) --no-print-directory test
