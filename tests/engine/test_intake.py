@@ -15,6 +15,7 @@ import pytest
 import sash
 from sash.engine.failures import CombineFailed
 from sash.engine.stream import Stream
+from sash.tables.intake import is_utf8
 
 W = sash.tumbling(10)
 COUNT = {"n": sash.count()}
@@ -357,3 +358,14 @@ def test_a_where_that_is_no_condition_says_so() -> None:
             ValueError, match=r"where, x, is no condition.*double.*field\('x'\) > 0"
         ):
             use(query(where=pc.field("x")))
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_text_is_told_from_bytes_wherever_it_lies(kind: pa.DataType) -> None:
+    text = pa.string() if kind == pa.binary() else pa.large_string()
+    values = [b"plain", b"", None, "é".encode(), b"\xff", b"plain"]
+    column = pa.Array.from_buffers(text, len(values), pa.array(values, kind).buffers())
+    for first in range(len(values) + 1):
+        for last in range(first, len(values) + 1):
+            wanted = b"\xff" not in values[first:last]
+            assert is_utf8(column.slice(first, last - first)) == wanted, (first, last)

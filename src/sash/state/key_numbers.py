@@ -95,6 +95,9 @@ class KeyNumbers:
         """The keys with these numbers, as columns."""
         made = []
         for parts in self._parts:
+            if len(parts) == 1:
+                made.append(parts[0].take(pa.array(numbers)))
+                continue
             ends = np.cumsum([len(part) for part in parts])
             which = np.searchsorted(ends, numbers, side="right")
             order = np.argsort(which, kind="stable")

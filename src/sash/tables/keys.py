@@ -113,9 +113,11 @@ def _encoded(column: pa.Array, threads: int) -> tuple[list[_Encoded], pa.Array]:
     Pieces of it are numbered side by side, each by a hash table of its own; then so are the
     distinct values of all.
     """
-    sample = column.slice(0, BLOCK)
-    repeats = 16 * len(sample.dictionary_encode().dictionary) < len(sample)
-    pieces = cut_rows(len(column), most=16 if repeats else 2)
+    pieces = cut_rows(len(column))
+    if len(pieces) > 1:
+        sample = column.slice(0, BLOCK)
+        repeats = 16 * len(sample.dictionary_encode().dictionary) < len(sample)
+        pieces = cut_rows(len(column), most=16 if repeats else 2)
 
     def encode(piece: tuple[int, int]) -> pa.DictionaryArray:
         first, last = piece
