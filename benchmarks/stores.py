@@ -239,7 +239,7 @@ def _many_keys(keys: int) -> list[Workload]:
             title=f"{title}: peak of memory",
             ours={"Query.stream": Contender(lambda: run()[1], bounds=(Bound(1e9),))},
             unit="process",
-            in_bytes=True,
+            measure="bytes",
             **shape,
         ),
     ]
