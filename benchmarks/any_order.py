@@ -210,7 +210,6 @@ OF_TEXT: dict[str, Callable[[str], sash.Aggregate]] = {
     "mode": sash.mode,
     "count_distinct": sash.count_distinct,
     "collect": sash.collect,
-    "top_k": lambda column: sash.top_k(column, 3),
 }
 KINDS = {"dates": pa.date32(), "decimals": pa.decimal128(18, 2), "bytes": pa.binary()}
 
