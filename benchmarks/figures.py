@@ -18,17 +18,14 @@ FOLDER = Path(__file__).parent / "figures"
 
 
 def load(name: str) -> dict[str, Any]:
-    """The figures of a file, `{"machines": [...], "figures": {name: {...}}}`."""
+    """What a file has: `{"machines": [...], "figures": {name: {...}}}`, or nothing yet."""
     path = FOLDER / f"{name}.json"
-    if not path.exists():
-        return {"machines": [], "figures": {}}
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def save(name: str, machine: dict[str, str], figures: Mapping[str, dict[str, Any]]) -> Path:
     """Put figures into a file, in place of those that have the same names."""
-    kept = load(name)
+    kept = {"machines": [], "figures": {}} | load(name)
     machines: list[dict[str, str]] = kept["machines"]
     if machine not in machines:
         machines.append(machine)
@@ -47,15 +44,15 @@ def save(name: str, machine: dict[str, str], figures: Mapping[str, dict[str, Any
 
 
 def commit() -> str:
-    """The commit that is measured, and whether its sources have been changed since; empty where
+    """The commit that is measured, with "+" if sources have been changed since; "unknown" where
     there is no repository."""
     root = Path(__file__).parent.parent
     try:
         head = _git(root, "rev-parse", "--short", "HEAD")
         changed = _git(root, "status", "--porcelain", "--", "src", "benchmarks/*.py")
     except (OSError, subprocess.CalledProcessError):
-        return ""
-    return f"{head} with changes" if changed else head
+        return "unknown"
+    return f"{head}+" if changed else head
 
 
 def _git(root: Path, *arguments: str) -> str:

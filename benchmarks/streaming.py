@@ -176,7 +176,7 @@ def _in_threads() -> Workload:
 
     return _beside(
         "stream-threads",
-        f"a stream of max and mean, 1,000 keys, batches of {10 * BATCH:,} events",
+        f"a stream of max and mean in two threads, 1,000 keys, batches of {10 * BATCH:,} events",
         of(2),
         of(1),
         1 / 1.7,
@@ -200,7 +200,7 @@ def _two_at_once() -> Workload:
 
     return _beside(
         "stream-two-at-once",
-        f"two streams of max and mean in two threads, 1,000 keys each, batches of {BATCH:,} events",
+        f"two streams of max and mean, a thread each, 1,000 keys each, batches of {BATCH:,} events",
         ("two streams in two threads", both, two),
         ("one stream", one.push, [one]),
         1 / 1.7,
