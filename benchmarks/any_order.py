@@ -8,6 +8,7 @@ all cores of the machine; the bounds are for two cores each, so on a larger one 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -40,6 +41,7 @@ def any_order(*, quick: bool) -> list[Workload]:
         _overlapping(rows),
         _trailing(rows),
         _text(3 * rows // 5),
+        _each_of_text(rows // 10),
         _lists(20_000),
     ]
 
@@ -195,6 +197,62 @@ def _text(rows: int) -> Workload:
             )
         },
         peers={numbers: Contender(run=lambda: run("code"))},
+        release=table.cache_clear,
+    )
+
+
+#: Aggregates that took Python objects before, and other kinds of values that did.
+OF_TEXT: dict[str, Callable[[str], sash.Aggregate]] = {
+    "first": sash.first,
+    "last": sash.last,
+    "min": sash.min,
+    "max": sash.max,
+    "mode": sash.mode,
+    "count_distinct": sash.count_distinct,
+    "collect": sash.collect,
+}
+KINDS = {"dates": pa.date32(), "decimals": pa.decimal128(18, 2), "bytes": pa.binary()}
+
+
+def _each_of_text(rows: int) -> Workload:
+    """Each aggregate of text beside the same of whole numbers; and of other kinds, the maximum."""
+
+    @cache
+    def table() -> pa.Table:
+        codes = np.random.default_rng(1).integers(0, 5_000, rows)
+        made = make_table(rows, 100).append_column("number", pa.array(codes))
+        texts = pa.array([f"value {i:04}" for i in range(5_000)]).take(pa.array(codes))
+        columns = {"text": texts, "dates": pa.array(codes.astype(np.int32)).cast(pa.date32())}
+        columns |= {"decimals": pa.array(codes).cast(pa.decimal128(19, 0)).cast(KINDS["decimals"])}
+        columns |= {"bytes": texts.cast(pa.binary())}
+        for name, column in columns.items():
+            made = made.append_column(name, column)
+        return made
+
+    def run(chosen: sash.Aggregate) -> pa.Table:
+        window = sash.sliding("1 hour", "10 minutes")
+        return sash.Query(time="t", by=["key"], window=window, select={"y": chosen}).run(table())
+
+    numbers = {name: f"{name} of whole numbers" for name in OF_TEXT}
+
+    def contender(chosen: sash.Aggregate, name: str) -> Contender:
+        return Contender(
+            run=lambda: run(chosen),
+            bounds=(Bound(2.0, numbers[name], or_equal=True),),
+            peer=numbers[name],
+        )
+
+    return Workload(
+        name="run-text-each",
+        title=f"an aggregate of 5,000 texts, 1 hour every 10 minutes: {rows:,} rows, 100 keys",
+        units=rows,
+        calls=1,
+        ours={name: contender(make("text"), name) for name, make in OF_TEXT.items()}
+        | {f"max of {kind}": contender(sash.max(kind), "max") for kind in KINDS},
+        peers={
+            numbers[name]: Contender(run=lambda make=make: run(make("number")))
+            for name, make in OF_TEXT.items()
+        },
         release=table.cache_clear,
     )
 

@@ -1,10 +1,12 @@
-"""Single operations, called from Python as a service would: the worst of every class."""
+"""Single operations, called from Python as a service would: the worst of every class; and what
+memory without pauses costs a round."""
 
 from __future__ import annotations
 
 import gc
 import time
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,13 @@ from sash import aggregators, operators
 from sash.aggregators import BTree, DabaLite, Fiba, Reactive, Recalc, Timed, TwoStacksLite
 from sash.aggregators.in_order import InOrder
 
+from .processes import setting
 from .workload import Bound, Contender, Workload
 
 __all__ = ["in_words", "latency"]
 
 SLOWLY = 100_000  # rounds
+MANY = 500_000
 RUNS = 3
 PAUSE = Bound(100e-6)  # seconds
 #: These promise that no single operation waits for the memory of all others.
@@ -31,7 +35,7 @@ def in_words(size: int) -> str:
 
 def latency(n: int, rounds: Callable[..., Any]) -> list[Workload]:
     """Rounds on full windows of n, which `rounds` makes; windows that grow to n and shrink."""
-    return [_rounds(n, rounds), _growing(n)]
+    return [_rounds(n, rounds), _growing(n), _spans(n, rounds)]
 
 
 def _rounds(n: int, rounds: Callable[..., Any]) -> Workload:
@@ -80,7 +84,7 @@ def _growing(n: int) -> Workload:
     """The worst single insertion and eviction of every class.
 
     Times are of the processor.  What is sash's own doing comes at the same operation in each run,
-    so each operation has its best time of all runs.
+    so each operation has its best time of all runs; classes without a bound have one run.
     """
     made: dict[str, Callable[[], Any]] = {
         kind.__name__: lambda kind=kind: kind(COUNT if kind.__name__ in ONE_COUNT else STDDEV)
@@ -92,13 +96,14 @@ def _growing(n: int) -> Workload:
     return Workload(
         name="latency-growing",
         title=f"stddev of float64 (SubtractOnEvict: count), a window that grows to {in_words(n)} "
-        "by single insertions from Python and shrinks again: each operation the best of "
-        f"{RUNS} runs, in processor time",
+        "by single insertions from Python and shrinks again: in processor time, each operation "
+        f"the best of {RUNS} runs where there is a bound",
         unit="operation",
         columns=("worst insertion", "median insertion", "worst eviction", "median eviction"),
         ours={
             name: Contender(
-                run=lambda make=make: _worst(make, n), bounds=(PAUSE,) if name in STEADY else ()
+                run=lambda make=make, runs=RUNS if name in STEADY else 1: _worst(make, n, runs),
+                bounds=(PAUSE,) if name in STEADY else (),
             )
             for name, make in made.items()
         },
@@ -106,14 +111,75 @@ def _growing(n: int) -> Workload:
     )
 
 
+def _spans(n: int, rounds: Callable[..., Any]) -> Workload:
+    """Rounds on memory that grows where it is, beside memory that is copied when it grows."""
+    made: dict[str, Callable[[], Any]] = {
+        "DabaLite": lambda: _Full(lambda: DabaLite(STDDEV), n),
+        "Daba": lambda: _Full(lambda: aggregators.Daba(STDDEV), n),
+        "Fiba": lambda: rounds(lambda: Fiba(STDDEV), n, 0),
+    }
+    held = {(name, spans): make() for name, make in made.items() for spans in (1, 0)}
+
+    def run(name: str, spans: int) -> Any:
+        with setting("SASH_SPANS", spans):
+            return held[name, spans].run(MANY)
+
+    def release() -> None:
+        for each in held.values():
+            each.release()
+
+    peers = {name: f"{name}, copied" for name in made}
+    return Workload(
+        name="latency-spans",
+        title=f"stddev of float64, a round on a window of {in_words(n)} in memory that grows where "
+        "it is (SASH_SPANS=1), beside memory that is copied (0)",
+        unit="round",
+        units=MANY,
+        ours={
+            name: Contender(
+                run=partial(run, name, 1),
+                bounds=(Bound(1.05, peer, or_equal=True),),
+                peer=peer,
+            )
+            for name, peer in peers.items()
+        },
+        peers={peer: Contender(run=partial(run, name, 0)) for name, peer in peers.items()},
+        release=release,
+    )
+
+
+class _Full:
+    """A full window in order, filled when it is first needed, and rounds on it."""
+
+    def __init__(self, make: Callable[[], Any], n: int) -> None:
+        self._make, self._n = make, n
+        self._window: Any = None
+
+    def run(self, rounds: int) -> Any:
+        x = _values(rounds)
+        if self._window is None:
+            self._window = self._make()
+            for _ in range(-(-self._n // rounds)):
+                self._window.slide(x, self._n)
+        return self._window.slide(x, self._n)
+
+    def release(self) -> None:
+        self._window = None
+
+
+@cache
+def _values(n: int) -> Any:
+    return np.random.default_rng(0).standard_normal(n)
+
+
 ONE_COUNT = ("SubtractOnEvict",)  # needs an inverse, which a stddev has not
 
 
-def _worst(make: Callable[[], Any], n: int) -> list[float]:
+def _worst(make: Callable[[], Any], n: int, runs: int) -> list[float]:
     """Worst and median insertion, worst and median eviction, in seconds."""
     _grow_and_shrink(make(), 100)
     best = _grow_and_shrink(make(), n)
-    for _ in range(RUNS - 1):
+    for _ in range(runs - 1):
         best = np.minimum(best, _grow_and_shrink(make(), n))
     return [float(f(row)) / 1e9 for row in best for f in (np.max, np.median)]
 

@@ -13,11 +13,6 @@ from .workload import Bound, Contender, Workload
 
 __all__ = ["Measured", "Verdict", "WrongAnswer", "measure"]
 
-#: Calls in one turn.  The first after the others' may get its memory anew from the system, which
-#: on a virtual machine doubled the time of libraries that use much of it (pandas, 10 M rows: 45 ns
-#: a row, and 24 in the calls after it).
-IN_A_ROW = 3
-
 
 class WrongAnswer(Exception):
     """Contenders that should agree do not, so their times mean nothing."""
@@ -81,39 +76,49 @@ def _measure(
     for name, contender in contenders.items():
         if contender.first is not None and contender.kernel not in built:
             built.add(contender.kernel)
-            first[name] = _seconds(contender.first, told=workload.told)
+            first[name] = _timed(contender.first, told=workload.told)[0]
     times: dict[str, list[float]] = {name: [] for name in contenders}
     if workload.columns:
         for name, contender in contenders.items():
             columns[name] = [float(each) for each in contender.run()]
             times[name].append(columns[name][0])
         return Measured(workload, times, first, columns)
-    if workload.once:
-        turns = 1
-    else:
-        _warm_up(workload.name, contenders)
-    for _ in range(turns):
+
+    def add(name: str, seconds: float) -> None:
+        times[name].append(seconds / (contenders[name].units or workload.units))
+
+    if not workload.once:
+        for name, seconds in _warm_up(workload, contenders).items():
+            if contenders[name].slow:
+                add(name, seconds)
+    for _ in range(1 if workload.once else turns):
         for name, contender in contenders.items():
-            for _ in range(1 if workload.once else IN_A_ROW):
-                seconds = _seconds(contender.run, told=workload.told)
-                times[name].append(seconds / (contender.units or workload.units))
+            if not (contender.slow and times[name]):
+                for _ in range(1 if workload.once else workload.calls):
+                    add(name, _timed(contender.run, told=workload.told)[0])
     return Measured(workload, times, first, columns)
 
 
-def _seconds(call: Callable[[], Any], *, told: bool) -> float:
+def _timed(call: Callable[[], Any], *, told: bool) -> tuple[float, Any]:
+    """The seconds that a call took, or those that it tells, and its outcome."""
     start = time.perf_counter()
     outcome = call()
     seconds = time.perf_counter() - start
-    return float(outcome) if told else seconds
+    return (float(outcome) if told else seconds), outcome
 
 
-def _warm_up(workload: str, contenders: dict[str, Contender]) -> None:
-    """Run each contender once, and see that the answers agree."""
+def _warm_up(workload: Workload, contenders: dict[str, Contender]) -> dict[str, float]:
+    """Run each contender once, and see that the answers agree; the seconds of each."""
     expected: Any = None
     whose = ""
-    # Peers last in the table, but first here: a wrong answer is to be told as ours.
-    for name, contender in reversed(contenders.items()):
-        outcome = contender.run()
+    took = {}
+    # Peers last in the table, but first here: a wrong answer is to be told as ours.  What is slow
+    # comes when others have made the data, as this is the one time that it is timed.
+    slow = [name for name in contenders if contenders[name].slow]
+    quick = [name for name in reversed(contenders) if name not in slow]
+    for name in quick + slow:
+        contender = contenders[name]
+        took[name], outcome = _timed(contender.run, told=workload.told)
         if contender.answer is None:
             continue
         answer = np.asarray(contender.answer(outcome), dtype=np.float64)
@@ -123,6 +128,7 @@ def _warm_up(workload: str, contenders: dict[str, Contender]) -> None:
             differs = ~np.isclose(answer, expected, rtol=1e-6, atol=1e-9, equal_nan=True)
             row = int(np.argmax(differs))
             raise WrongAnswer(
-                f"{workload}: in row {row}, {name} has {answer[row]!r} and {whose} "
+                f"{workload.name}: in row {row}, {name} has {answer[row]!r} and {whose} "
                 f"{expected[row]!r} ({int(differs.sum()):,} rows differ)"
             )
+    return took

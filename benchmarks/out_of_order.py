@@ -346,7 +346,7 @@ def _memory(n: int) -> Workload:
         name="memory",
         title=f"memory of Fiba for each of {in_words(n)} float64 sums",
         unit="event",
-        in_bytes=True,
+        measure="bytes",
         columns=("per event",),
         ours={
             "filled in order": Contender(run=lambda: used(in_order()), bounds=under),

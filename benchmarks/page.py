@@ -1,13 +1,13 @@
-"""What the live page costs a job: `python -m benchmarks.page [--quick]`.
+"""What the live page costs a job: `python -m benchmarks --only page-`.
 
 The same job runs in this process with the page, which a reader follows in another process, and
-without it, in turns; the best of each counts.  Then ten thousand micro-batches go through a page,
-and through none, and what memory each has added is compared.
+without it, in turns.  Then ten thousand micro-batches go through a page, and through none, and what
+memory each has added is compared.
 """
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import gc
 import os
 import resource
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .workload import Bound, Contender, Workload
+
+__all__ = ["page", "write_job"]
+
 ROWS, FILES, KEYS = 250_000, 40, 200
 BATCHES = 10_000
-#: Promised: the share of rows a second that is left, and the megabytes that it may take.
-RATE, MEMORY = 0.97, 30.0
+#: Promised: the share of rows a second that is left, and the bytes that it may take.
+RATE, MEMORY = 0.97, 30e6
 
 JOB = """
 [source]
@@ -50,26 +55,24 @@ mode = "live"
 READER = "import sys, urllib.request\nfor _ in urllib.request.urlopen(sys.argv[1] + 'events'): pass"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rows and micro-batches")
-    quick = parser.parse_args().quick
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        _write_job(ROWS // 10 if quick else ROWS)
-        rate, used = _rates(turns=2 if quick else 6)
-        more = _memory(BATCHES // 10 if quick else BATCHES)
-    good = rate >= RATE and more <= MEMORY
-    print(f"with the page {rate:.3f} of the rows a second without it (at least {RATE} wanted)")
-    print(f"  by processor time {used:.3f}")
-    print(f"{more:.1f} MB more after the micro-batches (at most {MEMORY:.0f} wanted)")
-    return 0 if good else 1
+def page(*, quick: bool) -> list[Workload]:
+    """All of them."""
+    return [_rate(ROWS // 10 if quick else ROWS), _memory(BATCHES // 10 if quick else BATCHES)]
 
 
-def _write_job(rows: int) -> None:
+@cache
+def _folder(rows: int) -> tempfile.TemporaryDirectory[str]:
+    """A folder with a job and its input."""
+    folder = tempfile.TemporaryDirectory()
+    write_job(Path(folder.name), rows, FILES)
+    return folder
+
+
+def write_job(folder: Path, rows: int, files: int) -> None:
+    """Write a job file and so many files of so many rows that it reads."""
     random = np.random.default_rng(3)
-    Path("in").mkdir()
-    for number in range(FILES):
+    (folder / "in").mkdir()
+    for number in range(files):
         times = np.sort(random.integers(0, 600_000_000, rows)) + number * 600_000_000
         times -= (random.random(rows) < 0.1) * random.integers(0, 240_000_000, rows)
         columns = {
@@ -77,8 +80,8 @@ def _write_job(rows: int) -> None:
             "k": random.integers(0, KEYS, rows),
             "x": random.random(rows),
         }
-        pq.write_table(pa.table(columns), f"in/{number:03}.parquet")
-    Path("job.toml").write_text(JOB)
+        pq.write_table(pa.table(columns), folder / f"in/{number:03}.parquet")
+    (folder / "job.toml").write_text(JOB)
 
 
 class _Read:
@@ -97,52 +100,77 @@ class _Read:
         self._reader.wait()
 
 
-def _rates(turns: int) -> tuple[float, float]:
-    """Rows a second with the page, over those without: by the clock, and by processor time, of
-    which the page's own thread takes some beside the job's."""
-    from sash.cli.check import prepare
-    from sash.cli.local import run_local
-    from sash.cli.report import Watcher
+def _rate(rows: int) -> Workload:
+    def took(*, paged: bool) -> float:
+        from sash.cli.check import prepare
+        from sash.cli.local import run_local
+        from sash.cli.report import Watcher
 
-    ready = prepare("job.toml", local=True)
-    took: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
-    for turn in range(turns + 1):
-        for paged in (False, True):
+        with contextlib.chdir(_folder(rows).name):
+            ready = prepare("job.toml", local=True)
             read = _Read(ready) if paged else None
             if read is not None:
                 time.sleep(1.0)  # until the reader is there
-            clock, began = time.perf_counter(), time.process_time()
+            start = time.perf_counter()
             run_local(ready, read.page if read is not None else Watcher(), lambda *_: None)
-            passed, used = time.perf_counter() - clock, time.process_time() - began
+            seconds = time.perf_counter() - start
             if read is not None:
                 read.stop()
-            if turn:  # the first builds kernels
-                took[paged].append((passed, used))
-                which = "with" if paged else "without"
-                print(f"{which} the page: {passed:.2f} s, {used:.2f} s of a processor", flush=True)
-    without, paged_ = ([min(each) for each in zip(*took[p], strict=True)] for p in (False, True))
-    return without[0] / paged_[0], without[1] / paged_[1]
+        return seconds
+
+    without = "without the page"
+    return Workload(
+        name="page-rate",
+        title=f"a job of {FILES} files of {rows:,} rows with the live page, beside none",
+        units=FILES * rows,
+        told=True,
+        calls=2,
+        ours={
+            "with the page": Contender(
+                run=lambda: took(paged=True), bounds=(Bound(1 / RATE, without, or_equal=True),)
+            )
+        },
+        peers={without: Contender(run=lambda: took(paged=False))},
+        release=_folder.cache_clear,
+    )
 
 
-def _memory(batches: int) -> float:
-    """Megabytes that a page has added after so many micro-batches, beyond what none has."""
-    return _grown(batches, paged=True) - _grown(batches, paged=False)
+def _memory(batches: int) -> Workload:
+    def more() -> float:
+        return _grown(batches, paged=True) - _grown(batches, paged=False)
+
+    return Workload(
+        name="page-memory",
+        title=f"memory that the page has added after {batches:,} micro-batches",
+        unit="job",
+        told=True,
+        once=True,
+        measure="bytes",
+        ours={"with the page": Contender(run=more, bounds=(Bound(MEMORY, or_equal=True),))},
+        peers={},
+        release=_folder.cache_clear,
+    )
 
 
 def _grown(batches: int, *, paged: bool) -> float:
-    """Megabytes that a process has grown by, in a process of its own."""
+    """Bytes that a process has grown by, in a process of its own."""
     code = f"from benchmarks.page import fill; fill({batches}, {paged})"
     root = str(Path(__file__).parents[1])
     given = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+    where = _folder(1000).name
     done = subprocess.run(
-        [sys.executable, "-c", code], env=given, check=True, capture_output=True, text=True
+        [sys.executable, "-c", code],
+        env=given,
+        cwd=where,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return float(done.stdout.split()[-1])
 
 
 def fill(batches: int, paged: bool) -> None:
-    """Report micro-batches, with or without a page, and print by how many megabytes memory grew at
-    most."""
+    """Report micro-batches, with or without a page, and print by how many bytes memory grew."""
     from sash.cli.check import prepare
     from sash.cli.report import Report, Watcher
 
@@ -187,17 +215,13 @@ def fill(batches: int, paged: bool) -> None:
     grown = _resident() - before
     if read is not None:
         read.stop()
-    print(f"{grown:.1f}")
+    print(f"{grown:.0f}")
 
 
 def _resident() -> float:
-    """Megabytes that this process has at the moment, or where that is not told, had at most."""
+    """Bytes that this process has at the moment, or where that is not told, had at most."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return pages * resource.getpagesize() / 1e6
+        return float(pages * resource.getpagesize())
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1e3

@@ -1,4 +1,4 @@
-"""Times that only a new process can tell."""
+"""Times that only a new process can tell, and settings of this one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import pyarrow as pa
 
-__all__ = ["first_slide", "first_timed_slide", "import_sash", "peak_of_run"]
+__all__ = [
+    "first_slide",
+    "first_timed_slide",
+    "import_sash",
+    "kept_cache",
+    "peak_of_run",
+    "run_program",
+    "setting",
+]
 
 _IMPORT = """
 import time
@@ -72,9 +82,23 @@ print(held("VmHWM") - before)
 """
 
 
+@contextmanager
+def setting(name: str, value: object) -> Iterator[None]:
+    """Set a variable of the environment for a while."""
+    before = os.environ.get(name)
+    os.environ[name] = str(value)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
 def import_sash() -> float:
     """Seconds for `import sash`, with all it imports."""
-    return _run(_IMPORT)
+    return run_program(_IMPORT)
 
 
 def first_slide(name: str, which: str, *, anew: bool = False) -> float:
@@ -82,8 +106,8 @@ def first_slide(name: str, which: str, *, anew: bool = False) -> float:
     `anew`, from an empty one."""
     if anew:
         with tempfile.TemporaryDirectory() as folder:
-            return _run(_FIRST_SLIDE, name, which, cache_dir=folder)
-    return _run(_FIRST_SLIDE, name, which, cache_dir=_kept().name)
+            return run_program(_FIRST_SLIDE, name, which, cache_dir=folder)
+    return run_program(_FIRST_SLIDE, name, which, cache_dir=kept_cache())
 
 
 @cache
@@ -91,7 +115,7 @@ def first_timed_slide() -> tuple[float, float]:
     """Seconds for a process's first slide of a user's sum by Fiba: from an empty cache, and in
     processes after that (the best of three)."""
     with tempfile.TemporaryDirectory() as folder:
-        anew, *later = (_run(_FIRST_TIMED_SLIDE, cache_dir=folder) for _ in range(4))
+        anew, *later = (run_program(_FIRST_TIMED_SLIDE, cache_dir=folder) for _ in range(4))
         return anew, min(later)
 
 
@@ -101,7 +125,12 @@ def peak_of_run(table: pa.Table, ratio: int) -> float:
         with pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         file.flush()
-        return _run(_PEAK_OF_RUN, file.name, str(ratio))
+        return run_program(_PEAK_OF_RUN, file.name, str(ratio))
+
+
+def kept_cache() -> str:
+    """A folder for kernels that one process leaves to the next, in this run."""
+    return _kept().name
 
 
 @cache
@@ -109,7 +138,8 @@ def _kept() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory()
 
 
-def _run(program: str, *arguments: str, cache_dir: str | None = None) -> float:
+def run_program(program: str, *arguments: str, cache_dir: str | None = None) -> float:
+    """The number that a Python program prints, in a process of its own."""
     environment = dict(os.environ)
     if cache_dir:
         environment["SASH_CACHE_DIR"] = cache_dir

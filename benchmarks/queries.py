@@ -169,7 +169,7 @@ def _memory(data: _Data) -> Workload:
         unit="byte of input",
         units=24 * data.rows,
         told=True,
-        in_bytes=True,
+        measure="bytes",
         once=True,
         ours={
             f"size/slide {ratio:,}": Contender(

@@ -1,156 +1,159 @@
-"""Measurements as a table for the eye, a Markdown table, and JSON."""
+"""Measurements as plain data, and plain data as a table for the eye and as Markdown.
+
+A *figure* is the plain data of one workload, as JSON keeps it: whatever shows figures shows those
+of this run and those of a file alike.  Times are seconds a unit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .measure import Measured, Verdict
-from .workload import Workload
+if TYPE_CHECKING:
+    from .measure import Measured
 
-__all__ = ["as_json", "as_markdown", "as_text", "summary"]
+__all__ = ["Figure", "as_figure", "as_markdown", "as_text", "missed", "rows", "summary"]
 
-
-def as_text(measured: Measured) -> str:
-    """One workload's table, aligned."""
-    rows = _rows(measured)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [f"{measured.workload.name}: {measured.workload.title}"]
-    for name, *cells in rows:
-        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:])]
-        lines.append("  " + "   ".join([name.ljust(widths[0]), *aligned]).rstrip())
-    lines += _notes(measured)
-    return "\n".join(lines)
+Figure = dict[str, Any]
 
 
-def as_markdown(machine: dict[str, str], done: Sequence[Measured]) -> str:
-    """The whole run as Markdown."""
-    lines = [", ".join(f"{key} {value}" for key, value in machine.items()) + ".", ""]
-    for measured in done:
-        head, *rows = _rows(measured)
-        lines += [f"### {measured.workload.title}", ""]
-        lines += ["| " + " | ".join(head) + " |"]
-        lines += ["|---" + "|---:" * (len(head) - 1) + "|"]
-        lines += ["| " + " | ".join(row) + " |" for row in rows]
-        lines += ["", *_notes(measured)] if _notes(measured) else []
-        lines += [""]
-    return "\n".join([*lines, summary(done), ""])
-
-
-def as_json(machine: dict[str, str], settings: dict[str, Any], done: Sequence[Measured]) -> Any:
-    """The whole run as plain data; times are seconds a unit."""
+def as_figure(measured: Measured) -> Figure:
+    """One workload as plain data."""
+    work = measured.workload
     return {
-        "machine": machine,
-        "settings": settings,
-        "workloads": [
+        "name": work.name,
+        "title": work.title,
+        "unit": work.unit,
+        "measure": work.measure,
+        "ours": {name: contender.peer for name, contender in work.ours.items()},
+        "peers": list(work.peers),
+        "missing": list(work.missing),
+        "best": {name: min(times) for name, times in measured.times.items()},
+        "times": measured.times,
+        "columns": {name: dict(zip(work.columns, of)) for name, of in measured.columns.items()},
+        "first_call": measured.first,
+        "bounds": [
             {
-                "name": m.workload.name,
-                "title": m.workload.title,
-                "unit": m.workload.unit,
-                "ours": list(m.workload.ours),
-                "peers": list(m.workload.peers),
-                "missing": list(m.workload.missing),
-                "times": m.times,
-                "columns": {
-                    name: dict(zip(m.workload.columns, m.columns[name])) for name in m.columns
-                },
-                "first_call": m.first,
-                "bounds": [
-                    {
-                        "contender": v.contender,
-                        "peer": v.bound.peer,
-                        "sign": v.bound.sign,
-                        "limit": v.bound.limit,
-                        "value": v.value,
-                        "holds": v.holds,
-                    }
-                    for v in m.verdicts()
-                ],
+                "contender": v.contender,
+                "peer": v.bound.peer,
+                "sign": v.bound.sign,
+                "limit": v.bound.limit,
+                "value": v.value,
+                "holds": v.holds,
             }
-            for m in done
+            for v in measured.verdicts()
         ],
     }
 
 
-def summary(done: Sequence[Measured]) -> str:
+def as_text(figure: Figure) -> str:
+    """One workload's table, aligned."""
+    table = rows(figure)
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    lines = [f"{figure['name']}: {figure['title']}"]
+    for name, *cells in table:
+        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:])]
+        lines.append("  " + "   ".join([name.ljust(widths[0]), *aligned]).rstrip())
+    return "\n".join([*lines, *_notes(figure)])
+
+
+def as_markdown(table: Sequence[Sequence[str]]) -> str:
+    """A table's head and rows in Markdown."""
+    head, *others = table
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in others)])
+
+
+def missed(figures: Sequence[Figure]) -> list[str]:
+    """A sentence on each bound that does not hold."""
+    lines = []
+    for figure in figures:
+        for bound in figure["bounds"]:
+            if not bound["holds"]:
+                against = f" of {bound['peer']}" if bound["peer"] else ""
+                lines.append(
+                    f"{figure['name']}: {bound['contender']} takes {value(figure, bound)}{against},"
+                    f" wanted {bound['sign']} {_limit(figure, bound)}"
+                )
+    return lines
+
+
+def summary(figures: Sequence[Figure]) -> str:
     """How many bounds hold, and which do not."""
-    verdicts = [(m.workload, v) for m in done for v in m.verdicts()]
-    missed = [(work, v) for work, v in verdicts if not v.holds]
-    lines = [f"{len(verdicts) - len(missed)} of {len(verdicts)} bounds hold"]
-    for work, v in missed:
-        name = work.name
-        against = f" of {v.bound.peer}" if v.bound.peer else ""
-        lines.append(
-            f"MISS {name}: {v.contender} takes {_value(work, v)}{against}, "
-            f"wanted {v.bound.sign} {_limit(work, v)}"
-        )
-    return "\n".join(lines)
+    bounds = [bound for figure in figures for bound in figure["bounds"]]
+    held = sum(bound["holds"] for bound in bounds)
+    lines = [f"{held} of {len(bounds)} bounds hold"]
+    return "\n".join([*lines, *(f"MISS {line}" for line in missed(figures))])
 
 
-def _rows(measured: Measured) -> list[list[str]]:
+def rows(figure: Figure) -> list[list[str]]:
     """The table's head and rows: ours with ratios to each peer, then the peers."""
-    work = measured.workload
     # Contenders that each have a peer of their own share one column for the ratio to it.
-    own = all(c.peer for c in work.ours.values())
-    heads = ["to its peer"] if own else [f"to {peer}" for peer in work.peers]
-    absolute = any(bound.peer is None for c in work.ours.values() for bound in c.bounds)
-    firsts = ["first call"] if measured.first else []
-    values = list(work.columns or [f"per {work.unit}"])
-    rows = [["", *values, *firsts, *heads, *(["bound"] if absolute else [])]]
-    verdicts: dict[tuple[str, str | None], Verdict] = {
-        (v.contender, v.bound.peer): v for v in measured.verdicts()
-    }
-    for name, contender in work.ours.items():
-        peers = [contender.peer] if own else list(work.peers)
-        cells = [_ratio(measured, name, str(p), verdicts.get((name, p))) for p in peers]
+    own = all(figure["ours"].values())
+    peers, first = figure["peers"], figure["first_call"]
+    heads = ["to its peer"] if own else [f"to {peer}" for peer in peers]
+    absolute = any(bound["peer"] is None for bound in figure["bounds"])
+    firsts = ["first call"] if first else []
+    values = next(iter(figure["columns"].values()), {f"per {figure['unit']}": 0.0})
+    table = [["", *values, *firsts, *heads, *(["bound"] if absolute else [])]]
+    for name, peer in figure["ours"].items():
+        cells = [ratio(figure, name, each) for each in ([peer] if own else peers)]
         if absolute:
-            cells.append(_verdict(work, verdicts.get((name, None))))
-        rows.append([name, *_values(measured, name), *_first(measured, name), *cells])
-    for name in work.peers:
-        cells = [*_values(measured, name), *_first(measured, name)]
-        rows.append([name, *cells, *[""] * (len(rows[0]) - 1 - len(cells))])
-    return rows
+            cells.append(verdict(figure, name, None))
+        table.append([name, *_values(figure, name), *_first(figure, name), *cells])
+    for name in peers:
+        cells = [*_values(figure, name), *_first(figure, name)]
+        table.append([name, *cells, *[""] * (len(table[0]) - 1 - len(cells))])
+    return table
 
 
-def _notes(measured: Measured) -> list[str]:
-    missing = measured.workload.missing
+def ratio(figure: Figure, name: str, peer: str) -> str:
+    """What a contender takes to a peer, and the verdict if there is a bound."""
+    best = figure["best"]
+    found = best[name] / best[peer]
+    return f"{found:.{2 if found >= 0.1 else 3}f} {verdict(figure, name, peer)}".rstrip()
+
+
+def verdict(figure: Figure, name: str, peer: str | None) -> str:
+    """The bound of a contender and whether it holds; empty if there is none."""
+    for bound in figure["bounds"]:
+        if (bound["contender"], bound["peer"]) == (name, peer):
+            said = "PASS" if bound["holds"] else "MISS"
+            return f"({bound['sign']} {_limit(figure, bound)} {said})"
+    return ""
+
+
+def value(figure: Figure, bound: dict[str, Any]) -> str:
+    """What was measured against a bound."""
+    return f"{bound['value']:.3f}" if bound["peer"] else amount(figure, bound["value"])
+
+
+def amount(figure: Figure, value: float) -> str:
+    """A time or a number of bytes in the unit that suits it, or a plain number."""
+    return {"seconds": _time, "bytes": _bytes, "number": "{:.3g}".format}[figure["measure"]](value)
+
+
+def _limit(figure: Figure, bound: dict[str, Any]) -> str:
+    return f"{bound['limit']:.3g}" if bound["peer"] else amount(figure, bound["limit"])
+
+
+def _notes(figure: Figure) -> list[str]:
+    missing = figure["missing"]
     return [f"  not in sash.aggregators, so left out: {', '.join(missing)}"] if missing else []
 
 
-def _values(measured: Measured, name: str) -> list[str]:
-    values = measured.columns.get(name, [measured.best(name)])
-    return [_amount(measured.workload, value) for value in values]
+def _values(figure: Figure, name: str) -> list[str]:
+    values = figure["columns"].get(name, {"": figure["best"][name]}).values()
+    return [amount(figure, each) for each in values]
 
 
-def _ratio(measured: Measured, name: str, peer: str, verdict: Verdict | None) -> str:
-    ratio = f"{measured.ratio(name, peer):.2f}"
-    return f"{ratio} {_verdict(measured.workload, verdict)}" if verdict else ratio
+def _first(figure: Figure, name: str) -> list[str]:
+    first = figure["first_call"]
+    return [_time(first[name]) if name in first else ""] if first else []
 
 
-def _verdict(work: Workload, verdict: Verdict | None) -> str:
-    if verdict is None:
-        return ""
-    said = "PASS" if verdict.holds else "MISS"
-    return f"({verdict.bound.sign} {_limit(work, verdict)} {said})"
-
-
-def _limit(work: Workload, verdict: Verdict) -> str:
-    limit = verdict.bound.limit
-    return f"{limit:.3g}" if verdict.bound.peer else _amount(work, limit)
-
-
-def _value(work: Workload, verdict: Verdict) -> str:
-    return f"{verdict.value:.3f}" if verdict.bound.peer else _amount(work, verdict.value)
-
-
-def _first(measured: Measured, name: str) -> list[str]:
-    if not measured.first:
-        return []
-    return [_time(measured.first[name]) if name in measured.first else ""]
-
-
-def _amount(work: Workload, value: float) -> str:
-    return f"{value:.1f} bytes" if work.in_bytes else _time(value)
+def _bytes(value: float) -> str:
+    return f"{value / 1e6:.1f} MB" if value >= 1e5 else f"{value:.1f} bytes"
 
 
 def _time(seconds: float) -> str:

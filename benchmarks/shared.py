@@ -3,15 +3,21 @@
 10,000 events for each of 100 keys over six days; 100 queries, with windows of six hours to twelve
 days that slide every six hours to every six days, so that rows out are 5 % of the events.  And ten
 sizes in one row against one size.
+
+Where rows out are many, they are what a plan has to pay for: 100 queries that slide every 100 to
+199 minutes emit 60 % as many rows as there are events.  Their peers write the same rows, as columns
+of Arrow in memory and as Parquet.
 """
 
 from __future__ import annotations
 
+import tempfile
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import sash
 
@@ -19,7 +25,8 @@ from .workload import Bound, Contender, Workload
 
 __all__ = ["shared_queries"]
 
-HOUR = 3_600_000_000
+MINUTE = 60_000_000
+HOUR = 60 * MINUTE
 EVENTS = 10_000  # of a key
 DAYS = 6
 SELECT = {"n": sash.count(), "total": sash.sum("x"), "most": sash.max("x")}
@@ -33,10 +40,11 @@ def shared_queries(*, quick: bool) -> list[Workload]:
         f"{name} {size}": chosen.over(size) for size in ten for name, chosen in SELECT.items()
     }
     one, many = _query(24, 6), sash.share(_hundred())
-    several = _query(6, 6, sized)
+    several = _query(6, 6, select=sized)
     bound = (Bound(10.0, peer="one query", or_equal=True),)
     few = (Bound(2.5, peer="one query", or_equal=True),)
-    return [
+    places = (("table", _tabled(rows)), ("stream", _streamed(rows)))
+    few_rows = [
         Workload(
             name=f"shared-{where}",
             title=f"100 queries that share a plan, and ten sizes in a row, over a {where}",
@@ -48,13 +56,49 @@ def shared_queries(*, quick: bool) -> list[Workload]:
             },
             peers={"one query": Contender(run=lambda run=run: run(one))},
         )
-        for where, run in (("table", _tabled(rows)), ("stream", _streamed(rows)))
+        for where, run in places
     ]
+    return few_rows + [_many_rows(where, run, rows) for where, run in places]
 
 
-def _query(size: int, every: int, select: Any = None) -> sash.Query:
-    window = sash.sliding(size * HOUR, every * HOUR)
+def _query(size: int, every: int, unit: int = HOUR, select: Any = None) -> sash.Query:
+    window = sash.sliding(size * unit, every * unit)
     return sash.Query(time="t", by=["k"], window=window, select=select or SELECT)
+
+
+def _many_rows(where: str, run: Any, rows: int) -> Workload:
+    shared = sash.share({f"q{n}": _query(n * (1 + n % 2), n, MINUTE) for n in range(100, 200)})
+    emitted = cache(lambda: list(shared.run(_events(rows), threads=1).values()))
+
+    def write() -> None:
+        for table in emitted():
+            columns = [np.array(column.to_numpy()) for column in table.columns]
+            pa.table(columns, names=table.column_names)
+
+    def write_parquet() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for i, table in enumerate(emitted()):
+                pq.write_table(table, f"{folder}/{i}.parquet")
+
+    columns = "writing the rows as columns"
+    return Workload(
+        name=f"shared-many-rows-{where}",
+        title=f"100 queries that share a plan and emit 60 % as many rows as events, over a {where}",
+        unit="event",
+        units=rows,
+        calls=1,
+        ours={
+            "100 queries": Contender(
+                run=lambda: run(shared), bounds=(Bound(1.5, columns, or_equal=True),)
+            )
+        },
+        peers={
+            columns: Contender(run=write),
+            "writing them as Parquet": Contender(run=write_parquet),
+            "one query": Contender(run=lambda: run(_query(24, 6))),
+        },
+        release=emitted.cache_clear,
+    )
 
 
 def _hundred() -> dict[str, sash.Query]:

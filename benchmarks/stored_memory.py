@@ -95,7 +95,7 @@ def memory(sizes: tuple[int, ...]) -> Workload:
         },
         peers={},
         unit="window",
-        in_bytes=True,
+        measure="bytes",
         told=True,
         columns=("most", *(f"2^{size.bit_length() - 1}" for size in sizes)),
         once=True,

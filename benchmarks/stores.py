@@ -196,7 +196,8 @@ with tempfile.TemporaryDirectory() as folder:
     s = q.stream(store=store, name="keys", lateness="10 seconds")
     rows = emitted = 0
     seconds = 0.0
-    for number in range(-(-2 * keys // batch)):
+    # Windows fall due with the eighth batch and with the fourteenth.
+    for number in range(keys // batch + 4):
         table = pa.table({
             "t": number * 10_000_000 + source.integers(0, 10_000_000, batch),
             "k": source.integers(0, keys, batch),
@@ -239,7 +240,7 @@ def _many_keys(keys: int) -> list[Workload]:
             title=f"{title}: peak of memory",
             ours={"Query.stream": Contender(lambda: run()[1], bounds=(Bound(1e9),))},
             unit="process",
-            in_bytes=True,
+            measure="bytes",
             **shape,
         ),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -17,10 +16,13 @@ from sash import aggregators, operators
 from .aggregates import aggregates
 from .any_order import any_order
 from .bulk_eviction import bulk_eviction
+from .first_results import first_results
 from .lateness import latenesses
+from .many_keys import many_keys
 from .many_sizes import many_sizes
 from .out_of_order import out_of_order
-from .processes import first_slide, import_sash
+from .page import page
+from .processes import first_slide, import_sash, setting
 from .queries import queries
 from .shared import shared_queries
 from .small_pushes import small_pushes
@@ -71,12 +73,13 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         _flat(x),
         _user_operator(x),
         *_ready(rows),
-        _moments(x, "mean", "rolling_mean", "mean", also=("DabaLite",)),
-        _moments(x, "stddev", "rolling_std", "std", also=("DabaLite",)),
+        _moments(x, "mean", "rolling_mean", "mean"),
+        _moments(x, "stddev", "rolling_std", "std", alone=(Bound(12e-9, or_equal=True),)),
         _arg_max(x),
         _round(),
         _import(),
         _second_process(),
+        *first_results(),
         *many_sizes(quick=quick),
         *bulk_eviction(rows, quick=quick),
         *out_of_order(x, quick=quick),
@@ -88,9 +91,11 @@ def table(rows: int, *, quick: bool) -> list[Workload]:
         *small_pushes(quick=quick),
         *text_streams(quick=quick),
         *shared_queries(quick=quick),
+        *many_keys(quick=quick),
         *statements(quick=quick),
         *latenesses(quick=quick),
         *stores(quick=quick),
+        *page(quick=quick),
         *citi_bike(),
     ]
 
@@ -125,21 +130,16 @@ def _slide(
     )
 
 
-def _in_threads(x: Any, size: int, threads: int, most: float) -> Contender:
+def _in_threads(
+    operator: Any, x: Any, size: int, threads: int, bounds: tuple[Bound, ...] = ()
+) -> Contender:
     """Two stacks with a number of threads."""
 
     def run() -> Any:
-        before = os.environ.get("SASH_THREADS")
-        os.environ["SASH_THREADS"] = str(threads)
-        try:
-            return aggregators.TwoStacksLite(operators.max).slide(x, size)
-        finally:
-            if before is None:
-                del os.environ["SASH_THREADS"]
-            else:
-                os.environ["SASH_THREADS"] = before
+        with setting("SASH_THREADS", threads):
+            return aggregators.TwoStacksLite(operator).slide(x, size)
 
-    return Contender(run=run, answer=np.asarray, bounds=(Bound(most, "bottleneck", or_equal=True),))
+    return Contender(run=run, answer=np.asarray, bounds=bounds)
 
 
 def _in_words(size: int) -> str:
@@ -157,7 +157,12 @@ def _max(x: Any, size: int) -> Workload:
             for name in AT_ONCE + OTHERS
             if _is_there(name)
         }
-        | {f"TwoStacksLite, {said}": _in_threads(x, size, n, most) for said, n, most in THREADS},
+        | {
+            f"TwoStacksLite, {said}": _in_threads(
+                operators.max, x, size, n, (Bound(most, "bottleneck", or_equal=True),)
+            )
+            for said, n, most in THREADS
+        },
         peers={
             "bottleneck": _peer(lambda: bottleneck.move_max(x, size, min_count=1)),
             "Polars": _peer(lambda: polars_x.rolling_max(window_size=size, min_samples=1)),
@@ -199,7 +204,8 @@ def _flat(x: Any) -> Workload:
 
 
 def _ready(rows: int) -> list[Workload]:
-    """Ready operators of integers beside one's own, which know neither nulls nor overflow."""
+    """Ready operators of integers beside one's own, which know neither nulls nor overflow, on one
+    core, where memory holds up neither."""
     values = np.random.default_rng(0).integers(-(10**9), 10**9, rows)
     made = []
     for name, own, most in (("sum", own_sum, 1.3), ("max", own_max, 1.1)):
@@ -208,10 +214,11 @@ def _ready(rows: int) -> list[Workload]:
         made.append(
             Workload(
                 name=f"ready-{name}",
-                title=f"{name} of {rows:,} int64, the last 1,000, beside a user's",
+                title=f"{name} of {rows:,} int64, window {_in_words(SMALL)}, one thread, beside a "
+                "user's",
                 units=rows,
-                ours={name: _slide("TwoStacksLite", ready, values, 1000, bounds=bounds)},
-                peers={"one's own": _slide("TwoStacksLite", own, values, 1000)},
+                ours={name: _in_threads(ready, values, SMALL, 1, bounds)},
+                peers={"one's own": _in_threads(own, values, SMALL, 1)},
             )
         )
     return made
@@ -248,7 +255,10 @@ def _user_operator(x: Any) -> Workload:
     )
 
 
-def _moments(x: Any, ours: str, in_polars: str, in_pandas: str, also: tuple[str, ...]) -> Workload:
+def _moments(
+    x: Any, ours: str, in_polars: str, in_pandas: str, alone: tuple[Bound, ...] = ()
+) -> Workload:
+    """A moment against Polars and pandas; `alone` are the bounds of one thread."""
     polars_x, pandas_x = pl.Series(x), pd.Series(x)
     operator = getattr(operators, ours)
     return Workload(
@@ -259,14 +269,13 @@ def _moments(x: Any, ours: str, in_polars: str, in_pandas: str, also: tuple[str,
             name: _slide(
                 name, operator, x, SMALL, bounds=NO_SLOWER if name == "TwoStacksLite" else ()
             )
-            for name in ("TwoStacksLite", *also)
-            if _is_there(name)
-        },
+            for name in ("TwoStacksLite", "DabaLite")
+        }
+        | {"TwoStacksLite, one thread": _in_threads(operator, x, SMALL, 1, alone)},
         peers={
             "Polars": _peer(lambda: getattr(polars_x, in_polars)(window_size=SMALL, min_samples=1)),
             "pandas": _peer(lambda: getattr(pandas_x.rolling(SMALL, min_periods=1), in_pandas)()),
         },
-        missing=_missing("TwoStacksLite", *also),
     )
 
 
@@ -376,6 +385,7 @@ def _second_process() -> Workload:
         title="the first slide of a process whose kernel is in the cache",
         unit="process",
         told=True,
+        calls=1,
         ours=ours,
         peers={},
         missing=_missing(*AT_ONCE),

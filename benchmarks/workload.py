@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-__all__ = ["Bound", "Contender", "Workload"]
+__all__ = ["IN_A_ROW", "Bound", "Contender", "Workload"]
+
+#: Calls in one turn.  The first after the others' may get its memory anew from the system, which
+#: on a virtual machine doubled the time of libraries that use much of it (pandas, 10 M rows: 45 ns
+#: a row, and 24 in the calls after it).
+IN_A_ROW = 3
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class Contender:
     compilation.  `answer` turns the outcome into an array that is the same for all contenders;
     None if there is nothing to compare.  `peer` names the one it is set against, where each
     contender has one of its own; `units` is what its call is worth, if not what the workload says.
+    `slow` ones, whose call takes many seconds, are timed once.
     """
 
     run: Callable[[], Any]
@@ -43,6 +49,7 @@ class Contender:
     bounds: tuple[Bound, ...] = ()
     peer: str | None = None
     units: int | None = None
+    slow: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,9 +57,10 @@ class Workload:
     """Contenders to be timed side by side.
 
     A call of `run` is worth `units` units.  With `told`, `run` gives the seconds itself, because
-    they are of a part of the call only, or of a process of its own; with `in_bytes`, what it gives
-    are bytes.  With `columns`, `run` gives a number for each column, and a bound holds for the
-    first.  With `once`, one call is all: `run` itself sees to warmth and repetition.
+    they are of a part of the call only, or of a process of its own; what it gives may be another
+    `measure`: bytes, or a plain number.  With `columns`, `run` gives a number for each column, and
+    a bound holds for the first.  With `once`, one call is all: `run` itself sees to warmth and
+    repetition.  `calls` is how many a contender has in each of its turns.
 
     `release` lets go of what the contenders held.  `skip` says why a workload cannot be run here.
     """
@@ -64,9 +72,10 @@ class Workload:
     units: int = 1
     unit: str = "row"
     told: bool = False
-    in_bytes: bool = False
+    measure: Literal["seconds", "bytes", "number"] = "seconds"
     columns: tuple[str, ...] = ()
     once: bool = False
+    calls: int = IN_A_ROW
     missing: tuple[str, ...] = ()
     release: Callable[[], None] | None = None
     skip: str = ""

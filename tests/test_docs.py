@@ -8,7 +8,9 @@ Spark run with Spark's tests (`tests/spark/test_docs.py`), and those marked `tex
 from __future__ import annotations
 
 import doctest
+import json
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +80,49 @@ def test_every_block_says_what_it_is() -> None:
     for page in PAGES:
         if page.stem in RUN:
             assert {kind for kind, _, _ in blocks(page)} <= {"python", "pycon", "text"}
+
+
+PERFORMANCE: dict[str, Any] = runpy.run_path(str(ROOT / "tools" / "performance.py"))
+
+
+def test_the_page_of_figures_is_up_to_date() -> None:
+    same = PERFORMANCE["PAGE"].read_text() == PERFORMANCE["page"]()
+    assert same, "docs/performance.md differs from the figures: run python tools/performance.py"
+
+
+def test_the_page_of_figures_lists_what_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workload of no section, and a part on Spark, each with a bound that holds and one not."""
+    bounds = [
+        {"contender": "ours", "peer": "Polars", "sign": "≤", "limit": 0.5, "value": 0.6},
+        {"contender": "ours", "peer": None, "sign": "<", "limit": 3e-9, "value": 2e-9},
+    ]
+    for bound, holds in zip(bounds, (False, True), strict=True):
+        bound["holds"] = holds
+    figure = {"name": "new", "title": "a new workload", "unit": "row", "measure": "seconds"}
+    figure |= {"ours": {"ours": None}, "peers": ["Polars"], "missing": [], "columns": {}}
+    figure |= {"best": {"ours": 2e-9, "Polars": 3.3e-9}, "first_call": {}, "bounds": bounds}
+    figure |= {"commit": "1234567", "load_average": [1.0, 1.5], "machine": 0}
+    lines = [
+        {"name": "sash over native", "value": 1.2, "unit": "×", "most": 1.0},
+        {"name": "a micro-batch", "value": 0.5, "unit": "s", "most": 1.0},
+    ]
+    part = {"commit": "7654321", "load": 2.0, "machine": {"cores": "4"}, "title": "Of both."}
+    files = {
+        "tables-and-windows": {"machines": [{"cores": "2"}], "figures": {"new": figure}},
+        "spark": {"parts": {"batch": part | {"quick": False, "lines": lines}}},
+    }
+    for name, content in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    monkeypatch.setattr(PERFORMANCE["kept"], "FOLDER", tmp_path)
+    page = PERFORMANCE["page"]()
+    assert "2 of 4 bounds hold. Missed:" in page
+    assert "- `new`: ours takes 0.600 of Polars, wanted ≤ 0.5\n" in page
+    assert "- Spark: sash over native: 1.20 ×, wanted ≤ 1\n" in page
+    assert "| ours | 2.0 ns | 0.61 (≤ 0.5 MISS) | (< 3.0 ns PASS) |" in page
+    assert "| a micro-batch | 0.50 s | ≤ 1 PASS |" in page
+    assert (
+        "cores 2: tables, streams and windows at commit 1234567, load average 1.0 to 1.5." in page
+    )
+    assert "cores 4: Spark at commit 7654321, load average 2.0 to 2.0." in page

@@ -147,3 +147,31 @@ def test_other_windows_are_refused() -> None:
         factor_windows([sash.cumulate(6, 2)])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="how is 'fold' or 'queue'"):
         factor_windows([sash.tumbling(5)], how="tree")  # type: ignore[arg-type]
+
+
+def plainly(windows: list[sash.Sliding], added: list[sash.Sliding], how: Any) -> Fraction:
+    """What windows read if some are added, by the definition."""
+    total = Fraction(0)
+    for window in (every := [*windows, *added]):
+        ways = [Fraction(1), *(Fraction(1, p.every) for p in every if can_be_from(window, p))]
+        size = Fraction(window.size, window.every)
+        total += size * min(ways) if how == "fold" else 2 * min(ways) + Fraction(1, window.every)
+    return total
+
+
+@pytest.mark.parametrize("how", ["fold", "queue"])
+@pytest.mark.parametrize("seed", range(6))
+def test_of_many_candidates_the_best_is_added_as_long_as_it_pays(seed: int, how: Any) -> None:
+    """Each of those added saves something, and one more would not."""
+    source = random.Random(seed)
+    windows = []
+    for every in source.sample(range(10, 60), 30):
+        windows.append(sash.sliding(every * source.randint(1, 3), every))
+    plan = factor_windows(windows, how=how)
+    assert plan.cost == plainly(windows, list(plan.added), how)
+    for i in range(len(plan.added)):
+        some = list(plan.added[: i + 1])
+        assert plainly(windows, some, how) < plainly(windows, some[:-1], how)
+    for n in {n for w in windows for n in range(1, w.every) if w.every % n == 0}:
+        more = [*plan.added, sash.tumbling(n)]
+        assert plainly(windows, more, how) >= plan.cost

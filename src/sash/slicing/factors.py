@@ -185,13 +185,42 @@ def _best(
     if len(candidates) <= _FEW:
         sets = [some for n in range(len(candidates) + 1) for some in combinations(candidates, n)]
         return min(sets, key=cost)
-    added: tuple[Sliding, ...] = ()
+    return _greedy(asked, candidates, counts)
+
+
+def _greedy(
+    asked: tuple[Sliding, ...], candidates: tuple[Sliding, ...], counts: _Counts
+) -> tuple[Sliding, ...]:
+    """The best candidate, as long as one pays, again and again.
+
+    What windows read at the moment is kept, so a candidate is judged by the windows that can be
+    computed from it alone: with a hundred windows, whole plans for each took a minute.
+    """
+
+    def least(window: Sliding, parents: Iterable[Sliding]) -> Fraction:
+        possible = [counts.of(window, one) for one in parents if can_be_from(window, one)]
+        return min([counts.of(window, None), *possible])
+
+    every = (*asked, *candidates)
+    children = {
+        one: [(window, counts.of(window, one)) for window in every if can_be_from(window, one)]
+        for one in candidates
+    }
+    reads = {window: least(window, asked) for window in every}
+    used = dict.fromkeys(asked)
+
+    def saves(one: Sliding) -> Fraction:
+        less = (reads[w] - n for w, n in children[one] if w in used and n < reads[w])
+        return sum(less, -reads[one])
+
     while True:
-        rest = [(*added, one) for one in candidates if one not in added]
-        found = min(rest, key=cost, default=added)
-        if cost(found) >= cost(added):
-            return added
-        added = found
+        rest = [one for one in candidates if one not in used]
+        best = max(rest, key=saves, default=None)
+        if best is None or saves(best) <= 0:
+            return tuple(used)[len(asked) :]
+        used[best] = None
+        for window, n in children[best]:
+            reads[window] = min(reads[window], n)
 
 
 def _candidates(asked: tuple[Sliding, ...]) -> tuple[Sliding, ...]:
