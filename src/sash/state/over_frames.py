@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, make_core
 from ..query.plan import Group
+from ..tables.rows import Ordered
 from ..tables.threads import cut_rows, side_by_side
 from .answers import answers_of, columns_of
 from .frames import InTime, NoFrameAnswer, Range
@@ -65,7 +66,7 @@ def answers_of_sizes(
     group: Group,
     types: dict[str, Any],
     table: pa.Table,
-    rows: Array | None,
+    ordered: Ordered,
     order: Array | None,
     cuts: list[tuple[Range, Range]],
     threads: int,
@@ -73,6 +74,7 @@ def answers_of_sizes(
     """The answers of a group of aggregates over windows of several sizes, by name; for the rest
     see `frames.answers_of_frames`."""
     columns, sources = columns_of(group, table)
+    columns, rows = ordered.columns(columns, threads)
     total = len(sizes.frames[0])
     core = make_core(OVER, group.operator, 8)
     kept, outputs = core.outputs(total * len(sizes.frames))
