@@ -130,6 +130,17 @@ def test_all_windows(window: str) -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("by", [[], ["c"]], ids=str)
+def test_several_sizes(by: list[str]) -> None:
+    sizes = (1, 2, 3)
+    select = {f"mean {n}": sash.mean("x").over(n) for n in sizes}
+    select |= {f"first {n}": sash.first("n").over(n) for n in sizes}
+    q = sash.Query(time="t", by=by, window=sash.trailing(2), select=select)
+    for kind in ("in time", "hot"):
+        check(q, table(kind, 400))
+
+
+@pytest.mark.plain
 @pytest.mark.parametrize("window", ["trailing a little", "trailing, delayed", "rows"])
 def test_one_key_is_cut_where_its_frames_hold_little(window: str) -> None:
     given = table("in time")

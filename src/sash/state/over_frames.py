@@ -54,7 +54,9 @@ class Sizes:
             known = len(one.bounds) - 1, call.integers(olders), sizes, one.younger
             state = [call.integers(np.zeros(n, np.int64)) for n in (sizes, sizes, CHUNK)]
             try:
-                core.run.frames_over(core.m, *given, *known, *state, *places, outputs)
+                at, step, apart = places
+                to = at - one.skip * step, step, apart
+                core.run.frames_over(core.m, *given, *known, *state, one.skip, *to, outputs)
             except OverflowError:  # which one it is, the sizes tell that are answered alone
                 for i, frames in enumerate(self.frames):
                     frames.answer_alone(group.alone(i), columns)
@@ -80,6 +82,7 @@ def answers_of_sizes(
     kept, outputs = core.outputs(total * len(sizes.frames))
     typed = isinstance(core, BufferCore) and bool(core.layout.answers)
     many = len(sizes.frames)
+    cuts = [piece for cut in cuts for piece in sizes.frames[0].pieces(cut)]
     # those of a row are neighbours where rows are put into another order: they move together
     step, apart = (1, total) if order is None or not typed else (many, 1)
     if not typed or "object" in columns.types or len(cuts) == 1:
