@@ -61,6 +61,7 @@ def in_order(rows: list[Any], *names: str) -> list[Any]:
         (sash.lifetime(closed="left"), SELECT),
         (sash.rows(4, every=2), SELECT),
         (sash.window(keep="5 seconds", every=sash.punctuated("b")), SELECT),
+        (sash.delta("i", 3, every=2), SELECT),
         (sash.policies.at_most(3), SELECT),
     ],
     ids=repr,
@@ -82,8 +83,16 @@ def test_a_row_for_each_event(
     assert not differences(q, in_order(answers(q, events), "n"), rows)
 
 
-@pytest.mark.parametrize("window", [sash.session("1 second"), sash.session("i")], ids=repr)
-def test_sessions(frame: Frame, window: Any) -> None:
+@pytest.mark.parametrize(
+    "window",
+    [
+        sash.session("1 second"),
+        sash.session("i"),
+        sash.window(keep=sash.rows(3), every="2 seconds"),
+    ],
+    ids=repr,
+)
+def test_sessions_and_ticks(frame: Frame, window: Any) -> None:
     events = stream("gaps", 80)
     q = query(window)
     made = sash.spark.aggregate(frame(events), q)
