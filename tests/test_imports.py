@@ -64,6 +64,7 @@ RULES = {
     "tables/": Rule(
         ("sash.kernels", "sash.query", "sash.windows", "numpy", "pyarrow"), inside=("polars",)
     ),
+    "tables/counting_sort.py": Rule(("sash.kernels", "sash.operators", "numpy")),
     "state/": Rule(
         (
             "sash.operators",

@@ -211,3 +211,32 @@ def test_state_levels_off_and_keys_that_are_gone_leave_no_trace(window: Any) -> 
     assert b"key 3" not in b"".join(data for _, data in s._store.scan())
     s.close()
     assert not len(s._store)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    "window",
+    [
+        sash.lifetime(),
+        sash.rows(4),
+        sash.delta("n", 9),
+        sash.punctuated("b"),
+        sash.window(keep="20 seconds", every=sash.rows(3)),
+        sash.window(keep=sash.rows(4), every="5 seconds"),
+        sash.policies.at_most(3),
+    ],
+    ids=repr,
+)
+def test_state_levels_off_where_keys_stay(window: Any) -> None:
+    """What a key keeps does not grow with what it had."""
+    s = open_stream("tiles", query(window, select=NUMBERS), lateness="8 seconds")
+    sizes = []
+    for number in range(40):
+        at = [(1_000_000 + 10 * number + (7 * i) % 15 - 5) * SECOND for i in range(20)]
+        numbers = range(20 * number, 20 * number + 20)
+        marks = [n % 5 == 0 for n in numbers]
+        keys = [f"key {i % 4}" for i in range(20)]
+        given = {"t": at, "k": keys, "n": numbers, "i": numbers, "x": [0.5] * 20, "b": marks}
+        s.push(pa.table(given))
+        sizes.append(s._store.size())
+    assert max(sizes[20:]) <= 1.2 * max(sizes[5:20])

@@ -19,7 +19,10 @@ import pytest
 import sash
 from sash.kernels import threads as kernel_threads
 from sash.kernels.program import jit_enabled
+from sash.query.plan import make_plan
+from sash.state.measures import frames_of
 from sash.tables import threads as threads_module
+from sash.tables.rows import rows_in_order
 from sash.tables.threads import cut_groups, cut_rows, how_many, side_by_side
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import answers, differences
@@ -30,9 +33,12 @@ WINDOWS: dict[str, Any] = {
     "sliding": sash.sliding(20, 5),
     "pairs": sash.sliding(7, 3),
     "trailing": sash.trailing(9),
+    "trailing a little": sash.trailing(1),
+    "trailing, delayed": sash.trailing(1, closed="left", delay=2),
     "trailing, without itself": sash.trailing(9, exclude="row"),
     "lifetime": sash.lifetime(),
-    "rows": sash.rows(5, every=2),
+    "rows": sash.rows(3),
+    "every second row": sash.rows(5, every=2),
     "session": sash.session(3),
 }
 
@@ -117,9 +123,40 @@ def test_any_number_of_threads_gives_the_same_bits(kind: str, select: str, windo
 def test_all_windows(window: str) -> None:
     select = SELECTS["numbers"] | {"first": sash.first("s")}
     select = {f"{name}_": chosen for name, chosen in select.items()}
-    for kind in ("many", "hot", "in order"):
-        q = sash.Query(time="t", by=["c"], window=WINDOWS[window], select=select)
-        check(q, table(kind))
+    for kind in ("many", "hot", "in order", "in time"):
+        for by in ["c"], []:
+            q = sash.Query(time="t", by=by, window=WINDOWS[window], select=select)
+            check(q, table(kind))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("by", [[], ["c"]], ids=str)
+def test_several_sizes(by: list[str]) -> None:
+    sizes = (1, 2, 3)
+    select = {f"mean {n}": sash.mean("x").over(n) for n in sizes}
+    select |= {f"first {n}": sash.first("n").over(n) for n in sizes}
+    q = sash.Query(time="t", by=by, window=sash.trailing(2), select=select)
+    for kind in ("in time", "hot"):
+        check(q, table(kind, 400))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("window", ["trailing a little", "trailing, delayed", "rows"])
+def test_one_key_is_cut_where_its_frames_hold_little(window: str) -> None:
+    given = table("in time")
+    plan = make_plan(
+        sash.Query(time="t", window=WINDOWS[window], select={"n_": sash.count()}), given.schema
+    )
+    ordered = rows_in_order(plan, given)
+    frames = frames_of(WINDOWS[window], ordered).frames
+    first, last = frames.ranges()  # type: ignore[attr-defined]
+    cuts = frames.pieces(((0, len(given)), (0, len(given))))
+    assert len(cuts) > 4
+    assert [a for (a, _), _ in cuts[1:]] == [b for (_, b), _ in cuts[:-1]]
+    for (low, high), (begin, end) in cuts:
+        assert begin <= min(first[low:high])
+        assert max(last[low:high]) <= end
+        assert len(frames.part((low, high), (begin, end))) == high - low
 
 
 @pytest.mark.plain
@@ -168,7 +205,7 @@ def test_days_of_a_clock_that_is_set(day: str) -> None:
 
 @pytest.mark.plain
 def test_pieces_change_no_exact_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in ("many", "hot", "in order"):
+    for kind in ("many", "hot", "in order", "in time"):
         for window in WINDOWS.values():
             select = {"a": sash.count(), "b": sash.sum("i"), "d": sash.first("n")}
             q = sash.Query(time="t", by=["k"], window=window, select=select)

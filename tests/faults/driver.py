@@ -30,6 +30,7 @@ STREAMS: dict[str, tuple[Any, Any]] = {
     "live": (query(sash.sliding("20 seconds", "2 seconds"), ORDERED, "n"), "live"),
     "trailing": (query(sash.trailing("20 seconds"), ORDERED, "n"), "final"),
     "trailing live": (query(sash.trailing("20 seconds"), NUMBERS), "live"),
+    "rows": (query(sash.rows(5), ORDERED, "n"), "final"),
     "session": (query(sash.session("900 milliseconds"), NUMBERS), "final"),
     "session live": (query(sash.session("900 milliseconds"), NUMBERS), "live"),
     "shared": (

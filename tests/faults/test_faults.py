@@ -35,7 +35,7 @@ def test_a_driver_that_is_killed_once(tmp_path: Path, stream: str) -> None:
     assert verdict.good, verdict
 
 
-@pytest.mark.parametrize("stream", ["trailing", "session", "shared"])
+@pytest.mark.parametrize("stream", ["trailing", "rows", "session", "shared"])
 def test_workers_that_are_killed(tmp_path: Path, stream: str) -> None:
     """Some in each micro-batch; then another driver goes on from the checkpoint."""
     given = Input(tmp_path, tables(4))

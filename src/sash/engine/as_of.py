@@ -27,8 +27,6 @@ from ..state.frames import (
     Ranges,
     answers_of_frames,
     in_order,
-    inverse,
-    write_answers,
 )
 from ..state.frames_kernel import FRAMES
 from ..state.measures import held_at
@@ -45,6 +43,7 @@ from ..tables.arrow import (
     time_text,
     times_of,
 )
+from ..tables.counting_sort import inverse
 from ..tables.keys import key_codes
 from ..tables.rows import Ordered, Parts, Rows, put_in_order, read_rows
 from ..tables.threads import how_many, side_by_side
@@ -253,14 +252,14 @@ def _answers(
         frames = _Frames(ordered, asked)
         cuts = [((0, len(asked)), (0, len(ordered)))]
         for group in plan.groups:
-            given = plan.types, read, ordered.rows, back, cuts, threads
+            given = plan.types, read, ordered, back, cuts, threads
             values |= answers_of_frames(frames.each(group), *given)
         values |= answers_over(plan, ordered, frames.own(), back)
         return {name: values[name] for name in plan.query.select}
     parts = Parts(rows, [c for c, _ in columns], threads)
     sizes = [1 if group.over is None else len(group.over.sizes) for group in plan.groups]
     kept = [
-        [core.outputs(len(asked))[0] for _ in range(many)]
+        [core.outputs(len(asked)) for _ in range(many)]
         for core, many in zip(cores, sizes, strict=True)
     ]
 
@@ -273,14 +272,14 @@ def _answers(
         for group, table, outputs in zip(plan.groups, parts.columns, kept, strict=True):
             given = table if part.runs is None else table.runs(part.runs)
             given = given if order is None else given.take(order)
-            for (ranges, named), out in zip(frames.each(group), outputs, strict=True):
-                write_answers(ranges, named, given, out[0], begin)
+            for (ranges, named), (_, out) in zip(frames.each(group), outputs, strict=True):
+                ranges.answer(named, given, out, begin)
 
     side_by_side(give, range(len(parts)), threads)
     for core, group, (_, sources), outputs in zip(cores, plan.groups, columns, kept, strict=True):
         for i in range(len(outputs)):
             named = group if group.over is None else group.alone(i)
-            found = in_order(outputs[i], back, threads)
+            found = in_order(outputs[i][0], back, threads)
             values |= answers_of(core, named, plan.types, found, len(asked), None, sources)[0]
     return {name: values[name] for name in plan.query.select}
 

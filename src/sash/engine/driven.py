@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import NoFrameAnswer, answers_of_frames, inverse, taken
+from ..state.frames import NoFrameAnswer, answers_of_frames, taken
 from ..state.measures import frames_of, sizes_of
 from ..state.over_frames import answers_of_sizes
 from ..state.ranges import answers_over
 from ..tables.arrow import as_time, filtered, one_array, time_text, times_of
+from ..tables.counting_sort import inverse
 from ..tables.rows import rows_in_order
 from ..tables.threads import cut_groups
 from ..windows import Driven, Trailing
@@ -32,24 +33,25 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
         table = filtered(table, query.where)
     read = table.select([f.name for f in plan.schema])
     ordered = rows_in_order(plan, read, threads)
-    found, rows = frames_of(window, ordered), ordered.rows
+    found = frames_of(window, ordered)
     frames = found.frames
-    # where the result has each frame: at its event's place, among those that fire
-    places = rows
+    # which frame each row of the result has: that of its event, among those that fire
+    order = ordered.order(threads) if frames.fired is None else None
     if frames.fired is not None:
         fires = np.zeros(table.num_rows, dtype=bool)
+        rows = ordered.rows
         fires[frames.fired if rows is None else rows[frames.fired]] = True
         table = table.filter(pa.array(fires))
-        places = None if rows is None else (np.cumsum(fires) - 1)[rows[frames.fired]]
+        if rows is not None:
+            order = inverse((np.cumsum(fires) - 1)[rows[frames.fired]], threads)
     bounds = ordered.bounds
     cuts = []
     for low, high in cut_groups(bounds):
         some = int(bounds[low]), int(bounds[high])
         cuts.append((some if frames.fired is None else _among(frames.fired, some), some))
-    order = None if places is None else inverse(places, threads)
     values: dict[str, pa.Array] = {}
     try:
-        given = plan.types, read, rows, order, cuts, threads
+        given = plan.types, read, ordered, order, cuts, threads
         for group in plan.groups:
             if group.over is None:
                 values |= answers_of_frames([(frames, group)], *given)
@@ -64,10 +66,10 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
             values |= answers_of_frames(asked, *given)
         values |= answers_over(plan, ordered, frames, order)
     except NoFrameAnswer as error:
-        row = error.frame if places is None else int(places[error.frame])
+        row = error.frame if order is None else int(np.flatnonzero(order == error.frame)[0])
         raise OverflowError(_explained(plan, table, row, error)) from None
     own = ordered.times
-    if rows is not None or frames.fired is not None:  # in the table's order
+    if ordered.moves or frames.fired is not None:  # in the table's order
         own = times_of(one_array(table.column(query.time)))[0]
     start, end = window.spans(own)
     if start is None:

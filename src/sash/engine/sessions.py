@@ -89,7 +89,7 @@ def _results(plan: Plan, ordered: Ordered, found: Spans, threads: int) -> pa.Tab
     for low, high in cut_groups(bounds):
         first, last = np.searchsorted(found.groups, [low, high])
         cuts.append(((int(first), int(last)), (int(bounds[low]), int(bounds[high]))))
-    given = ordered.table, ordered.rows, None, cuts, threads
+    given = ordered.table, ordered, None, cuts, threads
     values: dict[str, pa.Array] = {}
     try:
         for group in plan.groups:

@@ -16,6 +16,8 @@ from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.slots import CAPACITY
 from ..query.plan import Group
+from ..tables import threads as pieces
+from ..tables.rows import Ordered
 from ..tables.threads import cut_rows, side_by_side
 from ..windows.contract import Span
 from .answers import answers_apart, answers_of, columns_of
@@ -28,15 +30,14 @@ __all__ = [
     "Excluding",
     "Frames",
     "InTime",
+    "LastRows",
     "NoFrameAnswer",
     "Range",
     "Ranges",
     "Whole",
     "answers_of_frames",
     "in_order",
-    "inverse",
     "taken",
-    "write_answers",
 ]
 
 Range = tuple[int, int]
@@ -67,30 +68,47 @@ class Frames(ABC):
         finds out; 0 if none ever is."""
 
     @abstractmethod
-    def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
-        """Let the kernel answer all frames."""
+    def _run(
+        self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any, to: int
+    ) -> None:
+        """Let the kernel answer all frames, into the outputs from `to` on."""
 
     @abstractmethod
     def part(self, frames: Range, rows: Range) -> Frames:
         """A range of frames, which hold no rows but those of a range, by the places that these have
         among themselves."""
 
+    def pieces(self, cut: tuple[Range, Range]) -> list[tuple[Range, Range]]:
+        """Ranges of frames, with the rows that they hold, of a range that may be worked on by
+        itself."""
+        return [cut]
+
     def answer_alone(self, group: Group, columns: Table) -> Any:
         """The outputs of all frames, over columns that have their order."""
+        kept, outputs = make_core(FRAMES, group.operator, 8).outputs(len(self))
+        self.answer(group, columns, outputs, 0)
+        return kept
+
+    def answer(self, group: Group, columns: Table, outputs: Any, to: int) -> None:
+        """Answer all frames, over columns that have their order, into outputs from `to` on."""
         longest = self._longest()
         core = make_core(FRAMES, group.operator, 1 << max(3, longest.bit_length()))
         core.header[HOLDS] = int(longest > 0)
-        kept, outputs = core.outputs(len(self))
+        core.header[FRAME] = self._skipped()
         with core.call() as call:
             handle = call.columns(columns)
             try:
-                self._run(core, call, handle, outputs)
+                self._run(core, call, handle, outputs, to - self._skipped())
                 note_room(core)
             except OverflowError as error:
                 slot = core.get(ANSWERS)
                 reason = answers_apart(core, group, slot - 1).reason if slot else ""
-                raise NoFrameAnswer(reason or str(error), core.get(FRAME)) from error
-        return kept
+                frame = core.get(FRAME) - self._skipped() + to
+                raise NoFrameAnswer(reason or str(error), frame) from error
+
+    def _skipped(self) -> int:
+        """How many rows come before the first that has a frame."""
+        return 0
 
 
 class Whole(Frames):
@@ -101,8 +119,50 @@ class Whole(Frames):
         """The rows `[first, last)` of each."""
 
 
+class OfRows(Whole):
+    """Frames without a hole, one for each row of groups but for the first `skip` rows."""
+
+    bounds: Array
+    skip: int
+
+    @abstractmethod
+    def _begins(self, row: int) -> Range:
+        """Where to begin a piece: a row, this one or a little before it, whose frame holds all rows
+        before it that later frames hold; and the first row that its frame holds."""
+
+    def pieces(self, cut: tuple[Range, Range]) -> list[tuple[Range, Range]]:
+        """Ranges of about as many rows, where a long group is cut, too, if the frame at its cut
+        holds few rows beside those of a piece: these are inserted twice.  So are the rows
+        of a frame combined in the same order, but not always associated in the same way: where the
+        cuts are depends on the rows alone."""
+        (first, last), _ = cut
+        made: list[tuple[Range, Range]] = []
+        begin, held = first, first
+        for low, _ in cut_rows(last - first, least=2 * pieces.PIECE)[1:]:
+            found = self._begins(first + low)
+            if found[0] > begin and 4 * (found[0] - found[1]) <= found[0] - begin:
+                made.append(((begin, found[0]), (held, found[0])))
+                begin, held = found
+        return [*made, ((begin, last), (held, last))]
+
+    def _group(self, row: int) -> Range:
+        """The rows of a row's group."""
+        after = int(np.searchsorted(self.bounds, row, side="right"))
+        return int(self.bounds[after - 1]), int(self.bounds[after])
+
+    def _bounds_in(self, rows: Range) -> Array:
+        """The bounds of the groups that have rows in a range, from its first row on."""
+        first, last = rows
+        low = np.searchsorted(self.bounds, first, side="right")
+        inner = self.bounds[low : np.searchsorted(self.bounds, last, side="left")]
+        return np.concatenate([[first], inner, [last]]) - first
+
+    def _skipped(self) -> int:
+        return self.skip
+
+
 @dataclass(frozen=True)
-class InTime(Whole):
+class InTime(OfRows):
     """A frame for each row: the rows of its group whose times are from `older` before its own up to
     `younger` before it, which is not included."""
 
@@ -111,33 +171,78 @@ class InTime(Whole):
     older: int
     younger: int
     holds: bool  # rows must be kept, because some will be evicted
+    skip: int = 0
 
     def __len__(self) -> int:
-        return len(self.times)
+        return len(self.times) - self.skip
 
     def part(self, frames: Range, rows: Range) -> InTime:
-        bounds = self.bounds[np.searchsorted(self.bounds, rows[0], side="left") :]
-        bounds = bounds[: np.searchsorted(bounds, rows[1], side="right")] - rows[0]
-        return replace(self, times=self.times[slice(*rows)], bounds=bounds)
+        times, bounds = self.times[slice(*rows)], self._bounds_in(rows)
+        return replace(self, times=times, bounds=bounds, skip=frames[0] - rows[0])
+
+    def _begins(self, row: int) -> Range:
+        begin, end = self._group(row)
+        times = self.times[begin:end]
+        # rows of one time may all be in each other's frames
+        row = begin + int(np.searchsorted(times, self.times[row]))
+        held = begin + int(np.searchsorted(times, self.times[row] - self.older))
+        return (row, min(held, row)) if row > begin else (row, row)
 
     def _longest(self) -> int:
-        return int(self.holds)
+        if not self.holds or not len(self.times):
+            return int(self.holds)
+        # the kernel asks for more if others hold more than a few that are looked at
+        some = [self._begins((len(self.times) - 1) * i // 4) for i in range(1, 5)]
+        return 1 + max(row - held for row, held in some)
 
     def ranges(self) -> tuple[Array, Array]:
         from .measures import held_in_time  # which imports this module
 
         return held_in_time(Span(self.older, self.younger), self.times, self.bounds)
 
-    def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
-        given = call.integers(self.times), call.integers(self.bounds)
+    def _run(
+        self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any, to: int
+    ) -> None:
+        given = call.integers(self.times), call.integers(self.bounds), len(self.bounds) - 1
         done = 0
         while not done:
             done = core.run.frames_in_time(
-                core.m, columns, *given, len(self.bounds) - 1, self.older, self.younger, outputs
+                core.m, columns, *given, self.older, self.younger, outputs, to
             )
             if not done:
                 room = core.get(CAPACITY)
                 core.resize(2 * room, core.ring_blocks(room, 2 * room))
+
+
+@dataclass(frozen=True)
+class LastRows(OfRows):
+    """A frame for each row: it and the rows of its group before it, so many in all."""
+
+    bounds: Array
+    size: int
+    skip: int = 0
+
+    def __len__(self) -> int:
+        return int(self.bounds[-1]) - self.skip
+
+    def part(self, frames: Range, rows: Range) -> LastRows:
+        return replace(self, bounds=self._bounds_in(rows), skip=frames[0] - rows[0])
+
+    def _begins(self, row: int) -> Range:
+        return row, max(self._group(row)[0], row + 1 - self.size)
+
+    def _longest(self) -> int:
+        return min(self.size, int(np.diff(self.bounds).max(initial=1)))
+
+    def ranges(self) -> tuple[Array, Array]:
+        last = np.arange(1, len(self) + 1)
+        return np.maximum(last - self.size, np.repeat(self.bounds[:-1], np.diff(self.bounds))), last
+
+    def _run(
+        self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any, to: int
+    ) -> None:
+        bounds, count = call.integers(self.bounds), len(self.bounds) - 1
+        core.run.frames_of_rows(core.m, columns, bounds, count, self.size, outputs, to)
 
 
 @dataclass(frozen=True)
@@ -163,9 +268,11 @@ class Ranges(Whole):
     def _longest(self) -> int:
         return int((self.last - self.first).max(initial=0))
 
-    def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
+    def _run(
+        self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any, to: int
+    ) -> None:
         given = call.integers(self.first), call.integers(self.last)
-        core.run.frames(core.m, columns, *given, len(self), outputs)
+        core.run.frames(core.m, columns, *given, len(self), outputs, to)
 
 
 class Apart(Ranges):
@@ -174,9 +281,11 @@ class Apart(Ranges):
     def _longest(self) -> int:
         return 0
 
-    def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
+    def _run(
+        self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any, to: int
+    ) -> None:
         given = call.integers(self.first), call.integers(self.last)
-        core.run.frames_apart(core.m, columns, *given, len(self), outputs)
+        core.run.frames_apart(core.m, columns, *given, len(self), outputs, to)
 
 
 @dataclass(frozen=True)
@@ -201,14 +310,16 @@ class Excluding(Frames):
     def _longest(self) -> int:
         return self.longest
 
-    def _run(self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any) -> None:
+    def _run(
+        self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any, to: int
+    ) -> None:
         given = [call.integers(a) for a in (self.first, self.last, self.ends)]
         peers = 0 if self.ties else int((self.ends - self.last).max(initial=0))
         after: Any = [None] * peers
         if isinstance(core, BufferCore):
             _, after = call.space(peers * core.width)
         core.run.frames_excluding(
-            core.m, columns, *given, len(self), int(self.ties), after, outputs
+            core.m, columns, *given, len(self), int(self.ties), after, outputs, to
         )
 
 
@@ -216,30 +327,34 @@ def answers_of_frames(
     asked: Sequence[tuple[Frames, Group]],
     types: dict[str, Any],
     table: pa.Table,
-    rows: Array | None,
+    ordered: Ordered,
     order: Array | None,
     cuts: list[tuple[Range, Range]],
     threads: int,
 ) -> dict[str, pa.Array]:
     """The answers of groups of aggregates by name, each over frames of its own; row r has that of
     frame order[r], or r.  The groups are the same but for their names, so that columns are read,
-    and rows brought together, once.  `rows` says where in the table the rows are, None that the
-    table has their order.  `cuts` are ranges of frames, with the rows that they hold and no others
-    do."""
+    and rows brought together, once.  `cuts` are ranges of frames, with the rows that they hold and
+    no others do."""
     group = asked[0][1]
     columns, sources = columns_of(group, table)
+    columns, rows = ordered.columns(columns, threads)
     core = make_core(FRAMES, group.operator, 8)
-    typed = isinstance(core, BufferCore) and core.layout.answers
-    if not typed or "object" in columns.types or len(cuts) == 1:
+    kept = [core.outputs(len(frames)) for frames, _ in asked]
+    if len(asked) == 1:
+        cuts = [piece for cut in cuts for piece in asked[0][0].pieces(cut)]
+    if not (isinstance(core, BufferCore) and core.layout.answers) or "object" in columns.types:
+        cuts = cuts[:1]
+    if len(cuts) == 1:
         given = columns if rows is None else columns.take(rows)
-        kept = [frames.answer_alone(named, given) for frames, named in asked]
+        for (frames, named), (_, outputs) in zip(asked, kept, strict=True):
+            frames.answer(named, given, outputs, 0)
     else:
-        kept = [core.outputs(len(frames))[0] for frames, _ in asked]
-        give = partial(_give, asked, columns, rows, [outputs[0] for outputs in kept])
+        give = partial(_give, asked, columns, rows, [outputs for _, outputs in kept])
         side_by_side(give, cuts, threads)
     made: dict[str, pa.Array] = {}
     for frames, named in asked:
-        outputs = kept.pop(0)
+        outputs, _ = kept.pop(0)
         if order is not None:
             outputs = in_order(outputs, order, threads)
         made |= answers_of(core, named, types, outputs, len(frames), None, sources)[0]
@@ -250,34 +365,14 @@ def _give(
     asked: Sequence[tuple[Frames, Group]],
     columns: Table,
     rows: Array | None,
-    outputs: list[list[tuple[Array, Array | None]]],
+    outputs: list[Any],
     cut: tuple[Range, Range],
 ) -> None:
-    """Write the answers of a range of frames to where they belong."""
+    """Answer a range of frames."""
     some, held = cut
     given = columns.runs([held]) if rows is None else columns.take(rows[slice(*held)])
     for (frames, group), out in zip(asked, outputs, strict=True):
-        write_answers(frames.part(some, held), group, given, out, some[0])
-
-
-def write_answers(
-    frames: Frames,
-    group: Group,
-    columns: Table,
-    outputs: list[tuple[Array, Array | None]],
-    first: int,
-) -> None:
-    """Answer frames, over columns that have their order, into outputs from a place on."""
-    try:
-        found, *_ = frames.answer_alone(group, columns)
-    except NoFrameAnswer as error:
-        error.frame += first
-        raise
-    some = slice(first, first + len(frames))
-    for (data, valid), (to, to_valid) in zip(found, outputs, strict=True):
-        to[some] = data
-        if to_valid is not None:
-            to_valid[some] = valid
+        frames.part(some, held).answer(group, given, out, some[0])
 
 
 def in_order(kept: Any, order: Array, threads: int) -> Any:
@@ -292,7 +387,7 @@ def in_order(kept: Any, order: Array, threads: int) -> Any:
     pairs = []
     while columns:  # one at a time, and each is let go of
         data, valid = columns.pop(0)
-        moved = None if valid is None else taken(valid, order, threads)
+        moved = None if valid is None or valid.all() else taken(valid, order, threads)
         pairs.append((taken(data, order, threads), moved))
     return (pairs, *rest)
 
@@ -307,15 +402,4 @@ def taken(items: Array, order: Array, threads: int) -> Array:
         np.take(items, order[some], axis=0, out=made[some], mode="clip")
 
     side_by_side(take, cut_rows(len(order)), threads)
-    return made
-
-
-def inverse(places: Array, threads: int) -> Array:
-    """The order of items that has each at its place."""
-    made = np.empty_like(places)
-
-    def put(piece: Range) -> None:
-        made[places[slice(*piece)]] = np.arange(*piece)
-
-    side_by_side(put, cut_rows(len(places)), threads)
     return made

@@ -59,11 +59,11 @@ __all__ = ["FRAMES"]
 
 
 def frames(
-    m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs
+    m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs, to: int
 ) -> None:
-    """Answer the frames `[first[f], last[f])`.  What is inserted since the front was made stays in
-    registers, and where the rows are in local variables: a step that reads what the one before has
-    written waits for it."""
+    """Answer the frames `[first[f], last[f])`, into the outputs from `to` on.  What is inserted
+    since the front was made stays in registers, and where the rows are in local variables: a step
+    that reads what the one before has written waits for it."""
     mask, holds = get(m, CAPACITY) - 1, get(m, HOLDS)
     start, mid, end = get(m, START), get(m, MID), get(m, END)
     x = partial(m, BACK)
@@ -89,7 +89,7 @@ def frames(
             set_partial(m, ANSWER, combined(partial(m, RING + (start & mask)), x))
         else:
             set_partial(m, ANSWER, x)
-        answer(m, ANSWER, outputs, f)
+        answer(m, ANSWER, outputs, to + f)
 
 
 def frames_in_time(
@@ -101,14 +101,15 @@ def frames_in_time(
     older: int,
     younger: int,
     outputs: Outputs,
+    to: int,
 ) -> int:
     """The same for one frame a row of `count` groups, which are in order of time: it holds the rows
     of its group whose times are from `older` before its own up to `younger` before it, which is not
-    included.  Returns 0 if there is no room for a row, and goes on from there when it is called
-    again, else 1.
+    included.  The first row that is answered is the one in the header's FRAME.  Returns 0 if there
+    is no room for a row, and goes on from there when it is called again, else 1.
 
-    The ends are found on the way: which row is the first that is kept is hard to foresee for a
-    processor, and once is enough.
+    The ends are found on the way.  How many rows leave when one comes is hard to foresee for a
+    processor: so it counts how many of the four oldest do, and goes round again only if all do.
     """
     mask, holds = get(m, CAPACITY) - 1, get(m, HOLDS)
     start, mid, end = get(m, START), get(m, MID), get(m, END)
@@ -120,16 +121,22 @@ def frames_in_time(
         for i in range(max(get(m, FRAME), item(bounds, g)), n):
             put(m, FRAME, i)
             t = item(times, i)
-            while low < n and item(times, low) < t - older:
-                low += 1
-            if low > start:
-                if low >= mid:
-                    put(m, START, start)
-                    put(m, END, end)
-                    begin_at(m, low)
-                    mid, end = get(m, MID), get(m, END)
-                    x = partial(m, BACK)
-                start = low
+            edge = t - older
+            gone = 4
+            while gone == 4 and low + 4 <= n:
+                gone = int(item(times, low) < edge) + int(item(times, low + 1) < edge)
+                gone += int(item(times, low + 2) < edge) + int(item(times, low + 3) < edge)
+                low += gone
+            if gone == 4:
+                while low < n and item(times, low) < edge:
+                    low += 1
+            if low >= mid and low > start:
+                put(m, START, start)
+                put(m, END, end)
+                begin_at(m, low)
+                mid, end = get(m, MID), get(m, END)
+                x = partial(m, BACK)
+            start = low
             while end < n and item(times, end) < t - younger:
                 at = NEW
                 if holds:
@@ -147,19 +154,51 @@ def frames_in_time(
                 set_partial(m, ANSWER, combined(partial(m, RING + (start & mask)), x))
             else:
                 set_partial(m, ANSWER, x)
-            answer(m, ANSWER, outputs, i)
+            answer(m, ANSWER, outputs, to + i)
         g += 1
     return 1
 
 
+def frames_of_rows(
+    m: Memory, columns: Columns, bounds: Any, count: int, size: int, outputs: Outputs, to: int
+) -> None:
+    """The same for one frame a row of `count` groups, which holds it and the rows of its group
+    before it, `size` in all.  The first row that is answered is the one in the header's FRAME."""
+    mask = get(m, CAPACITY) - 1
+    start, mid, end = get(m, START), get(m, MID), get(m, END)
+    x = partial(m, BACK)
+    for g in range(count):
+        begin = item(bounds, g)
+        for i in range(max(get(m, FRAME), begin), item(bounds, g + 1)):
+            put(m, FRAME, i)
+            low = max(begin, i + 1 - size)
+            if low >= mid and low > start:
+                put(m, START, start)
+                put(m, END, end)
+                begin_at(m, low)
+                mid, end = get(m, MID), get(m, END)
+                x = partial(m, BACK)
+            start = low
+            while end <= i:
+                at = RING + (end & mask)
+                lift(m, at, columns, end)
+                x = combined(x, partial(m, at))
+                end += 1
+            if start < mid:
+                set_partial(m, ANSWER, combined(partial(m, RING + (start & mask)), x))
+            else:
+                set_partial(m, ANSWER, x)
+            answer(m, ANSWER, outputs, to + i)
+
+
 def frames_apart(
-    m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs
+    m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs, to: int
 ) -> None:
     """Answer frames that hold something, and no row of which is in another."""
     for f in range(count):
         put(m, FRAME, f)
         fold_rows(m, ANSWER, NEW, columns, item(first, f), item(last, f))
-        answer(m, ANSWER, outputs, f)
+        answer(m, ANSWER, outputs, to + f)
 
 
 def frames_excluding(
@@ -172,6 +211,7 @@ def frames_excluding(
     ties: int,
     after: Partials,
     outputs: Outputs,
+    to: int,
 ) -> None:
     """The same for one frame a row, where the rows `[last[f], ends[f])` are the peers of row f.
     With `ties`, the frame holds of them row f alone, else all but row f.
@@ -197,7 +237,7 @@ def frames_excluding(
             if f + 1 < end:
                 load(m, NEW, after, f + 1 - peers)
                 combine(m, ANSWER, ANSWER, NEW)
-        answer(m, ANSWER, outputs, f)
+        answer(m, ANSWER, outputs, to + f)
 
 
 def fold_after(m: Memory, columns: Columns, first: int, end: int, after: Partials) -> None:
@@ -222,12 +262,17 @@ FRAMES = Kernel(
         answer,
         frames,
         frames_in_time,
+        frames_of_rows,
         frames_apart,
         fold_after,
         frames_excluding,
     ),
-    ("frames", "frames_in_time", "frames_apart", "frames_excluding"),
+    ("frames", "frames_in_time", "frames_of_rows", "frames_apart", "frames_excluding"),
     scratch=4,
     constants=(("RING", RING),),
-    for_vectors=(vector_frames.frames, vector_frames.frames_in_time),
+    for_vectors=(
+        vector_frames.frames,
+        vector_frames.frames_in_time,
+        vector_frames.frames_of_rows,
+    ),
 )

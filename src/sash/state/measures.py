@@ -24,7 +24,7 @@ from ..tables.rows import Ordered
 from ..windows import Trailing
 from ..windows.contract import LATEST, Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
 from .frame_steps import HOLDS
-from .frames import Apart, Excluding, Frames, InTime, Ranges
+from .frames import Apart, Excluding, Frames, InTime, LastRows, Ranges
 from .measures_kernel import KEPT, SPANS
 from .over_frames import Sizes
 from .ragged import Places, ragged
@@ -69,6 +69,9 @@ def frames_of(window: Driven, rows: Ordered) -> Found:
         frames = InTime(times, rows.bounds, older, keeps.younger, evicts)
         return Found(frames, lambda: _oldest(*_spans(keeps, rows), times, times))
     assert window.excluded in (None, "group"), "where something is excluded, every event fires"
+    if isinstance(keeps, Count) and window.fires == Count(1):
+        frames_of_rows = LastRows(rows.bounds, keeps.rows)
+        return Found(frames_of_rows, lambda: _times_before(frames_of_rows, rows))
     first, last = _kept(keeps, rows, window.columns)
     fired = _fired(window.fires, rows)
     if fired is None:
@@ -114,6 +117,18 @@ def _oldest(first: Array, last: Array, times: Array, own: Array) -> tuple[Array,
     if held.all():
         return times[first], held
     return np.where(held, times[np.minimum(first, len(times) - 1)], own), held
+
+
+def _times_before(frames: LastRows, rows: Ordered) -> tuple[Array, Array]:
+    """The time of the oldest event of the last rows of each row, and that there is one."""
+    held = np.broadcast_to(np.True_, len(rows))
+    if len(rows.bounds) > 2:
+        return rows.times[frames.ranges()[0]], held
+    first = min(frames.size - 1, len(rows))  # one group: the times of all rows, so much later
+    oldest = np.empty_like(rows.times)
+    oldest[:first] = rows.times[:1]
+    oldest[first:] = rows.times[: len(rows) - first]
+    return oldest, held
 
 
 def _kept(keeps: Keeps, rows: Ordered, columns: tuple[str, ...]) -> tuple[Array, Array]:

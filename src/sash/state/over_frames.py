@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, make_core
 from ..query.plan import Group
+from ..tables.rows import Ordered
 from ..tables.threads import cut_rows, side_by_side
 from .answers import answers_of, columns_of
 from .frames import InTime, NoFrameAnswer, Range
@@ -53,7 +54,9 @@ class Sizes:
             known = len(one.bounds) - 1, call.integers(olders), sizes, one.younger
             state = [call.integers(np.zeros(n, np.int64)) for n in (sizes, sizes, CHUNK)]
             try:
-                core.run.frames_over(core.m, *given, *known, *state, *places, outputs)
+                at, step, apart = places
+                to = at - one.skip * step, step, apart
+                core.run.frames_over(core.m, *given, *known, *state, one.skip, *to, outputs)
             except OverflowError:  # which one it is, the sizes tell that are answered alone
                 for i, frames in enumerate(self.frames):
                     frames.answer_alone(group.alone(i), columns)
@@ -65,7 +68,7 @@ def answers_of_sizes(
     group: Group,
     types: dict[str, Any],
     table: pa.Table,
-    rows: Array | None,
+    ordered: Ordered,
     order: Array | None,
     cuts: list[tuple[Range, Range]],
     threads: int,
@@ -73,11 +76,13 @@ def answers_of_sizes(
     """The answers of a group of aggregates over windows of several sizes, by name; for the rest
     see `frames.answers_of_frames`."""
     columns, sources = columns_of(group, table)
+    columns, rows = ordered.columns(columns, threads)
     total = len(sizes.frames[0])
     core = make_core(OVER, group.operator, 8)
     kept, outputs = core.outputs(total * len(sizes.frames))
     typed = isinstance(core, BufferCore) and bool(core.layout.answers)
     many = len(sizes.frames)
+    cuts = [piece for cut in cuts for piece in sizes.frames[0].pieces(cut)]
     # those of a row are neighbours where rows are put into another order: they move together
     step, apart = (1, total) if order is None or not typed else (many, 1)
     if not typed or "object" in columns.types or len(cuts) == 1:

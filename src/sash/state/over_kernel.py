@@ -211,15 +211,17 @@ def frames_over(
     lows: Any,
     mids: Any,
     ends: Any,
+    skip: int,
     at: int,
     step: int,
     apart: int,
     outputs: Outputs,
 ) -> None:
-    """Answer one frame a row and size of `count` groups, which are in order of time: the rows of
-    its group whose times are from `older` before its own up to `younger` before it, which is not
-    included; or all up to there, if `older` is below 0.  The answers of a size are `step` rows of
-    the output after each other, from `at` on, and those of two sizes are so many rows `apart`.
+    """Answer one frame a row and size, from row `skip` on, of `count` groups, which are in order of
+    time: the rows of its group whose times are from `older` before its own up to `younger` before
+    it, which is not included; or all up to there, if `older` is below 0.  The answers of a size are
+    `step` rows of the output after each other, from `at` on for row 0, and those of two sizes are
+    so many rows `apart`.
     """
     for g in range(count):
         begin = item(bounds, g)
@@ -232,7 +234,7 @@ def frames_over(
             clear(m, stack_slot(m, s, -1))
         row = begin
         high = begin
-        i = begin
+        i = max(begin, skip)
         while i < n:
             opened = get(m, OPEN)
             full = opened + CHUNK

@@ -8,18 +8,18 @@ from ..aggregators.two_stacks_lite import query
 from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, combine, get, item, put
 from .frame_steps import FRAME, GROUP, HOLDS, answer, begin_at, end_at
 
-__all__ = ["frames", "frames_in_time", "join"]
+__all__ = ["frames", "frames_in_time", "frames_of_rows", "join"]
 
 
 def frames(
-    m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs
+    m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs, to: int
 ) -> None:
-    """Answer the frames `[first[f], last[f])`."""
+    """Answer the frames `[first[f], last[f])`, into the outputs from `to` on."""
     for f in range(count):
         put(m, FRAME, f)
         begin_at(m, item(first, f))
         end_at(m, columns, item(last, f))
-        answer(m, query(m), outputs, f)
+        answer(m, query(m), outputs, to + f)
 
 
 def frames_in_time(
@@ -31,15 +31,12 @@ def frames_in_time(
     older: int,
     younger: int,
     outputs: Outputs,
+    to: int,
 ) -> int:
     """The same for one frame a row of `count` groups, which are in order of time: it holds the rows
     of its group whose times are from `older` before its own up to `younger` before it, which is not
-    included.  Returns 0 if there is no room for a row, and goes on from there when it is called
-    again, else 1.
-
-    The ends are found on the way: which row is the first that is kept is hard to foresee for a
-    processor, and once is enough.
-    """
+    included.  The first row that is answered is the one in the header's FRAME.  Returns 0 if there
+    is no room for a row, and goes on from there when it is called again, else 1."""
     g = get(m, GROUP)
     while g < count:
         n = item(bounds, g + 1)
@@ -60,10 +57,24 @@ def frames_in_time(
                 high += 1
                 end_at(m, columns, high)
             put(m, FRAME, i)
-            answer(m, query(m), outputs, i)
+            answer(m, query(m), outputs, to + i)
             i += 1
         g += 1
     return 1
+
+
+def frames_of_rows(
+    m: Memory, columns: Columns, bounds: Any, count: int, size: int, outputs: Outputs, to: int
+) -> None:
+    """The same for one frame a row of `count` groups, which holds it and the rows of its group
+    before it, `size` in all.  The first row that is answered is the one in the header's FRAME."""
+    for g in range(count):
+        begin = item(bounds, g)
+        for i in range(max(get(m, FRAME), begin), item(bounds, g + 1)):
+            put(m, FRAME, i)
+            begin_at(m, max(begin, i + 1 - size))
+            end_at(m, columns, i + 1)
+            answer(m, query(m), outputs, to + i)
 
 
 def join(m: Memory, dst: int, a: int, b: int, c: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow as pa
 from ..kernels.columns import Array, Column, Table, joined
 from ..query.plan import Plan
 from .arrow import check_times, flat, one_array, times_of
+from .counting_sort import MOST_KEYS, inverse, moved, moved_table, places_by_key
 from .keys import by_group, key_codes
 from .order import in_time, nanoseconds, tie_ranks
 from .threads import BLOCK, cut_groups, cut_rows, side_by_side
@@ -102,6 +104,14 @@ def rise(values: Array) -> bool:
     """True if values are in order; of most that are not, the first block tells."""
     blocks = _blocks(0, len(values))
     return all((values[some][1:] >= values[some][:-1]).all() for some in blocks)
+
+
+def _rise_in_pieces(values: Array, threads: int) -> bool:
+    """The same, with pieces looked at side by side."""
+    if not rise(values[: BLOCK + 1]):
+        return False
+    pieces = [(first, min(last + 1, len(values))) for first, last in cut_rows(len(values))]
+    return all(side_by_side(lambda p: rise(values[slice(*p)]), pieces, threads))
 
 
 class Parts:
@@ -202,24 +212,49 @@ class _Moved:
 
     def move(self, first: int, last: int, order: Array) -> None:
         """Put a range of rows into an order."""
-        for values, moved in self._made.values():
-            moved[first:last] = values[first:last][order]
+        for values, made in self._made.values():
+            made[first:last] = values[first:last][order]
 
 
 @dataclass(frozen=True)
 class Ordered:
     """Rows of a table in order of key and time: the keys; where each row is in the table, None if
     the table has the order; the times; and where each key's rows begin, with the end of the
-    last."""
+    last.  Instead of where a row is in the table, `places` may say where the order has each row of
+    the table."""
 
     table: pa.Table
     keys: list[pa.Array]
-    rows: Array | None
+    from_table: Array | None
     times: Array
     bounds: Array
+    places: Array | None = None
 
     def __len__(self) -> int:
         return len(self.times)
+
+    @property
+    def moves(self) -> bool:
+        """True if the table has another order."""
+        return self.from_table is not None or self.places is not None
+
+    @cached_property
+    def rows(self) -> Array | None:
+        """Where each row is in the table, None if the table has the order."""
+        return self.from_table if self.places is None else inverse(self.places, 1)
+
+    def order(self, threads: int) -> Array | None:
+        """Where the order has each row of the table, None if the table has the order."""
+        if self.places is not None or self.from_table is None:
+            return self.places
+        return inverse(self.from_table, threads)
+
+    def columns(self, table: Table, threads: int) -> tuple[Table, Array | None]:
+        """Columns of the table's rows: in the order, where that takes one pass, or as they are,
+        with where each row is in them."""
+        if self.places is None or "object" in table.types:
+            return table, self.rows
+        return moved_table(table, self.places, threads), None
 
     def column(self, name: str) -> pa.Array:
         """A column in that order, as plain values."""
@@ -255,6 +290,10 @@ def read_rows(plan: Plan, table: pa.Table, threads: int = 1) -> Rows:
 def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1) -> Ordered:
     """The rows of a table in order of key and time."""
     read = read_rows(plan, table, threads)
+    if plan.query.tie is None and read.finer is None and _rise_in_pieces(read.times, threads):
+        found = _in_time(table, read, threads)
+        if found is not None:
+            return found
     parts = Parts(read, [], threads)
     made = side_by_side(
         lambda i: put_in_order(plan, table, parts[i])[0], range(len(parts)), threads
@@ -282,6 +321,17 @@ def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1) -> Ordered:
     return Ordered(table, read.keys, rows, times, np.concatenate(bounds))
 
 
+def _in_time(table: pa.Table, read: Rows, threads: int) -> Ordered | None:
+    """The same for a table that is in order of time, if one pass finds each row's place."""
+    if not read.keys:
+        return Ordered(table, [], None, read.times, np.array([0, len(read)]))
+    if len(cut_rows(len(read))) == 1 or not 1 < read.groups <= MOST_KEYS or rise(read.codes):
+        return None
+    places, bounds = places_by_key(read.codes, read.groups, threads)
+    times = moved(read.times, places, threads)
+    return Ordered(table, read.keys, None, times, bounds, places)
+
+
 def put_in_order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Ordered, Array | None]:
     """The same, from the keys and times of its rows, or of some of them; and where each row is
     among those given, None if they are in order."""
@@ -304,7 +354,7 @@ def without_others(given: Ordered) -> Ordered:
     at = pa.array(np.flatnonzero(there))
     bounds = np.append(given.bounds[:-1][there], given.bounds[-1])
     keys = [k.take(at) for k in given.keys]
-    return Ordered(given.table, keys, given.rows, given.times, bounds)
+    return Ordered(given.table, keys, given.from_table, given.times, bounds, given.places)
 
 
 def _order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Array | None, Array, Array]:
