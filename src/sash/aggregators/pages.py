@@ -1,12 +1,13 @@
 """The pages of a window's levels on their way to a store and back.
 
-    save ─→ gathered ─→ a thread writes them, many at once ─→ store
-                                                                │
-    load ←─ gathered, being written, fetched ahead ←────────────┘
+    save ─→ gathered ─→ waiting ─→ a thread writes them, many at once ─→ store
+                                                                           │
+    load ←─ gathered, waiting, or fetched ahead by another thread ←────────┘
 
-Writing, fetching ahead and deleting are done by one thread in the background, in order.  If a write
-fails, its pages wait here, and the next call that has something to save tries again: it raises, or
-all goes on, and nothing is lost.
+One thread writes and deletes in the background, in order, and another one fetches, so that no page
+that is needed soon waits behind those that are written.  Pages whose values have all left while
+they waited are not written at all.  If a write fails, its pages wait here, and the next call that
+has something to save tries again: it raises, or all goes on, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from ..stores.sealed import Damaged, seal, unseal
 __all__ = ["Pages"]
 
 _NAME = struct.Struct(">cBQ")
-_AHEAD = 8  # batches that the thread may be behind with
+_BEHIND = 48  # batches that may wait to be written: a disk that is slow for a moment is no matter
+_AHEAD = 8  # fetches that may wait
 _MANY = 1000  # records that are deleted at a time
 
 Place = tuple[int, int]  # level and page
@@ -49,7 +51,8 @@ class Pages:
         self._asked: set[Place] = set()
         self._left: list[Place] = []  # to be deleted
         self._failed: BaseException | None = None
-        self._queue: Queue[Callable[[], None] | None] | None = None
+        self._writer, self._fetcher = _Worker(_BEHIND), _Worker(_AHEAD)
+        self.first: dict[int, int] = {}  # of some levels, a page before which all have left
         self.calls = 0  # of the store, and the records moved by them
         self.records = 0
 
@@ -76,7 +79,7 @@ class Pages:
         with self._lock:
             batch, self._gathered = self._gathered, {}
             self._written.append(batch)
-        self._do(partial(self._write_behind, batch))
+        self._writer.do(partial(self._write_behind, batch))
 
     def _write_behind(self, batch: dict[Place, bytes]) -> None:
         if self._failed is None:  # else it waits behind what failed
@@ -86,9 +89,12 @@ class Pages:
                 self._failed = error
 
     def _write(self, batch: dict[Place, bytes]) -> None:
-        named = {page_name(place): data for place, data in batch.items()}
-        self._count(len(named))
-        self.space.put_many({key: seal(data, key) for key, data in named.items()})
+        first = self.first
+        needed = {at: data for at, data in batch.items() if at[1] >= first.get(at[0], 0)}
+        if needed:
+            named = {page_name(place): data for place, data in needed.items()}
+            self._count(len(named))
+            self.space.put_many({key: seal(data, key) for key, data in named.items()})
         with self._lock:
             self._written = [some for some in self._written if some is not batch]
 
@@ -100,16 +106,16 @@ class Pages:
         assert not self._written, "a page is not written"
 
     def drain(self) -> None:
-        """Wait until the thread has nothing to do."""
-        if self._queue is not None:
-            self._queue.join()
+        """Wait until the threads have nothing to do."""
+        self._writer.drain()
+        self._fetcher.drain()
 
     def delete(self, places: Sequence[Place]) -> None:
         """Have the thread delete pages, many at once, and those that it could not delete before."""
         with self._lock:
             places, self._left = [*self._left, *places], []
         for i in range(0, len(places), _MANY):
-            self._do(partial(self._delete, places[i : i + _MANY]))
+            self._writer.do(partial(self._delete, places[i : i + _MANY]))
 
     def _delete(self, places: Sequence[Place]) -> None:
         try:
@@ -160,7 +166,7 @@ class Pages:
 
     def fetch(self, places: Iterable[Place]) -> None:
         """Have the thread read pages that will be needed soon, unless it is behind."""
-        if self._queue is not None and self._queue.full():
+        if self._fetcher.busy:
             return
         with self._lock:
             known = {p for batch in (self._gathered, *self._written) for p in batch}
@@ -168,7 +174,7 @@ class Pages:
             some = [p for p in some if p not in self._asked]
             self._asked.update(some)
         if some:
-            self._do(partial(self._fetch, some))
+            self._fetcher.do(partial(self._fetch, some))
 
     def _fetch(self, places: list[Place]) -> None:
         try:
@@ -184,23 +190,39 @@ class Pages:
         with self._lock:
             self._fetched.clear()
 
-    # the thread
-
-    def _do(self, work: Callable[[], None]) -> None:
-        if self._queue is None:
-            self._queue = Queue(_AHEAD)
-            threading.Thread(target=_work, args=(self._queue,), daemon=True).start()
-            weakref.finalize(self, _end, self._queue).atexit = False
-        self._queue.put(work)
-
     def _count(self, records: int) -> None:
         self.calls += 1
         self.records += records
 
     def close(self) -> None:
-        """End the thread, and forget what is not written."""
+        """End the threads, and forget what is not written."""
         self.drain()
         self.space.release()
+
+
+class _Worker:
+    """A thread that does what it is given, in order; there is none until it is needed."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most  # things to do that may wait
+        self._queue: Queue[Callable[[], None] | None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """True if as many things wait as may."""
+        return self._queue is not None and self._queue.full()
+
+    def do(self, work: Callable[[], None]) -> None:
+        if self._queue is None:
+            self._queue = Queue(self._most)
+            threading.Thread(target=_work, args=(self._queue,), daemon=True).start()
+            weakref.finalize(self, _end, self._queue).atexit = False
+        self._queue.put(work)
+
+    def drain(self) -> None:
+        """Wait until there is nothing to do."""
+        if self._queue is not None:
+            self._queue.join()
 
 
 def _work(queue: Queue[Callable[[], None] | None]) -> None:

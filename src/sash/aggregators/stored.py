@@ -288,6 +288,7 @@ class StoredLevels(LevelWindow):
             if first & ((1 << bits + level) - 1):
                 break
             head = (first >> level) >> bits
+            self._pages.first[level] = head - 1  # which START may still be in
             young = self._young(level)
             needed += [(level, p) for p in (head, head + 1) if p < young]
             ahead += [(level, p) for p in range(head + 2, min(head + 2 + _AHEAD, young))]

@@ -50,13 +50,16 @@ class RocksStore(Store):
         self._unlogged.disable_wal = True
         self._ahead_of_log = False  # whether there were writes that are not in the log
         self._writing = Lock()
-        # records have checksums of their own, which cover their keys; those of RocksDB take as
-        # long as all the rest
-        self._unverified = rocksdict.ReadOptions()
-        self._unverified.set_verify_checksums(False)
+        self._waiting = 0  # bytes that were written since files were last begun
+        self._most_waiting = cache // 8
+        # records have checksums of their own, which cover their keys; with those of RocksDB a page
+        # takes ten times as long.  `get` of several keys has only the options that are set here.
+        unverified = rocksdict.ReadOptions()
+        unverified.set_verify_checksums(False)
         with self._errors("cannot be opened"):
             os.makedirs(path, exist_ok=True)
             self._db = rocksdict.Rdict(path, _options(rocksdict, cache))
+            self._db.set_read_options(unverified)
 
     def __repr__(self) -> str:
         return f"the RocksDB store {self.path!r}"
@@ -83,7 +86,7 @@ class RocksStore(Store):
         with self._errors("cannot be read"):
             if not keys:
                 return []
-            return list(self._db.get(list(keys), read_opt=self._unverified))
+            return list(self._db.get(list(keys)))
 
     def put_many(self, records: Mapping[bytes, bytes]) -> None:
         self.write(records)
@@ -99,13 +102,19 @@ class RocksStore(Store):
             batch.put(key, data)
         for key in deletes:
             batch.delete(key)
+        size = batch.size_in_bytes()
         with self._errors("cannot be written"), self._writing:
+            if durable and self._ahead_of_log:
+                self._db.flush()
+                self._ahead_of_log, self._waiting = False, 0
+            elif self._waiting + size > self._most_waiting:
+                # a write that waits for files keeps all threads of Python waiting, this does not
+                self._db.flush(wait=False)
+                self._waiting = 0
+            self._waiting += size
             if durable:
-                if self._ahead_of_log:
-                    self._db.flush()
-                    self._ahead_of_log = False
                 self._db.write(batch, self._durable)
-            elif self._ahead_of_log or batch.size_in_bytes() >= _LOGGED:
+            elif self._ahead_of_log or size >= _LOGGED:
                 self._ahead_of_log = True
                 self._db.write(batch, self._unlogged)
             else:
@@ -132,7 +141,7 @@ def _options(rocksdict: Any, cache: int) -> Any:
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_compression_type(rocksdict.DBCompressionType.none())
-    options.set_write_buffer_size(max(cache // 8, 1 << 16))
+    options.set_write_buffer_size(cache // 4)  # of which `write` fills a half
     options.set_max_write_buffer_number(3)
     options.set_db_write_buffer_size(max(cache // 2, 1 << 18))
     options.set_max_total_wal_size(2 * cache)
