@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .casts import cast, fitted_decimal, fitted_numbers, zero_of
+from .casts import cast, fitted_decimal, fitted_numbers, floats, zero_of
 from .spark_types import as_decimal, common_type, is_number, result_decimal, spark_name
 from .values import Unusable, Value, as_mask, checked
 
@@ -76,7 +76,9 @@ def arithmetic(
 
 
 def _to(value: Value, kind: pa.DataType) -> Any:
-    return value.data if value.type == kind else value.data.cast(kind, safe=False)
+    if value.type == kind:
+        return value.data
+    return floats(value.data, kind) if _is.is_floating(kind) else value.data.cast(kind, safe=False)
 
 
 def _zeros(x: Any, y: Any, rows: int) -> Any:
@@ -130,8 +132,12 @@ def _rest(x: Any, y: Any, rows: int) -> Value:
 def whole_quotient(a: Value, b: Value, rows: int) -> Value:
     """`a DIV b`: the whole part of a quotient, a bigint."""
     for side in (a, b):
-        if not _is.is_integer(side.type):
-            raise Unusable(f"DIV takes whole numbers, not {spark_name(side.type)}")
+        if not (_is.is_integer(side.type) or _is.is_decimal(side.type) or _is.is_null(side.type)):
+            raise Unusable(f"DIV takes whole numbers and decimals, not {spark_name(side.type)}")
+    if _is.is_null(a.type) or _is.is_null(b.type):
+        return Value(pa.scalar(None, pa.int64()), a.failed + b.failed)
+    if _is.is_decimal(a.type) or _is.is_decimal(b.type):
+        return _whole_decimals(a, b, rows)
     x, y = _to(a, pa.int64()), _to(b, pa.int64())
     bad = _zeros(x, y, rows)
     made = checked(
@@ -142,6 +148,19 @@ def whole_quotient(a: Value, b: Value, rows: int) -> Value:
     )
     noted = ((bad, "division by zero"),) if bad.any() else ()
     return Value(made.data, a.failed + b.failed + noted + made.failed)
+
+
+def _whole_decimals(a: Value, b: Value, rows: int) -> Value:
+    x, y = (_wide(v, _MOST, as_decimal(v.type).scale) for v in (a, b))
+    bad = _zeros(x, y, rows)
+    pairs = zip(*(Value(s).array(rows).to_pylist() for s in (x, y)), strict=True)
+    with decimal.localcontext(prec=200):
+        made = [None if p is None or not q else int(p / q) for p, q in pairs]
+    beyond = np.array([n is not None and not -(2**63) <= n < 2**63 for n in made], dtype=bool)
+    failed = ((bad, "division by zero"), (beyond, "DIV is beyond bigint"))
+    held = [None if out else n for n, out in zip(made, beyond, strict=True)]
+    noted = tuple((mask, why) for mask, why in failed if mask.any())
+    return Value(pa.array(held, pa.int64()), a.failed + b.failed + noted)
 
 
 def _decimal(op: str, a: Value, b: Value, rows: int, literals: tuple[Any, Any]) -> Value:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..tables.numbers import as_floats
 from .spark_types import is_number, spark_name
 from .values import Unusable, Value, checked
 
@@ -20,6 +21,7 @@ __all__ = [
     "cast",
     "fitted_decimal",
     "fitted_numbers",
+    "floats",
     "one_by_one",
     "rounded_decimal",
     "zero_of",
@@ -113,9 +115,7 @@ def _to_number(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Val
         data = data.cast(pa.int8())
         given = pa.int8()
     if _is.is_floating(kind):
-        if _is.is_decimal(given):
-            return one_by_one(data, rows, kind, float, _no(kind))
-        return Value(data.cast(kind, safe=False))
+        return Value(floats(data, kind))
     if _is.is_decimal(kind):
         if _is.is_floating(given):
             return one_by_one(
@@ -138,6 +138,11 @@ def _to_number(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Val
     if _is.is_decimal(given):
         return one_by_one(data, rows, kind, lambda x: _in_limits(int(x), kind), _no(kind))
     return checked(lambda x: x.cast(kind), (data,), rows, _no(kind))
+
+
+def floats(data: Any, kind: pa.DataType) -> Any:
+    """Numbers as floats of a kind."""
+    return _on_arrays(lambda x: as_floats(x, kind))(data)
 
 
 def _on_arrays(kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -76,7 +76,7 @@ def as_decimal(kind: pa.DataType, literal: Any = None) -> pa.DataType:
     """The decimal that holds all integers of a type, or a literal as it is written."""
     if _is.is_decimal(kind):
         return kind
-    if literal is not None:
+    if literal is not None and kind != pa.int8():  # whose literals Spark does not look at
         return pa.decimal128(max(1, len(str(abs(int(literal))))), 0)
     return pa.decimal128(_DIGITS[kind], 0)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan, Ranged
+from ..tables.numbers import as_floats
 from ..tables.rows import Ordered
 from .frames import Frames, Whole
 from .quantiles import quantiles_of_ranges
@@ -79,7 +80,7 @@ def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Arra
         before = np.concatenate([[0], np.cumsum(counts)])
         first, last, column = before[first], before[last], column.filter(pa.array(counts))
     if chosen.which == "quantile":
-        values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        values = as_floats(column).to_numpy(zero_copy_only=False)
         return quantiles_of_ranges(values, first, last, chosen.count)
     if chosen.which == "nth":
         at = last - int(chosen.count)

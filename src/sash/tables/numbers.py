@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["from_words", "places_in_order", "row_numbers", "unscaled"]
+__all__ = ["as_floats", "from_words", "places_in_order", "row_numbers", "unscaled"]
 
 
 def row_numbers(column: pa.Array, first: int = 0) -> tuple[pa.Array, pa.Array]:
@@ -66,6 +66,25 @@ def unscaled(column: pa.Array) -> pa.Array:
     words = np.frombuffer(column.buffers()[1] or b"", dtype="<i8")
     made = words[2 * column.offset : 2 * (column.offset + len(column)) : 2]
     return _numbers(np.ascontiguousarray(made, dtype=np.int64), column)
+
+
+def as_floats(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+    """Numbers as floats, of 64 bits unless a kind is given, each the closest to its number.
+
+    Arrow's own cast of decimals multiplies by a power of ten: of decimal(15, 5) half are not the
+    closest.  Text is read correctly; a quotient of two floats that are exact is rounded once, and
+    takes a twentieth of the time.
+
+    >>> as_floats(pa.array(["0.35", None, "-4.35"]).cast(pa.decimal128(5, 2))).to_pylist()
+    [0.35, None, -4.35]
+    """
+    kind = kind or pa.float64()
+    given = column.type
+    if not pa.types.is_decimal(given):
+        return column.cast(kind, safe=False)
+    if given.precision > 15 or not 0 <= given.scale <= 22 or kind != pa.float64():
+        return column.cast(pa.string()).cast(kind)
+    return pc.divide(unscaled(column).cast(kind), 10.0**given.scale)
 
 
 def from_words(words: pa.Array, wanted: pa.DataType) -> pa.Array:
