@@ -12,7 +12,7 @@ import pytest
 import sash
 from sash.query.plan import make_plan
 from sash.state import ranges
-from sash.state.ranges import window_ranges
+from sash.state.ranges import values_of_ranges, window_ranges
 from sash.testing.queries import answers, differences
 
 RANGED: dict[str, Any] = {
@@ -57,6 +57,37 @@ def test_nanoseconds_are_kept() -> None:
     table = pa.table({"t": at, "v": at})
     q = sash.Query(time="t", window=sash.tumbling(10), select={"all": sash.collect("v")})
     assert q.run(table)["all"].to_pylist()[0] == at.to_pylist()
+
+
+COLUMNS = {
+    "integers": pa.array([1, None, 3, 4, 5, 6], pa.int32()),
+    "bools": pa.array([True, None, False, False, True, True]),
+    "texts": pa.array(["a", None, "", "dd", "é", "f"]),
+    "large texts": pa.array(["a", None, "", "dd", "é", "f"], pa.large_string()),
+    "bytes": pa.array([b"a", None, b"", b"dd", b"e", b"f"]),
+    "decimals": pa.array([1, None, 3, 4, 5, 6]).cast(pa.decimal128(21, 2)),
+    "lists": pa.array([[1], None, [], [2, None], [3], [4]]),
+    "structs": pa.array([{"x": 1}, None, {"x": None}, {"x": 2}, {"x": 3}, {"x": 4}]),
+    "nothing": pa.nulls(6),
+    "times": pa.array([1, None, 3, 4, 5, 6], pa.timestamp("ns", "UTC")),
+}
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("values", COLUMNS.values(), ids=COLUMNS.keys())
+def test_ranges_that_are_copied_whole(values: pa.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long ranges have the values, type and nulls that an index for each value gives."""
+    first, lengths = np.array([2, 0, 1, 4, 1, 5]), np.array([3, 5, 0, 1, 4, 0])
+    for column in (values, pa.concat_arrays([values, values]).slice(3, 6)):
+        made = {}
+        for long in (0, 1000):
+            monkeypatch.setattr(ranges, "_LONG", long)
+            monkeypatch.setattr(ranges, "_LONG_OTHERS", long)
+            made[long] = values_of_ranges(column, first, lengths)
+            made[long].validate(full=True)
+        assert made[0].equals(made[1000])
+        assert made[0].type == values.type
+        assert len(made[0]) == lengths.sum()
 
 
 def test_times_that_are_far_apart() -> None:

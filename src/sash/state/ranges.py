@@ -17,9 +17,18 @@ from .frames import Frames, Whole
 from .quantiles import quantiles_of_ranges
 from .ragged import ragged
 
-__all__ = ["answers_of_ranges", "answers_over", "check_lengths", "window_ranges"]
+__all__ = [
+    "answers_of_ranges",
+    "answers_over",
+    "check_lengths",
+    "values_of_ranges",
+    "window_ranges",
+]
 
 _MOST = 2**31 - 1  # values in all lists of an Arrow column
+#: From so many values a range on, on average, ranges are copied whole: to copy one takes 250 ns,
+#: an index 2 ns a number, and 20 a text.
+_LONG, _LONG_OTHERS = 128, 16
 
 
 def window_ranges(
@@ -92,8 +101,25 @@ def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Arra
     lengths = last - first
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     _check_length(chosen, int(offsets[-1]))
-    taken = column.take(pa.array(ragged(first, lengths)))
+    taken = values_of_ranges(column, first, lengths)
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), taken)
+
+
+def values_of_ranges(column: pa.Array, first: Array, lengths: Array) -> pa.Array:
+    """The values of ranges of a column, one range after the other.
+
+    Long ranges are copied whole: 43,200 of 667 values each in 19 ms, and in 65 ms by an index for
+    each value; of text in 30 ms, and in 610.
+
+    >>> values_of_ranges(pa.array(["a", "b", "c"]), np.array([1, 0]), np.array([2, 2])).to_pylist()
+    ['b', 'c', 'a', 'b']
+    """
+    long = _LONG if pa.types.is_primitive(column.type) else _LONG_OTHERS
+    views = getattr(pa, "ListViewArray", None)  # Arrow has them since 16
+    if views is None or int(lengths.sum()) < long * len(lengths) or len(column) > _MOST:
+        return column.take(pa.array(ragged(first, lengths)))
+    small = (pa.array(a, pa.int32()) for a in (first, lengths))
+    return views.from_arrays(*small, column).flatten()
 
 
 def answers_over(
