@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -11,10 +10,7 @@ from pyspark.sql import functions as F
 import sash
 import sash.spark
 
-from .spark_ways import took
-
-if TYPE_CHECKING:
-    from .spark import Bench, Line
+from .spark_bench import Bench, Line, took
 
 KEYS = 500
 START = 1_700_000_000_000_000  # microseconds
@@ -64,8 +60,6 @@ def by_minutes(events: DataFrame, questions: DataFrame) -> DataFrame:
 def as_of(bench: Bench, quick: bool) -> Iterator[Line]:
     """The sum of a minute as of 200,000 moments (50,000 if quick), ten times as many events, 500
     keys: sash.spark.at beside a join of ranges."""
-    from .spark import Line
-
     events, questions = frames(bench, 500_000 if quick else 2_000_000)
     query = sash.Query(
         time="et", by="k", window=sash.trailing("1 minute"), select={"sum": sash.sum("x")}

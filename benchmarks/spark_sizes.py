@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import functions as F
 
 import sash
 import sash.spark
 
-if TYPE_CHECKING:
-    from .spark import Bench, Line
+from .spark_bench import ROWS as MANY
+from .spark_bench import Bench, Line, later
 
 MINUTES = 8  # micro-batches
 ROWS = 10  # of a key in each
@@ -47,9 +47,7 @@ def _chosen() -> dict[str, sash.Aggregate]:
 
 def sizes(bench: Bench, quick: bool) -> Iterator[Line]:
     """1 hour, 24 hours and 30 days in one row, a slide of a minute, 100,000 keys with ten rows each
-    in a micro-batch, beside 30 days alone and three queries one by one."""
-    from .spark import Line
-
+    in a micro-batch, beside 30 days alone and native queries one by one."""
     keys = 10_000 if quick else 100_000
     path = minutes(bench, keys)
     select = _chosen()
@@ -70,14 +68,28 @@ def sizes(bench: Bench, quick: bool) -> Iterator[Line]:
         yield Line(f"{name}, {keys:,} keys, 10 rows each a micro-batch", seconds, "s")
     alone, together = found.values()
     yield Line("three sizes over 30 days alone", together / alone, "×", 1.5)
+    yield from _natively(bench, keys, together)
+
+
+def _natively(bench: Bench, keys: int, ours: float) -> Iterator[Line]:
+    """What Spark's own windows take, one query for each size, from a hundredth of the keys."""
+    few = minutes(bench, keys // 100)
+    total = 0.0
+    for size in ("1 hour", "24 hours"):
+        for _ in range(2):  # the first is a warm-up
+            window = F.window("ts", size, "1 minute")
+            values = F.count(F.lit(1)).alias("n"), F.sum("x").alias("t"), F.max("x").alias("w")
+            out = bench.stream(few).groupBy("k", window).agg(*values)
+            seconds = later(bench.natively(out, 60.0))
+        total += 100 * seconds
+        yield Line(f"native, {size}, a hundred times a hundredth of the keys", 100 * seconds, "s")
+    yield Line("native, 30 days", None, "not run: a row is in 43,200 windows")
+    yield Line("three sizes over native's 1 hour and 24 hours", ours / total, "×")
 
 
 def shared(bench: Bench, quick: bool) -> Iterator[Line]:
     """100 queries that share a plan in one operator, over one of them alone; they have as many rows
     as 5 % of the events."""
-    from .spark import ROWS as MANY
-    from .spark import Line
-
     path = bench.source(MANY, 5)
     spans = [60 + 5 * i for i in range(10 if quick else 100)]
     queries = {

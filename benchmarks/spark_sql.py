@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 import sash
 import sash.spark
 
-if TYPE_CHECKING:
-    from .spark import Bench, Line
+from .spark_bench import BATCHES, ROWS, Bench, Line, cpu_seconds, later
 
 MOST = 1.05
 TEXT = (
@@ -24,8 +23,6 @@ TEXT = (
 def sql(bench: Bench, quick: bool) -> Iterator[Line]:
     """sash.spark.sql beside its query, in turns: a table of 4 M rows (1 M if quick), and
     micro-batches of 200,000."""
-    from .spark import BATCHES, ROWS, Line, cpu_seconds, later
-
     query = sash.Query(
         time="ts",
         by="k",
