@@ -167,6 +167,7 @@ def _as_of(events: int) -> Workload:
         title=f"the sum of a minute as of {many:,} moments, {events:,} events, {KEYS:,} keys",
         units=many,
         unit="question",
+        calls=1,
         ours={
             "Query.at": Contender(
                 run=ours,

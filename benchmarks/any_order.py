@@ -41,7 +41,7 @@ def any_order(*, quick: bool) -> list[Workload]:
         _overlapping(rows),
         _trailing(rows),
         _text(3 * rows // 5),
-        _each_of_text(rows // 10),
+        _each_of_text(rows // 25),
         _lists(20_000),
     ]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import gc
 import time
+from array import array
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ __all__ = ["in_words", "latency"]
 
 SLOWLY = 100_000  # rounds
 MANY = 500_000
-RUNS = 3
+RUNS = 2
 PAUSE = Bound(100e-6)  # seconds
 #: These promise that no single operation waits for the memory of all others.
 STEADY = {"Daba", "DabaLite", "SubtractOnEvict", "Fiba", "BTree", "Timed(DabaLite)"}
@@ -186,7 +188,8 @@ def _worst(make: Callable[[], Any], n: int, runs: int) -> list[float]:
 
 def _grow_and_shrink(window: Any, n: int) -> Any:
     """Nanoseconds of n insertions and of as many evictions."""
-    took, clock = np.zeros((2, n), dtype=np.int64), time.thread_time_ns
+    took = array("q"), array("q")  # in which no int is kept, so Python gets no memory meanwhile
+    clock = time.thread_time_ns
     insert, evict, timed = window.insert, window.evict, not isinstance(window, InOrder)
     if not timed:  # so that the window does not start where its memory does
         for _ in range(1000):
@@ -196,13 +199,15 @@ def _grow_and_shrink(window: Any, n: int) -> Any:
     collects = gc.isenabled()
     gc.disable()
     try:
-        for row, operation, given in ((0, insert, (1.5,)), (1, evict, ())):
-            for i in range(n):
-                arguments = (i, *given) if timed else given
+        for add, operation, given in (
+            (took[0].append, insert, (1.5,)),
+            (took[1].append, evict, ()),
+        ):
+            for arguments in ((i, *given) for i in range(n)) if timed else repeat(given, n):
                 start = clock()
                 operation(*arguments)
-                took[row, i] = clock() - start
+                add(clock() - start)
     finally:
         if collects:
             gc.enable()
-    return took
+    return np.array(took)

@@ -58,6 +58,7 @@ def _of(name: str, window: sash.windows.Window, rows: int) -> Workload:
         name=f"lateness-{name}",
         title=f"20 allowances of {window!r}, {KEYS:,} keys",
         units=rows,
+        calls=1,
         ours={"sash.lateness": ours},
         peers={},
         release=came.cache_clear,

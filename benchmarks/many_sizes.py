@@ -102,6 +102,7 @@ def _all_ranges(size: int) -> Workload:
             first=lambda: make(operators.max.of(float)).slide(np.arange(4.0), few),
             kernel=f"{name} of max over many sizes",
             bounds=bounds,
+            slow=name in ("BInt", "Recalc"),  # for information
         )
 
     return Workload(

@@ -113,6 +113,7 @@ def _ratio(data: _Data, ratio: int) -> Workload:
             "Polars": Contender(
                 run=lambda: in_polars(data.ordered(), ratio),
                 answer=lambda found: found.select("max", "mean").to_numpy().ravel(),
+                slow=ratio >= 600,
             )
         },
     )
@@ -152,6 +153,7 @@ def _flat(data: _Data) -> Workload:
         title=f"a row of the result of max and mean, {data.rows:,} rows, {data.keys:,} keys",
         unit="row given",
         told=True,
+        calls=1,
         ours={
             f"size/slide {ratio:,}": contender(ratio, bounds=bounds, peer=few)
             for ratio in (60, 600, 3_600)

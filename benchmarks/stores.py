@@ -117,12 +117,16 @@ def _rounds(which: str, size: int) -> Workload:
                 _WAYS[way][1]().drop(way)  # type: ignore[misc]
         windows.clear()
 
-    bound = (Bound(3, peer=_PEER, or_equal=True),)
+    bound, bounded = (Bound(3, peer=_PEER, or_equal=True),), "Amta on RocksDB"
     return Workload(
         name=f"stored-rounds-{which}-{_power(size)}",
         title=f"{which}: a round of `slide` over a window of {_power(size)}",
         ours={
-            way: Contender(partial(run, way), bounds=bound if way == "Amta on RocksDB" else ())
+            way: Contender(
+                partial(run, way),
+                bounds=bound if way == bounded else (),
+                slow=way != bounded,  # for information
+            )
             for way in _WAYS
         },
         peers={_PEER: Contender(partial(run, _PEER))},

@@ -47,7 +47,8 @@ SMALL, LARGE = 1 << 10, 1 << 20
 ROUNDS = 20_000
 
 AT_ONCE = ("TwoStacksLite", "DabaLite", "FlatFit")
-OTHERS = ("TwoStacks", "Daba", "FlatFatFifo", "BInt")
+TREES = ("FlatFatFifo", "BInt")  # which take the logarithm of the window, for information
+OTHERS = ("TwoStacks", "Daba", *TREES)
 
 AS_FAST = (
     Bound(1.0, "bottleneck", or_equal=True),
@@ -116,6 +117,7 @@ def _slide(
     answer: Callable[[Any], Any] | None = np.asarray,
     bounds: tuple[Bound, ...] = (),
     peer: str | None = None,
+    slow: bool = False,
 ) -> Contender:
     """An aggregator of ours sliding over all values."""
     make = getattr(aggregators, name)
@@ -127,6 +129,7 @@ def _slide(
         answer=answer,
         bounds=bounds,
         peer=peer,
+        slow=slow,
     )
 
 
@@ -153,7 +156,9 @@ def _max(x: Any, size: int) -> Workload:
         title=f"max of {len(x):,} float64, window {_in_words(size)}",
         units=len(x),
         ours={
-            name: _slide(name, operators.max, x, size, bounds=BOUNDS.get(name, ()))
+            name: _slide(
+                name, operators.max, x, size, bounds=BOUNDS.get(name, ()), slow=name in TREES
+            )
             for name in AT_ONCE + OTHERS
             if _is_there(name)
         }
