@@ -10,7 +10,17 @@ from pathlib import Path
 
 __all__ = ["describe"]
 
-_PACKAGES = ("sash", "numpy", "numba", "pyarrow", "pandas", "polars", "bottleneck", "pyspark")
+_PACKAGES = (
+    "sash",
+    "numpy",
+    "numba",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "bottleneck",
+    "duckdb",
+    "pyspark",
+)
 
 
 def describe() -> dict[str, str]:
