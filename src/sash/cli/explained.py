@@ -34,7 +34,7 @@ def explained_together(ready: Ready, *, local: bool) -> Iterator[SharedExplanati
 def run_together(ready: Ready, *, local: bool) -> list[tuple[str, ...]]:
     """The names of the queries that share a stream in a run of the job."""
     names, schema = tuple(ready.queries), ready.source.schema
-    alone = [(name,) for name in names]
+    alone: list[tuple[str, ...]] = [(name,) for name in names]
     if local:
         plans = [make_plan(query_of(q), columns_of(q, schema)) for q in ready.queries.values()]
         return alone if any(arrives_by_tie(plan, ready.mode) for plan in plans) else [names]

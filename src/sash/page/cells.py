@@ -78,7 +78,7 @@ class Cells:
     def shown(self, keys: Array, starts: Array) -> tuple[Array, Array]:
         """The last values of some keys and windows, and whether each was corrected; NaN where there
         is none."""
-        values, corrected = np.full((len(keys), len(starts)), np.nan), []
+        values = np.full((len(keys), len(starts)), np.nan)
         order = np.argsort(keys)
         rows = np.flatnonzero(self._last & np.isin(self.keys, keys))
         i = order[np.searchsorted(keys, self.keys[rows], sorter=order)]
