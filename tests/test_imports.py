@@ -102,6 +102,7 @@ RULES = {
         (*_LIBRARY, "numpy", "pyarrow", "pandas", "pyspark"), inside=("sash.sql",)
     ),
     "spark/statements.py": Rule((*_LIBRARY, "sash.sql", "numpy", "pyarrow", "pandas", "pyspark")),
+    "spark/together.py": Rule((*_LIBRARY, "sash.sql", "pyspark")),
     "spark/sql_errors.py": Rule((*_LIBRARY, "sash.sql", "pyspark")),
     "cli/": Rule(
         (

@@ -48,6 +48,23 @@ def test_warm_builds_what_a_run_needs(local: bool, folder: Path) -> None:
     assert "kernels are in" in done.stdout
 
 
+def test_explain_and_warm_know_what_runs_together(folder: Path) -> None:
+    text = JOB.replace("queries:query", "queries:longer").replace("counts", "longer")
+    more = text[text.index("[[query]]") : text.index("[sink]")]
+    sessions = more.replace("longer", "sessions")
+    (folder / "job.toml").write_text(JOB.replace("[sink]", f"{more}{sessions}[sink]"))
+    done = said("explain", "job.toml")
+    together = done.stdout[done.stdout.index("# together") :]
+    assert "3 queries (counts, longer, sessions) in one streaming query on Spark" in together
+    assert "count() is one partial for counts.n, longer.n" in together
+    assert "warnings" not in together
+    assert "in this process" in said("explain", "job.toml", "--local").stdout
+    for where, more in (("on Spark", []), ("in this process", ["--local"])):
+        done = said("warm", "job.toml", *more)
+        assert done.exit_code == 0, done.output
+        assert f"counts, longer, sessions: a stream {where}: built in" in done.stdout
+
+
 def test_doctor_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     done = said("doctor")
     assert done.exit_code == 0

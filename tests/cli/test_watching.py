@@ -90,7 +90,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def watched(query: Any, stop: Stop, folder: Path) -> tuple[Heard, _Running]:
-    heard, running = Heard(), _Running("counts", query, Reports("counts"))
+    heard, running = Heard(), _Running(("counts",), query, Reports(("counts",)))
     _watched(prepare("job.toml"), [running], heard, stop)
     return heard, running
 
@@ -112,7 +112,7 @@ def test_late_rows_are_told_apart() -> None:
         recentProgress = [Progress(0, rows_late=5, rows_unusable=2, rows_partly_late=4)]  # noqa: RUF012
         lastProgress = recentProgress[0]
 
-    (report,) = Reports("x").new(One())
+    (report,) = Reports(("x",)).new(One())
     assert report.late == {
         "all its windows were closed before it came": 3,
         "some of its windows were closed before it came": 4,
@@ -139,7 +139,7 @@ def test_ctrl_c_waits_no_longer_than_30_seconds(folder: Path, clock: list[float]
 
 def test_a_watermark_that_stands_still_is_explained(folder: Path, clock: list[float]) -> None:
     query = Query(1, looks=1)
-    running = _Running("counts", query, Reports("counts"))
+    running = _Running(("counts",), query, Reports(("counts",)))
     list(running.reports.new(query))
     ready = prepare("job.toml")
     assert _why_still(ready, [running]) == ""
@@ -152,5 +152,5 @@ def test_a_watermark_that_stands_still_is_explained(folder: Path, clock: list[fl
         "2023-11-14T22:04:00Z to 2023-11-14T22:14:00Z waits for an event of 2023-11-14T22:17:00Z "
         "or later (its end and the lateness of 3 minutes)"
     )
-    running.reports.open_windows = 0
+    running.reports.open_windows["counts"] = 0
     assert _why_still(ready, [running]) == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import random
 import re
 import threading
 from collections.abc import Iterator
@@ -113,7 +114,7 @@ class TestHeat:
             heat.add(results([(f"key {w} {i}", w, float(w + i), 0) for i in range(20)]))
         assert len(heat._keys) <= 6
         assert len(heat._numbered) <= 6
-        assert max(len(key.cells) for key in heat._keys.values()) <= 4
+        assert len(heat._cells.keys) <= 6 * 4
         heat.add_late(pa.concat_tables([late("key 49 19", 49, 50)] * 500))
         assert len(heat._keys[("key 49 19",)].late) <= 100
 
@@ -136,6 +137,25 @@ class TestHeat:
         assert other["late"] == []
         assert heat.cell(number, 9 * HOUR) is None
         assert heat.cell(99, 0) is None
+
+    def test_revisions_in_any_order_and_only_the_last_are_kept(self) -> None:
+        heat = Heat(["k"], "n")
+        draw = random.Random(5)
+        rows = [("a", w, float(100 * w + r), r) for w in range(3) for r in range(30)]
+        draw.shuffle(rows)
+        for i in range(0, len(rows), 7):
+            heat.add(results(rows[i : i + 7]))
+        heat.add(results([("a", 1, -1.0, 29)]))  # again, with another value
+        shown = heat.shown()
+        assert shown["values"] == [[29.0, -1.0, 229.0]]
+        assert shown["corrected"] == [[0, 0], [0, 1], [0, 2]]
+        cell = heat.cell(shown["numbers"][0], HOUR)
+        assert cell is not None
+        assert len(cell["revisions"]) <= 20
+        assert cell["revisions"][-2:] == [
+            {"revision": 28, "value": 128.0},
+            {"revision": 29, "value": -1.0},
+        ]
 
     def test_which_queries_have_one(self) -> None:
         select = {"who": sash.first("s"), "n": sash.count()}

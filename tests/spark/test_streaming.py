@@ -93,7 +93,7 @@ def figures(progress: Any, name: str = "sash") -> dict[str, int]:
     for batch in progress:
         seen = batch.observedMetrics.get(name)
         for field, value in (seen.asDict() if seen else {}).items():
-            if field != "lateness":
+            if field not in ("lateness", "queries"):
                 total[field] = total.get(field, 0) + (value or 0)
     return total
 

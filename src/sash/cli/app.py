@@ -210,13 +210,15 @@ def explain(job: JobArgument, local: LocalOption = False) -> None:
     """Say how a job's queries run, why, and what that keeps and costs; without Java."""
     with _answered():
         from .check import prepare
-        from .explained import explained
+        from .explained import explained, explained_together
 
         ready = prepare(job, local=local)
         for name, text in explained(ready, local=local):
             if len(ready.queries) > 1:
                 typer.echo(f"# {name}")
             typer.echo(str(text))
+        for together in explained_together(ready, local=local):
+            typer.echo(f"\n# together\n{together}")
 
 
 @app.command()

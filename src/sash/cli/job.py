@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -224,6 +225,17 @@ class Job:
         return {
             n: None if path is None else f"{path}/_checkpoint" for n, path in self.sinks().items()
         }
+
+    def shared_checkpoint(self, names: Sequence[str], number: int) -> str | None:
+        """Where Spark keeps how far queries have come that share a streaming query, which is one of
+        several where it has not all queries; None where it may be lost."""
+        path = self.tables.run.checkpoint
+        if path is None and self.tables.sink.path is not None:
+            path = f"{self.tables.sink.path.rstrip('/')}/_checkpoint"
+        if path is None:
+            return None
+        base = self.place(path).rstrip("/")
+        return base if len(names) == len(self.tables.query) else f"{base}/shared.{number}"
 
     def sinks(self) -> dict[str, str | None]:
         """The path of each query's results; None where they go elsewhere."""

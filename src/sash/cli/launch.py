@@ -16,9 +16,10 @@ from .doctor import Finding, examine_worker
 from .errors import Interrupted, RunError
 from .java import need_java
 from .logs import captured, log_path
-from .on_spark import Show, run_on_spark
+from .on_spark import run_on_spark
 from .report import Watcher
 from .stopping import Stop
+from .writing import Show
 
 __all__ = ["Opened", "ask_worker", "launch", "session", "terminal"]
 

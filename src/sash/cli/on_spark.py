@@ -1,34 +1,33 @@
-"""Runs a job on Spark: a streaming query for each query of the job, watched from here."""
+"""Runs a job on Spark, watched from here: one streaming query for the queries of the job that can
+share it, and one for each other."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..windows import Aligned, duration, duration_text
 from .check import Ready, query_of
-from .errors import Interrupted, RunError
-from .job import AVAILABLE_NOW, is_remote
+from .errors import Interrupted
+from .job import AVAILABLE_NOW
 from .report import Watcher, span_text, time_text
-from .results import as_emitted, as_late, read_batch
 from .spark_reports import Reports
 from .stopping import PATIENCE, Stop
+from .writing import Show, check_free, shares, written, written_together
 
 __all__ = ["run_on_spark"]
 
 POLL = 0.25  # seconds
 STANDSTILL = 30.0  # seconds
 
-Show = Callable[[str, Any], None]
-
 
 @dataclass
 class _Running:
-    """A streaming query, and what it has reported."""
+    """A streaming query, for one query of the job or several, and what it has reported."""
 
-    name: str
+    names: tuple[str, ...]
     query: Any
     reports: Reports
 
@@ -39,9 +38,10 @@ def run_on_spark(
     """Run a job until it ends, fails, or Ctrl-C stops it."""
     running: list[_Running] = []
     try:
-        for name in ready.queries:
-            if not stop.asked:
-                running.append(_start(spark, ready, name, watch, show, remote=remote))
+        for one in _started(spark, ready, watch, show, remote=remote):
+            running.append(one)
+            if stop.asked:
+                break
         _watched(ready, running, watch, stop)
     finally:
         for one in running:
@@ -54,33 +54,76 @@ def run_on_spark(
         raise Interrupted("stopped by Ctrl-C; the next run goes on from here")
 
 
-def _start(
-    spark: Any, ready: Ready, name: str, watch: Watcher, show: Show, *, remote: bool
-) -> _Running:
-    """Start a query of the job."""
+def _started(
+    spark: Any, ready: Ready, watch: Watcher, show: Show, *, remote: bool
+) -> Iterator[_Running]:
+    """Start the queries of a job, one streaming query for those that can share it."""
+    from sash.spark.together import groups
+
+    rows = source(spark, ready)
+    for given in ready.queries.values():
+        _pickled_by_value(given)
+    found = groups(ready.queries) if shares(ready, remote=remote) else []
+    shared: set[str] = set()
+    for number, names in enumerate((names for names in found if len(names) > 1), 1):
+        made = _together(rows, ready, names)
+        if made is not None:
+            shared.update(names)
+            writer = written_together(made, ready, watch, show, remote=remote)
+            yield _start(ready, names, writer, ready.job.shared_checkpoint(names, number))
+    for name in ready.queries:
+        if name not in shared:
+            writer = written(_alone(rows, ready, name), ready, name, watch, show, remote=remote)
+            yield _start(ready, (name,), writer, ready.job.checkpoints()[name])
+
+
+def _together(rows: Any, ready: Ready, names: tuple[str, ...]) -> Any:
+    """Several queries in one stateful operator; None if they cannot share one, or if one of them
+    cannot run, which it says when it is started alone."""
+    from sash.spark.together import together
+
+    tables = ready.job.tables
+    try:
+        return together(
+            rows,
+            {name: ready.queries[name] for name in names},
+            mode=ready.mode,
+            late=tables.sink.late is not None,
+            buckets=tables.run.buckets,
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _alone(rows: Any, ready: Ready, name: str) -> Any:
+    """The results of one query."""
     import sash.spark
 
-    job, tables = ready.job, ready.job.tables
-    late = job.late_sinks()[name]
-    given = ready.queries[name]
-    _pickled_by_value(given)
-    out = sash.spark.aggregate(
-        source(spark, ready),
-        given,
+    tables = ready.job.tables
+    return sash.spark.aggregate(
+        rows,
+        ready.queries[name],
         mode=ready.mode,
-        late=late is not None,
+        late=tables.sink.late is not None,
         buckets=tables.run.buckets,
     ).drop("event_time")  # for operators that follow, and none does
-    writer = _written(out, ready, name, watch, show, remote=remote)
-    checkpoint = job.checkpoints()[name]
+
+
+def _start(ready: Ready, names: tuple[str, ...], writer: Any, checkpoint: str | None) -> _Running:
+    """Start a streaming query."""
+    job, trigger = ready.job, ready.job.tables.run.trigger
+    for name in names:
+        path = job.sinks()[name]
+        if path is not None:
+            check_free(path, checkpoint)
     if checkpoint is not None:
         writer = writer.option("checkpointLocation", checkpoint)
-    if tables.run.trigger == AVAILABLE_NOW:
+    if trigger == AVAILABLE_NOW:
         writer = writer.trigger(availableNow=True)
     else:
-        millis = duration(tables.run.trigger) // 1000
-        writer = writer.trigger(processingTime=f"{millis} milliseconds")
-    return _Running(name, writer.queryName(f"{job.name} {name}").start(), Reports(name))
+        writer = writer.trigger(processingTime=f"{duration(trigger) // 1000} milliseconds")
+    called = f"{job.name} {', '.join(names)}"
+    return _Running(names, writer.queryName(called).start(), Reports(names))
 
 
 def source(spark: Any, ready: Ready) -> Any:
@@ -96,82 +139,6 @@ def source(spark: Any, ready: Ready) -> Any:
     rows = reader.load(files.place) if files.place is not None else reader.load()
     lateness = duration(tables.lateness, "the lateness")
     return rows.withWatermark(tables.time, f"{lateness} microseconds")
-
-
-def _written(out: Any, ready: Ready, name: str, watch: Watcher, show: Show, *, remote: bool) -> Any:
-    """The writer of results, and of late rows."""
-    import sash.spark
-
-    job, sink = ready.job, ready.job.tables.sink
-    path, late = job.sinks()[name], job.late_sinks()[name]
-    if path is not None:
-        _check_free(path)
-        write = sash.spark.upsert(path, late=late)
-        if watch.wants_rows and not remote and not is_remote(path):
-            write = _told(write, name, path, late, watch)
-        return out.writeStream.foreachBatch(write)
-    options = {key: str(value) for key, value in sink.options.items()}
-    if sink.format == "console" and not remote:
-
-        def print_rows(batch: Any, number: int) -> None:
-            rows = batch.toArrow()
-            if rows.num_rows:
-                show(f"{name}, batch {number}", rows)
-
-        return out.writeStream.foreachBatch(_parted(late, print_rows))
-    assert sink.format is not None
-    if late is None:
-        return out.writeStream.format(sink.format).options(**options)
-
-    def append(batch: Any, number: int) -> None:
-        batch.write.format(sink.format).options(**options).mode("append").save()
-
-    return out.writeStream.foreachBatch(_parted(late, append))
-
-
-def _check_free(path: str) -> None:
-    from pathlib import Path
-
-    from .sinks import RESULTS
-
-    if (Path(path) / RESULTS).exists():
-        raise RunError(
-            f"{path} holds {RESULTS} of a run with --local; give the job another path, or remove it"
-        )
-
-
-def _told(
-    write: Callable[[Any, int], None], name: str, path: str, late: str | None, watch: Watcher
-) -> Callable[[Any, int], None]:
-    """A function for foreachBatch that shows a watcher what was written."""
-
-    def tell(batch: Any, number: int) -> None:
-        write(batch, number)
-        missed = None if late is None else read_batch(late, number)
-        watch.rows(name, as_emitted(read_batch(path, number)), as_late(missed))
-
-    return tell
-
-
-def _parted(late: str | None, write: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
-    """A function for foreachBatch that writes results, and late rows to a path."""
-
-    def part(batch: Any, number: int) -> None:
-        import sash.spark
-        from sash.spark.sink import overwrite
-
-        if late is None:
-            write(batch, number)
-            return
-        rows = batch.persist()
-        try:
-            results, missed = sash.spark.split(rows)
-            overwrite(missed, late, number)
-            write(results, number)
-        finally:
-            rows.unpersist()
-
-    return part
 
 
 def _pickled_by_value(given: Any) -> None:
@@ -195,7 +162,7 @@ def _pickled_by_value(given: Any) -> None:
 def _watched(ready: Ready, running: list[_Running], watch: Watcher, stop: Stop) -> None:
     """Report micro-batches until all queries have ended, or one failed, or Ctrl-C."""
     pressed: float | None = None
-    before: dict[str, int] = {}
+    before: list[int] = []
     while any(one.query.isActive for one in running):
         for one in running:
             for report in one.reports.new(one.query):
@@ -205,12 +172,13 @@ def _watched(ready: Ready, running: list[_Running], watch: Watcher, stop: Stop) 
         if stop.asked:
             if pressed is None:
                 pressed = time.monotonic()
-                before = {one.name: one.reports.batches for one in running}
+                before = [one.reports.batches for one in running]
                 watch.state(
                     "stopping", "waits for the micro-batch; press Ctrl-C again to stop at once"
                 )
             done = all(
-                one.reports.batches > before[one.name] or not _is_busy(one.query) for one in running
+                one.reports.batches > count or not _is_busy(one.query)
+                for one, count in zip(running, before, strict=True)
             )
             if done or time.monotonic() - pressed > PATIENCE:
                 return
@@ -235,24 +203,27 @@ def _why_still(ready: Ready, running: list[_Running]) -> str:
     said = []
     for one in running:
         still, watermark = one.reports.standstill(), one.reports.watermark
-        if still < STANDSTILL or not one.reports.open_windows or watermark is None:
+        if still < STANDSTILL or watermark is None:
             continue
-        window = query_of(ready.queries[one.name]).window
-        lateness = duration(ready.job.tables.source.lateness)
-        waits = (
-            f"{one.name}: the watermark has stood at {time_text(watermark)} for {span_text(still)}"
-        )
-        if isinstance(window, Aligned):
-            number = window.first(watermark)
-            start, end = int(window.start(number)), int(window.end(number))
-            allowed = (
-                f" (its end and the lateness of {duration_text(lateness)})" if lateness else ""
-            )
-            waits += (
-                f"; the window from {time_text(start)} to {time_text(end)} waits for an event of "
-                f"{time_text(end + lateness)} or later{allowed}"
-            )
-        else:
-            waits += f"; what is open waits for events later than {time_text(watermark + lateness)}"
-        said.append(waits)
+        for name in one.names:
+            if one.reports.open_windows[name]:
+                said.append(_waits(ready, name, watermark, still))
     return "\n".join(said)
+
+
+def _waits(ready: Ready, name: str, watermark: int, still: float) -> str:
+    """What the next window of a query waits for."""
+    window = query_of(ready.queries[name]).window
+    lateness = duration(ready.job.tables.source.lateness)
+    waits = f"{name}: the watermark has stood at {time_text(watermark)} for {span_text(still)}"
+    if not isinstance(window, Aligned):
+        return (
+            f"{waits}; what is open waits for events later than {time_text(watermark + lateness)}"
+        )
+    number = window.first(watermark)
+    start, end = int(window.start(number)), int(window.end(number))
+    allowed = f" (its end and the lateness of {duration_text(lateness)})" if lateness else ""
+    return (
+        f"{waits}; the window from {time_text(start)} to {time_text(end)} waits for an event of "
+        f"{time_text(end + lateness)} or later{allowed}"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..engine.late import ALL_CLOSED, SOME_CLOSED
@@ -17,57 +17,60 @@ _METRICS = "sash"  # the name under which `aggregate` observes them
 
 
 class Reports:
-    """Reads what is new in a query's progress."""
+    """Reads what is new in the progress of a streaming query, which one query has for itself or
+    several share."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
         self._last = -1
         self._moved = time.monotonic()
         self.batches = 0
         self.watermark: int | None = None
-        self.open_windows = 0
+        self.open_windows = dict.fromkeys(names, 0)
 
     def standstill(self) -> float:
         """For how many seconds the watermark has not moved."""
         return time.monotonic() - self._moved
 
     def new(self, query: Any) -> Iterator[Report]:
-        """The micro-batches since the last call."""
+        """The micro-batches since the last call, each for every query."""
         last = query.lastProgress
         if last is None or last.batchId <= self._last:
             return
         for progress in query.recentProgress:
             if progress.batchId > self._last:
                 self._last = progress.batchId
-                yield self._report(progress)
+                yield from self._reports(progress.batchId, json.loads(progress.json))
 
-    def _report(self, progress: Any) -> Report:
-        said = json.loads(progress.json)
+    def _reports(self, number: int, said: dict[str, Any]) -> Iterator[Report]:
         metrics = dict(said.get("observedMetrics", {}).get(_METRICS) or {})
         self.batches += 1
         watermark = metrics.get("watermark") or None  # 0 until there is one
         if watermark is not None and watermark != self.watermark:
             self.watermark, self._moved = watermark, time.monotonic()
-        self.open_windows = metrics.get("open_windows", 0)
-        unusable = metrics.get("rows_unusable", 0)
-        late = {
-            ALL_CLOSED: metrics.get("rows_late", 0) - unusable,
-            SOME_CLOSED: metrics.get("rows_partly_late", 0),
-            UNUSABLE: unusable,
-        }
-        return Report(
-            query=self._name,
-            batch=progress.batchId,
-            rows_in=metrics.get("rows_in", said.get("numInputRows", 0)),
-            rows_out=metrics.get("rows_out", 0),
-            seconds=said.get("durationMs", {}).get("triggerExecution", 0) / 1000,
-            corrections=metrics.get("corrections", 0),
-            late={why: rows for why, rows in late.items() if rows},
-            watermark=self.watermark,
-            state_bytes=_state_bytes(said.get("stateOperators", [])),
-            open_windows=self.open_windows,
-            lateness=tuple(metrics["lateness"]) if metrics.get("lateness") else None,
-        )
+        each = metrics.get("queries") or [metrics] * len(self._names)
+        lateness = tuple(metrics["lateness"]) if metrics.get("lateness") else None
+        for name, own in zip(self._names, each, strict=True):
+            self.open_windows[name] = own.get("open_windows", 0)
+            unusable = own.get("rows_unusable", 0)
+            late = {
+                ALL_CLOSED: own.get("rows_late", 0) - unusable,
+                SOME_CLOSED: own.get("rows_partly_late", 0),
+                UNUSABLE: unusable,
+            }
+            yield Report(
+                query=name,
+                batch=number,
+                rows_in=own.get("rows_in", said.get("numInputRows", 0)),
+                rows_out=own.get("rows_out", 0),
+                seconds=said.get("durationMs", {}).get("triggerExecution", 0) / 1000,
+                corrections=own.get("corrections", 0),
+                late={why: rows for why, rows in late.items() if rows},
+                watermark=self.watermark,
+                state_bytes=_state_bytes(said.get("stateOperators", [])),
+                open_windows=own.get("open_windows", 0),
+                lateness=lateness if name == self._names[0] else None,  # it is the first's
+            )
 
 
 def _state_bytes(operators: list[dict[str, Any]]) -> int | None:

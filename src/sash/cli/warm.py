@@ -6,19 +6,24 @@ the states that a run has: one in memory, as with --local, and one of records, a
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
+import sash
+
 from ..query import Query
 from ..query.plan import Plan, make_plan
+from ..stores import MemoryStore
 from ..windows import Aligned, duration
 from .check import Ready, arrives_by_tie, columns_of, query_of
 from .errors import RunError
+from .explained import run_together
 
 __all__ = ["made_up", "warm"]
 
@@ -33,17 +38,39 @@ def warm(ready: Ready, *, local: bool) -> Iterator[tuple[str, float]]:
             "the columns of the source are not known without Spark, and kernels are built for "
             'their types: add schema = "…" to [source]'
         )
-    for name, given in ready.queries.items():
-        query, columns = query_of(given), columns_of(given, schema)
-        plan = make_plan(query, columns)
-        for state in ("memory",) if local else ("tiles", "slices"):
-            started = time.perf_counter()
-            if state == "slices":
-                if not _slice(query, plan, columns):
-                    continue
-            else:
-                _stream(ready, query, plan, columns, state)
-            yield f"{name}: {_CALLED[state]}", time.perf_counter() - started
+    for names in run_together(ready, local=local):
+        if len(names) == 1:
+            yield from _warm_one(ready, names[0], schema, local=local)
+            continue
+        given = {name: ready.queries[name] for name in names}
+        started = time.perf_counter()
+        if local:
+            stream = sash.share(given).stream(**_settings(ready), schema=schema)
+            _push(stream, schema, max(_step(query_of(q), 0) for q in given.values()), ready)
+        else:
+            _stream_together(ready, given, schema)
+        yield f"{', '.join(names)}: {_CALLED['memory' if local else 'tiles']}", _since(started)
+
+
+def _warm_one(
+    ready: Ready, name: str, schema: pa.Schema, *, local: bool
+) -> Iterator[tuple[str, float]]:
+    """Build the kernels of a query that has a stream for itself."""
+    given = ready.queries[name]
+    query, columns = query_of(given), columns_of(given, schema)
+    plan = make_plan(query, columns)
+    for state in ("memory",) if local else ("tiles", "slices"):
+        started = time.perf_counter()
+        if state == "slices":
+            if not _slice(query, plan, columns):
+                continue
+        else:
+            _stream(ready, query, plan, columns, state)
+        yield f"{name}: {_CALLED[state]}", _since(started)
+
+
+def _since(started: float) -> float:
+    return time.perf_counter() - started
 
 
 _CALLED = {
@@ -53,20 +80,49 @@ _CALLED = {
 }
 
 
-def _stream(ready: Ready, query: Query, plan: Plan, schema: pa.Schema, state: str) -> None:
-    """Push a few batches, in order, out of order and late, and close all windows."""
-    import dataclasses
+def _settings(ready: Ready) -> dict[str, Any]:
+    return {"lateness": duration(ready.job.tables.source.lateness), "mode": ready.mode}
 
+
+def _stream_together(ready: Ready, given: Mapping[str, Any], schema: pa.Schema) -> None:
+    """Queries over one stream whose state is records, as on Spark, and their slices."""
+    import numpy as np
+
+    from sash.spark.combining import combinable
+    from sash.spark.payloads import Buckets, packed_slices
+
+    columns = pa.unify_schemas([columns_of(q, schema) for q in given.values()])
+    inner = {n: dataclasses.replace(query_of(q), where=None) for n, q in given.items()}
+    shared = sash.share(inner)
+    step = max(_step(query, 0) for query in inner.values())
+    stream = shared.stream(**_settings(ready), schema=columns, store=MemoryStore(), name="warm")
+    _push(stream, columns, step, ready)
+    for bundle in shared.plan.bundles:
+        first = inner[bundle.names[0]]
+        plans = [make_plan(query, columns) for query in bundle.queries.values()]
+        if bundle.composite is not None and all(map(combinable, plans)):
+            rows = made_up(columns, first.time, 0, step)
+            buckets = Buckets(np.array([0], np.int32))
+            packed_slices(first, rows.combine_chunks(), buckets, bundle)
+
+
+def _push(stream: Any, schema: pa.Schema, step: int, ready: Ready) -> None:
+    """Push a few batches, in order, out of order and late, and close all windows."""
+    source = ready.job.tables.source
+    step = max(step, duration(source.lateness), 1)
+    for start in (0, 2 * ROWS, ROWS, 8 * ROWS, 0):
+        stream.push(made_up(schema, source.time, start * step, step))
+    stream.close()
+
+
+def _stream(ready: Ready, query: Query, plan: Plan, schema: pa.Schema, state: str) -> None:
+    """One query over a stream of its own."""
     from ..testing.stored import open_stream
 
     if state == "memory" and arrives_by_tie(plan, ready.mode):
         query = dataclasses.replace(query, tie=None)
-    lateness = duration(ready.job.tables.source.lateness)
-    stream = open_stream(state, query, lateness=lateness, mode=ready.mode, schema=schema)
-    step = _step(query, lateness)
-    for start in (0, 2 * ROWS, ROWS, 8 * ROWS, 0):
-        stream.push(made_up(schema, query.time, start * step, step))
-    stream.close()
+    stream = open_stream(state, query, **_settings(ready), schema=schema)
+    _push(stream, schema, _step(query, 0), ready)
 
 
 def _slice(query: Query, plan: Plan, schema: pa.Schema) -> bool:

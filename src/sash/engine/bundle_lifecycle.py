@@ -164,9 +164,9 @@ class BundleLifecycle:
             return None, None, taken
         return some_slices(batch.slices, held), int(batch.newest[held].max()), taken
 
-    def open_windows(self, progress: dict[str, Progress]) -> int:
-        """How many windows of all queries are open that may hold something."""
-        return sum(one.open_windows(progress[name]) for name, one in self._each.items())
+    def open_windows(self, progress: dict[str, Progress]) -> dict[str, int]:
+        """How many windows of each query are open that may hold something."""
+        return {name: one.open_windows(progress[name]) for name, one in self._each.items()}
 
     def quiet(self, progress: dict[str, Progress]) -> tuple[int, int]:
         """The times from the first up to the second, which is not included, of which events are in

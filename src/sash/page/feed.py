@@ -25,7 +25,7 @@ from .heat import Heat
 __all__ = ["KEPT", "REPLAY", "Batch", "Feed"]
 
 #: So many rows do not wait any longer to be taken into the heat map.
-_MANY = 50_000
+_MANY = 100_000
 
 #: How many micro-batches a feed holds.
 KEPT = 600

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from ..tables.arrow import flat, times_of
 from ..tables.keys import key_codes
 from ..windows import Aligned
+from .cells import Cells
 
 if TYPE_CHECKING:
     from ..kernels.columns import Array
@@ -32,36 +33,16 @@ __all__ = ["KEYS", "WINDOWS", "Heat"]
 
 #: How many keys and windows are shown.
 KEYS, WINDOWS = 40, 120
-_REVISIONS, _LATE, _LATE_A_BATCH = 20, 100, 1000
+_LATE, _LATE_A_BATCH = 100, 1000
 
 
 @dataclass
 class _Key:
-    """A key that is kept: its number, what it is called, its cells by the starts of their windows,
-    and late rows.  A cell is a list of (revision, value)."""
+    """A key that is kept: its number, what it is called, and late rows."""
 
     number: int
     name: str
-    cells: dict[int, list[tuple[int, float | None]]] = field(default_factory=dict)
     late: deque[tuple[int, int, str]] = field(default_factory=lambda: deque(maxlen=_LATE))
-    size: float = 0.0
-
-    def put(self, start: int, revision: int, value: float | None) -> None:
-        """Take in a revision of a cell that is there; one older than it has changes nothing."""
-        cell = self.cells[start]
-        if revision < cell[-1][0]:
-            return
-        self.size -= abs(cell[-1][1] or 0.0)
-        if revision == cell[-1][0]:
-            cell.pop()
-        cell.append((revision, value))
-        del cell[:-_REVISIONS]
-        self.size += abs(value or 0.0)
-
-    def drop(self, start: int) -> None:
-        """Let go of a cell, if there is one."""
-        if cell := self.cells.pop(start, None):
-            self.size -= abs(cell[-1][1] or 0.0)
 
 
 class Heat:
@@ -86,7 +67,8 @@ class Heat:
         self._by, self.value, self._most, self._windows = list(by), value, keys, windows
         self._keys: dict[tuple[Any, ...], _Key] = {}
         self._numbered: dict[int, _Key] = {}
-        self._starts: list[int] = []  # of the windows that are shown, in order
+        self._starts = np.zeros(0, np.int64)  # of the windows that are shown, in order
+        self._cells = Cells()
         self._next = 0
 
     @classmethod
@@ -104,35 +86,31 @@ class Heat:
     def add(self, table: pa.Table) -> None:
         """Take in rows of results; of a window that comes again, a further revision."""
         starts, _ = times_of(flat(table.column("window_start")))
-        before = self._starts
-        known = np.unique(np.append(starts, np.array(before, dtype=np.int64)))
-        self._starts = known[-self._windows :].tolist()
+        known = np.unique(np.append(starts, self._starts))
+        self._starts = known[-self._windows :]
         rows = np.flatnonzero(starts >= self._starts[0])
-        table, starts = table.take(pa.array(rows)), starts[rows]
+        if len(rows) < table.num_rows:
+            table, starts = table.take(pa.array(rows)), starts[rows]
         keys, codes, values = self._read(table)
-        numbers = values.to_numpy(zero_copy_only=False)
         many = len(keys[0]) if keys else 1
-        kept = self._kept(keys, np.bincount(codes, np.abs(np.nan_to_num(numbers)), many))
-        taken = np.flatnonzero(np.isin(codes, list(kept)))
-        revisions = [0] * len(taken)
+        kept = self._kept(keys, np.bincount(codes, np.abs(np.nan_to_num(values)), many))
+        numbers = np.full(many, -1)
+        numbers[list(kept)] = [key.number for key in kept.values()]
+        numbers = numbers[codes]
+        taken = numbers >= 0
+        revisions = np.zeros(len(taken), np.int64)
         if "revision" in table.column_names:
-            revisions = flat(table.column("revision")).take(pa.array(taken)).to_pylist()
-        some = values.take(pa.array(taken))
-        some = pc.if_else(pc.is_finite(some), some, pa.scalar(None, some.type)).to_pylist()
-        places = zip(codes[taken].tolist(), starts[taken].tolist(), strict=True)
-        for (code, start), revision, value in zip(places, revisions, some, strict=True):
-            key = kept[code]
-            if start in key.cells:
-                key.put(start, revision, value)
-            else:  # most are new
-                key.cells[start] = [(revision, value)]
-                key.size += abs(value or 0.0)
-        self._forget([start for start in before if start < self._starts[0]])
+            revisions = flat(table.column("revision")).to_numpy(zero_copy_only=False)
+        self._cells.add(numbers[taken], starts[taken], revisions[taken], values[taken])
+        self._forget()
 
-    def _read(self, table: pa.Table) -> tuple[list[pa.Array], Array, pa.Array]:
-        """The keys of a table, the number of each row's key, and the values as floats."""
+    def _read(self, table: pa.Table) -> tuple[list[pa.Array], Array, Array]:
+        """The keys of a table, the number of each row's key, and the values, as floats that are NaN
+        where there is none to show."""
         codes, keys = key_codes([flat(table.column(name)) for name in self._by], table.num_rows)
-        return keys, codes, pc.cast(flat(table.column(self.value)), pa.float64(), safe=False)
+        values = pc.cast(flat(table.column(self.value)), pa.float64(), safe=False)
+        numbers = values.to_numpy(zero_copy_only=False)
+        return keys, codes, np.where(np.isfinite(numbers), numbers, np.nan)
 
     def _kept(self, keys: list[pa.Array], sizes: Array) -> dict[int, _Key]:
         """Those of a batch's keys that are kept already, or are among its largest."""
@@ -157,15 +135,14 @@ class Heat:
             return np.flatnonzero(np.asarray(pc.is_in(keys[0], value_set=known)))
         return np.arange(many)
 
-    def _forget(self, past: list[int]) -> None:
+    def _forget(self) -> None:
         """Let go of windows that are no longer shown, and of keys beyond twice the shown ones."""
-        for key in self._keys.values():
-            for start in past:
-                key.drop(start)
         if len(self._keys) > 2 * self._most:
-            order = sorted(self._keys.items(), key=lambda item: -item[1].size)
+            sizes = self._cells.sizes(self._next)
+            order = sorted(self._keys.items(), key=lambda item: -sizes[item[1].number])
             for name, key in order[2 * self._most :]:
                 del self._keys[name], self._numbered[key.number]
+        self._cells.keep(int(self._starts[0]), np.array(list(self._numbered), np.int64))
 
     def add_late(self, table: pa.Table) -> None:
         """Take in late rows, with the spans that they missed; of many, the last ones."""
@@ -174,7 +151,7 @@ class Heat:
         (starts, none), (ends, _) = bounds
         for row, there, start, end in zip(table.to_pylist(), ~none, starts, ends, strict=True):
             key = self._keys.get(tuple(_hashable(row.get(name)) for name in self._by))
-            if there and key is not None and (not self._starts or end > self._starts[0]):
+            if there and key is not None and (not len(self._starts) or end > self._starts[0]):
                 added = ("missed", "missed_start", "missed_end")
                 text = ", ".join(f"{k} = {v}" for k, v in row.items() if k not in added)
                 key.late.append((int(start), int(end), text))
@@ -182,30 +159,28 @@ class Heat:
     def shown(self) -> dict[str, Any]:
         """The map as JSON has it: keys, the starts of windows, and a row of values for each key;
         the places of the cells that were corrected."""
-        keys = sorted(self._keys.values(), key=lambda key: (-key.size, key.name))[: self._most]
-        cells = [[key.cells.get(start) for start in self._starts] for key in keys]
+        sizes = self._cells.sizes(self._next)
+        keys = sorted(self._keys.values(), key=lambda key: (-sizes[key.number], key.name))
+        keys = keys[: self._most]
+        numbers = [key.number for key in keys]
+        values, corrected = self._cells.shown(np.array(numbers, np.int64), self._starts)
         return {
             "value": self.value,
             "by": self._by,
             "keys": [key.name for key in keys],
-            "numbers": [key.number for key in keys],
-            "starts": self._starts,
-            "values": [[cell[-1][1] if cell else None for cell in row] for row in cells],
-            "corrected": [
-                [i, j]
-                for i, row in enumerate(cells)
-                for j, cell in enumerate(row)
-                if cell and cell[-1][0] > 0
-            ],
+            "numbers": numbers,
+            "starts": self._starts.tolist(),
+            "values": [[None if v != v else v for v in row] for row in values.tolist()],
+            "corrected": corrected.tolist(),
         }
 
     def cell(self, key: int, start: int) -> dict[str, Any] | None:
         """A cell's revisions, and the late rows that missed it; None if it is not kept."""
-        found = self._numbered.get(key)
-        if found is None or start not in found.cells:
+        found, cell = self._numbered.get(key), self._cells.of(key, start)
+        if found is None or not cell:
             return None
         missed = [text for first, end, text in found.late if first <= start < end]
-        revisions = [{"revision": r, "value": v} for r, v in found.cells[start]]
+        revisions = [{"revision": r, "value": v} for r, v in cell]
         return {"key": found.name, "start": start, "revisions": revisions, "late": missed}
 
 

@@ -190,10 +190,11 @@ class BundleWindows:
         """The first watermark at which something is to be done, if no rows come."""
         return self._state.next_end()
 
-    def open_windows(self, progress: dict[str, Progress]) -> int:
-        """How many windows of all queries are open that may hold something."""
-        nothing = self._state.next_visit() is None
-        return 0 if nothing else self._lifecycle.open_windows(progress)
+    def open_by_query(self, progress: dict[str, Progress]) -> dict[str, int]:
+        """How many windows of each query are open that may hold something."""
+        if self._state.next_visit() is None:
+            return dict.fromkeys(progress, 0)
+        return self._lifecycle.open_windows(progress)
 
 
 class _SizedWindows(Windows):
@@ -217,7 +218,7 @@ class _SizedWindows(Windows):
         return self._windows.next_visit()
 
     def open_windows(self, progress: Progress) -> int:
-        return self._windows.open_windows({ALONE: progress})
+        return self._windows.open_by_query({ALONE: progress})[ALONE]
 
 
 class EventWindows(Windows):

@@ -59,7 +59,7 @@ def aggregate(
     query a struct of its result's columns, which is null in the rows of others.  `split` parts
     them.  Queries with the same keys and `where` share slices; others share the intake only.
     Counts of rows in the metrics are then of the first query's rows, or for late rows and results
-    sums over all queries.
+    sums over all queries; up to 32 queries have their own in `queries`.
 
     On a stream, which needs `withWatermark`, mode "final" gives each window once, when it is
     closed; "live" gives it as soon as the stream has passed its end, and again with a higher

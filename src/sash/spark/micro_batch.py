@@ -163,11 +163,12 @@ class Bucket:
         parts.append(self._measured(metrics, part.delays, now))
         return self._joined(parts)
 
-    def _measured(self, metrics: dict[str, int], delays: Array, now: int) -> dict[str, Any]:
-        """The rows of metrics."""
-        came = np.flatnonzero(delays)
-        amounts = np.append([metrics[name] for name in METRICS], delays[came])
-        places = np.append(np.arange(len(METRICS)), len(METRICS) + came)
+    def _measured(self, metrics: dict[str, int], more: Array, now: int) -> dict[str, Any]:
+        """The rows of metrics: those of `METRICS`, then those of what stands behind them that are
+        not zero."""
+        there = np.flatnonzero(more)
+        amounts = np.append([metrics[name] for name in METRICS], more[there])
+        places = np.append(np.arange(len(METRICS)), len(METRICS) + there)
         return {
             "event_time": np.full(len(places), now),
             "metric": pa.array(places, pa.int32()),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .micro_batch import Bucket
 
-__all__ = ["METRICS", "Lane", "Output", "Processor", "SharedOutput", "SharedWork", "Work"]
+__all__ = ["EACH", "METRICS", "Lane", "Output", "Processor", "SharedOutput", "SharedWork", "Work"]
 
 #: The metrics of a micro-batch.  They travel as places in this list, and amounts; behind them come
 #: the places of the histogram of lateness.
@@ -43,6 +43,18 @@ METRICS = (
     "state_records",
     "state_bytes",
     "watermark",
+)
+
+#: Those that each of several queries has for itself.  They travel behind all others, query by
+#: query.
+EACH = (
+    "rows_in",
+    "rows_late",
+    "rows_unusable",
+    "rows_partly_late",
+    "corrections",
+    "rows_out",
+    "open_windows",
 )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -28,7 +29,7 @@ from .buckets import for_stream
 from .micro_batch import STATE_VERSION, Bucket, check_same, unusable
 from .packer import LANE
 from .payloads import unpacked_rows
-from .processor import Output, SharedWork, Work
+from .processor import EACH, Output, SharedWork, Work
 
 __all__ = ["SharedBucket", "SharedWindows"]
 
@@ -97,13 +98,14 @@ class SharedWindows:
         visits = [member.next_visit() for _, member in self._members]
         return min((visit for visit in visits if visit is not None), default=None)
 
-    def open_windows(self, progress: dict[str, Progress]) -> int:
-        """How many windows of all queries are open that may hold something."""
-        made = 0
+    def open_windows(self, progress: dict[str, Progress]) -> dict[str, int]:
+        """How many windows of each query are open that may hold something."""
+        made: dict[str, int] = {}
         for names, member in self._members:
-            own = {name: progress[name] for name in names}
-            bundled = isinstance(member, BundleWindows)
-            made += member.open_windows(own if bundled else own[names[0]])
+            if isinstance(member, BundleWindows):
+                made |= member.open_by_query({name: progress[name] for name in names})
+            else:
+                made[names[0]] = member.open_windows(progress[names[0]])
         return made
 
     def rows_of(self, name: str, batch: Rows | None) -> pa.Table | Sliced | None:
@@ -185,25 +187,38 @@ class SharedBucket(Bucket):
                 told["queries"] = pa.array([names] * len(late.rows), pa.list_(pa.string()))
                 parts.append(told)
         first = last[next(iter(self._work.queries))]
-        lost = sum(part.lost for part in last.values())
-        metrics = {
+        own = self._own_metrics(batch, every, progress)
+        sums = {metric: sum(one[metric] for one in own) for metric in EACH}
+        metrics = sums | {
             "rows_in": first.rows,
-            "rows_late": lost,
-            "rows_unusable": sum(
-                unusable(self._windows.rows_of(name, batch), part) for name, part in last.items()
-            ),
-            "rows_partly_late": sum(part.partly_late for part in last.values()),
             "rows_counted": first.rows - first.lost,
-            "corrections": sum(p.corrections for each in every for p in each.values()),
-            "rows_out": sum(len(p.moments) for each in every for p in each.values()),
             "rows_without_answer": sum(p.lacking for each in every for p in each.values()),
-            "open_windows": self._windows.open_windows(progress),
             "state_records": self._store.records,
             "state_bytes": self._store.bytes,
             "watermark": watermark,
         }
-        parts.append(self._measured(metrics, first.delays, now))
+        amounts = np.array([one[metric] for one in own for metric in EACH], np.int64)
+        parts.append(self._measured(metrics, np.concatenate([first.delays, amounts]), now))
         return self._joined(parts)
+
+    def _own_metrics(self, batch: Any, every: list[Parts], progress: Any) -> list[dict[str, int]]:
+        """The metrics of each query."""
+        made = []
+        still_open = self._windows.open_windows(progress)
+        for name in self._work.queries:
+            last = every[-1][name]
+            made.append(
+                {
+                    "rows_in": last.rows,
+                    "rows_late": last.lost,
+                    "rows_unusable": unusable(self._windows.rows_of(name, batch), last),
+                    "rows_partly_late": last.partly_late,
+                    "corrections": sum(each[name].corrections for each in every),
+                    "rows_out": sum(len(each[name].moments) for each in every),
+                    "open_windows": still_open[name],
+                }
+            )
+        return made
 
     def _of_query(self, name: str, results: dict[str, Any]) -> dict[str, Any]:
         """The columns of a query's results where they travel."""

@@ -44,6 +44,8 @@ from .types import Carried, arrow_schema, carried, quoted, time_from
 __all__ = ["aggregate_shared_stream"]
 
 _LONG = LongType()
+#: Metrics of each query are told up to so many queries, since each metric is a sum for Spark.
+_TOLD = 32
 
 
 def aggregate_shared_stream(
@@ -104,7 +106,8 @@ def aggregate_shared_stream(
         timeMode="EventTime",
         eventTimeColumnName="event_time",
     )
-    out = named(out, name, metrics()).where(F.col("metric").isNull())
+    told = metrics(len(queries) if len(queries) <= _TOLD else 0)
+    out = named(out, name, told).where(F.col("metric").isNull())
     return out.select(*shape.columns())
 
 

@@ -171,8 +171,9 @@ def _before(planned: Planned) -> Pieces:
     return made if where is None else made.add(" WHERE ").copy(where.at)
 
 
-def prepared_frame(statement: Statement, df: DataFrame) -> DataFrame:
-    """A DataFrame in place of a statement's FROM, with the columns that its query reads."""
+def prepared_frame(statement: Statement, df: DataFrame, *others: Statement) -> DataFrame:
+    """A DataFrame in place of a statement's FROM, with the columns that its query reads; and with
+    those that other statements read which compute the same columns under the same condition."""
     planned = statement._planned
     given = planned.select.source
     assert not isinstance(given, Other)
@@ -182,7 +183,11 @@ def prepared_frame(statement: Statement, df: DataFrame) -> DataFrame:
         chosen = Pieces(planned.source).copy(where.at)
         with analysed(planned, chosen, where.at):
             df = df.where(chosen.text)
-    columns = _read(planned)
+    read = {column.text: column for column in _read(planned)}
+    for other in others:
+        for name in other._planned.read:
+            read.setdefault(quoted_name(name), Pieces(planned.source).add(quoted_name(name)))
+    columns = list(read.values())
     with analysed(planned, None, planned.select.at):
         try:
             return df.selectExpr(*(column.text for column in columns))

@@ -36,7 +36,7 @@ from .buckets import BUCKET, PAYLOAD, bucket_names, key_columns
 from .combining import combinable
 from .native import native_groups
 from .packer import Combines, Packer
-from .processor import METRICS, Output, Processor, Work
+from .processor import EACH, METRICS, Output, Processor, Work
 from .results import kept_columns, result_fields
 from .shipping import shipped
 from .sink import BATCH
@@ -273,8 +273,9 @@ def named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:
     return observed
 
 
-def metrics() -> list[Column]:
-    """The metrics of a micro-batch, from those of its buckets."""
+def metrics(queries: int = 0) -> list[Column]:
+    """The metrics of a micro-batch, from those of its buckets, and those that each of several
+    queries has for itself."""
 
     def amount(i: int) -> Column:
         return F.when(F.col("metric") == F.lit(i), F.col("amount"))
@@ -287,5 +288,13 @@ def metrics() -> list[Column]:
         (F.max(amount(i)) if name == "watermark" else total(i)).alias(name)
         for i, name in enumerate(METRICS)
     ]
+    behind = len(METRICS) + BUCKETS + 1
     delays = F.array(*(total(len(METRICS) + i) for i in range(BUCKETS + 1)))
-    return [*made, delays.alias("lateness")]
+    made.append(delays.alias("lateness"))
+    if queries:
+        own = [
+            F.struct(*(total(behind + at * len(EACH) + i).alias(n) for i, n in enumerate(EACH)))
+            for at in range(queries)
+        ]
+        made.append(F.array(*own).alias("queries"))
+    return made
