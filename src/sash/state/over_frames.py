@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..query.plan import Group
 from ..tables.rows import Ordered
 from ..tables.threads import cut_rows, side_by_side
 from .answers import answers_of, columns_of
-from .frames import InTime, NoFrameAnswer, Range
+from .frames import InTime, NoFrameAnswer, Range, taken
 from .over_kernel import CHUNK, MASKS, OVER, SCRATCH
 
 __all__ = ["Sizes", "answers_of_sizes"]
@@ -83,8 +84,11 @@ def answers_of_sizes(
     typed = isinstance(core, BufferCore) and bool(core.layout.answers)
     many = len(sizes.frames)
     cuts = [piece for cut in cuts for piece in sizes.frames[0].pieces(cut)]
-    # those of a row are neighbours where rows are put into another order: they move together
-    step, apart = (1, total) if order is None or not typed else (many, 1)
+    # Those of a row are neighbours where rows are put into any other order: they move together.
+    # From keys to a table in order of time, neighbours of a key stay near each other, and a column
+    # moves in half the time by itself.
+    together = typed and order is not None and ordered.places is None
+    step, apart = (many, 1) if together else (1, total)
     if not typed or "object" in columns.types or len(cuts) == 1:
         given = columns if rows is None else columns.take(rows)
         sizes.answer(group, given, (0, step, apart), outputs)
@@ -102,33 +106,41 @@ def answers_of_sizes(
 
         side_by_side(give, cuts, threads)
     made: dict[str, pa.Array] = {}
-    parted = _parted(kept, many, total, order, threads)
+    parted = _parted(kept, many, total, order, threads, together=together)
     for i, some in enumerate(parted):
         made |= answers_of(core, group.alone(i), types, some, total, None, sources)[0]
     return made
 
 
-def _parted(kept: Any, many: int, total: int, order: Array | None, threads: int) -> list[Any]:
-    """The outputs of each size, in their order."""
+def _parted(
+    kept: Any, many: int, total: int, order: Array | None, threads: int, *, together: bool
+) -> list[Any]:
+    """The outputs of each size, in their order; those of a row are neighbours if they are
+    `together`."""
     if isinstance(kept, list):
         parts = [kept[i * total : (i + 1) * total] for i in range(many)]
         return parts if order is None else [[part[i] for i in order.tolist()] for part in parts]
     made: list[list[Any]] = [[] for _ in range(many)]
     for data, valid in kept[0]:
-        columns = _columns(data, many, total, order, threads)
+        move = partial(_columns if together else _apart, many, total, order, threads)
+        columns = move(data)
         valids: Any = [None] * many
         if valid is not None and not valid.all():
-            valids = _columns(valid, many, total, order, threads)
+            valids = move(valid)
         for part, pair in zip(made, zip(columns, valids, strict=True), strict=True):
             part.append(pair)
     return [(pairs, *kept[1:]) for pairs in made]
 
 
-def _columns(items: Array, many: int, total: int, order: Array | None, threads: int) -> Array:
-    """A column of the outputs of each size; with an order, the sizes of a row are neighbours, and
-    move there together."""
-    if order is None:
-        return items.reshape(many, total, *items.shape[1:])
+def _apart(many: int, total: int, order: Array | None, threads: int, items: Array) -> Any:
+    """A column of the outputs of each size, which are one after the other."""
+    columns = items.reshape(many, total, *items.shape[1:])
+    return columns if order is None else [taken(column, order, threads) for column in columns]
+
+
+def _columns(many: int, total: int, order: Array | None, threads: int, items: Array) -> Array:
+    """The same for sizes that are neighbours, and move together."""
+    assert order is not None
     made = np.empty((many, total, *items.shape[1:]), items.dtype)
     rows = items.reshape(total, many, *items.shape[1:])
 
