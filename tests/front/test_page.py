@@ -221,6 +221,16 @@ def test_it_fits_its_window(browser: Browser, run: Run, width: int, scheme: str)
         tab.screenshot(path=Path(folder) / f"page-{width}-{scheme}.png", full_page=True)
 
 
+def test_labels_of_old_data_have_room(browser: Browser, run: Run) -> None:
+    """The lag of a replay is long, and so is the text beside the chart."""
+    tab = opened(browser, run)
+    left = "document.querySelector('#lag-chart .u-over').offsetLeft"
+    before = tab.evaluate(left)
+    run.feed.batch(Batch(time.time(), 1.0, 1, watermark=1_600_000_000 * SECOND))
+    expect(tab.locator("#lag")).to_have_text("replay")
+    tab.wait_for_function(f"{left} > {before} + 10")
+
+
 def test_it_follows_the_job_to_its_end_and_stays(browser: Browser, run: Run) -> None:
     tab = opened(browser, run)
     run.feed.note("the window from 10:00 waits for an event after 10:11")

@@ -35,7 +35,13 @@ let last = null;
 
 // Times of day in UTC, as all times here are.
 function clock(u, ticks, axis, space, step) {
-  return ticks.map((t) => (step >= 86400 ? moment(t * 1e6).slice(5, 16) : moment(t * 1e6).slice(11, step < 1 ? 21 : step < 60 ? 19 : 16)));
+  const end = step < 0.1 ? 23 : step < 1 ? 21 : step < 60 ? 19 : 16;
+  return ticks.map((t) => (step >= 86400 ? moment(t * 1e6).slice(5, 16) : moment(t * 1e6).slice(11, end)));
+}
+
+// An axis is as wide as its longest label.
+function wide(u, labels) {
+  return Math.max(58, 16 + 8 * Math.max(0, ...(labels ?? []).map((text) => text.length)));
 }
 
 function chart(id, values, label, steps) {
@@ -45,8 +51,8 @@ function chart(id, values, label, steps) {
     width: box.clientWidth, height: 180, legend: { show: false }, cursor: { y: false },
     scales: { y: { range: (u, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? high * 1.1 : 1] } },
     axes: [
-      { ...axis, space: 70, size: 30, values: clock },
-      { ...axis, size: 58, values: (u, ticks) => ticks.map(label), ...(steps && { incrs: steps }) },
+      { ...axis, space: 90, size: 30, values: clock },
+      { ...axis, size: wide, values: (u, ticks) => ticks.map(label), ...(steps && { incrs: steps }) },
     ],
     series: [{}, { stroke: color("--line"), fill: color("--fill"), width: 1.5, points: { show: false } }],
   };
