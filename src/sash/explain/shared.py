@@ -228,7 +228,7 @@ def _factors(bundle: Bundle, composite: Composite) -> tuple[str, ...]:
     if composite.slices is None:
         return ()
     rate = Fraction(composite.slices, composite.slide)
-    found = factors_of([query.window for query in bundle.queries.values()], rate)
+    found = factors_of(tuple(query.window for query in bundle.queries.values()), rate)
     return () if found is None else tuple(str(found).splitlines())
 
 
