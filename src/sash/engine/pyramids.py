@@ -25,10 +25,10 @@ from ..tables.threads import side_by_side
 from ..windows.contract import Aligned
 from .bundle_plans import BundlePlan
 
-__all__ = ["few_windows", "windows_by_pyramids"]
+__all__ = ["QUERIES", "few_windows", "windows_by_pyramids"]
 
 _WORTH = 2_000_000  # slices that scans would read, as another kernel is needed
-_QUERIES = 3  # that read the same partials
+QUERIES = 3  # that read the same partials, for a pyramid
 _SLICES = 4  # a window, at least
 
 
@@ -58,7 +58,7 @@ def windows_by_pyramids(
     made: dict[str, Windows | NoAnswer] = {}
     for (_, reads), names in asked.items():
         slices = read[names[0]]
-        if len(names) < _QUERIES or len(names) * len(slices.starts) < _WORTH:
+        if len(names) < QUERIES or len(names) * len(slices.starts) < _WORTH:
             continue
         pyramids = _pyramids(plan.plans[names[0]], reads.slices(slices))
         if pyramids is None:
