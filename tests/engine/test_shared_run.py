@@ -21,6 +21,7 @@ from sash.testing.counting import counting
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, rows_of
 from sash.testing.streams import WINDOWS, stream
+from shared_sets import drawn
 
 BOTH = {"numbers": SELECTS["numbers"], "few": {"total": sash.sum("i"), "sum": sash.sum("x")}}
 
@@ -117,6 +118,16 @@ def test_two_hundred_queries_of_random_windows(
     with tracing() as trace:
         same(shared, stream("disorder", 40))
     assert ("from a pyramid" in "".join(trace.steps)) == by_pyramid
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("by_pyramid", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_generated_sets(seed: int, by_pyramid: bool, request: pytest.FixtureRequest) -> None:
+    if by_pyramid:
+        request.getfixturevalue("eager")
+    kind = ("disorder", "ties", "gaps")[seed % 3]
+    same(sash.share(drawn(seed)), stream(kind, 90, seed=seed))
 
 
 def test_equal_aggregates_have_one_partial() -> None:
