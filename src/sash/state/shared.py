@@ -174,8 +174,10 @@ class SharedState:
         """What a step answered, by query."""
         first = answered[0]
         values = {name: column for a in answered for name, column in a.values.items()}
-        order = np.argsort(first.owners, kind="stable")
         owners = np.arange(len(self.views) + len(asks.sizes) + 1)
+        # numpy sorts small numbers by radix, in a tenth of the time
+        small = first.owners.astype(np.int16 if len(owners) < 2**15 else np.int64)
+        order = np.argsort(small, kind="stable")
         ends = np.searchsorted(first.owners[order], owners).tolist()
         places = np.argsort(asks.queries)
         keys = self._grove.keys.columns
