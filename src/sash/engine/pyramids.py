@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..state.answers import Sources
 from ..state.contract import Slices
-from ..state.pyramid import Pyramid, PyramidFailed
+from ..state.pyramid import Ask, Pyramid, PyramidFailed
 from ..state.scan import NoAnswer, Windows
 from ..state.trace import note_step
 from ..tables.threads import side_by_side
@@ -46,7 +45,6 @@ def windows_by_pyramids(
     plan: BundlePlan,
     read: Mapping[str, Slices],
     sources: list[Sources],
-    wanted: tuple[Array, Array],
     threads: int,
 ) -> dict[str, Windows | NoAnswer]:
     """The windows of those queries that are better answered by pyramids of the slices that they
@@ -64,26 +62,32 @@ def windows_by_pyramids(
         if pyramids is None:
             continue
         note_step("windows of queries that have few from a pyramid of the slices")
-        asking = partial(_windows, pyramids, reads.sources(sources), wanted)
-        found = side_by_side(asking, [plan.plans[name] for name in names], threads)
-        made |= zip(names, found, strict=True)
+        portions = [names[i::threads] for i in range(min(threads, len(names)))]
+        asking = partial(_windows, pyramids, plan, reads.sources(sources))
+        for found in side_by_side(asking, portions, threads):
+            made |= found
     return made
 
 
 def _windows(
-    pyramids: list[Pyramid], sources: list[Sources], wanted: tuple[Array, Array], plan: Plan
-) -> Windows | NoAnswer:
-    """The windows of a query; each group of aggregates answers the same ones."""
-    query, found = plan.query, []
-    for pyramid, group, values in zip(pyramids, plan.groups, sources, strict=True):
-        changes = query.emit == "changes"
-        made = pyramid.windows(group, query.aligned, plan.types, wanted, values, changes=changes)
-        for row, why in made.lacking.items():
-            return NoAnswer(why, int(made.groups[row]), int(made.numbers[row]))
-        found.append(made)
-    for more in found[1:]:
-        found[0].join(more)
-    return found[0]
+    pyramids: list[Pyramid], plan: BundlePlan, sources: list[Sources], names: list[str]
+) -> dict[str, Windows | NoAnswer]:
+    """The windows of some queries; each group of aggregates answers the same ones."""
+    made: dict[str, Windows | NoAnswer] = {}
+    for i, (pyramid, values) in enumerate(zip(pyramids, sources, strict=True)):
+        plans = [plan.plans[name] for name in names]
+        asks = [
+            Ask(p.groups[i], p.query.aligned, p.query.emit == "changes", p.types, values)
+            for p in plans
+        ]
+        for name, found in zip(names, pyramid.windows(asks), strict=True):
+            for row, why in found.lacking.items():
+                made[name] = NoAnswer(why, int(found.groups[row]), int(found.numbers[row]))
+                break
+            known = made.setdefault(name, found)
+            if isinstance(known, Windows) and known is not found:
+                known.join(found)
+    return made
 
 
 def _pyramids(plan: Plan, slices: Slices) -> list[Pyramid] | None:

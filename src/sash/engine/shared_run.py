@@ -214,7 +214,7 @@ class _Work:
         made = {}
         coarser = coarser_slices(self.plan, slices)
         read = {name: coarser.get(name, slices) for name in self.plan.plans}
-        ready = windows_by_pyramids(self.plan, read, self.sources, wanted, threads or 1)
+        ready = windows_by_pyramids(self.plan, read, self.sources, threads or 1)
         for name, plan in self.plan.plans.items():
             reads = self.plan.reads[name]
             if self.plan.sizes[name]:

@@ -40,14 +40,18 @@ from ..kernels.slots import (
     set_item,
     store,
 )
-from ..slicing.slices import SLICES, first_window, last_window, window_end, window_start
-from .scan_kernel import ANSWERS, CHANGES, GROUP, MADE, NEXT, count_windows, seek
+from ..slicing.slices import CYCLE, SLICES, first_window, last_window, window_end, window_start
+from .scan_kernel import ANSWERS, GROUP, NEXT, count_group, seek
 
-__all__ = ["CHUNK", "PYRAMID"]
+__all__ = ["AGAIN", "ASKED", "ASKING", "CHUNK", "PYRAMID", "QUERY"]
 
 CHUNK = 8  # a power of two
 SHIFT = 3
 LEFT, RIGHT, NEW = 0, 1, 2  # slots
+#: Header fields, in the places of some that a scan has: the query, and 1 if the next call is to go
+#: on in the middle of its windows.  ASKED fields from CYCLE on are a query's windows.
+QUERY, AGAIN = 17, 18
+ASKED = 8
 
 
 def build_level(
@@ -129,6 +133,23 @@ def answer_range(
     combine(m, LEFT, LEFT, RIGHT)
 
 
+def turn_to(m: Memory, asked: Any, query: int) -> None:
+    """Write the windows of a query into the header."""
+    for i in range(ASKED):
+        put(m, CYCLE + i, item(asked, query * ASKED + i))
+
+
+def count_asked(
+    m: Memory, starts: Any, bounds: Any, count: int, asked: Any, queries: int, found: Any
+) -> None:
+    """Add up how many windows of each query hold something."""
+    for g in range(count):
+        for q in range(queries):
+            turn_to(m, asked, q)
+            more = count_group(m, starts, item(bounds, g), item(bounds, g + 1))
+            set_item(found, q, item(found, q) + more)
+
+
 def windows_of_pyramid(
     m: Memory,
     partials: Partials,
@@ -137,64 +158,85 @@ def windows_of_pyramid(
     places: Any,
     starts: Any,
     bounds: Any,
-    first: Any,
-    last: Any,
     count: int,
+    asked: Any,
+    changes: Any,
+    queries: int,
+    rows: Any,
     outputs: Outputs,
     ends: Any,
     numbers: Any,
     covered: Any,
 ) -> int:
-    """The windows from first[g] to last[g] of each group, as `scan_kernel.windows_of_slices` has
-    them.  Should an answer raise, the next call goes on after its window."""
-    made = get(m, MADE)
-    g = get(m, GROUP)
-    again = made > 0
-    while g < count:
+    """All windows of several queries, as `scan_kernel.windows_of_slices` has those of one; rows[q]
+    is the next row for query q, whose windows of group g end before ends[q * count + g].  All
+    queries are answered for a group while the processor's cache has its slices.  Returns 1; should
+    an answer raise, the next call goes on after its window."""
+    again = get(m, AGAIN)
+    q = get(m, QUERY)
+    for g in range(get(m, GROUP), count):
         begin = item(bounds, g)
         n = item(bounds, g + 1)
-        low = begin
-        high = begin
-        w = item(first, g)
-        if again:
-            w = get(m, NEXT)
-            again = False
-        elif begin < n:
-            w = max(w, first_window(m, item(starts, begin)))
         put(m, GROUP, g)
-        while low < n and w <= item(last, g):
-            low = seek(starts, low, n, window_start(m, w))
-            if low == n:
-                break
-            end = window_end(m, w)
-            if item(starts, low) >= end:
-                w = first_window(m, item(starts, low))
-                continue
-            high = seek(starts, max(low, high), n, end)
-            set_item(numbers, made, w)
-            w += 1
-            if get(m, CHANGES):
-                # the next that loses its oldest slice, or that holds the next one
-                w = last_window(m, item(starts, low)) + 1
-                if high < n:
-                    w = min(w, first_window(m, item(starts, high)))
-                set_item(covered, made, min(w - 1, item(last, g)))
-            put(m, NEXT, w)
-            answer_range(m, partials, ups, downs, places, g, count, low - begin, high - begin)
-            made += 1
-            put(m, MADE, made)
-            put(m, ANSWERS, LEFT + 1)
-            lower(m, LEFT, outputs, made - 1)
-            put(m, ANSWERS, 0)
-        set_item(ends, g, made)
-        g += 1
-    return made
+        while q < queries:
+            turn_to(m, asked, q)
+            put(m, QUERY, q)
+            low = begin
+            high = begin
+            w = get(m, NEXT)
+            if not again and begin < n:
+                w = first_window(m, item(starts, begin))
+            again = 0
+            put(m, AGAIN, 0)
+            while low < n:
+                low = seek(starts, low, n, window_start(m, w))
+                if low == n:
+                    break
+                end = window_end(m, w)
+                if item(starts, low) >= end:
+                    w = first_window(m, item(starts, low))
+                    continue
+                high = seek(starts, max(low, high), n, end)
+                row = item(rows, q)
+                set_item(numbers, row, w)
+                w += 1
+                if item(changes, q):
+                    # the next that loses its oldest slice, or that holds the next one
+                    w = last_window(m, item(starts, low)) + 1
+                    if high < n:
+                        w = min(w, first_window(m, item(starts, high)))
+                    set_item(covered, row, w - 1)
+                answer_range(m, partials, ups, downs, places, g, count, low - begin, high - begin)
+                put(m, NEXT, w)
+                set_item(rows, q, row + 1)
+                put(m, AGAIN, 1)
+                put(m, ANSWERS, LEFT + 1)
+                lower(m, LEFT, outputs, row)
+                put(m, ANSWERS, 0)
+                put(m, AGAIN, 0)
+            set_item(ends, q * count + g, item(rows, q))
+            q += 1
+        q = 0
+    return 1
 
 
 #: The kernel; its memory is filled by `Pyramid` in `state.pyramid`.
 PYRAMID = Kernel(
     "pyramid",
-    (*SLICES, seek, count_windows, build_level, fold_between, answer_range, windows_of_pyramid),
-    ("build_level", "windows_of_pyramid", "count_windows"),
+    (
+        *SLICES,
+        seek,
+        count_group,
+        build_level,
+        fold_between,
+        answer_range,
+        turn_to,
+        count_asked,
+        windows_of_pyramid,
+    ),
+    ("build_level", "count_asked", "windows_of_pyramid"),
     scratch=3,
 )
+
+#: Counting reads the header, which is the same for all operators.
+ASKING = Kernel("asking", (*SLICES, seek, count_group, turn_to, count_asked), ("count_asked",))

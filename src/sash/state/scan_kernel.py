@@ -58,7 +58,7 @@ __all__ = [
     "SCAN",
     "SLICE",
     "UNBOUNDED",
-    "count_windows",
+    "count_group",
     "seek",
 ]
 
@@ -289,31 +289,36 @@ def seek(starts: Any, i: int, n: int, t: int) -> int:
     return high
 
 
+def count_group(m: Memory, times: Any, i: int, n: int) -> int:
+    """How many windows hold something of a group, which has the times from i up to n."""
+    found = 0
+    first = 0  # the first window that is not counted
+    first_end = -UNBOUNDED
+    while i < n:
+        t = item(times, i)
+        start, edge = slice_of(m, t)
+        if first_end <= start:
+            first = first_window(m, start)
+        last = last_window(m, t)
+        if last >= first:
+            found += last - first + 1
+            first = last + 1
+            first_end = window_end(m, first)
+        i = seek(times, i, n, edge)
+    return found
+
+
 def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
     """How many windows of these groups hold something."""
     found = 0
     for g in range(count):
-        first = 0  # the first window that is not counted
-        first_end = -UNBOUNDED
-        i = item(bounds, g)
-        n = item(bounds, g + 1)
-        while i < n:
-            t = item(times, i)
-            start, edge = slice_of(m, t)
-            if first_end <= start:
-                first = first_window(m, start)
-            last = last_window(m, t)
-            if last >= first:
-                found += last - first + 1
-                first = last + 1
-                first_end = window_end(m, first)
-            i = seek(times, i, n, edge)
+        found += count_group(m, times, item(bounds, g), item(bounds, g + 1))
     return found
 
 
 #: Counting reads the header, which is the same for all operators, so one compiled function serves
 #: all scans of compiled operators.
-COUNTS = Kernel("counts", (*SLICES, seek, count_windows), ("count_windows",))
+COUNTS = Kernel("counts", (*SLICES, seek, count_group, count_windows), ("count_windows",))
 
 #: The kernel; its memory is filled by `Scan` in `state.scan`.
 SCAN = Kernel(
@@ -332,6 +337,7 @@ SCAN = Kernel(
         windows_of_slices,
         spans_of_slices,
         seek,
+        count_group,
         count_windows,
     ),
     ("windows_of_events", "windows_of_slices", "spans_of_slices", "count_windows", "cut"),
