@@ -96,7 +96,7 @@ def shared(bench: Bench, quick: bool) -> Iterator[Line]:
     def tumbling(lengths: list[int]) -> dict[str, sash.Query]:
         return {f"q{n}": _query(sash.tumbling(n * 10_000), _chosen()) for n in lengths}
 
-    few, XX
+    few, many = [2_000 * span for span in spans], [75 * span for span in spans]
     one_of_many = round(1 / sum(1 / length for length in many))
     asked = {
         "one query": next(iter(tumbling(few).values())),
