@@ -1,12 +1,13 @@
 """Many queries over the same events: `sash.share` against one query alone.
 
-10,000 events for each of 100 keys over six days; 100 queries, with windows of six hours to twelve
-days that slide every six hours to every six days, so that rows out are 5 % of the events.  And ten
-sizes in one row against one size.
+10,000 events for each of 100 keys over six days; 100 queries, no two alike, with windows of eight
+hours to a month that slide every eight hours to every eight days, so that rows out are 5 % of the
+events.  And ten sizes in one row against one size.
 
 Where rows out are many, they are what a plan has to pay for: 100 queries that slide every 100 to
-199 minutes emit 60 % as many rows as there are events.  Their peers write the same rows, as columns
-of Arrow in memory and as Parquet.
+199 minutes emit 60 % as many rows as there are events, and so do 100 whose slides are multiples of
+22 minutes, which have their edges in common.  Their peers write the same rows, as columns of Arrow
+in memory and as Parquet; another is one query with as many rows.
 """
 
 from __future__ import annotations
@@ -58,7 +59,12 @@ def shared_queries(*, quick: bool) -> list[Workload]:
         )
         for where, run in places
     ]
-    return few_rows + [_many_rows(where, run, rows) for where, run in places]
+    apart = {f"q{n}": _query(n * (1 + n % 2), n, MINUTE) for n in range(100, 200)}
+    return few_rows + [
+        _many_rows(name, where, queries, run, rows)
+        for where, run in places
+        for name, queries in (("many-rows", apart), ("nested-rows", _hundred(22 * MINUTE)))
+    ]
 
 
 def _query(size: int, every: int, unit: int = HOUR, select: Any = None) -> sash.Query:
@@ -66,8 +72,11 @@ def _query(size: int, every: int, unit: int = HOUR, select: Any = None) -> sash.
     return sash.Query(time="t", by=["k"], window=window, select=select or SELECT)
 
 
-def _many_rows(where: str, run: Any, rows: int) -> Workload:
-    shared = sash.share({f"q{n}": _query(n * (1 + n % 2), n, MINUTE) for n in range(100, 200)})
+def _many_rows(
+    name: str, where: str, queries: dict[str, sash.Query], run: Any, rows: int
+) -> Workload:
+    shared, each = sash.share(queries), 6_000  # windows of a key
+    one = _query(2, 1, DAYS * 24 * HOUR // each)
     emitted = cache(lambda: list(shared.run(_events(rows), threads=1).values()))
 
     def write() -> None:
@@ -82,7 +91,7 @@ def _many_rows(where: str, run: Any, rows: int) -> Workload:
 
     columns = "writing the rows as columns"
     return Workload(
-        name=f"shared-many-rows-{where}",
+        name=f"shared-{name}-{where}",
         title=f"100 queries that share a plan and emit 60 % as many rows as events, over a {where}",
         unit="event",
         units=rows,
@@ -96,14 +105,16 @@ def _many_rows(where: str, run: Any, rows: int) -> Workload:
             columns: Contender(run=write),
             "writing them as Parquet": Contender(run=write_parquet),
             "one query": Contender(run=lambda: run(_query(24, 6))),
+            "one with as many rows": Contender(run=lambda: run(one)),
         },
         release=emitted.cache_clear,
     )
 
 
-def _hundred() -> dict[str, sash.Query]:
-    every = [6 * (i % 24 + 1) for i in range(100)]
-    return {f"q{i}": _query(n * (1 + i % 2), n) for i, n in enumerate(every)}
+def _hundred(unit: int = 8 * HOUR) -> dict[str, sash.Query]:
+    """Slides of 1 to 25 units, and windows of 1 to 4 slides."""
+    slides = [(i % 25 + 1, 1 + i // 25) for i in range(100)]
+    return {f"q{i}": _query(n * m, n, unit) for i, (n, m) in enumerate(slides)}
 
 
 @cache

@@ -13,13 +13,15 @@ import pyarrow.compute as pc
 import pytest
 
 import sash
-from sash.engine import coarser
+from sash.engine import coarser, pyramids
 from sash.query.conditions import Condition
 from sash.slicing.factors import factors_of
+from sash.state.trace import tracing
 from sash.testing.counting import counting
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, rows_of
 from sash.testing.streams import WINDOWS, stream
+from shared_sets import drawn
 
 BOTH = {"numbers": SELECTS["numbers"], "few": {"total": sash.sum("i"), "sum": sash.sum("x")}}
 
@@ -99,7 +101,12 @@ def test_windows_of_every_kind_side_by_side() -> None:
 
 
 @pytest.mark.once
-def test_two_hundred_queries_of_random_windows() -> None:
+@pytest.mark.parametrize("by_pyramid", [False, True])
+def test_two_hundred_queries_of_random_windows(
+    by_pyramid: bool, request: pytest.FixtureRequest
+) -> None:
+    if by_pyramid:
+        request.getfixturevalue("eager")
     source = random.Random(5)
     queries = {}
     for i in range(200):
@@ -108,7 +115,19 @@ def test_two_hundred_queries_of_random_windows() -> None:
         queries[f"q{i}"] = query(sash.sliding(size, every), BOTH["few"])
     shared = sash.share(queries)
     assert shared.plan.bundles[0].composite.slices is None
-    same(shared, stream("disorder", 40))
+    with tracing() as trace:
+        same(shared, stream("disorder", 40))
+    assert ("from a pyramid" in "".join(trace.steps)) == by_pyramid
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("by_pyramid", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_generated_sets(seed: int, by_pyramid: bool, request: pytest.FixtureRequest) -> None:
+    if by_pyramid:
+        request.getfixturevalue("eager")
+    kind = ("disorder", "ties", "gaps")[seed % 3]
+    same(sash.share(drawn(seed)), stream(kind, 90, seed=seed))
 
 
 def test_equal_aggregates_have_one_partial() -> None:
@@ -196,7 +215,7 @@ def test_factor_windows_save_what_they_say(monkeypatch: pytest.MonkeyPatch) -> N
     windows += [sash.sliding(f"{n} minutes", "1 minute") for n in (2, 3, 5, 7, 10, 20)]
     events = pa.table({"t": np.arange(3000) * 1_000_000, "x": np.ones(3000, np.int64)})
     shared = sash.share({f"{i}": query(w, select, by=[]) for i, w in enumerate(windows)})
-    found = factors_of(windows, Fraction(1, 1_000_000))
+    found = factors_of(tuple(windows), Fraction(1, 1_000_000))
     assert found is not None
     assert found.added == (sash.tumbling("1 minute"),)
     combines = []
@@ -211,3 +230,78 @@ def test_factor_windows_save_what_they_say(monkeypatch: pytest.MonkeyPatch) -> N
     said = shared.explain()
     assert "tumbling('1 minute') is added, from events" in said.bundles[0].factors
     assert "computed from coarser ones" in str(said)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries are answered from pyramids, however few slices there are."""
+    for name, value in {"_WORTH": 0, "QUERIES": 1, "_SLICES": 0}.items():
+        monkeypatch.setattr(pyramids, name, value)
+
+
+@pytest.mark.plain
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("kind", ["disorder", "ties", "gaps", "before 1970"])
+@pytest.mark.parametrize("select", ["numbers", "in order", "objects"])
+def test_pyramids_change_nothing(select: str, kind: str) -> None:
+    windows = [*WINDOWS, sash.sliding("91 seconds", "3 seconds"), sash.sliding("200 s", "100 s")]
+    queries = {
+        f"{i}": query(window, SELECTS[select], emit=("all", "changes")[i % 2])
+        for i, window in enumerate(windows)
+    }
+    with tracing() as trace:
+        same(sash.share(queries), stream(kind, 150))
+    assert "from a pyramid" in "".join(trace.steps)
+
+
+@pytest.mark.plain
+def test_a_pyramid_takes_few_combines_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """6,000 slices, of which three queries have windows of 600.  A scan takes 2 a slice; a pyramid
+    2 a slice and level to build, and for a window of 600 at most 2 a level, of which it has four,
+    and 7 between."""
+    counted = counting(sash.operators.sum.of(int))
+    select = {"sum": sash.aggregate(counted.operator, "x")}
+    windows = {f"{n}": sash.sliding(600 + n, 600) for n in (0, 1, 2)}
+    windows["each"] = sash.tumbling(1)
+    events = pa.table({"t": np.arange(6000), "x": np.ones(6000, np.int64)})
+    shared = sash.share({name: query(w, select, by=[]) for name, w in windows.items()})
+    combines = []
+    for worth in (0, 2**62):
+        monkeypatch.setattr(pyramids, "_WORTH", worth)
+        counted.reset()
+        made = shared.run(events)
+        assert made["0"]["sum"].to_pylist() == [600] * 10
+        assert made["2"]["sum"].to_pylist() == [2, *[602] * 9, 600]
+        combines.append(counted.combines)
+    rows = sum(made[name].num_rows for name in ("0", "1", "2"))
+    by_pyramid = 2 * 6000 * (1 + 1 / 8 + 1 / 64 + 1 / 512) + rows * (2 * 4 + 7)
+    by_scan = 3 * 2 * 6000 + rows
+    assert combines[1] - combines[0] == pytest.approx(by_scan - by_pyramid, rel=0.1)
+
+
+@pytest.mark.plain
+@pytest.mark.usefixtures("eager")
+def test_a_pyramid_whose_slices_cannot_be_combined_is_not_built() -> None:
+    """No two windows hold what `combine` refuses to combine."""
+
+    def near(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+        if a[0] < 0 or b[0] < 0:
+            return max(a, b)
+        if b[1] - a[0] > 20:
+            raise ArithmeticError("too far")
+        return a[0], b[1]
+
+    span = sash.operator(
+        identity=(-1, -1), lift=lambda x: (x, x), combine=near, lower=lambda p: p[1] - p[0]
+    )
+    select = {"span": sash.aggregate(span, "x")}
+    table = {"t": [*range(40)], "x": [*range(40)]}
+    queries = {f"{n}": query(sash.tumbling(n), select, by=[]) for n in (2, 3, 5)}
+    made = sash.share(queries).run(pa.table(table))
+    assert made["5"]["span"].to_pylist() == [4] * 8
+
+
+@pytest.mark.plain
+@pytest.mark.usefixtures("eager")
+def test_an_answer_of_a_pyramid_that_does_not_exist_names_its_query() -> None:
+    test_an_answer_that_does_not_exist_names_its_query()

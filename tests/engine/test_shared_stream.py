@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterable
+from itertools import pairwise, product
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from sash.testing import counting
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, rows_of
 from sash.testing.streams import WINDOWS, batches, stream
+from shared_sets import drawn
 
 FEW = {"total": sash.sum("i"), "sum": sash.sum("x")}
 ADDED = ("reason", "missed", "missed_start", "missed_end")
@@ -139,6 +141,31 @@ def test_two_hundred_queries_of_random_windows() -> None:
         # the aggregates of all windows together, whose kernel is there
         queries[f"q{i}"] = query(sash.sliding(size, every), FEW if i else SELECTS["numbers"])
     compare(queries, batches(stream("disorder", 40), most=25), lateness="2 seconds")
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("mode", ["final", "live"])
+@pytest.mark.parametrize("seed", range(4))
+def test_generated_sets(seed: int, mode: str) -> None:
+    table = stream(("disorder", "ties", "keys come and go")[seed % 3], 50, seed=seed)
+    parts = batches(table, seed=seed, most=15)
+    compare(drawn(seed, mode), parts, lateness="2 seconds", mode=mode, restore=seed % 2 == 0)
+
+
+@pytest.mark.plain
+def test_every_cutting_of_a_few_events() -> None:
+    """Sliding beside trailing beside sessions; what is late depends on the cutting."""
+    queries = {
+        "sliding": query(sash.sliding(7, 3), {"n": sash.count()}),
+        "other": query(sash.sliding(10, 4), {"n": sash.count()}),
+        "trailing": query(sash.trailing(5), {"n": sash.count()}),
+        "session": query(sash.session(2), {"n": sash.count()}),
+    }
+    table = pa.table({"t": [3, 9, 4, 14, 8, 21], "k": [*"abaaba"]})
+    for cuts in product((False, True), repeat=table.num_rows - 1):
+        ends = [0, *(i + 1 for i, cut in enumerate(cuts) if cut), table.num_rows]
+        parts = [table.slice(low, high - low) for low, high in pairwise(ends)]
+        compare(queries, parts, lateness=4)
 
 
 @pytest.mark.plain

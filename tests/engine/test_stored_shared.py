@@ -12,6 +12,7 @@ from sash.state import layout
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import rows_of
 from sash.testing.streams import batches, stream
+from shared_sets import drawn
 
 from .test_sized import LIFETIME, SIZES, OracleStream, query, same, sized
 
@@ -60,6 +61,26 @@ def test_queries_over_restarts(mode: Any, monkeypatch: pytest.MonkeyPatch) -> No
     made, right = stored.close(), held.close()
     for name in QUERIES:
         assert rows(made[name]) == rows(right[name]), name
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("seed", range(3))
+def test_generated_sets(seed: int) -> None:
+    queries, store = drawn(seed), sash.stores.memory()
+
+    def opened() -> Any:
+        return sash.share(queries).stream(store=store, name="set", lateness="2 seconds")
+
+    stored, held = opened(), sash.share(queries).stream(lateness="2 seconds")
+    for i, part in enumerate(batches(stream("ties", 60, seed=seed), seed=seed, most=20)):
+        made, right = stored.push(part), held.push(part)
+        assert {n: rows(t) for n, t in made.items()} == {n: rows(t) for n, t in right.items()}
+        if i % 3 == 1:
+            stored.sync()
+            stored.release()
+            stored = opened()
+    made, right = stored.close(), held.close()
+    assert {n: rows(t) for n, t in made.items()} == {n: rows(t) for n, t in right.items()}
 
 
 @pytest.mark.plain

@@ -35,6 +35,25 @@ def test_flat_fit_example_1() -> None:
     )
 
 
+def test_how_a_bundle_runs_and_what_it_keeps() -> None:
+    """Over a table in two stacks for each query, or a pyramid; over a stream in one tree, which
+    keeps the slices of the longest window: 4, and one for late events."""
+    queries = {"fast": query(sash.sliding(6, 2)), "daily": query(sash.sliding(8, 4))}
+    (bundle,) = sash.share(queries).explain(SAMPLE).bundles
+    assert bundle.kept.entry_bytes == 8 * 7
+    assert "two stacks" in bundle.steps[1].what
+    assert bundle.costs.per_event == bundle.costs.per_row == 1
+    more = queries | {"third": query(sash.tumbling(10))}
+    assert "pyramid" in str(sash.share(more).explain())
+    found = sash.share(queries).stream(lateness=2).explain(SAMPLE)
+    (bundle,) = found.bundles
+    assert bundle.kept.entries == 4 + 1
+    assert bundle.kept.bytes > 0
+    assert "finger B-tree" in bundle.steps[1].what
+    assert "about 1 an event" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["bundles"][0]["kept"]["entries"] == 5
+
+
 def test_what_shares_the_intake_only_is_said_and_why() -> None:
     queries = {
         "a": query(sash.tumbling("5 s")),

@@ -51,6 +51,8 @@ def test_a_table(spark: Any, frame: Any) -> None:
     table = events("disorder", 120)
     shared = sash.share(QUERIES)
     assert shared.plan.bundles[0].names == ("sizes", "slow")
+    found = sash.spark.explain(frame(table), shared, data=table).bundles[0]
+    assert found.measured.combines <= found.expected.combines
     made = sash.spark.aggregate(frame(table), shared, buckets=3)
     assert made.columns == ["query", *QUERIES]
     made = spark.createDataFrame(made.toArrow()).cache()  # it is run once
@@ -112,7 +114,11 @@ def test_live(files: Stream) -> None:
     files.write(*batches(table, seed=5, least=30, most=50), last_one(table))
     queries = {name: QUERIES[name] for name in ("sizes", "slow", "gaps")}
     shared, source = sash.share(queries), files.read("40 seconds")
-    said = str(sash.spark.explain(source, shared, mode="live", lateness="40 seconds"))
+    given = {"mode": "live", "lateness": "40 seconds", "data": table}
+    found = sash.spark.explain(source, shared, **given)
+    assert found.bundles[0].measured.rows > 0
+    said = str(found)
+    assert "of one stateful operator" in " ".join(said.split())
     assert said.startswith("3 queries in one stateful operator of Spark, mode='live', in 1 bundle")
     assert "so it shares the intake only" in " ".join(said.split())
     out = sash.spark.aggregate(source, shared, mode="live", buckets=2)

@@ -15,6 +15,7 @@ from sash.engine.lifecycle import Progress
 from sash.stores import MemoryStore
 from sash.testing.queries import rows_of
 from sash.testing.streams import batches
+from shared_sets import drawn
 
 pytest.importorskip("pyspark")
 
@@ -36,7 +37,21 @@ def test_packed_rows_and_slices(mode: Any, combining: Any) -> None:
     names = ("sizes", "slow") if combining == "always" else tuple(QUERIES)
     # rows of `each` have no order between buckets, and `other keys` move time by what they choose
     names = tuple(n for n in names if n not in ("each", "other keys"))
-    queries = {name: QUERIES[name] for name in names}
+    compare({name: QUERIES[name] for name in names}, mode, combining, seed=4)
+
+
+@pytest.mark.parametrize("combining", ["never", "always"])
+@pytest.mark.parametrize("seed", range(3))
+def test_generated_sets(seed: int, combining: Any) -> None:
+    left_out = ("trailing", "some", "all keys")
+    queries = {name: q for name, q in drawn(seed).items() if name not in left_out}
+    if combining == "always":
+        del queries["session"]
+    compare(queries, "final", combining, seed=seed)
+
+
+def compare(queries: dict[str, sash.Query], mode: Any, combining: Any, *, seed: int) -> None:
+    """The rows that buckets make of several queries, and those of a shared stream in memory."""
     table = events("disorder", 150)
     bundles = shared_plan(dict(sorted(queries.items()))).bundles
     lanes = [Lane(bundle.names, tuple(table.column_names)) for bundle in bundles]
@@ -59,7 +74,7 @@ def test_packed_rows_and_slices(mode: Any, combining: Any) -> None:
     progress = {bucket: {name: Progress() for name in queries} for bucket in called}
     memory = sash.share(queries).stream(lateness=LATE, mode=mode)
     newest = None
-    for part in batches(table, seed=4, least=10, most=30):
+    for part in batches(table, seed=seed, least=10, most=30):
         right = memory.push(part)
         newest = max(t for t in (newest, _latest(part)) if t is not None)
         found: dict[str, list[Any]] = {name: [] for name in queries}

@@ -12,6 +12,7 @@ the slices of a window that several queries can be computed from, of their own o
 from __future__ import annotations
 
 from fractions import Fraction
+from math import log2
 
 import numpy as np
 
@@ -33,8 +34,12 @@ def coarser_slices(plan: BundlePlan, slices: Slices) -> dict[str, Slices]:
     count, keys = len(slices.starts), len(slices.bounds) - 1
     if count < 2 or slices.ties is not None:
         return {}
+    windows = tuple(dict.fromkeys(p.query.window for p in plan.plans.values()))
+    if 2 * count * len(windows) < _WORTH:  # what all scans take but for their rows
+        return {}
     span = int(slices.starts.max()) - int(slices.starts.min()) + 1
-    found = factors_of([p.query.window for p in plan.plans.values()], Fraction(count, span * keys))
+    # by powers of two, so that the parts of a table have the same plan
+    found = factors_of(windows, Fraction(2) ** round(log2(count / span / keys)))
     if found is None or (found.apart - found.cost) * span * keys < _WORTH:
         return {}
     made: dict[int, Slices] = {}

@@ -81,4 +81,4 @@ def result_table(plan: Plan, emitted: Emitted, revisions: Array | None = None) -
     columns |= {name: emitted.values[name] for name in query.select}
     if revisions is not None:
         columns["revision"] = pa.array(revisions)
-    return pa.table(columns)
+    return pa.Table.from_arrays([*columns.values()], [*columns])

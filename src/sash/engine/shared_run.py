@@ -33,6 +33,7 @@ from .bundle_plans import BundlePlan, Sized, plan_bundle
 from .bundles import ALONE, Bundle, bundle_alone
 from .coarser import coarser_slices
 from .parts import add_ranged, divisible, typed, windows_of_slices
+from .pyramids import windows_by_pyramids
 from .run import emitted, explained, results, run_arrow
 from .supported import Asked, check
 
@@ -40,6 +41,7 @@ __all__ = ["results_of_bundle", "run", "sized_results"]
 
 _FAR = 2**61  # before all times, with a minus
 _FEW = 1 << 16  # edges that are no burden, however few rows there are
+_MANY = 8  # queries, so that parts take longer to answer one by one than to put together
 
 
 def run(shared: Shared, table: Any, threads: int | None = None) -> dict[str, Any]:
@@ -118,9 +120,12 @@ def _windows(plan: BundlePlan, table: pa.Table, read: Rows, threads: int) -> dic
     work = _Work(plan, table, columns, sources)
     found = None if read.rise(threads) else work.by_place(read, threads, few=True)
     if found is not None:
-        return found
+        return work.of_slices(found, read.first, None, threads)
     parts = Parts(read, columns, threads)
     work = replace(work, columns=parts.columns)
+    if len(plan.plans) >= _MANY and not union.ranged:
+        some = side_by_side(lambda i: work.slices(parts[i])[0], range(len(parts)), threads)
+        return work.of_slices(_one_after_another(some), 0, None, threads)
     each = side_by_side(lambda i: work.of_part(parts[i]), range(len(parts)), threads)
     made = {}
     for name, one in plan.plans.items():
@@ -129,6 +134,20 @@ def _windows(plan: BundlePlan, table: pa.Table, read: Rows, threads: int) -> dic
             check_lengths(chosen, [part.values[chosen.name] for part in own])
         made[name] = Windows.one_after_another(own, threads)
     return made
+
+
+def _one_after_another(parts: list[Slices]) -> Slices:
+    """The slices of several ranges of keys, which need not be known any more."""
+    if len(parts) == 1:
+        return parts[0]
+    before = np.cumsum([0, *(len(part.starts) for part in parts)])
+    bounds = [part.bounds[:-1] + n for part, n in zip(parts, before[:-1], strict=True)]
+    groups = zip(*(part.partials for part in parts), strict=True)
+    partials = [np.concatenate(some) for some in groups]
+    return Slices(
+        [], np.concatenate([*bounds, before[-1:]]),
+        np.concatenate([part.starts for part in parts]), partials,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -146,13 +165,18 @@ class _Work:
 
     def of_part(self, part: Rows) -> dict[str, Windows]:
         """The windows of some keys."""
-        found = None if part.rise() else self.by_place(part, 1)
-        return self._in_order(part) if found is None else found
+        slices, ordered = self.slices(part)
+        return self.of_slices(slices, part.first, ordered, 1 if ordered is None else None)
 
-    def by_place(self, part: Rows, threads: int, *, few: bool = False) -> dict[str, Windows] | None:
-        """The windows of some keys by way of their slices; None if these cannot be combined by
-        place, or if they are to be `few`, and are not."""
-        slices = slices_by_place(
+    def slices(self, part: Rows) -> tuple[Slices, Ordered | None]:
+        """The slices of some keys; and their events in order, if they were put in order."""
+        found = None if part.rise() else self.by_place(part, 1)
+        return self._in_order(part) if found is None else (found, None)
+
+    def by_place(self, part: Rows, threads: int, *, few: bool = False) -> Slices | None:
+        """The slices of some keys; None if they cannot be combined by place, or if they are to be
+        `few`, and are not."""
+        return slices_by_place(
             self.plan.union,
             self.columns,
             part,
@@ -160,10 +184,9 @@ class _Work:
             few=few,
             edges_between=lambda low, high: self._edges(low, high, len(part)),
         )
-        return None if slices is None else self._of_slices(slices, part.first, None, threads)
 
-    def _in_order(self, part: Rows) -> dict[str, Windows]:
-        """The windows of some keys by way of their events in order."""
+    def _in_order(self, part: Rows) -> tuple[Slices, Ordered]:
+        """The slices of some keys by way of their events in order, and these."""
         union = self.plan.union
         ordered, order = put_in_order(union, self.table, part)
         columns = [c if part.runs is None else c.runs(part.runs) for c in self.columns]
@@ -181,24 +204,29 @@ class _Work:
         if edges is not None and len(starts):
             starts = edges.time(starts)
         slices = Slices(ordered.keys, bounds, starts, [partials for _, partials, _ in found])
-        return self._of_slices(slices, part.first, ordered)
+        return slices, ordered
 
-    def _of_slices(
+    def of_slices(
         self, slices: Slices, first: int, ordered: Ordered | None, threads: int | None = None
     ) -> dict[str, Windows]:
         """The windows of each query, from the slices of all.  Keys are numbered from `first` on."""
         wanted: tuple[Array, Array] = unlimited(len(slices.bounds) - 1)
         made = {}
         coarser = coarser_slices(self.plan, slices)
+        read = {name: coarser.get(name, slices) for name in self.plan.plans}
+        ready = windows_by_pyramids(self.plan, read, self.sources, threads or 1)
         for name, plan in self.plan.plans.items():
             reads = self.plan.reads[name]
             if self.plan.sizes[name]:
                 # a window with the slices of the one before may differ from it in a longer size
                 plan = replace(plan, query=replace(plan.query, emit="all"))
-            own = reads.slices(coarser.get(name, slices))
-            values = reads.sources(self.sources)
             try:
-                found = windows_of_slices(plan, own, values, *wanted, threads=threads)
+                found = ready.get(name)
+                if isinstance(found, NoAnswer):
+                    raise found
+                if found is None:
+                    own, values = reads.slices(read[name]), reads.sources(self.sources)
+                    found = windows_of_slices(plan, own, values, *wanted, threads=threads)
                 for size in self.plan.sizes[name]:
                     self._add_size(plan, size, found, slices, ordered)
             except NoAnswer as error:

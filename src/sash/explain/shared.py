@@ -19,10 +19,10 @@ from ..slicing.edges import Periodic
 from ..slicing.factors import factors_of
 from ..tables.arrow import as_arrow
 from ..windows.durations import duration_text
-from .costs import costs_of_table
+from .bundles import costs_of_bundle, kept_by_bundle, steps_of_bundle
 from .counted import Counter, counted
 from .drawing import draw_several
-from .explanation import Counts, Explanation, entry_lines, plain
+from .explanation import Costs, Counts, Explanation, Kept, Step, entry_lines, plain
 from .measured import Events, windows_of_slices
 from .measured_shared import measured_bundle, slices_of
 from .streams import explain_stream
@@ -37,7 +37,8 @@ class BundleExplanation:
     in microseconds, the slices and common edges in it (None where they are too many to write out,
     or events make the windows), the slices that each window reads, the aggregates that several
     queries have in common, and what windows are computed from where a table has many slices, a
-    line for each window; those below one read what it makes."""
+    line for each window; those below one read what it makes.  `steps`, `kept` and `costs` are of
+    the queries that share slices, as one; each query's own are in its explanation."""
 
     names: tuple[str, ...]
     why: str
@@ -48,6 +49,9 @@ class BundleExplanation:
     shared: dict[str, tuple[str, ...]]
     drawing: tuple[str, ...]
     factors: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    kept: Kept | None = None
+    costs: Costs | None = None
     expected: Counts | None = None
     measured: Counts | None = None
 
@@ -77,6 +81,13 @@ class SharedExplanation:
                      [-----------)
                  [---------------)           daily
                          [---------------)
+    <BLANKLINE>
+    how          rows are combined into slices once for all queries: they have the same keys
+                 each query takes the slices through two stacks in one queue: they are in order,
+                   so the oldest leaves first; any associative operator will do
+    state        all slices of the table, in one copy
+    combines     1 an event (into its slice), at most 3.4 a slice (the queues of 2 queries) and
+                   1 a row
     """
 
     place: str
@@ -142,6 +153,11 @@ def _bundle_lines(bundle: BundleExplanation) -> list[str]:
     lines += [f"{' ' * 15}{line}" for line in bundle.factors]
     if bundle.drawing:
         lines += ["", *(f"{' ' * 13}{line}" for line in bundle.drawing)]
+    if bundle.kept is not None and bundle.costs is not None:
+        steps = tuple(f"{step.what}: {step.why}" for step in bundle.steps)
+        lines += ["", *entry_lines("how", steps)]
+        lines += entry_lines("state", (bundle.kept.words,))
+        lines += entry_lines("combines", (bundle.costs.words,))
     if bundle.measured is not None and bundle.expected is not None:
         lines += ["", *_counted_lines(bundle.expected, bundle.measured)]
     return lines
@@ -171,9 +187,11 @@ def explain_shared(
     mode: Mode = "final",
     early: bool = False,
     batch: int = 1000,
+    each: Mapping[str, Explanation] | None = None,
 ) -> SharedExplanation:
     """How queries run over a table, or with a lateness over a stream; with `data`, a sample whose
-    combines are counted, on a stream in batches of so many rows."""
+    combines are counted, on a stream in batches of so many rows.  `each` has what is to be said of
+    the queries alone, if that is something else."""
     sample = None if data is None else as_arrow(data)
     known = schema if sample is None else sample.schema
     schema = None if known is None else schema_of(known)
@@ -185,7 +203,7 @@ def explain_shared(
 
     bundles = []
     for bundle in shared.plan.bundles:
-        made = _explained(bundle, table=lateness is None)
+        made = _explained(bundle, schema, lateness, mode)
         if sample is not None and len(bundle.queries) > 1:
             if lateness is None:
                 plan = plan_bundle(bundle, sample.schema, whole=True)
@@ -197,12 +215,12 @@ def explain_shared(
             made = dataclasses.replace(made, expected=expected, measured=measured)
         bundles.append(made)
     place = "over a table" if lateness is None else f"over a stream, mode={mode!r}"
-    queries = {name: alone(query) for name, query in shared.queries.items()}
+    queries = each or {name: alone(query) for name, query in shared.queries.items()}
     return SharedExplanation(place, tuple(bundles), queries)
 
 
-def _explained(bundle: Bundle, *, table: bool) -> BundleExplanation:
-    composite = bundle.composite
+def _explained(bundle: Bundle, schema: Any, lateness: int | None, mode: Mode) -> BundleExplanation:
+    composite, table = bundle.composite, lateness is None
     shared = {
         what: tuple(f"{query}.{column}" for query, column in where)
         for what, where in bundle.aggregates.items()
@@ -210,6 +228,8 @@ def _explained(bundle: Bundle, *, table: bool) -> BundleExplanation:
     }
     if composite is None or len(bundle.queries) == 1:
         return BundleExplanation(bundle.names, bundle.why, None, None, None, {}, shared, ())
+    plan = None if schema is None else plan_bundle(bundle, schema, whole=table)
+    kept = kept_by_bundle(bundle, plan, lateness)
     return BundleExplanation(
         bundle.names,
         bundle.why,
@@ -220,6 +240,9 @@ def _explained(bundle: Bundle, *, table: bool) -> BundleExplanation:
         shared,
         _drawn(composite),
         _factors(bundle, composite) if table else (),
+        steps_of_bundle(bundle, plan, None if table else mode),
+        kept,
+        costs_of_bundle(bundle, plan, kept, lateness),
     )
 
 
@@ -228,7 +251,7 @@ def _factors(bundle: Bundle, composite: Composite) -> tuple[str, ...]:
     if composite.slices is None:
         return ()
     rate = Fraction(composite.slices, composite.slide)
-    found = factors_of([query.window for query in bundle.queries.values()], rate)
+    found = factors_of(tuple(query.window for query in bundle.queries.values()), rate)
     return () if found is None else tuple(str(found).splitlines())
 
 
@@ -251,13 +274,10 @@ def _measured(plan: BundlePlan, sample: Any) -> tuple[Counts, Counts]:
     found = results_of_bundle(counting, sample)
     events = Events.of(plan.union, sample)
     codes, starts = slices_of(plan.composite, events)
+    asked = sum(windows_of_slices(codes, starts, one.query.aligned) for one in plan.plans.values())
     entries = len(starts)
-    combines: float = len(events) - entries
-    for one in plan.plans.values():
-        window = one.query.aligned
-        rows = windows_of_slices(codes, starts, window)
-        costs = costs_of_table(window)
-        combines += entries * (1 + max(costs.per_entry, 0.5)) + rows * max(costs.per_row, 1)
+    costs = costs_of_bundle(plan.bundle, plan, kept_by_bundle(plan.bundle, plan, None), None)
+    combines = costs.combines(Counts(len(events), entries, asked, 0, 0, 0))
     rows = sum(table.num_rows for table in found.values())
     spent = slicing.combines + sum(counter.combines for counter in counters.values())
     counts = Counts(len(events), entries, rows, spent, 0, 0)

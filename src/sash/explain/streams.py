@@ -28,7 +28,7 @@ from .partials import partials_of, select_only
 from .sizes import slices_between, windows_of, with_sizes
 from .tables import byte_text, query_text, schema_of
 
-__all__ = ["explain_stream", "in_records", "kept_by_stream", "stream_steps"]
+__all__ = ["explain_stream", "in_records", "kept_by_stream", "kept_text", "stream_steps"]
 
 
 def explain_stream(
@@ -193,20 +193,20 @@ def kept_by_stream(query: Query, plan: Plan | None, lateness: int) -> Kept:
         spans = [window.of_length(size).keeps.older for size in query.sizes.values()]
         older = max((span for span in spans if span is not None), default=None)
     if older is None:
-        return _kept(plan, "key", 1, f"one partial a key, of all that is settled; {waiting}")
+        return kept_text(plan, "key", 1, f"one partial a key, of all that is settled; {waiting}")
     before = ", and one of all before" if lasts else ""
     held = f"a partial for each distinct time of the last {duration_text(older)}{before}"
-    return _kept(plan, "time", None, f"{held}; {waiting}")
+    return kept_text(plan, "time", None, f"{held}; {waiting}")
 
 
 def _aligned(window: Aligned, plan: Plan | None, lateness: int) -> Kept:
     span = window.cycle.longest + lateness
     if plan is not None and plan.ordered:
         held = f"a partial for each distinct time in open windows of {_span(window, lateness)}"
-        return _kept(plan, "time", None, held)
+        return kept_text(plan, "time", None, held)
     many = slices_between(window, span)
     late = f", {_late_slices(window, lateness):,} of them for late events" if lateness else ""
-    return _kept(plan, "slice", many, f"at most {many:,} slices a key{late}")
+    return kept_text(plan, "slice", many, f"at most {many:,} slices a key{late}")
 
 
 def _late_slices(window: Window, lateness: int) -> int:
@@ -227,8 +227,10 @@ def _driven(window: Window, plan: Plan | None, lateness: int) -> Kept:
     waiting = _waiting(lateness)
     if isinstance(keeps, Count):
         many = f"{keeps.rows:,} event{'s' if keeps.rows > 1 else ''}"
-        return _kept(plan, "event", keeps.rows, f"the last {many} a key, a partial each; {waiting}")
-    return _kept(plan, "event", None, f"a partial for each event that is kept; {waiting}")
+        return kept_text(
+            plan, "event", keeps.rows, f"the last {many} a key, a partial each; {waiting}"
+        )
+    return kept_text(plan, "event", None, f"a partial for each event that is kept; {waiting}")
 
 
 def _waiting(lateness: int) -> str:
@@ -245,7 +247,8 @@ def _entry_bytes(plan: Plan | None) -> int | None:
     return round(sum(tree_bytes(g.operator, many) for g in plan.groups) / many)
 
 
-def _kept(plan: Plan | None, entry: str, many: int | None, text: str) -> Kept:
+def kept_text(plan: Plan | None, entry: str, many: int | None, text: str) -> Kept:
+    """So many entries of a key, which trees keep, with the bytes that they take."""
     size = _entry_bytes(plan)
     total = None
     if plan is not None and many is not None:

@@ -27,12 +27,15 @@ per window, and not by how many slices a window holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from math import gcd
 from typing import Literal
+
+import numpy as np
 
 from ..windows import Sliding, Window
 
@@ -40,6 +43,7 @@ __all__ = ["FactorPlan", "Factored", "can_be_from", "factor_windows", "factors_o
 
 How = Literal["fold", "queue"]
 _FEW = 10  # candidates, all sets of which are tried
+_MANY = 256  # candidates that are enough
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,14 @@ def factor_windows(
         raise ValueError(f"how is 'fold' or 'queue', not {how!r}")
     asked = tuple(dict.fromkeys(windows))
     counts = _Counts(Fraction(rate), how)
-    chosen = _best(asked, _candidates(asked), counts)
+    readers = 2 if how == "queue" else 1  # a queue less for a queue more saves nothing
+    candidates = [
+        one
+        for one in _candidates(asked)
+        if counts.rate * one.every > 1
+        and sum(can_be_from(window, one) for window in asked) >= readers
+    ]
+    chosen = _best(asked, tuple(candidates), counts)
     plan = counts.plan(asked, chosen)
     return FactorPlan(
         plan,
@@ -133,7 +144,8 @@ def factor_windows(
     )
 
 
-def factors_of(windows: Iterable[Window], rate: Fraction) -> FactorPlan | None:
+@lru_cache(maxsize=64)
+def factors_of(windows: tuple[Window, ...], rate: Fraction) -> FactorPlan | None:
     """What windows are best computed from, if a key has so many slices in a microsecond; None where
     that is the slices for all."""
     asked = [one for one in windows if isinstance(one, Sliding)]
@@ -156,14 +168,14 @@ class _Counts:
         return Fraction(window.size, window.every) * given
 
     def plan(self, asked: tuple[Sliding, ...], added: tuple[Sliding, ...]) -> tuple[Factored, ...]:
-        """All of the windows, each from the one that it reads least of."""
+        """All of the windows, each from the one that it reads least of: the longest that is
+        sparser than events."""
         every = (*asked, *added)
+        longest = sorted(range(len(every)), key=lambda i: -every[i].every)
+        useful = [i for i in longest if self.rate * every[i].every > 1]
         made = []
         for window in every:
-            possible = [i for i, other in enumerate(every) if can_be_from(window, other)]
-            best = min(possible, key=lambda i: self.of(window, every[i]), default=None)
-            if best is not None and self.of(window, every[best]) >= self.of(window, None):
-                best = None
+            best = next((i for i in useful if can_be_from(window, every[i])), None)
             made.append(Factored(window, window in asked, best))
         return tuple(made)
 
@@ -178,53 +190,59 @@ def _best(
     asked: tuple[Sliding, ...], candidates: tuple[Sliding, ...], counts: _Counts
 ) -> tuple[Sliding, ...]:
     """The candidates that make a plan cheapest; of as cheap ones, the fewest."""
+    if not candidates:
+        return ()
+    costs = _Costs(asked, candidates, counts)
+    numbers = range(len(candidates))
+    if len(candidates) <= _FEW and len(asked) <= _FEW:
+        sets = [some for n in range(len(candidates) + 1) for some in combinations(numbers, n)]
+        found = costs.cheapest(sets)
+    else:
+        found = ()
+        while True:
+            more = costs.cheapest([found, *((*found, i) for i in numbers if i not in found)])
+            if more == found:
+                break
+            found = more
+    return tuple(candidates[i] for i in found)
 
-    def cost(added: tuple[Sliding, ...]) -> Fraction:
-        return counts.cost(counts.plan(asked, added))
 
-    if len(candidates) <= _FEW:
-        sets = [some for n in range(len(candidates) + 1) for some in combinations(candidates, n)]
-        return min(sets, key=cost)
-    return _greedy(asked, candidates, counts)
+class _Costs:
+    """What plans cost, with any candidates added, in floats: which window can be computed from
+    which is found once for all plans."""
 
+    def __init__(
+        self, asked: tuple[Sliding, ...], candidates: tuple[Sliding, ...], counts: _Counts
+    ) -> None:
+        every = (*asked, *candidates)
+        sizes, slides, offsets = (
+            np.array([getattr(w, name) for w in every]) for name in ("size", "every", "offset")
+        )
+        common = np.gcd(sizes, slides)
+        fits = (common[:, None] % slides == 0) & ((offsets[:, None] - offsets) % slides == 0)
+        np.fill_diagonal(fits, val=False)
+        self._asked = len(asked)
+        #: What each window reads in a unit of time if it is computed from another one.
+        self._read = np.where(fits & (sizes == slides), 1 / slides, float(counts.rate))
+        self._folds = sizes / slides if counts.how == "fold" else np.full(len(every), 2.0)
+        self._rows = np.zeros(len(every)) if counts.how == "fold" else 1 / slides
 
-def _greedy(
-    asked: tuple[Sliding, ...], candidates: tuple[Sliding, ...], counts: _Counts
-) -> tuple[Sliding, ...]:
-    """The best candidate, as long as one pays, again and again.
+    def cheapest(self, sets: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """The first of several sets of candidates that no other one is cheaper than, but for
+        rounding."""
+        costs = np.array([self._cost(some) for some in sets])
+        return sets[int(np.argmax(costs <= costs.min() * (1 + 1e-12)))]
 
-    What windows read at the moment is kept, so a candidate is judged by the windows that can be
-    computed from it alone: with a hundred windows, whole plans for each took a minute.
-    """
-
-    def least(window: Sliding, parents: Iterable[Sliding]) -> Fraction:
-        possible = [counts.of(window, one) for one in parents if can_be_from(window, one)]
-        return min([counts.of(window, None), *possible])
-
-    every = (*asked, *candidates)
-    children = {
-        one: [(window, counts.of(window, one)) for window in every if can_be_from(window, one)]
-        for one in candidates
-    }
-    reads = {window: least(window, asked) for window in every}
-    used = dict.fromkeys(asked)
-
-    def saves(one: Sliding) -> Fraction:
-        less = (reads[w] - n for w, n in children[one] if w in used and n < reads[w])
-        return sum(less, -reads[one])
-
-    while True:
-        rest = [one for one in candidates if one not in used]
-        best = max(rest, key=saves, default=None)
-        if best is None or saves(best) <= 0:
-            return tuple(used)[len(asked) :]
-        used[best] = None
-        for window, n in children[best]:
-            reads[window] = min(reads[window], n)
+    def _cost(self, added: tuple[int, ...]) -> float:
+        there = [*range(self._asked), *(self._asked + i for i in added)]
+        read = self._read[np.ix_(there, there)].min(axis=1)
+        cost = read * self._folds[there] + self._rows[there]
+        return float(cost.sum())
 
 
 def _candidates(asked: tuple[Sliding, ...]) -> tuple[Sliding, ...]:
-    """For each set of windows the longest tumbling one that all can be computed from."""
+    """For each set of windows the longest tumbling one that all can be computed from; of very many
+    sets, for some."""
     found: set[tuple[int, int]] = set()
     for window in asked:
         own = gcd(window.size, window.every)
@@ -233,5 +251,7 @@ def _candidates(asked: tuple[Sliding, ...]) -> tuple[Sliding, ...]:
             both = gcd(own, length, window.offset - offset)
             new.add((both, offset % both))
         found |= new
+        if len(found) > _MANY:
+            break
     made = [Sliding(length, length, offset) for length, offset in sorted(found)]
     return tuple(window for window in made if window not in asked)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, overload
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from ..engine.supported import Asked, check
 from ..explain import Explanation
+from ..explain.bundles import on_spark
 from ..explain.cautions import cautions
 from ..explain.explanation import Step
-from ..explain.shared import SharedExplanation, explain_shared
+from ..explain.shared import BundleExplanation, SharedExplanation, explain_shared
 from ..explain.streams import explain_stream, in_records
 from ..explain.tables import explain_table
 from ..query.plan import Plan
@@ -79,7 +81,7 @@ def explain(
     `sash.SharedExplanation`.
     """
     if isinstance(query, Shared):
-        return _explain_shared(df, query, mode, late, lateness)
+        return _explain_shared(df, query, mode, late, lateness, data)
     df, plan = planned(df, query)
     if df.isStreaming:
         return explain_streaming(plan, mode, late, slices, duration(lateness, "the lateness"), data)
@@ -103,21 +105,35 @@ def explain(
 
 
 def _explain_shared(
-    df: DataFrame, shared: Shared, mode: Mode, late: bool, lateness: Any
+    df: DataFrame, shared: Shared, mode: Mode, late: bool, lateness: Any, data: Any
 ) -> SharedExplanation:
     """How several queries run over a DataFrame."""
     df, plans = plans_for(df, shared, mode, late)
     behind = duration(lateness, "the lateness")
-    if df.isStreaming:
-        each = {
-            name: explain_streaming(plan, mode, late, "auto", behind, None)
-            for name, plan in plans.items()
-        }
-        place = f"in one stateful operator of Spark, mode={mode!r}"
-    else:
+    schema = pa.schema({field.name: field.type for p in plans.values() for field in p.schema})
+    if not df.isStreaming:
         each = {name: explain_table(plan.query, plan.schema) for name, plan in plans.items()}
-        place = "over a table on Spark, in one pass"
-    return dataclasses.replace(explain_shared(shared), place=place, queries=each)
+        made = explain_shared(shared, schema, data, each=each)
+        return dataclasses.replace(made, place="over a table on Spark, in one pass")
+    each = {
+        name: explain_streaming(plan, mode, late, "auto", behind, None)
+        for name, plan in plans.items()
+    }
+    plain = Shared({name: _without_tie(query) for name, query in shared.queries.items()})
+    made = explain_shared(plain, schema, data, lateness=behind, mode=mode, each=each)
+    return dataclasses.replace(
+        made,
+        place=f"in one stateful operator of Spark, mode={mode!r}",
+        bundles=tuple(_in_one_operator(bundle) for bundle in made.bundles),
+    )
+
+
+def _in_one_operator(bundle: BundleExplanation) -> BundleExplanation:
+    """What is said of queries that share slices in memory, on Spark."""
+    if bundle.kept is None or bundle.costs is None:
+        return bundle
+    steps, kept, costs = on_spark(bundle.steps, bundle.kept, bundle.costs)
+    return dataclasses.replace(bundle, steps=steps, kept=kept, costs=costs)
 
 
 def _unsplit(query: Query, way: str) -> str:

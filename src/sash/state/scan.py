@@ -38,7 +38,16 @@ from .scan_kernel import (
 )
 from .trace import note_room
 
-__all__ = ["NoAnswer", "Scan", "ScanFailed", "Windows", "room_for", "unlimited"]
+__all__ = [
+    "NoAnswer",
+    "Out",
+    "Scan",
+    "ScanFailed",
+    "Windows",
+    "partials_handle",
+    "room_for",
+    "unlimited",
+]
 
 _BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # all windows; their distance fits into int64
 
@@ -261,7 +270,7 @@ class Scan:
         core = self._core
         shown = self.window.clock.reading(starts)
         kept = [core.integers(a) for a in (shown, bounds, first, last)]
-        held, at = _partials_handle(core, partials)
+        held, at = partials_handle(core, partials)
         out = self._out(kept, first, last)
         header = core.header
         header[GROUP], header[SLICE], header[MADE], header[ANSWERS] = 0, -1, 0, 0
@@ -294,7 +303,7 @@ class Scan:
         self._reserve(int(np.diff(bounds).max(initial=0)) + 1)
         core, count = self._core, len(bounds) - 1
         kept = [core.integers(np.ascontiguousarray(a)) for a in (starts, bounds, *asked)]
-        held, at = _partials_handle(core, partials)
+        held, at = partials_handle(core, partials)
         out, at_out = core.outputs(len(asked[1]))
         header = core.header
         header[GROUP], header[SLICE], header[MADE], header[ANSWERS] = 0, -1, 0, 0
@@ -311,37 +320,19 @@ class Scan:
         del held, kept
         return answers_of(core, self.group, self._types, out, made, apart, sources)
 
-    def _out(self, kept: list[tuple[Any, Any]], first: Array, last: Array) -> _Out:
+    def _out(self, kept: list[tuple[Any, Any]], first: Array, last: Array) -> Out:
         """Room for the windows from `first` to `last` of groups of these times and bounds."""
-        core, count = self._core, len(first)
-        times, bounds = kept[0], kept[1]
-        shared = self._kernel is SCAN and isinstance(core, BufferCore)
-        run = _counter().run if shared else core.run
-        wanted = run.count_windows(core.m, times[1], bounds[1], count)
-        asked = (last - first + 1).clip(0)
-        wanted = min(wanted, int(np.minimum(asked, wanted).sum()))
-        if self.changes:
-            wanted = min(wanted, 2 * len(times[0]) + count)
-        return _Out(core, wanted, count, changes=self.changes)
+        return Out.of(self._core, kept[0], kept[1], (first, last), changes=self.changes)
 
     def _windows(
         self,
-        out: _Out,
+        out: Out,
         made: int,
         apart: dict[int, Apart] | None,
         sources: Sources | None = None,
     ) -> Windows:
         """The windows made; where answers may lack, those that cannot be had in their type do."""
-        values, lacking = answers_of(
-            self._core, self.group, self._types, out.kept, made, apart, sources
-        )
-        return Windows(
-            np.asarray(out.ends, dtype=np.int64),
-            np.asarray(out.numbers[:made], dtype=np.int64),
-            np.asarray(out.covered[:made], dtype=np.int64),
-            values,
-            lacking,
-        )
+        return out.windows(self.group, self._types, made, apart, sources)
 
 
 @cache
@@ -350,17 +341,58 @@ def _counter() -> BufferCore | ObjectCore:
     return make_core(COUNTS, counted.of("int64"), 1)
 
 
-class _Out:
+class Out:
     """Where a kernel writes windows."""
 
     def __init__(
         self, core: BufferCore | ObjectCore, rows: int, groups: int, *, changes: bool
     ) -> None:
-        self.kept, at = core.outputs(rows)
-        self.ends, at_ends = _empty(core, groups)
+        self._core = core
+        self._answers, at = core.outputs(rows)
+        self._ends, at_ends = _empty(core, groups)
         self.numbers, at_numbers = _empty(core, rows)
-        self.covered, at_covered = _empty(core, rows if changes else 0)
+        self._covered, at_covered = _empty(core, rows if changes else 0)
         self.handles = (at, at_ends, at_numbers, at_covered)
+
+    @staticmethod
+    def of(
+        core: BufferCore | ObjectCore,
+        times: tuple[Any, Any],
+        bounds: tuple[Any, Any],
+        wanted: tuple[Array, Array],
+        *,
+        changes: bool,
+    ) -> Out:
+        """Room for the windows from first[g] to last[g], which are `wanted`, of groups of these
+        times and bounds; the core's header has the windows' fields."""
+        first, last = wanted
+        shared = core.kernel is not CUTTY and isinstance(core, BufferCore)
+        run = _counter().run if shared else core.run
+        rows = run.count_windows(core.m, times[1], bounds[1], len(first))
+        asked = (last - first + 1).clip(0)
+        rows = min(rows, int(np.minimum(asked, rows).sum()))
+        if changes:
+            rows = min(rows, 2 * len(times[0]) + len(first))
+        return Out(core, rows, len(first), changes=changes)
+
+    def windows(
+        self,
+        group: Group,
+        types: dict[str, Any],
+        made: int,
+        apart: dict[int, Apart] | None,
+        sources: Sources | None,
+    ) -> Windows:
+        """So many windows that were written; where answers may lack, those that cannot be had in
+        their type do."""
+        values, lacking = answers_of(self._core, group, types, self._answers, made, apart, sources)
+        return Windows(
+            np.asarray(self._ends, dtype=np.int64),
+            np.asarray(self.numbers[:made], dtype=np.int64),
+            np.asarray(self._covered[:made], dtype=np.int64),
+            values,
+            lacking,
+        )
 
 
 def _empty(core: BufferCore | ObjectCore, rows: int) -> tuple[Any, Any]:
@@ -368,7 +400,8 @@ def _empty(core: BufferCore | ObjectCore, rows: int) -> tuple[Any, Any]:
     return core.integers(np.empty(rows, dtype=np.int64))
 
 
-def _partials_handle(core: BufferCore | ObjectCore, partials: Any) -> tuple[Any, Any]:
+def partials_handle(core: BufferCore | ObjectCore, partials: Any) -> tuple[Any, Any]:
+    """Partials for a kernel: what keeps them alive, and their handle."""
     if isinstance(core, ObjectCore):
         return partials, partials
     return core.integers(partials.reshape(-1))

@@ -58,6 +58,8 @@ __all__ = [
     "SCAN",
     "SLICE",
     "UNBOUNDED",
+    "count_group",
+    "seek",
 ]
 
 #: Header fields, after those of `slices`: the next window, and when it ends; whether windows that
@@ -268,30 +270,55 @@ def spans_of_slices(
     return made
 
 
+def seek(starts: Any, i: int, n: int, t: int) -> int:
+    """The first place from i on, before n, whose start is not before a time; n if there is none.
+    Steps double, so that what is near is found at once."""
+    if i >= n or item(starts, i) >= t:
+        return i
+    step = 1
+    while i + step < n and item(starts, i + step) < t:
+        i += step
+        step += step
+    high = min(i + step, n)
+    while high - i > 1:
+        mid = (i + high) >> 1
+        if item(starts, mid) < t:
+            i = mid
+        else:
+            high = mid
+    return high
+
+
+def count_group(m: Memory, times: Any, i: int, n: int) -> int:
+    """How many windows hold something of a group, which has the times from i up to n."""
+    found = 0
+    first = 0  # the first window that is not counted
+    first_end = -UNBOUNDED
+    while i < n:
+        t = item(times, i)
+        start, edge = slice_of(m, t)
+        if first_end <= start:
+            first = first_window(m, start)
+        last = last_window(m, t)
+        if last >= first:
+            found += last - first + 1
+            first = last + 1
+            first_end = window_end(m, first)
+        i = seek(times, i, n, edge)
+    return found
+
+
 def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
     """How many windows of these groups hold something."""
     found = 0
     for g in range(count):
-        first = 0  # the first window that is not counted
-        first_end = -UNBOUNDED
-        edge = -UNBOUNDED
-        for i in range(item(bounds, g), item(bounds, g + 1)):
-            t = item(times, i)
-            if t >= edge:
-                start, edge = slice_of(m, t)
-                if first_end <= start:
-                    first = first_window(m, start)
-                last = last_window(m, t)
-                if last >= first:
-                    found += last - first + 1
-                    first = last + 1
-                    first_end = window_end(m, first)
+        found += count_group(m, times, item(bounds, g), item(bounds, g + 1))
     return found
 
 
 #: Counting reads the header, which is the same for all operators, so one compiled function serves
 #: all scans of compiled operators.
-COUNTS = Kernel("counts", (*SLICES, count_windows), ("count_windows",))
+COUNTS = Kernel("counts", (*SLICES, seek, count_group, count_windows), ("count_windows",))
 
 #: The kernel; its memory is filled by `Scan` in `state.scan`.
 SCAN = Kernel(
@@ -309,6 +336,8 @@ SCAN = Kernel(
         windows_of_events,
         windows_of_slices,
         spans_of_slices,
+        seek,
+        count_group,
         count_windows,
     ),
     ("windows_of_events", "windows_of_slices", "spans_of_slices", "count_windows", "cut"),

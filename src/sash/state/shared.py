@@ -174,31 +174,39 @@ class SharedState:
         """What a step answered, by query."""
         first = answered[0]
         values = {name: column for a in answered for name, column in a.values.items()}
-        order = np.argsort(first.owners, kind="stable")
         owners = np.arange(len(self.views) + len(asks.sizes) + 1)
+        # numpy sorts small numbers by radix, in a tenth of the time
+        small = first.owners.astype(np.int16 if len(owners) < 2**15 else np.int64)
+        order = np.argsort(small, kind="stable")
         ends = np.searchsorted(first.owners[order], owners).tolist()
         places = np.argsort(asks.queries)
         keys = self._grove.keys.columns
+        # all are put into order at once, and what is each query's own is a stretch of that
+        codes, windows, reasons = (a[order] for a in (first.keys, first.windows, first.reasons))
+        at = pa.array(order)
+        ordered = {name: column.take(at) for name, column in values.items()}
         made: dict[str, Emitted] = {}
         for i, (name, view) in enumerate(self.views.items()):
             row = int(places[i])
-            rows = order[ends[row] : ends[row + 1]]
+            own = slice(ends[row], ends[row + 1])
+            rows = order[own]
+            given = {c: ordered[of][own] for c, of in view.columns.items()}
             at_columns = dict.fromkeys(view.columns, rows)
             more = len(self.views) + int(asks.fields[row, MORE_FIRST])
             for owner, (_, columns) in enumerate(view.sizes, more):
                 others = order[ends[owner] : ends[owner + 1]]
                 # each has the row of its window
                 at_columns |= dict.fromkeys(columns, others[np.argsort(first.windows[others])])
+                taken = pa.array(at_columns[columns[0]])
+                given |= {c: values[view.columns[c]].take(taken) for c in columns}
             failed = [_failed_of(a.failed, at_columns, view.columns) for a in answered]
             covered = first.windows if view.sizes else first.covered
             made[name] = Emitted(
                 keys=keys,
-                codes=first.keys[rows],
-                windows=first.windows[rows],
-                reasons=first.reasons[rows],
-                values={
-                    c: values[view.columns[c]].take(pa.array(r)) for c, r in at_columns.items()
-                },
+                codes=codes[own],
+                windows=windows[own],
+                reasons=reasons[own],
+                values=given,
                 failed=joined_reasons(*failed),
                 covered=covered[rows] if steps[name].changes else None,
             )
