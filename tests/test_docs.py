@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 RUN = {"aggregates", "windows", "late", "coming-from", "operators", "tutorial", "extending", "sql"}
+RUN.add("stores")
 
 pytestmark = pytest.mark.plain
 
