@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 RUN = {"aggregates", "windows", "late", "coming-from", "operators", "tutorial", "extending", "sql"}
-RUN |= {"cluster", "semantics"}
+RUN |= {"cluster", "semantics", "stores"}
 
 pytestmark = pytest.mark.plain
 

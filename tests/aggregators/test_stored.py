@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import math
 import random
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +19,7 @@ from sash import operators as ops
 from sash import policies
 from sash.aggregators import Amta, LogMta
 from sash.aggregators.level_window import LevelWindow
+from sash.aggregators.pages import Pages
 from sash.kernels.slots import END
 from sash.stores import Claimed, Damaged, MemoryStore, Store, StoreError
 from sash.testing import KINDS, agrees, counting, schedule, windows
@@ -360,6 +362,80 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot become a LogMta"):
         LogMta.open(store, "w", mine, policies.at_most(3))
     assert Amta.open(store, "w", mine, policies.at_most(3)).query() == 3
+
+
+@pytest.mark.plain
+def test_ready_operators_are_known_by_name_also_together() -> None:
+    two = ops.together(ops.sum, ops.first_n(2), columns=[0, 1]).of(int, float)
+    for number, op in enumerate([SUM, FIRST_AND_SUM, ops.together(SUM, FIRST_AND_SUM), two]):
+        store = MemoryStore()
+        window = Amta(op, store=store, name="w", **SMALL)
+        for i in range(50):
+            window.insert((i, i / 2) if op is two else i)
+        window.sync()
+        wanted = window.query()
+        window.release()
+        again = Amta.open(store, "w")
+        assert again.query() == wanted, f"operator {number}"
+        again._check()
+    own = sash.operator(identity=0, lift=lambda x: x, combine=max, name="mine")
+    window = Amta(ops.together(SUM, own).of(int), store=store, name="own")
+    window.sync()
+    window.release()
+    with pytest.raises(TypeError, match="needs the operator"):
+        Amta.open(store, "own")
+
+
+# Pages on their way
+
+
+class Gated(MemoryStore):
+    """A store that writes when its gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def put_many(self, records: Any) -> None:
+        assert self.gate.wait(60)
+        super().put_many(records)
+
+
+@pytest.mark.plain
+def test_pages_that_have_left_while_they_waited_are_not_written() -> None:
+    store = Gated()
+    pages = Pages(store.claim("w"))
+    store.gate.clear()
+    for page in range(6):
+        pages.save((0, page), b"data")
+    pages.save((5, 0), b"data")
+    pages.first[0] = 4
+    store.gate.set()
+    pages.flush()
+    there = [place for place in ((0, p) for p in range(1, 6)) if pages.there([place])[0]]
+    assert there == [(0, 4), (0, 5)]  # the first was on its way
+    assert pages.there([(5, 0)]) == [True]
+    pages.close()
+
+
+@pytest.mark.plain
+def test_pages_are_fetched_while_others_are_being_written() -> None:
+    store = Gated()
+    pages = Pages(store.claim("w"))
+    pages.save((0, 0), b"data")
+    pages.flush()
+    store.gate.clear()
+    pages.save((0, 9), b"more")
+    calls = pages.calls
+    pages.fetch([(0, 0)])
+    pages._fetcher.drain()
+    assert pages._written, "nothing was written meanwhile"
+    done = pages.calls
+    assert [bytes(data) for data in pages.load([(0, 0), (0, 9)])] == [b"data", b"more"]
+    assert pages.calls == done <= calls + 2
+    store.gate.set()
+    pages.close()
 
 
 # Faults

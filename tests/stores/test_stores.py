@@ -223,6 +223,38 @@ def _no_secret(error: BaseException | None) -> None:
     assert "s3cret" not in "".join(traceback.format_exception(error))
 
 
+class Watched:
+    """A RocksDB of which is known how many bytes were written since the last flush."""
+
+    def __init__(self, db: Any) -> None:
+        self._db, self.waiting, self.most, self.flushes = db, 0, 0, 0
+
+    def write(self, batch: Any, *options: Any) -> None:
+        self.waiting += batch.size_in_bytes()
+        self.most = max(self.most, self.waiting)
+        self._db.write(batch, *options)
+
+    def flush(self, *given: Any, **options: Any) -> None:
+        self.waiting, self.flushes = 0, self.flushes + 1
+        self._db.flush(*given, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+
+def test_rocksdb_begins_files_before_a_write_would_have_to_wait(tmp_path: Path) -> None:
+    """A write that waits holds Python's lock, so that nothing would be done in the background."""
+    cache = 1 << 20
+    with sash.stores.rocksdb(tmp_path, cache=cache) as store:
+        watched = vars(store)["_db"] = Watched(store._db)
+        for i in range(300):
+            size = 1000 if i % 3 else 60_000
+            store.write({bytes([i % 250]) * 9: bytes(size)}, durable=i % 50 == 49)
+        assert watched.most <= cache // 8
+        assert 40 <= watched.flushes <= 100
+        assert len(list(store.scan())) == 250
+
+
 def test_what_cannot_be_a_store(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file"):

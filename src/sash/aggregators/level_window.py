@@ -257,8 +257,8 @@ class LevelWindow(InOrder):
         *,
         buffer: int | None = None,
     ) -> Self:
-        """The window of this name in a store, as it was at its last `sync`.  A ready operator is
-        known by its name; give one of your own, and the policy if there is one.
+        """The window of this name in a store, as it was at its last `sync`.  Ready operators are
+        known by their names, also `together`; give one of your own, and the policy if there is one.
 
         >>> import sash
         >>> store = sash.stores.memory()

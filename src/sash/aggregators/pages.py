@@ -26,7 +26,7 @@ from ..stores.sealed import Damaged, seal, unseal
 __all__ = ["Pages"]
 
 _NAME = struct.Struct(">cBQ")
-_BEHIND = 48  # batches that may wait to be written: a disk that is slow for a moment is no matter
+_BEHIND = 24  # batches that may wait to be written, as a disk may be slow for a moment
 _AHEAD = 8  # fetches that may wait
 _MANY = 1000  # records that are deleted at a time
 
