@@ -210,7 +210,13 @@ class _Moved:
     def move(self, first: int, last: int, order: Array) -> None:
         """Put a range of rows into an order."""
         for values, moved in self._made.values():
-            moved[first:last] = values[first:last][order]
+            into = moved[first:last]
+            if values.dtype == moved.dtype:
+                np.take(
+                    values[first:last], order, out=into, mode="clip"
+                )  # unlike [], nothing twice
+            else:
+                into[:] = values[first:last][order]
 
 
 @dataclass(frozen=True)
