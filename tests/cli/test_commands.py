@@ -12,6 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sash.cli.app import app
+from sash.cli.check import prepare
+from sash.cli.launch import _partitions
 
 from .conftest import JOB
 
@@ -63,6 +65,14 @@ def test_explain_and_warm_know_what_runs_together(folder: Path) -> None:
         done = said("warm", "job.toml", *more)
         assert done.exit_code == 0, done.output
         assert f"counts, longer, sessions: a stream {where}: built in" in done.stdout
+
+
+def test_a_shuffle_on_a_cluster_has_as_many_partitions_as_buckets(folder: Path) -> None:
+    (folder / "job.toml").write_text(f"{JOB}\n[run]\nbuckets = 3\n")
+    ready = prepare("job.toml")
+    assert _partitions(ready, "spark://host:7077", None) == 3
+    assert _partitions(ready, None, "sc://host") == 3
+    assert _partitions(ready, "local[*]", None) is None  # as many as cores
 
 
 def test_doctor_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,13 @@ import pytest
 import sash.cli.on_spark
 import sash.cli.spark_reports
 from sash.cli.check import prepare
+from sash.cli.errors import RunError
 from sash.cli.on_spark import _Running, _watched, _why_still
 from sash.cli.report import Report, Watcher
 from sash.cli.spark_reports import Reports
 from sash.cli.stopping import Stop
+from sash.cli.writing import check_free
+from sash.spark.together import groups
 
 from .conftest import MINUTE, START
 
@@ -154,3 +157,22 @@ def test_a_watermark_that_stands_still_is_explained(folder: Path, clock: list[fl
     )
     running.reports.open_windows["counts"] = 0
     assert _why_still(ready, [running]) == ""
+
+
+def test_results_of_another_run_are_not_written_over(folder: Path) -> None:
+    """A new checkpoint counts its micro-batches from 0 again."""
+    (folder / "out" / "sash_batch=0").mkdir(parents=True)
+    with pytest.raises(RunError, match=r"holds results of another run, whose checkpoint is not"):
+        check_free(str(folder / "out"), str(folder / "out" / "_checkpoint"))
+    (folder / "out" / "_checkpoint").mkdir()
+    check_free(str(folder / "out"), str(folder / "out" / "_checkpoint"))
+    check_free(str(folder / "new"), str(folder / "new" / "_checkpoint"))
+
+
+def test_a_name_that_results_have_for_themselves_is_alone(folder: Path) -> None:
+    query = prepare("job.toml").queries["counts"]
+    names = ("a", "window", "b", "B", "late", "query")
+    found = groups(dict.fromkeys(names, query))
+    assert found == [("a", "b"), ("window",), ("B",), ("late",), ("query",)]
+    many = groups({f"q{i}": query for i in range(40)})
+    assert [len(group) for group in many] == [32, 8]

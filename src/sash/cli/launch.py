@@ -46,8 +46,16 @@ def launch(
         need_java()
     with terminal(log or log_path(ready.job.name)) as (out, stop), opened(out) as (watch, show):
         watch.started(ready, None)
-        with session(ready.job.name, stop, master=master, remote=remote) as spark:
+        many = _partitions(ready, master, remote)
+        with session(ready.job.name, stop, master=master, remote=remote, partitions=many) as spark:
             run_on_spark(spark, ready, watch, show, stop, remote=remote is not None)
+
+
+def _partitions(ready: Ready, master: str | None, remote: str | None) -> int | None:
+    """How many partitions a shuffle has where Spark cannot tell its cores and would take 200, each
+    of which starts Python: one for each bucket, if the job says how many there are."""
+    here = (master or remote or "").startswith("local")
+    return None if here else ready.job.tables.run.buckets
 
 
 @contextlib.contextmanager
@@ -68,14 +76,26 @@ def terminal(log: Path) -> Iterator[tuple[TextIO, Stop]]:
 
 @contextlib.contextmanager
 def session(
-    name: str, stop: Stop, *, master: str | None = None, remote: str | None = None
+    name: str,
+    stop: Stop,
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    partitions: int | None = None,
 ) -> Iterator[Any]:
     """A Spark session, in which Ctrl-C is ours."""
     try:
         import sash.spark
     except ImportError as error:
         raise RunError(str(error)) from None
-    make = partial(sash.spark.session, master, remote=remote, name=name, config=_SETTINGS)
+    make = partial(
+        sash.spark.session,
+        master,
+        remote=remote,
+        name=name,
+        partitions=partitions,
+        config=_SETTINGS,
+    )
     spark = stop.until(make)
     try:
         yield spark
