@@ -118,6 +118,8 @@ def test_two_hundred_queries_of_random_windows(
     with tracing() as trace:
         same(shared, stream("disorder", 40))
     assert ("from a pyramid" in "".join(trace.steps)) == by_pyramid
+    one, four = (shared.run(stream("gaps", 300), threads=n) for n in (1, 4))
+    assert all(repr(rows_of(one[name])) == repr(rows_of(four[name])) for name in queries)
 
 
 @pytest.mark.plain

@@ -86,10 +86,10 @@ class Pyramid:
         kept = [core.integers(a) for a in (self._places, shown, slices.bounds)]
         kept += [core.integers(a) for a in (asked.reshape(-1), changes)]
         (places, at, bounds, windows, only) = (handle for _, handle in kept)
-        room = np.zeros(len(asks), dtype=np.int64)
-        counter = _counter() if isinstance(core, BufferCore) else core
-        found, at_found = counter.integers(room)
-        counter.run.count_asked(counter.m, at, bounds, groups, windows, len(asks), at_found)
+        found, at_found = core.integers(np.zeros(len(asks), dtype=np.int64))
+        # the header is the own one's: others may count at the same time
+        run = _counter().run if isinstance(core, BufferCore) else core.run
+        run.count_asked(core.m, at, bounds, groups, windows, len(asks), at_found)
         room = np.asarray(found, dtype=np.int64)
         room = np.where(changes, np.minimum(room, 2 * len(shown) + groups), room)
         first = np.concatenate([[0], np.cumsum(room)])
