@@ -88,7 +88,8 @@ class Home:
         self._memory = MemoryStore()
         self._opened: list[Store] = []
         if server is not None:
-            redis.Redis.from_url(server.url).flushall()
+            with redis.Redis.from_url(server.url) as client:
+                client.flushall()
 
     def open(self) -> Store:
         """The store, as a process that starts would open it."""

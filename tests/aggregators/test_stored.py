@@ -438,6 +438,44 @@ def test_pages_are_fetched_while_others_are_being_written() -> None:
     pages.close()
 
 
+class Late(MemoryStore):
+    """A store that answers threads in the background when its gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.asked = threading.Event(), threading.Event()
+
+    def get_many(self, keys: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            self.asked.set()
+            assert self.gate.wait(60)
+        return super().get_many(keys)
+
+
+@pytest.mark.plain
+def test_pages_that_are_fetched_too_late_are_not_kept() -> None:
+    store = Late()
+    pages = Pages(store.claim("w"))
+    for page in range(3):
+        pages.save((0, page), b"data")
+    pages.flush()
+    pages.fetch([(0, 0), (0, 1)])
+    assert store.asked.wait(60)
+    pages.load([(0, 0)])  # which cannot wait
+    store.gate.set()
+    pages.drain()
+    assert list(pages._fetched) == [(0, 1)]
+    store.asked.clear()
+    store.gate.clear()
+    pages.fetch([(0, 2)])
+    assert store.asked.wait(60)
+    pages.forget_fetched()
+    store.gate.set()
+    pages.drain()
+    assert not pages._fetched
+    pages.close()
+
+
 # Faults
 
 

@@ -78,6 +78,7 @@ def test_a_server_that_is_stopped_and_started_in_the_middle(tmp_path: Path) -> N
         left = query.stream(store=store, name="s").close().to_pylist()
         assert emitted + sum(row["n"] for row in left) == total
         assert errors
+        store.close()
     finally:
         server.close()
 

@@ -139,7 +139,8 @@ class Pages:
                 else:
                     if self._fetched.get(place) is not None:
                         found[place] = self._fetched.pop(place)
-        lacking = [place for place in places if place not in found]
+            lacking = [place for place in places if place not in found]
+            self._asked.difference_update(lacking)  # if they are on their way, nobody waits
         if lacking:
             found |= self._read(lacking)
         return [found[place] for place in places]
@@ -182,13 +183,14 @@ class Pages:
         except Exception:  # whoever needs them reads them again, and says what is wrong
             found = {}
         with self._lock:
+            self._fetched |= {place: found[place] for place in found if place in self._asked}
             self._asked.difference_update(places)
-            self._fetched.update(found)
 
     def forget_fetched(self) -> None:
         """Let go of all pages that were read ahead."""
         with self._lock:
             self._fetched.clear()
+            self._asked.clear()
 
     def _count(self, records: int) -> None:
         self.calls += 1
