@@ -185,7 +185,7 @@ def test_what_was_known_is_what_a_replay_had_that_stopped_there() -> None:
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("brute_force", [False, True])
+@pytest.mark.parametrize("state", ["memory", "store", "brute force"])
 @pytest.mark.parametrize(
     ("window", "mode", "chosen"),
     [
@@ -198,20 +198,21 @@ def test_what_was_known_is_what_a_replay_had_that_stopped_there() -> None:
     ids=str,
 )
 def test_a_stream_is_asked_as_of_a_time(
-    monkeypatch: pytest.MonkeyPatch, window: Any, mode: Any, chosen: str, brute_force: bool
+    monkeypatch: pytest.MonkeyPatch, window: Any, mode: Any, chosen: str, state: str
 ) -> None:
     """From the watermark on it has the answers of a table of all events so far."""
-    monkeypatch.setenv("SASH_ORACLE", "1" if brute_force else "0")
+    monkeypatch.setenv("SASH_ORACLE", "1" if state == "brute force" else "0")
     q = sash.Query(time="t", by=["k"], window=window, select=SELECTS[chosen])
     table = stream("disorder", 80)
-    s = q.stream(lateness="400 days" if mode == "live" else "3 seconds", mode=mode)
+    kept: Any = {"store": sash.stores.memory(), "name": "s"} if state == "store" else {}
+    s = q.stream(lateness="400 days" if mode == "live" else "3 seconds", mode=mode, **kept)
     accepted = table.schema.empty_table()
     for start in range(0, 80, 20):
         batch = table.slice(start, 20)
         s.push(batch)
         late = [row["n"] for row in s.take_late().to_pylist()]
-        kept = [n for n in batch["n"].to_pylist() if n not in late]
-        accepted = pa.concat_tables([accepted, batch.filter(pc.field("n").isin(kept))])
+        counted = [n for n in batch["n"].to_pylist() if n not in late]
+        accepted = pa.concat_tables([accepted, batch.filter(pc.field("n").isin(counted))])
         newest = pc.max(accepted["t"]).cast(pa.int64()).as_py()
         for at in (newest - 3_000_000, newest - 1, newest, newest + 4_000_000):
             keys = ["a", "b", None, "nobody"]

@@ -347,11 +347,7 @@ ABILITIES = (
     Ability(
         "the values of `trailing` and `lifetime` as of any moment (`Query.at`, "
         "`Stream.query(at=…)`, `sash.spark.at`)",
-        {
-            "Query.stream, in a store": "what a stream of events has in a store is read for the "
-            "events of a batch; ask a stream in memory",
-            "Spark stream": "its state cannot be asked",
-        },
+        {"Spark stream": "its state cannot be asked"},
     ),
     Ability(
         "a key's values over any range of what is kept (`Stream.query`)",

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array, to_micros
 from ..query.plan import Plan
+from ..query.types import value_type
 from ..state.contract import StepFailed
 from ..state.keyed import Keyed
 from ..state.ragged import Places
@@ -174,18 +175,33 @@ class TrailingStream(KeepingStream):
         check_window(self._query)
         if self._plan is None:
             raise ValueError("nothing was pushed into this stream yet")
-        if self._store is not None:
-            raise ValueError(
-                "what a stream of events has in a store is read for the events of a batch; ask a "
-                "stream in memory"
-            )
         moment, mark = to_micros(at), self._progress.watermark
         if mark is not None and moment < mark:
             raise ValueError(
                 f"at is {moment}, before the watermark, {mark}: what its window holds may be "
                 "evicted"
             )
-        return self._as_of(key if isinstance(key, tuple) else (key,), moment)
+        key = key if isinstance(key, tuple) else (key,)
+        return self._as_of(key, moment) if self._store is None else self._stored_as_of(key, moment)
+
+    def _stored_as_of(self, key: tuple[Any, ...], at: int) -> dict[str, Any]:
+        """The values of a key as of a time, out of what the store has of it."""
+        assert self._plan is not None
+        assert isinstance(self._trails, TrailEntries)
+        pairs = zip(key, self._plan.keys, strict=True)
+        asked = [one_of_type(value, value_type(field.type)) for value, field in pairs]
+        self._spill()
+        try:
+            self._hold(self._parts.visit(asked, 1, None))
+            rows = self._waiting.all()[0].slice(0, 0)
+            if self._mode == "final":  # events that wait are in no partial
+                lows, high = self._reach.lows(np.array([at])), at - self._reach.younger - 1
+                rows = self._of_key(key, self._waiting.between(int(lows.min()), high)[0])
+            found = self._trails.as_of(asked, at, rows)
+        finally:
+            self._parts.abandon()
+        warn_of(found.failed)
+        return {name: found.values[name][0].as_py() for name in self._query.select}
 
     def _as_of(self, key: tuple[Any, ...], at: int) -> dict[str, Any]:
         """The values of a key as of a time."""

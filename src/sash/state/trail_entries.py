@@ -70,6 +70,12 @@ class TrailEntries:
         self._keep(held, watermark)
         return answers
 
+    def as_of(self, key: list[pa.Array], at: int, rows: pa.Table) -> Answers:
+        """The answers of a key, with further rows of it, as of a time; changes nothing."""
+        held = self._merged(self.cut(rows) if rows.num_rows else None)
+        asked = Batch(key, np.array([0, 1]), np.array([at]), [], _NONE)
+        return TrailState(self._plan).step(self._of(held, asked), asked, None)
+
     def _of(self, held: Batch, asked: Batch) -> Batch | None:
         """The entries of the keys that are asked for."""
         some = len(held.bounds) - 1
