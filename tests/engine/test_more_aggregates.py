@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from contextlib import suppress
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -190,6 +190,30 @@ def test_decimals_compiled() -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("precision", [15, 38])
+def test_decimals_are_the_closest_floats_where_answers_are_floats(precision: int) -> None:
+    """As on Spark; half of what Arrow casts from decimal(15, 5) is not the closest."""
+    source = random.Random(precision)
+    digits = [source.randrange(-(10**precision) + 1, 10**precision) for _ in range(60)]
+    values = [Decimal(n).scaleb(-5, Context(prec=40)) for n in digits]
+    table = pa.table({"t": range(60), "d": pa.array(values, pa.decimal128(precision, 5))})
+    table = table.append_column("x", pa.array([float(v) for v in values]))
+
+    def select(column: str) -> dict[str, sash.Aggregate]:
+        both = (sash.correlation, sash.covariance, sash.linear_regression)
+        alone = (sash.stddev, sash.skewness, sash.kurtosis, sash.median, sash.rate)
+        made = {str(i): of(column, "t") for i, of in enumerate(both)}
+        return made | {of.__name__: of(column) for of in alone}
+
+    for window in (sash.sliding(4, 2), sash.trailing(1)):
+        q, floats = query(window, select("d"), by=[]), query(window, select("x"), by=[])
+        found, right = q.run(table), floats.run(table)
+        assert found.select(list(q.select)).equals(right.select(list(q.select)))
+        s = q.stream(store=sash.stores.memory(), name="s")
+        rows = [s.push(table.slice(i, 20)) for i in (0, 20, 40)]
+        assert not differences(q, answers(q, table), pa.concat_tables([*rows, s.close()]))
+
+
 @pytest.mark.plain
 @pytest.mark.parametrize("scale", [0, 10, 38])
 def test_decimals_of_all_digits_fit(scale: int) -> None:

@@ -30,6 +30,7 @@ from .registry import (
     for_decimals,
     picks_values,
     read_numbered,
+    reads_floats,
     result_type,
     value_of,
     which_of_range,
@@ -205,7 +206,8 @@ def _of_ranges(window: Window, which: Which, given: Sequence[pa.DataType]) -> bo
     if which != "quantile":
         return isinstance(window, Aligned)
     hole = isinstance(window, Driven) and window.excluded in ("row", "ties")
-    return column_type(given[0]) != "object" and not hole
+    number = column_type(given[0]) != "object" or pa.types.is_decimal(given[0])
+    return number and not hole
 
 
 def _over_decimals(chosen: Aggregate, fields: dict[str, pa.Field]) -> Aggregate:
@@ -232,6 +234,8 @@ def _reads(
             how = "ticks"
         elif adds_decimals(chosen.operator) and kind.precision <= SMALL:
             how = "unscaled"
+        elif reads_floats(chosen.operator) and pa.types.is_decimal(kind):
+            how = "floats"
         made.append((column, how))
     return tuple(made)
 
@@ -240,6 +244,8 @@ def _read_as(kind: pa.DataType, how: How) -> str:
     """What operators call the type of a column as it is read."""
     if how in ("rows", "places", "unscaled"):
         return "int64"
+    if how == "floats":
+        return "float64"
     return column_type(in_ticks(kind) if how == "ticks" else kind)
 
 

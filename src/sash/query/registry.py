@@ -32,6 +32,7 @@ __all__ = [
     "numbered_fields",
     "picks_values",
     "read_numbered",
+    "reads_floats",
     "result_type",
     "value_of",
     "which_of_range",
@@ -102,6 +103,7 @@ class Facts:
     ranged: Which | None = None  # over a range of rows, which of them an answer is
     orders: tuple[int, ...] = ()  # the columns whose values it puts in order
     takes: tuple[Kind | None, ...] = ()  # what its columns must hold, None for anything
+    floats: bool = False  # it reads decimals as floats, as Spark does
 
 
 def result_type(chosen: Aggregate, given: Sequence[pa.DataType]) -> pa.DataType | None:
@@ -178,6 +180,16 @@ def numbered_fields(operator: Operator) -> tuple[int, ...]:
     """
     facts = REGISTRY.get(operator.ready)
     return () if facts is None else facts.numbered
+
+
+def reads_floats(operator: Operator) -> bool:
+    """True if the operator reads decimals as floats.
+
+    >>> reads_floats(ops.stddev), reads_floats(ops.sum)
+    (True, False)
+    """
+    facts = REGISTRY.get(operator.ready)
+    return facts is not None and facts.floats
 
 
 def which_of_range(operator: Operator) -> Which | None:
@@ -306,23 +318,27 @@ REGISTRY: dict[str, Facts] = {
     "count": Facts(ops.count, _whole, nullable=False, counts_rows=True),
     "sum": Facts(ops.sum, _summed, takes=(RANKED,)),
     "sum_of_squares": Facts(ops.sum_of_squares, _number, takes=(NUMBERS,)),
-    "product": Facts(ops.product, _float, takes=(NUMBERS,)),
+    "product": Facts(ops.product, _float, takes=(RANKED,), floats=True),
     "mean": Facts(ops.mean, _averaged, aliases=("avg",), takes=(RANKED,)),
-    "geometric_mean": Facts(ops.geometric_mean, _float, takes=(NUMBERS,)),
-    "variance": Facts(ops.variance, _float, takes=(NUMBERS,)),
-    "population_variance": Facts(ops.population_variance, _float, takes=(NUMBERS,)),
-    "stddev": Facts(ops.stddev, _float, aliases=("standard_deviation",), takes=(NUMBERS,)),
-    "population_stddev": Facts(ops.population_stddev, _float, takes=(NUMBERS,)),
-    "linear_regression": Facts(ops.linear_regression, _floats, takes=(NUMBERS, NUMBERS)),
+    "geometric_mean": Facts(ops.geometric_mean, _float, takes=(RANKED,), floats=True),
+    "variance": Facts(ops.variance, _float, takes=(RANKED,), floats=True),
+    "population_variance": Facts(ops.population_variance, _float, takes=(RANKED,), floats=True),
+    "stddev": Facts(
+        ops.stddev, _float, aliases=("standard_deviation",), takes=(RANKED,), floats=True
+    ),
+    "population_stddev": Facts(ops.population_stddev, _float, takes=(RANKED,), floats=True),
+    "linear_regression": Facts(ops.linear_regression, _floats, takes=(RANKED, RANKED), floats=True),
     "exact_sum": Facts(ops.exact_sum, _summed, takes=(RANKED,)),
     "exact_mean": Facts(ops.exact_mean, _averaged, takes=(RANKED,)),
-    "covariance": Facts(ops.covariance, _float, takes=(NUMBERS, NUMBERS)),
-    "population_covariance": Facts(ops.population_covariance, _float, takes=(NUMBERS, NUMBERS)),
-    "correlation": Facts(ops.correlation, _float, takes=(NUMBERS, NUMBERS)),
-    "skewness": Facts(ops.skewness, _float, takes=(NUMBERS,)),
-    "kurtosis": Facts(ops.kurtosis, _float, takes=(NUMBERS,)),
-    "ewm": Facts(ops.ewm, _float, takes=(NUMBERS, MOMENTS)),
-    "rate": Facts(ops.rate, _float, takes=(None,)),
+    "covariance": Facts(ops.covariance, _float, takes=(RANKED, RANKED), floats=True),
+    "population_covariance": Facts(
+        ops.population_covariance, _float, takes=(RANKED, RANKED), floats=True
+    ),
+    "correlation": Facts(ops.correlation, _float, takes=(RANKED, RANKED), floats=True),
+    "skewness": Facts(ops.skewness, _float, takes=(RANKED,), floats=True),
+    "kurtosis": Facts(ops.kurtosis, _float, takes=(RANKED,), floats=True),
+    "ewm": Facts(ops.ewm, _float, takes=(RANKED, MOMENTS), floats=True),
+    "rate": Facts(ops.rate, _float, takes=(None,), floats=True),
     "any": Facts(ops.any, _same, takes=(BOOLS,)),
     "all": Facts(ops.all, _same, takes=(BOOLS,)),
     "bit_or": Facts(ops.bit_or, _same, takes=(WHOLE,)),
@@ -366,8 +382,8 @@ REGISTRY: dict[str, Facts] = {
     "collect": Facts(ops.collect, _list, nullable=False, picks=True, ranged="all"),
     "collect_distinct": Facts(ops.collect_distinct, _list, nullable=False, picks=True),
     "count_distinct": Facts(ops.count_distinct, _whole, nullable=False, picks=True),
-    "quantile": Facts(ops.quantile, _float, ranged="quantile", takes=(RANKED,)),
-    "median": Facts(ops.median, _float, ranged="quantile", takes=(RANKED,)),
+    "quantile": Facts(ops.quantile, _float, ranged="quantile", takes=(RANKED,), floats=True),
+    "median": Facts(ops.median, _float, ranged="quantile", takes=(RANKED,), floats=True),
     "mode": Facts(ops.mode, _same, picks=True, orders=(0,)),
     "concat": Facts(ops.concat, _joined, takes=(JOINED,)),
     "bloom": Facts(ops.bloom, _unknown, nullable=False),

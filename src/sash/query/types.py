@@ -9,8 +9,8 @@ import pyarrow as pa
 __all__ = ["How", "column_type", "has_order", "has_places", "in_ticks", "value_type"]
 
 #: How a column is read: its values; nanoseconds as whole numbers; the numbers of its rows; the
-#: places of its values in order; or decimals as whole numbers of their last digit.
-How = Literal["values", "ticks", "rows", "places", "unscaled"]
+#: places of its values in order; decimals as whole numbers of their last digit, or as floats.
+How = Literal["values", "ticks", "rows", "places", "unscaled", "floats"]
 
 
 def column_type(given: pa.DataType) -> str:

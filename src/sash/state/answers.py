@@ -22,7 +22,7 @@ from ..query.types import in_ticks, value_type
 from ..tables.answers import as_wanted, from_objects, object_answers, typed_answers
 from ..tables.arrow import flat
 from ..tables.keys import key_codes
-from ..tables.numbers import places_in_order, row_numbers, unscaled
+from ..tables.numbers import as_floats, places_in_order, row_numbers, unscaled
 
 __all__ = [
     "Apart",
@@ -91,6 +91,8 @@ def _column(group: Group, i: int, column: pa.Array) -> pa.Array:
         return column.cast(in_ticks(value_type(column.type)))
     if group.hows[i] == "unscaled":
         return unscaled(column)
+    if group.hows[i] == "floats":
+        return as_floats(column)
     if not pa.types.is_uint64(column.type):
         return column
     try:
