@@ -328,6 +328,20 @@ BAD: list[tuple[str, str, str | None]] = [
     (f"SELECT max(x + «0.{10**39}») FROM t GROUP BY {WINDOW}", "more than the 38 digits", None),
     (f"SELECT max(x + «1e40BD») FROM t GROUP BY {WINDOW}", "more than the 38 digits", None),
     (f"SELECT max(x + «1.5L») FROM t GROUP BY {WINDOW}", "1.5L is no number", None),
+    # types, when a statement is tied to a table
+    ("SELECT max(x) FROM t GROUP BY window(«k», '1 hour')", "the time column 'k' has type", None),
+    ("SELECT max(x) OVER (ORDER BY «k») FROM t", "the time column 'k' has type string", None),
+    (
+        f"SELECT max(x), «stddev(k)», count(*) FROM t GROUP BY {WINDOW}",
+        "stddev takes numbers and decimals (column 'k' has string)",
+        None,
+    ),
+    (f"SELECT «bool_or(x)» FROM t GROUP BY {WINDOW}", "takes bools (column 'x' has int64)", None),
+    (
+        "SELECT max(x) OVER (ORDER BY ts) FROM t WHERE «max(x) OVER (ORDER BY ts)» > 1",
+        "filter the result instead",
+        None,
+    ),
     # values, at run
     (f"SELECT sum(«1 / amount») FROM t GROUP BY {WINDOW}", "row 2: division by zero", None),
     (f"SELECT sum(«CAST(k AS int)») FROM t GROUP BY {WINDOW}", "row 0: CAST: 'a' is no int", None),

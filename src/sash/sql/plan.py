@@ -225,9 +225,10 @@ class _Planner:
             return None
         for node in walk(where):
             if self._is_aggregate(node):
+                over = isinstance(node, Call) and node.over is not None
                 self._fail(
                     "an aggregate cannot stand in WHERE, which chooses rows before there are "
-                    "windows; write HAVING",
+                    f"windows; {'filter the result instead' if over else 'write HAVING'}",
                     node,
                 )
         return self._condition(where)

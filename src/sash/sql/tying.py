@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from ..engine.results import check_typed, result_schema
 from ..engine.supported import Asked, Place, check
+from ..query.aggregates import count
 from ..query.plan import Plan, make_plan
+from ..query.query import Query
 from ..query.signatures import Mode
 from ..tables.arrow import no_rows, plain_type
 from ..windows import Merging
@@ -117,17 +120,32 @@ def _plan(planned: Planned, columns: pa.Schema, *, whole: bool) -> Plan:
 
 
 def _place_of(planned: Planned, columns: pa.Schema, error: Exception) -> At:
-    """Where a plan goes wrong: at the aggregate that has no plan by itself, or at the time, if none
-    has one."""
-    bad = []
-    for name, chosen in planned.query.select.items():
-        try:
-            make_plan(dataclasses.replace(planned.query, select={name: chosen}), columns)
-        except _REFUSED as own:
-            bad.append((name, str(own) == str(error)))
-    if not bad or (len(bad) > 1 and all(same for _, same in bad)):
+    """Where a plan goes wrong: at the time, or a key, if not even a count has a plan, or else at
+    the aggregate that has none by itself."""
+    query = planned.query
+    n = {"n": count()}
+    if _refused(query, columns, select=n, by=()) is not None:
         return planned.timed.at
-    return planned.places[next((name for name, same in bad if same), bad[0][0])]
+    for key in query.by:
+        if _refused(query, columns, select=n, by=(key,)) is not None:
+            return (planned.before[key] if key in planned.before else planned.read[key]).at
+    bad = {
+        name: own
+        for name, chosen in query.select.items()
+        if (own := _refused(query, columns, select={name: chosen})) is not None
+    }
+    if not bad:
+        return planned.timed.at
+    return planned.places[next((name for name, own in bad.items() if own == str(error)), min(bad))]
+
+
+def _refused(query: Query, columns: pa.Schema, **changed: Any) -> str | None:
+    """Why a query with some changes has no plan, None if it has one."""
+    try:
+        make_plan(dataclasses.replace(query, **changed), columns)
+    except _REFUSED as error:
+        return str(error)
+    return None
 
 
 def _said(planned: Planned, error: Exception, at: At) -> SqlError:
