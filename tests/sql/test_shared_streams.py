@@ -67,6 +67,11 @@ def test_each_statement_has_what_it_has_by_itself(mode: Any, cut: str) -> None:
         if i == 1:
             together = SharedSqlStream.from_bytes(together.to_bytes(), shared)
     before = together.watermark
+    at: dict[str, Any] = {name: {} for name in GIVEN if name != "session"}
+    at["each"] = {"at": together.time}
+    asked = {name: together.query(name, "a", **when) for name, when in at.items()}
+    with pytest.raises(KeyError, match="there is no statement 'other' here; there are: fast"):
+        together.query("other")
     found.append(together.close())
     late = together.late
     for name, one in GIVEN.items():
@@ -74,6 +79,7 @@ def test_each_statement_has_what_it_has_by_itself(mode: Any, cut: str) -> None:
         own = [alone.push(part) for part in given]
         assert before is not None
         assert before <= alone.watermark
+        assert name not in at or asked[name] == alone.query("a", **at[name]), name
         own.append(alone.close())
         assert bag([each[name] for each in found]) == bag(own) != [], name
         assert together.counts[name] == alone.counts, name

@@ -32,12 +32,13 @@ def bag(tables: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("text", [SLIDING, SESSION, TRAILING])
-@pytest.mark.parametrize("cut", ["batches", "dicts", "polars"])
+@pytest.mark.parametrize("cut", ["batches", "dicts", "polars", "store"])
 def test_a_stream_has_the_rows_of_the_table(text: str, cut: str) -> None:
     table = stream("disorder", 60, plain=True)
     statement = sash.sql(text)
-    made = statement.stream(lateness="1 day", schema=table.schema)
-    if cut == "dicts":
+    store: Any = {"store": sash.stores.memory(), "name": "s"} if cut == "store" else {}
+    made = statement.stream(lateness="1 day", schema=table.schema, **store)
+    if cut in ("dicts", "store"):
         parts: list[Any] = [table.slice(i, 7).to_pylist() for i in range(0, 60, 7)]
     elif cut == "polars":
         polars = pytest.importorskip("polars")
@@ -47,12 +48,36 @@ def test_a_stream_has_the_rows_of_the_table(text: str, cut: str) -> None:
     found = []
     for i, part in enumerate(parts):
         found.append(made.push(part))
-        if i == 1:
+        if i == 1 and cut == "store":
+            made.sync()
+            made.push(table.slice(30, 7))  # which is lost
+            made.release()
+            made = statement.stream(lateness="1 day", **store)
+        elif i == 1:
             made = sash.SqlStream.from_bytes(made.to_bytes(), statement)
     found.append(made.close())
     tables = [pa.table(t) if not isinstance(t, pa.Table) else t for t in found]
     assert bag(tables) == bag([statement.run(table)]) != []
     assert made.counts["late"] == made.late.num_rows == 0
+
+
+def test_a_stored_stream_remembers_the_types_of_its_columns_and_refuses_others() -> None:
+    store = sash.stores.memory()
+    text = "SELECT k, max(x + 1) AS m FROM t GROUP BY k, window(ts, '5 microseconds')"
+    s = sash.sql(text).stream(store=store, name="s")
+    s.push({"ts": 1, "k": "a", "x": 1.5})
+    assert s.query("a") == {"m": 2.5}
+    s.sync()
+    s.release()
+    other = sash.sql(text.replace("max", "min"))
+    with pytest.raises(ValueError, match="a stream of another query"):
+        other.stream(store=store, name="s")
+    with pytest.raises(ValueError, match="timezone=None, and cannot go on with timezone='UTC'"):
+        sash.sql(text, timezone="UTC").stream(store=store, name="s")
+    s = sash.sql(text + " HAVING max(x + 1) > 0").stream(store=store, name="s")
+    s.push({"ts": 2, "k": None, "x": None})  # of no type by itself
+    assert s.explain().place.startswith("Query.stream, in a store")
+    assert s.close().to_pylist() == [{"k": "a", "m": 2.5}]
 
 
 def test_a_row_that_an_expression_fails_for_is_late_with_its_reason() -> None:

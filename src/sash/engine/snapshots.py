@@ -52,6 +52,7 @@ def to_bytes(stream: Stream, *, state: bool = True) -> bytes:
         "progress": asdict(stream._progress),
         "stored": stream._journal is not None,
         "delays": stream._delays.tolist(),
+        "beside": stream._beside,
     }
     blobs = [json.dumps(head).encode()]
     blobs.append(to_ipc(stream._schema.empty_table() if stream._plan else pa.table({})))
@@ -147,6 +148,7 @@ def _fill(made: Stream, head: dict[str, Any], schema: pa.Schema, blobs: Iterator
     vars(made._progress).update(head["progress"])
     made._delays = np.array(head["delays"], dtype=np.int64)
     made._closed, made._kind = head["closed"], head["kind"]
+    made._beside = head.get("beside", "")
     if len(schema):
         if made._plan is None:
             made._set_up(schema)

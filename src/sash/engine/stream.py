@@ -85,6 +85,7 @@ class Stream(ABC):
     _labels_in_store: ClassVar[bool] = True  # text is compiled there too
     _journal: Journal | None = None  # the same, if the stream is synced with it
     _prefix = b""  # how the keys of its records begin there
+    _beside = ""  # what the stream's owner keeps with it
     _pending: Pending | None = None  # events that are noted, for streams that put some off
 
     def __init__(

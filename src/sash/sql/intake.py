@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..engine.supported import Place
 from ..query.aggregates import first
 from ..query.query import Query
 from ..query.signatures import Mode
@@ -32,6 +33,7 @@ class Intake:
     mode: Mode
     early: bool
     known: pa.Schema | None = None  # the columns that are read, once there is a batch
+    place: Place = "Query.stream"
 
     def taken(self, batch: Any) -> Prepared | None:
         """A batch for the queries; None for one without columns before any other."""
@@ -51,7 +53,7 @@ class Intake:
         for planned, zone in self.statements:
             found = columns_read(planned, schema.names)
             fields |= {schema.field(i).name: schema.field(i) for i in found.values()}
-            tied = tie(planned, schema, zone, "Query.stream", self.mode, early=self.early)
+            tied = tie(planned, schema, zone, self.place, self.mode, early=self.early)
         self.known = with_names(pa.schema(fields.values()), schema.names)
         if len(self.statements) == 1:
             return tied.columns

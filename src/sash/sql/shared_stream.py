@@ -273,6 +273,19 @@ class SharedSqlStream:
         each = [m.stream.watermark for m in self._members]
         return None if None in each else min(each)
 
+    @in_turn
+    def query(
+        self, name: str, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
+        """The values of the aggregates of one statement or query over a range of times of one key,
+        or as of a time; see `SqlStream.query`."""
+        for member in self._members:
+            if name in member.names:
+                named = (name,) if isinstance(member.stream, SharedStream) else ()
+                found: dict[str, Any] = member.stream.query(*named, key, lo, hi, at=at)
+                return found
+        raise KeyError(f"there is no statement {name!r} here; there are: {', '.join(self.queries)}")
+
     def state_size(self) -> dict[str, int]:
         """How much state there is, as `SharedStream.state_size`."""
         each = [m.stream.state_size() for m in self._members]

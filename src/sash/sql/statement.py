@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from .tying import Tied, computes_after, tie
 if TYPE_CHECKING:
     from ..engine.supported import Place
     from ..explain import Explanation
+    from ..stores.contract import Store
 
 __all__ = ["Statement", "check_stream", "checked_operators", "statement"]
 
@@ -225,9 +226,14 @@ class Statement:
         early: bool = False,
         schema: Any = None,
         keep_late: int | None = 1_000_000,
+        *,
+        store: Store | None = None,
+        name: str | None = None,
+        trust: Sequence[str] = (),
     ) -> SqlStream:
         """Start a stream of the statement, which is fed batch by batch; the arguments are those of
-        `Query.stream`.
+        `Query.stream`.  A statement whose `query` is another one is refused by what is in a
+        store; HAVING, and what is computed from aggregates, may change.
 
         A row for which an expression fails, by a division by zero say, is late, with the reason.
 
@@ -248,6 +254,9 @@ class Statement:
             early=early,
             schema=schema,
             keep_late=keep_late,
+            store=store,
+            name=name,
+            trust=trust,
         )
 
 

@@ -5,8 +5,10 @@ batch → before: expressions, WHERE → Stream of the query → after: SELECT l
 
 from __future__ import annotations
 
+import json
 import struct
 import warnings
+from base64 import b64decode, b64encode
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +16,19 @@ import pyarrow as pa
 
 from ..engine import oracle
 from ..engine.stream import Stream
-from ..engine.supported import Asked
+from ..engine.supported import Asked, Place
 from ..kernels.outside import level_outside
 from ..query.signatures import Mode
-from ..tables.arrow import as_given, kind_of
+from ..stores.contract import Store
+from ..tables.arrow import as_arrow, as_given, kind_of
 from ..tables.intake import Prepared
 from .intake import Intake
 from .planned import Planned
-from .tabled import projected
+from .tabled import prepared, projected
 from .tying import check_place
 
 if TYPE_CHECKING:
+    from ..explain import Explanation
     from .statement import Statement
 
 __all__ = ["SqlStream", "emitted_rows", "known_of", "with_known", "without"]
@@ -57,20 +61,33 @@ class SqlStream:
         early: bool = False,
         schema: pa.Schema | None = None,
         keep_late: int | None = None,
+        store: Store | None = None,
+        name: str | None = None,
+        trust: Sequence[str] = (),
     ) -> None:
         self._planned, self._zone, self._mode = planned, zone, mode
-        self._intake = Intake([(planned, zone)], mode, bool(early))
+        place: Place = "Query.stream" if store is None else "Query.stream, in a store"
+        self._intake = Intake([(planned, zone)], mode, bool(early), place=place)
         made: pa.Schema | None = None
         if schema is None:
             asked = Asked(planned.query, mode=mode, early=bool(early))
-            check_place(planned, asked, "Query.stream")
+            check_place(planned, asked, place)
         elif not isinstance(schema, pa.Schema):
             raise TypeError(f"schema is a pyarrow.Schema, not {schema!r}")
         else:
             made = self._intake.learn(schema)
         self._stream = planned.query.stream(
-            lateness=lateness, mode=mode, early=early, schema=made, keep_late=keep_late
+            lateness=lateness,
+            mode=mode,
+            early=early,
+            schema=made,
+            keep_late=keep_late,
+            store=store,
+            name=name,
+            trust=trust,
         )
+        if self._stream._beside:
+            self._remember(self._stream._beside)
 
     def push(self, batch: Any) -> Any:
         """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
@@ -125,6 +142,57 @@ class SqlStream:
     def watermark(self) -> int | None:
         """Windows that end by this time, in microseconds, are closed."""
         return self._stream.watermark
+
+    def query(
+        self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
+    ) -> dict[str, Any]:
+        """The values of the aggregates over a range of times of one key, or as of a time, as
+        `Stream.query` has them; their names are those in the statement's `query`.
+
+        >>> import sash
+        >>> over = "OVER (PARTITION BY k ORDER BY t RANGE INTERVAL 5 MICROSECONDS PRECEDING)"
+        >>> s = sash.sql(f"SELECT t, 2 * max(x) {over} AS twice FROM events").stream()
+        >>> s.push([{"t": 1, "k": "a", "x": 3}, {"t": 4, "k": "a", "x": 2}]).to_pylist()
+        [{'t': 1, 'twice': 6}]
+        >>> list(s.query("a", at=8).values())
+        [2]
+        """
+        return self._stream.query(key, lo, hi, at=at)
+
+    def explain(self, schema: Any = None, *, data: Any = None, batch: int = 1000) -> Explanation:
+        """How the stream of the statement's query runs, as `Stream.explain`; `schema` and `data`
+        are of what is pushed."""
+        if isinstance(schema, pa.Schema):
+            schema = schema.empty_table()
+        ready = [
+            None if t is None else prepared(self._planned, as_arrow(t), self._zone, whole=False)[0]
+            for t in (schema, data)
+        ]
+        return self._stream.explain(ready[0], data=ready[1], batch=batch)
+
+    def sync(self) -> None:
+        """Make all up to now durable, for a stream with a store, as `Stream.sync`."""
+        known = self._intake.known
+        head = "" if known is None else b64encode(known.serialize().to_pybytes()).decode()
+        self._stream._beside = json.dumps({"zone": self._zone, "known": head})
+        self._stream.sync()
+
+    def _remember(self, beside: str) -> None:
+        """Take back what `sync` kept beside the stream of the query."""
+        kept = json.loads(beside)
+        if kept["zone"] != self._zone:
+            self._stream.release()
+            raise ValueError(
+                f"this stream is of a statement with timezone={kept['zone']!r}, and cannot go on "
+                f"with timezone={self._zone!r}"
+            )
+        if kept["known"]:
+            known = pa.ipc.read_schema(pa.py_buffer(b64decode(kept["known"])))
+            self._intake.known = known
+
+    def release(self) -> None:
+        """Let another process open the stream in its store, as `Stream.release`."""
+        self._stream.release()
 
     def state_size(self) -> dict[str, int]:
         """How much state there is, as `Stream.state_size`."""
