@@ -105,6 +105,12 @@ d % 2.5D
 i % 0
 l DIV 2
 l DIV i
+n DIV 2
+i DIV n
+n DIV NULL
+n * 0.7D
+n + d
+7Y - n
 n + 1
 n * 2
 n * n

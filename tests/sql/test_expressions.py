@@ -42,6 +42,14 @@ VALUES: list[tuple[str, Any]] = [
     ("-12345678901234567890.123456789012", Decimal("-12345678901234567890.123456789012")),
     # a carry through more than 38 nines
     ("9999999999999999999999999 * 10.000000000000000000000001", Decimal(10**26)),
+    # decimals are the closest doubles, in expressions, too
+    ("0.35 * 1D", 0.35),
+    ("CAST('12345678901234567890.35' AS decimal(38,2)) * 1D", 12345678901234567890.35),
+    ("0.57 / 1D", 0.57),
+    # DIV of decimals
+    ("7.5 DIV 2", 3),
+    ("-7.5 DIV 2", -3),
+    ("NULL DIV 0", None),
     # literals, and digits beyond all numbers
     ("-128Y", -128),
     ("1e3BD", Decimal(1000)),
@@ -72,6 +80,8 @@ def test_values(text: str, wanted: Any) -> None:
 FAILURES = [
     ("s + s", "CAST: 'x' is no double"),
     ("s + '1'", "CAST: 'x' is no double"),
+    ("7.5 DIV 0.0", "division by zero"),
+    ("99999999999999999999 DIV 1", "DIV is beyond bigint"),
     ("s IS TRUE", "CAST: 'x' is no boolean"),
     ("s IS NOT FALSE", "CAST: 'x' is no boolean"),
     (f"{decimal(38, 0)} * {decimal(38, 0)}", f"{(10**38 - 1) ** 2} does not fit decimal(38,0)"),
