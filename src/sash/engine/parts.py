@@ -37,6 +37,7 @@ __all__ = [
     "windows_of_table",
 ]
 
+_ROWS_OF_SLICE = 2  # a slice takes as long to answer windows from as so many rows to combine
 _LARGE = 4  # a part with more than one in so many of all rows may have all threads to itself
 
 
@@ -224,7 +225,7 @@ def windows_of_slices(
 
     if threads is None:
         return some((0, len(first)))
-    made = side_by_side(some, cut_groups(slices.bounds), threads)
+    made = side_by_side(some, cut_groups(_ROWS_OF_SLICE * slices.bounds), threads)
     return Windows.one_after_another(made, threads)
 
 

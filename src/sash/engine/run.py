@@ -179,7 +179,7 @@ def results(plan: Plan, keys: list[pa.Array], windows: Windows, threads: int = 1
     }
     made["window_start"] = lambda: as_time(window.start(numbers), plan.time_type)
     made["window_end"] = lambda: as_time(window.end(numbers), plan.time_type)
-    many = threads if len(numbers) >= pieces.PIECE else 1
+    many = threads if len(numbers) >= 4 * pieces.PIECE else 1
     found = side_by_side(lambda make: make(), list(made.values()), many)
     columns = dict(zip(made, found, strict=True))
     return pa.table(columns | {name: windows.values[name] for name in query.select})

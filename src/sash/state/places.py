@@ -14,13 +14,13 @@ combined in the order of the pieces.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..kernels.columns import Array, Table
+from ..kernels.columns import Array, Table, joined
 from ..kernels.core import BufferCore, make_core
 from ..kernels.program import Kernel
 from ..kernels.slots import (
@@ -37,14 +37,15 @@ from ..kernels.slots import (
 from ..operators.contract import Operator
 from ..query.plan import Plan
 from ..slicing.edges import Edges, edges_of
-from ..tables.rows import Rows
-from ..tables.threads import BLOCK, cut_rows, side_by_side
+from ..tables.rows import Rows, Run
+from ..tables.threads import cut_rows, side_by_side
 from .contract import Slices
 
 __all__ = ["in_order_only", "slices_by_place"]
 
 SUM, NEW, SPARE = 0, 1, 2  # slots
 _FEW = 2**16  # places that are no burden, however few rows there are
+BLOCK = 2**17  # rows whose places are found at once; more would leave the processor's cache
 _SHARE = 8  # rows for each place of a piece: to combine places costs little beside them
 
 
@@ -62,24 +63,27 @@ def combine_at(m: Memory, place: int, partials: Partials, taken: Any) -> None:
 def combine_by_place(
     m: Memory,
     columns: Columns,
-    first: int,
-    places: Any,
+    runs: Any,
     count: int,
+    places: Any,
     partials: Partials,
     taken: Any,
 ) -> None:
-    """Combine each of `count` rows, from `first` on, into the partial at its place; taken[p] is 1
-    where there is one already, else 0.  Neighbours of one place are combined among themselves
-    first."""
+    """Combine each row of `count` runs into the partial at its place; taken[p] is 1 where there is
+    one already, else 0.  Run r is from row runs[2 r] up to runs[2 r + 1], and places are those of
+    all runs, one after the other.  Neighbours of one place are combined among themselves first."""
     i = 0
-    while i < count:
-        place = item(places, i)
-        j = i + 1
-        while j < count and item(places, j) == place:
-            j += 1
-        fold_rows(m, NEW, SPARE, columns, first + i, first + j)
-        combine_at(m, place, partials, taken)
-        i = j
+    for r in range(count):
+        shift = item(runs, 2 * r) - i
+        last = item(runs, 2 * r + 1) - shift
+        while i < last:
+            place = item(places, i)
+            j = i + 1
+            while j < last and item(places, j) == place:
+                j += 1
+            fold_rows(m, NEW, SPARE, columns, shift + i, shift + j)
+            combine_at(m, place, partials, taken)
+            i = j
 
 
 def combine_places(
@@ -132,27 +136,27 @@ def slices_by_place(
     most = len(rows) // (2 * _SHARE) if few else max(len(rows), _FEW)
     if in_order_only(plan) or not len(rows) or rows.groups > most:
         return None
-    times, codes = rows.times, rows.codes
-    pieces = [piece for run in rows.ranges for piece in _cut(run)]
-    ends = side_by_side(lambda p: (times[slice(*p)].min(), times[slice(*p)].max()), pieces, threads)
-    oldest, youngest = int(min(low for low, _ in ends)), int(max(high for _, high in ends))
     between = edges_between or (lambda low, high: edges_of(plan.query.aligned))
-    edges = between(oldest, youngest)
-    if edges is None:
+    for ends in _spans(rows):
+        edges = between(*ends)
+        if edges is not None:
+            first, last = (int(edges.number(end)) for end in ends)
+            span = last - first + 1
+            if span * rows.groups <= most:
+                break
+    else:
         return None
-    first, last = int(edges.number(oldest)), int(edges.number(youngest))
-    span = last - first + 1
     size = span * rows.groups
-    if size > most:
-        return None
     cores = [make_core(PLACES, group.operator, 1) for group in plan.groups]
     if not all(isinstance(core, BufferCore) for core in cores):
         return None
 
-    def places(begin: int, end: int, out: Array) -> None:
-        np.subtract(edges.number(times[begin:end]), first + rows.first * span, out=out)
+    def places(runs: tuple[Run, ...], out: Array) -> None:
+        numbers = edges.number(joined(rows.times, runs))
+        np.subtract(numbers, first + rows.first * span, out=out)
         if rows.keys:
-            out += np.multiply(codes[begin:end], span, dtype=np.int64)
+            codes = joined(rows.codes, runs)
+            out += codes if span == 1 else np.multiply(codes, span, dtype=np.int64)
 
     held: Array = np.empty(0, dtype=np.int64)
     partials = []
@@ -165,16 +169,45 @@ def slices_by_place(
     return Slices(rows.keys, bounds, starts, partials)
 
 
-def _cut(run: tuple[int, int], least: int = 0) -> list[tuple[int, int]]:
+def _spans(rows: Rows) -> Iterator[Run]:
+    """Spans of time that have all rows in them: those of a part may be nearer than all others."""
+    if rows.span is not None:
+        yield rows.span
+    if rows.span is None or rows.runs is not None:
+        yield rows.ends()
+
+
+def _cut(run: Run, least: int = 0) -> list[Run]:
     """Pieces of a range of rows."""
     return [(run[0] + a, run[0] + b) for a, b in cut_rows(run[1] - run[0], least) if a < b]
 
 
+def _blocks(runs: Sequence[Run]) -> Iterator[tuple[Run, ...]]:
+    """Runs of rows, long ones cut, as many at a time as are a block."""
+    block: list[Run] = []
+    room = BLOCK
+    for first, last in runs:
+        while first < last:
+            end = min(first + room, last)
+            block.append((first, end))
+            room -= end - first
+            first = end
+            if not room:
+                yield tuple(block)
+                block, room = [], BLOCK
+    if block:
+        yield tuple(block)
+
+
 class _Placed:
-    """Rows of some columns, combined by place; `places` writes the places of a range of rows."""
+    """Rows of some columns, combined by place; `places` writes the places of runs of rows."""
 
     def __init__(
-        self, operator: Operator, table: Table, size: int, places: Callable[[int, int, Array], None]
+        self,
+        operator: Operator,
+        table: Table,
+        size: int,
+        places: Callable[[tuple[Run, ...], Array], None],
     ) -> None:
         self._operator, self._table, self._size = operator, table, size
         self._places = places
@@ -189,17 +222,20 @@ class _Placed:
         size, ranges = self._size, rows.ranges
         pieces = [ranges]
         if len(ranges) == 1:
-            pieces = [(piece,) for piece in _cut(ranges[0], _SHARE * size)]
+            # better two large pieces than more small ones: each has places to make and to combine
+            least = _SHARE * size * (2 if len(rows) >= 4 * _SHARE * size else 1)
+            pieces = [(piece,) for piece in _cut(ranges[0], least)]
         made = side_by_side(self._piece, pieces, threads)
         partials, taken = made[0]
         if len(made) > 1:
-            ends = [size * i // 8 for i in range(9)]
+            many = len(cut_rows(size * len(made) // 2))  # to combine places takes half of rows
+            ends = [size * i // many for i in range(many + 1)]
             side_by_side(lambda some: self._merge(*some, made), list(pairwise(ends)), threads)
         held = np.flatnonzero(taken)
         words = partials.reshape(size, -1)
         return held, words if len(held) == size else words[held]
 
-    def _piece(self, ranges: tuple[tuple[int, int], ...]) -> tuple[Array, Array]:
+    def _piece(self, ranges: tuple[Run, ...]) -> tuple[Array, Array]:
         """The places of some rows: the words of all partials, and where there is one."""
         core = self._core()
         with core.call() as call:
@@ -207,12 +243,12 @@ class _Placed:
             taken, at_taken = core.integers(np.zeros(self._size, dtype=np.int64))
             some, at = call.space(BLOCK)
             columns = call.columns(self._table)
-            for first, last in ranges:
-                for row in range(first, last, BLOCK):
-                    count = min(BLOCK, last - row)
-                    self._places(row, row + count, some[:count])
-                    given = columns, row, at, count, at_partials, at_taken
-                    core.run.combine_by_place(core.m, *given)
+            for block in _blocks(ranges):
+                count = sum(b - a for a, b in block)
+                self._places(block, some[:count])
+                runs = call.integers(np.array(block).ravel())
+                given = columns, runs, len(block), at, at_partials, at_taken
+                core.run.combine_by_place(core.m, *given)
         return partials, taken
 
     def _merge(self, first: int, last: int, made: list[tuple[Array, Array]]) -> None:

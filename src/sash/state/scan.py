@@ -18,6 +18,7 @@ from ..query.plan import Group
 from ..slicing.cut import cut_events
 from ..slicing.slices import slices_held, specify
 from ..slicing.techniques import Slicing
+from ..tables import threads as pieces
 from ..tables.threads import side_by_side
 from ..windows import Aligned
 from .answers import Apart, Sources, answers_apart, answers_of, columns_of, joined_reasons
@@ -125,7 +126,9 @@ class Windows:
         before = list(zip(parts, np.cumsum([0, *counts[:-1]]).tolist(), strict=True))
         names = list(parts[0].values)
         joined = side_by_side(
-            lambda name: pa.concat_arrays([p.values.pop(name) for p in parts]), names, threads
+            lambda name: pa.concat_arrays([p.values.pop(name) for p in parts]),
+            names,
+            threads if sum(counts) >= 4 * pieces.PIECE else 1,
         )
         return Windows(
             np.concatenate([part.ends + n for part, n in before]),

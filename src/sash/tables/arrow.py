@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..windows.contract import LATEST, UTC, Clock
+from .threads import extremes
 
 __all__ = [
     "as_arrow",
@@ -31,6 +32,7 @@ __all__ = [
     "plain_type",
     "tie_numbers",
     "time_text",
+    "times_between",
     "times_of",
     "to_ipc",
 ]
@@ -151,6 +153,15 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
 def times_of(column: pa.Array, clock: Clock = UTC) -> tuple[Array, Array]:
     """A time column in int64 microseconds, and which rows cannot be used: a null, or a time beyond
     what the clock of the windows can show."""
+    times, bad, _ = times_between(column, clock)
+    return times, np.zeros(len(times), dtype=bool) if bad is None else bad
+
+
+def times_between(
+    column: pa.Array, clock: Clock = UTC, threads: int = 1
+) -> tuple[Array, Array | None, tuple[int, int] | None]:
+    """The same, None if all rows can be used, and the least and the greatest time, if there are
+    some and all can be used."""
     given, scale = column.type, 1
     if pa.types.is_timestamp(given):
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": -1_000}[given.unit]
@@ -163,16 +174,19 @@ def times_of(column: pa.Array, clock: Clock = UTC) -> tuple[Array, Array]:
         if column.null_count:
             plain[~np.asarray(column.is_valid())] = LATEST
         scale = 1
-    limit = LATEST // scale
-    bad = np.zeros(len(plain), dtype=bool)
-    if len(plain) and not (-limit < plain.min() and plain.max() < limit):
+    limit, (low, high) = LATEST // scale, clock.limits
+    ends = extremes(plain, threads) if len(plain) else None
+    span = None if ends is None else (ends[0] * scale, ends[1] * scale)
+    bad = None
+    if ends is not None and not -limit < ends[0] <= ends[1] < limit:
         bad = (plain >= limit) | (plain <= -limit)
     if scale > 1:
-        plain = np.where(bad, 0, plain) * scale
-    if clock is not UTC:
-        low, high = clock.limits
-        bad |= (plain <= low) | (plain >= high)
-    return np.ascontiguousarray(plain, dtype=np.int64), bad
+        plain = (plain if bad is None else np.where(bad, 0, plain)) * scale
+    if clock is not UTC and (bad is not None or (span and not low < span[0] <= span[1] < high)):
+        beyond = (plain <= low) | (plain >= high)
+        bad = beyond if bad is None else bad | beyond
+    times = np.ascontiguousarray(plain, dtype=np.int64)
+    return times, bad, span if bad is None else None
 
 
 def has_tie_number(kind: pa.DataType) -> bool:
@@ -206,9 +220,9 @@ def time_text(time: pa.Scalar) -> str:
         return f"{time.value} {time.type.unit} from 1970"
 
 
-def check_times(name: str, column: pa.Array, bad: Array, clock: Clock = UTC) -> None:
+def check_times(name: str, column: pa.Array, bad: Array | None, clock: Clock = UTC) -> None:
     """Refuse a table with times that cannot be used, before any work."""
-    if not bad.any():
+    if bad is None or not bad.any():
         return
     row = int(np.flatnonzero(bad)[0])
     found = column[row]

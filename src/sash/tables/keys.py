@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
-from .threads import BLOCK, cut_rows, side_by_side
+from .threads import BLOCK, cut_rows, extremes, side_by_side
 
 __all__ = ["by_group", "key_codes", "maps_in_order", "one_zero_in"]
+
+Run = tuple[int, int]  # a range of rows
 
 
 def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Array, list[pa.Array]]:
@@ -139,35 +141,42 @@ def _encoded(column: pa.Array, threads: int) -> tuple[list[_Encoded], pa.Array]:
 def _codes_of_near(values: Array, threads: int) -> tuple[Array, Array] | None:
     """Codes and distinct values of integers that are not far apart: each has a place of its own in
     a table.  For 2 million rows that takes a third of the time that a hash table does."""
-    pieces = cut_rows(len(values))
-    ends = side_by_side(
-        lambda p: (int(values[slice(*p)].min()), int(values[slice(*p)].max())), pieces, threads
-    )
-    least = min(low for low, _ in ends)
-    span = max(high for _, high in ends) - least + 1
+    least, greatest = extremes(values, threads)
+    span = greatest - least + 1
     if span > max(1 << 10, len(values) // 4):
         return None
     # small signed ones could overflow, large unsigned ones do not fit
     wide = values.dtype.type if values.dtype.kind == "u" else np.int64
-    codes = np.empty(len(values), dtype=np.int64)
+    as_they_are = least == 0 and values.dtype == np.int64
+    codes = values if as_they_are else np.empty(len(values), dtype=np.int64)
     pieces = cut_rows(len(values), least=span)
+    head = np.zeros(span, dtype=bool)
+    head[np.subtract(values[:BLOCK], wide(least), dtype=wide).astype(np.int64)] = True
+    if as_they_are and head.all():
+        return codes, np.arange(span)
 
-    def look(piece: tuple[int, int]) -> Array:
-        there = np.zeros(span, dtype=bool)
+    def look(piece: Run) -> Array:
+        there = head.copy()
+        missing = not there.all()
         for first in range(*piece, BLOCK):
             some = slice(first, min(first + BLOCK, piece[1]))
-            np.subtract(values[some], wide(least), out=codes[some], dtype=wide, casting="unsafe")
-            there[codes[some]] = True
+            if not as_they_are:
+                into = codes[some]
+                np.subtract(values[some], wide(least), out=into, dtype=wide, casting="unsafe")
+            if missing:
+                there[codes[some]] = True
+                missing = not there.all()
         return there
 
     there = np.logical_or.reduce(side_by_side(look, pieces, threads))
     found = np.flatnonzero(there)
     if len(found) < span:
         rank = np.cumsum(there) - 1
+        before, codes = codes, np.empty(len(values), dtype=np.int64)
 
-        def renumber(piece: tuple[int, int]) -> None:
-            some = codes[slice(*piece)]
-            some[:] = rank[some]
+        def renumber(piece: Run) -> None:
+            some = slice(*piece)
+            np.take(rank, before[some], out=codes[some], mode="clip")
 
         side_by_side(renumber, cut_rows(len(values)), threads)
     return codes, found.astype(wide) + wide(least)

@@ -16,16 +16,17 @@ import pyarrow as pa
 
 from ..kernels.columns import Array, Column, Table, joined
 from ..query.plan import Plan
-from .arrow import check_times, flat, one_array, times_of
+from .arrow import check_times, flat, one_array, times_between
 from .counting_sort import MOST_KEYS, inverse, moved, moved_table, places_by_key
 from .keys import by_group, key_codes
 from .order import in_time, nanoseconds, tie_ranks
-from .threads import BLOCK, cut_groups, cut_rows, side_by_side
+from .threads import BLOCK, cut_groups, cut_rows, extremes, side_by_side
 
 __all__ = [
     "Ordered",
     "Parts",
     "Rows",
+    "Run",
     "put_in_order",
     "read_rows",
     "rows_in_order",
@@ -53,6 +54,7 @@ class Rows:
     at: Array | None = None
     runs: tuple[Run, ...] | None = None
     first: int = 0
+    span: Run | None = None  # no time is before the one or after the other
 
     def __len__(self) -> int:
         return sum(last - first for first, last in self.ranges)
@@ -66,6 +68,10 @@ class Rows:
     def groups(self) -> int:
         """How many keys there are."""
         return len(self.keys[0]) if self.keys else 1
+
+    def ends(self) -> tuple[int, int]:
+        """The oldest and the youngest time, of which there is one."""
+        return extremes(joined(self.times, self.ranges))
 
     def rise(self, threads: int = 1) -> bool:
         """True if they are in order of key and time, in one range; of most that are not, the first
@@ -92,7 +98,7 @@ class Rows:
         codes, times = (joined(a, self.runs) for a in (self.codes, self.times))
         finer = None if self.finer is None else joined(self.finer, self.runs)
         at = None if self.at is None else joined(self.at, self.runs)
-        return Rows(self.keys, codes - self.first, times, finer, at, None, self.first)
+        return Rows(self.keys, codes - self.first, times, finer, at, None, self.first, self.span)
 
 
 def _blocks(first: int, last: int) -> Iterator[slice]:
@@ -158,6 +164,7 @@ class Parts:
             moved.add(given.times),
             None if given.finer is None else moved.add(given.finer),
             at := np.empty(len(given), dtype=small),
+            span=given.span,
         )
         self.columns = [moved.table(table) for table in columns]
 
@@ -181,7 +188,7 @@ class Parts:
         (low, high), given = self._keys[i], self._given
         keys = [key.slice(low, high - low) for key in given.keys]
         arrays = given.codes, given.times, given.finer, given.at
-        return Rows(keys, *arrays, self._runs[i] if len(self) > 1 else None, low)
+        return Rows(keys, *arrays, self._runs[i] if len(self) > 1 else None, low, given.span)
 
     def larger_than(self, rows: int) -> list[int]:
         """The parts that have more rows than that."""
@@ -280,11 +287,11 @@ def read_rows(plan: Plan, table: pa.Table, threads: int = 1) -> Rows:
     """The keys and times of a table's rows."""
     column = one_array(table.column(plan.query.time))
     clock = plan.query.window.clock
-    times, bad = times_of(column, clock)
+    times, bad, span = times_between(column, clock, threads)
     check_times(plan.query.time, column, bad, clock)
     columns = [one_array(table.column(f.name)) for f in plan.keys]
     codes, keys = key_codes(columns, table.num_rows, threads)
-    return Rows(keys, codes, times, nanoseconds(column, times))
+    return Rows(keys, codes, times, nanoseconds(column, times), span=span)
 
 
 def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1) -> Ordered:
