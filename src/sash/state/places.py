@@ -165,7 +165,9 @@ def slices_by_place(
         partials.append(words)
     of_key = held // span
     starts = edges.time(held - of_key * span + first)
-    bounds = np.searchsorted(of_key, np.arange(rows.groups + 1))
+    bounds = np.arange(rows.groups + 1) * span
+    if len(held) < size:
+        bounds = np.searchsorted(held, bounds)
     return Slices(rows.keys, bounds, starts, partials)
 
 

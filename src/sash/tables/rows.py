@@ -220,7 +220,11 @@ class _Moved:
     def move(self, first: int, last: int, order: Array) -> None:
         """Put a range of rows into an order."""
         for values, made in self._made.values():
-            made[first:last] = values[first:last][order]
+            into = made[first:last]
+            if values.dtype == made.dtype:
+                np.take(values[first:last], order, out=into, mode="clip")  # no copy of a copy
+            else:
+                into[:] = values[first:last][order]
 
 
 @dataclass(frozen=True)
