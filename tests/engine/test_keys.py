@@ -13,6 +13,7 @@ import pytest
 import sash
 from sash.engine.stream import Stream
 from sash.state.key_hash import hash_keys
+from sash.tables import keys
 from sash.tables.keys import key_codes
 
 
@@ -33,6 +34,22 @@ def both(keys: pa.Array) -> list[dict[str, Any]]:
     assert made["k"].type == run["k"].type
     assert repr(made.to_pylist()) == repr(run.to_pylist())
     return [{"k": row["k"], "n": row["n"]} for row in run.to_pylist()]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint64"])
+def test_whole_numbers_that_are_near_each_other(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the first rows have all of them or not, and where they begin."""
+    monkeypatch.setattr(keys, "BLOCK", 8)
+    for values in ([0, 1, 2, 3] * 10, [5, 6, 7] * 10, [0, 1] * 10 + [2, 9], [3] + [100, 101] * 9):
+        given = np.array(values, dtype=kind)
+        before = given.copy()
+        codes, (found,) = key_codes([pa.array(given)], len(given))
+        distinct, places = np.unique(given, return_inverse=True)
+        assert found.to_pylist() == distinct.tolist()
+        assert found.type == pa.array(given).type
+        assert codes.tolist() == places.tolist()
+        assert given.tolist() == before.tolist()
 
 
 def test_structs_with_fields_that_are_never_null() -> None:

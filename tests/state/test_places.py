@@ -11,8 +11,10 @@ import pytest
 import sash
 from sash.engine import parts
 from sash.query.plan import make_plan
+from sash.state import places
 from sash.state.answers import columns_of
 from sash.state.places import slices_by_place
+from sash.tables import threads
 from sash.tables.rows import read_rows
 from sash.testing.queries import answers, differences
 
@@ -71,6 +73,36 @@ def test_both_ways_have_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     in_order = q.run(table)
     exact = [name for name in by_place.column_names if name != "spread"]
     assert by_place.select(exact).equals(in_order.select(exact))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("block", [1, 7, 64])
+def test_runs_of_a_part_are_cut_into_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts have a run of rows from each piece; blocks end within runs and hold several."""
+    monkeypatch.setattr(threads, "PIECE", 16)
+    monkeypatch.setattr(places, "BLOCK", block)
+    table = events(300, span=200)
+    numbers = pa.array([i * 7 % 40 for i in range(300)])
+    table = table.set_column(1, "k", numbers)
+    seen = []
+    real = places._blocks
+
+    def noted(runs: Any) -> Any:
+        made = list(real(runs))
+        seen.append((tuple(runs), made))
+        return made
+
+    monkeypatch.setattr(places, "_blocks", noted)
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(400, offset=200), select=SELECT)
+    assert not differences(q, answers(q, table), q.run(table))
+    assert any(len(runs) > 1 for runs, _ in seen)
+    for runs, made in seen:
+        assert [r for a, b in runs for r in range(a, b)] == [
+            r for some in made for a, b in some for r in range(a, b)
+        ]
+        lengths = [sum(b - a for a, b in some) for some in made]
+        assert all(n == block for n in lengths[:-1])
+        assert 0 < lengths[-1] <= block
 
 
 def test_order_and_room_decide() -> None:
