@@ -86,6 +86,7 @@ def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, ca
             f"the workers' sash, {sash.__file__}, is not the one of the driver ({error}); "
             "install the same on both"
         ) from None
+    import_module("sash.spark.settling").settle()
     return work() if call else work
 
 

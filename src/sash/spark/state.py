@@ -1,22 +1,25 @@
 """A bucket's records in Spark's state: a store over one MapState.
 
-Each call of Spark's state from Python is a round trip of some tenths of a millisecond, for one
-record: `get_many` and `put_many` make one call a record, so records are pages of some kilobytes.
+Each record is a message to the JVM and back, at a price that goes by their number more than by
+their bytes: so records are pages of some kilobytes, and many travel in one trip.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from ..stores.contract import Store
+from .trips import Trips
 
 __all__ = ["KEY", "VALUE", "SparkStore"]
 
 KEY = StructType([StructField("name", BinaryType(), False)])
 VALUE = StructType([StructField("data", BinaryType(), False)])
+
+T = TypeVar("T")
 
 
 class SparkStore(Store):
@@ -26,28 +29,39 @@ class SparkStore(Store):
         self._state = state
         self.records = 0
         self.bytes = 0
+        try:
+            self._trips: Trips | None = Trips(state)
+        except AttributeError:
+            self._trips = None
 
     def reset(self) -> None:
         """Start counting again."""
         self.records = self.bytes = 0
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        found = []
-        for key in keys:
-            value = self._state.getValue((key,))
-            found.append(None if value is None else bytes(value[0]))
-            self._count(found[-1])
+        rows = self._called(lambda state, key: state.getValue((key,)), keys)
+        found = [None if row is None else bytes(row[0]) for row in rows]
+        for data in found:
+            self._count(data)
         return found
 
     def put_many(self, records: Mapping[bytes, bytes]) -> None:
-        for key, data in records.items():
+        self._called(lambda state, r: state.updateValue((r[0],), (r[1],)), list(records.items()))
+        for data in records.values():
             self._count(data)
-            self._state.updateValue((key,), (data,))
 
     def delete_many(self, keys: Iterable[bytes]) -> None:
-        for key in keys:
+        gone = list(keys)
+        self._called(lambda state, key: state.removeKey((key,)), gone)
+        for _ in gone:
             self._count(None)
-            self._state.removeKey((key,))
+
+    def _called(self, call: Callable[[Any, T], Any], given: Sequence[T]) -> list[Any]:
+        """Make a call of the state for each of what is given: in one trip, unless it is one."""
+        trips = self._trips
+        if trips is None or len(given) < 2:
+            return [call(self._state, each) for each in given]
+        return trips.call(lambda each: call(trips.state, each), given)
 
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         found = ((bytes(key[0]), bytes(value[0])) for key, value in self._state.iterator())
