@@ -104,12 +104,14 @@ def late_rows(
 ) -> tuple[Array, Late]:
     """Judge rows by the watermark: which of them are in an open window, and which are late."""
     usable = np.ones(len(times), dtype=bool)
+    if not refused and (watermark is None or not len(times) or times.min() >= watermark):
+        return usable, Late.none()  # from the watermark on, no window is closed
     usable[list(refused)] = False
     reasons = dict(refused)
     first, last = np.zeros(len(times), np.int64), np.full(len(times), -1, np.int64)
     if watermark is not None:
         opened = window.first(watermark)
-        old = np.flatnonzero(usable & (times < watermark))  # from it on, no window is closed
+        old = np.flatnonzero(usable & (times < watermark))
         begin, end = window.first(times[old]), window.last(times[old])
         late = begin < opened
         old, begin, end = old[late], begin[late], end[late]

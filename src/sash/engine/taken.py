@@ -70,18 +70,20 @@ def take_in(
     column = one_array(batch.column(plan.query.time))
     times, refused = refused_times(column, refused, plan.query.window.clock)
     usable, late = judge(times, refused)
-    rows = np.flatnonzero(usable)
     delays = delay_counts(times, came, refused)
+    rows = np.flatnonzero(usable)
     if not len(rows):
         return None, late, None, delays
-    held = some_rows(batch, rows)
+    held, shown = batch, times
+    if len(rows) < len(times):
+        held, shown = some_rows(batch, rows), times[rows]
     try:
-        slices = state.cut(held, times[rows])
+        slices = state.cut(held, shown)
     except Exception as error:
         # a value that `lift` refuses makes its row late; a `combine` that fails is a defect
         wrong = bad_rows(lambda part: state.cut(part, np.zeros(len(part), np.int64)), held)
         if not wrong:
-            raise name_failure(plan, held, times[rows], error) from error
+            raise name_failure(plan, held, shown, error) from error
         refused |= {int(rows[i]): why for i, why in wrong.items()}
         return take_in(plan, state, batch, refused, judge, came)
-    return slices, late, int(times[rows].max()), delays
+    return slices, late, int(shown.max()), delays

@@ -57,12 +57,16 @@ class EmittedBefore:
 
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
         """Count a revision of the windows in some rows, and return its number."""
-        made = np.empty(len(rows), dtype=np.int64)
+        made = []
+        by_window = self._revisions
         given = (emitted.windows[rows], emitted.codes[rows], last)
-        for i, (window, key, before) in enumerate(zip(*(a.tolist() for a in given), strict=True)):
-            of = self._revisions.setdefault(window, {})
-            made[i] = of[key] = of.get(key, before) + 1
-        return made
+        for window, key, before in zip(*(a.tolist() for a in given), strict=True):
+            of = by_window.get(window)
+            if of is None:
+                of = by_window[window] = {}
+            of[key] = revision = of.get(key, before) + 1
+            made.append(revision)
+        return np.array(made, dtype=np.int64)
 
     def recall(self, codes: Array) -> Recalled:
         """What is remembered of some keys; `covered` is 0 where there is nothing."""

@@ -76,8 +76,9 @@ class KeyNumbers:
         """The number of each of these keys, which differ; those that are not there come in."""
         names = _names(columns, count)
         numbers = self._numbers
-        new = [i for i, name in enumerate(names) if name not in numbers]
-        if new:
+        found = list(map(numbers.get, names))
+        if None in found:
+            new = [i for i, number in enumerate(found) if number is None]
             at = pa.array(new)
             for parts, column in zip(self._parts, columns, strict=True):
                 parts.append(column.take(at))
@@ -85,11 +86,11 @@ class KeyNumbers:
                 while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
                     parts[-2:] = [pa.concat_arrays(parts[-2:])]
             for i in new:
-                numbers[names[i]] = len(self._names)
+                found[i] = numbers[names[i]] = len(self._names)
                 self._names.append(names[i])
             self._there = np.append(self._there, np.ones(len(new), dtype=bool))
             self._order = None
-        return np.array([numbers[name] for name in names], dtype=np.int64)
+        return np.array(found, dtype=np.int64)
 
     def take(self, numbers: Array) -> list[pa.Array]:
         """The keys with these numbers, as columns."""
