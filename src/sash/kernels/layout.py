@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -69,12 +70,12 @@ class Layout:
     leaves: tuple[Leaf, ...]
     answers: tuple[Answer, ...]  # one for each of `lowerings`; none if numba was not asked
 
-    @property
+    @cached_property
     def answer(self) -> Answer:
         """The shape of the whole operator's answer."""
         return _nested(self.shown.operator, list(self.shown.answers))
 
-    @property
+    @cached_property
     def shown(self) -> Layout:
         """The part of it that is answered: what only a rule looks at is not."""
         shown = self.operator.shown
@@ -83,7 +84,7 @@ class Layout:
         n = len(leaf_operators(shown))
         return Layout(shown, self.leaves[:n], self.answers[: len(lowerings(shown))])
 
-    @property
+    @cached_property
     def words(self) -> int:
         return sum(leaf.words for leaf in self.leaves)
 

@@ -66,6 +66,8 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Views and runs of values as what they stand for."""
     kind = column.type
+    if pa.types.is_primitive(kind):
+        return column
     if pa.types.is_run_end_encoded(kind):
         return _plain(pc.run_end_decode(column))
     wanted = plain_type(kind)

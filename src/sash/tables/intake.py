@@ -37,6 +37,10 @@ __all__ = [
 #: What is raised for a value that is not of a type.
 CANNOT_BE = (pa.ArrowException, TypeError, ValueError, ArithmeticError, LookupError)
 Reasons = dict[int, str]
+_TEXT = {
+    kind.id
+    for kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.binary(1))
+}
 #: Where a schema keeps the names of all columns of a stream's first batch, for snapshots.
 _NAMES = b"sash names"
 
@@ -389,18 +393,7 @@ def _changed(given: pa.Array, made: pa.Array) -> bool:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    types = pa.types
-    return any(
-        is_a(kind)
-        for is_a in (
-            types.is_string,
-            types.is_large_string,
-            types.is_binary,
-            types.is_large_binary,
-            types.is_fixed_size_binary,
-            lambda t: isinstance(t, pa.BaseExtensionType),
-        )
-    )
+    return kind.id in _TEXT or isinstance(kind, pa.BaseExtensionType)
 
 
 def chosen(table: pa.Table, where: Any, reasons: Reasons) -> tuple[pa.Table, Reasons]:
