@@ -53,7 +53,7 @@ KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tour check test test-full test-faults test-front lint local unit plain spark bench bench-spark java clean
+.PHONY: help demo tour check test test-full test-faults test-front test-fresh lint local unit plain spark bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
@@ -92,6 +92,9 @@ test-faults: $(STAMPS)/test java ## long streams, and a thousand kills, which go
 test-front: $(STAMPS)/front java ## the command line in a terminal, the page in a browser (10 minutes)
 	@echo "==> pytest, Spark in a terminal"
 	@$(PYTEST) $(FRONT_TESTS) $(ARGS)
+
+test-fresh: java ## the lines of the README and the tutorial, by an installation from a fresh clone
+	@PYTHON="$(PYTHON)" tools/fresh_clone.sh $(ARGS)
 
 lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 	@echo "==> ruff check"

@@ -1,4 +1,8 @@
-"""The README's lines as they are printed, in an empty folder: its Python in order, its job file."""
+"""The lines of the README and the tutorial as they are printed, in an empty folder.
+
+`tools/fresh_clone.sh` runs these in a clone with an environment of its own, where the package is
+installed as a user installs it.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +66,24 @@ def test_its_job_runs(empty: Path) -> None:
     made: Any = pq.ParquetFile("results/results.parquet").read()
     assert set(made["origin"].to_pylist()) == {"JFK", "LGA"}
     assert made.num_rows > 300
+
+
+def test_the_tutorial_shows_what_comes_out(empty: Path) -> None:
+    """All of it in a process of its own, which starts Spark."""
+    page = ROOT / "docs" / "tutorial.md"
+    lines = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(ROOT / "tests")!r})
+from test_docs import run
+run(Path({str(page)!r}), {{"__name__": "__main__"}}, spark=True)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", lines], capture_output=True, text=True, check=False, timeout=500
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    # of the table a row for each window, and of the stream for each that it has passed the end of
+    assert done.stdout.count("|JFK   |") == 6 + 4
 
 
 def said(*arguments: str) -> str:
