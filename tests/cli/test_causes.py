@@ -37,6 +37,14 @@ def test_the_last_error_of_a_worker_is_the_cause() -> None:
     assert root_cause(PYTHON) == "key 'a', window 12:00: no sum for 3 and 4 (ValueError)"
 
 
+def test_an_error_of_any_name_is_the_cause_and_one_that_passes_it_on_is_not() -> None:
+    trace = "Traceback (most recent call last):\n  File "
+    text = f"{trace}1\nValueError: no\n\nwhich caused\n\n{trace}2\nsash.x.CombineFailed: n: no\n\n"
+    assert root_cause(text) == "n: no (CombineFailed)"
+    passed = f"{text}{trace}3\npy4j.protocol.Py4JJavaError: An error occurred while calling o7.x.\n"
+    assert root_cause(passed) == "n: no (CombineFailed)"
+
+
 def test_the_last_cause_of_java_is_the_cause() -> None:
     assert root_cause(JAVA) == "Mkdirs failed to create file:/tmp/file/out (IOException)"
 

@@ -103,20 +103,23 @@ def test_without_java_it_says_so(folder: Path) -> None:
 
 def test_a_failure_is_its_cause_and_a_log(folder: Path) -> None:
     (folder / "queries.py").write_text(
-        "import sash\n"
+        "import pyarrow, sash\n"
         "def combine(a, b):\n"
-        "    raise ValueError('no such sum')\n"
+        "    if a != b:\n"  # a trial of it before any event comes has equal ones
+        "        raise ValueError('no such sum')\n"
+        "    return a + b\n"
         "own = sash.operator(identity=0.0, combine=combine)\n"
         "query = sash.Query(time='ts', by=['k'], window=sash.tumbling('1 hour'),\n"
-        "    select={'n': sash.aggregate(own, 'x')})\n"
+        "    select={'n': sash.aggregate(own, 'x', returns=pyarrow.float64())})\n"
     )
     (folder / "job.toml").write_text(ONE_BY_ONE)
     done = _piped("--log", "run.log")
-    assert done.returncode == 1
+    assert done.returncode == 1, done.stderr
     last = done.stderr.splitlines()[-2:]
     assert last[0].startswith("failed: ")
     assert "no such sum" in last[0]
     assert last[1] == "the full log: run.log"
+    assert last[0].endswith("(CombineFailed)")
     assert "Traceback" not in done.stderr
     assert "Traceback" in (folder / "run.log").read_text()
 

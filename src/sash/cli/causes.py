@@ -8,7 +8,7 @@ __all__ = ["root_cause"]
 
 _TRACEBACK = "Traceback (most recent call last):"
 _CLASS = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)+([\w$]*(?:Exception|Error)[\w$]*): (.*)", re.S)
-_PYTHON = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Warning|Interrupt|Exit)): (.*)", re.S)
+_PYTHON = re.compile(r"^(?:\w+\.)*([A-Z]\w*): (.*)", re.S)
 _LONGEST = 600
 
 
@@ -26,11 +26,14 @@ def root_cause(text: str) -> str:
 
 
 def _of_python(text: str) -> str | None:
-    at = text.rfind(_TRACEBACK)
-    if at < 0:
-        return None
+    traces = text.split(_TRACEBACK)[1:]
+    return next((said for said in map(_raised, reversed(traces)) if said), None)
+
+
+def _raised(trace: str) -> str | None:
+    """What a Python trace ends with; None for an error that only passes on one of Java's."""
     last: list[str] = []
-    for line in text[at:].splitlines()[1:]:
+    for line in trace.splitlines()[1:]:
         if _ends(line) and last:
             break
         if line.startswith((" ", "\t")) and not last:
@@ -38,7 +41,9 @@ def _of_python(text: str) -> str | None:
         if last or _PYTHON.match(line):
             last.append(line.strip())
     found = _PYTHON.match(" ".join(line for line in last if line))
-    return None if found is None else _said(found[2], found[1])
+    if found is None or found[1].startswith("Py4J"):
+        return None
+    return _said(found[2], found[1])
 
 
 def _ends(line: str) -> bool:
