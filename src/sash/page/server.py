@@ -38,7 +38,7 @@ _FILES = {
     "/uPlot.LICENSE": ("uPlot.LICENSE", "text/plain"),
 }
 _HOSTS = ("localhost", "127.0.0.1")
-_PAUSE = 0.5  # seconds between two messages to a browser, at least
+_PAUSE = 1.0  # seconds between two messages to a browser, at least
 _SHARE = 0.01  # of a processor's time that a browser may take from the job
 _ALIVE = 2.0  # seconds after which a connection without news is tried
 
