@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -118,11 +118,11 @@ def to_the_end(driver: subprocess.Popen[bytes], folder: Path) -> None:
 def children(pid: int) -> list[int]:
     """The processes that a process has started."""
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += map(int, task.read_text().split())
-        except (FileNotFoundError, ProcessLookupError):  # it has just ended
-            continue
+    tasks = Path(f"/proc/{pid}/task")
+    with suppress(FileNotFoundError, ProcessLookupError):  # the process has just ended
+        for task in os.listdir(tasks):
+            with suppress(FileNotFoundError, ProcessLookupError):  # the thread has
+                found += map(int, (tasks / task / "children").read_text().split())
     return found
 
 
