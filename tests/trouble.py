@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 import sash
 
-__all__ = ["Trap", "in_threads", "interrupted", "refusal"]
+__all__ = ["Alarm", "Trap", "alarms", "in_threads", "interrupted", "refusal"]
 
 
 class Trap:
@@ -67,6 +68,45 @@ def interrupted(at: int, within: str = "sash") -> Iterator[list[int]]:
         yield seen
     finally:
         sys.settrace(before)
+
+
+class Alarm:
+    """Raises an error out of a signal, once, a while after `ring` and not after `rest`."""
+
+    def __init__(self, error: type[BaseException]) -> None:
+        self.error, self.armed = error, False
+
+    def ring(self, seconds: float) -> None:
+        self.armed = True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def rest(self) -> None:
+        self.armed = False
+
+    def __call__(self, *_: Any) -> None:
+        if self.armed:
+            raise self.error
+
+
+@contextmanager
+def alarms(error: type[BaseException]) -> Iterator[Alarm]:
+    """An alarm for the tests' thread.  A signal that comes within a callback of the garbage
+    collector or a `__del__` is lost, as Python lets no error out of these."""
+    alarm, hook = Alarm(error), sys.unraisablehook
+
+    def unraisable(found: Any) -> None:
+        if found.exc_type is not error:
+            hook(found)
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    sys.unraisablehook = unraisable
+    try:
+        yield alarm
+    finally:
+        alarm.rest()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
 
 
 def refusal(call: Callable[[], Any]) -> str:

@@ -19,7 +19,9 @@ from sash import operators as ops
 from sash import policies
 from sash.aggregators import Amta, LogMta
 from sash.aggregators.level_window import LevelWindow
-from sash.aggregators.pages import Pages
+from sash.aggregators.pages import Pages, _Worker
+from sash.aggregators.stored import _LEFT
+from sash.kernels.program import specialise
 from sash.kernels.slots import END
 from sash.stores import Claimed, Damaged, MemoryStore, Store, StoreError
 from sash.testing import KINDS, agrees, counting, schedule, windows
@@ -247,6 +249,125 @@ def test_records_that_are_not_needed_are_deleted_after_a_sync() -> None:
     assert len(list(store.scan())) <= store_before, "what came after the sync is gone"
 
 
+def test_a_window_that_was_never_synced_takes_no_more_than_it_holds(home: Home) -> None:
+    """No root needs what has left, so it is deleted; from the first sync on, it waits for the
+    next."""
+    store, size = home.open(), 400
+    window = Amta(SUM, store=store, name="w", **SMALL)
+    held = 2 * (size // 8 + _LEFT) + 20  # with pages above
+    for turn in range(4):
+        for _ in range(5):
+            assert window.slide(range(1000), size)[-1] == sum(range(1000 - size, 1000))
+        window._check()
+        if not turn:
+            window.bulk_evict(size - 5)
+            assert window.query() == sum(range(995, 1000))
+        window._pages.flush()  # type: ignore[attr-defined]
+        there = len(list(store.scan(b"q")))
+        assert there <= held if turn < 2 else there > 2 * held
+        if turn == 1:
+            window.sync()
+    window.sync()
+    window._pages.drain()  # type: ignore[attr-defined]
+    assert len(list(store.scan(b"q"))) <= held
+    window.release()
+    assert Amta.open(store, "w").query() == sum(range(1000 - size, 1000))
+
+
+@pytest.mark.plain
+def test_a_window_that_was_never_synced_and_loses_many_at_once_keeps_no_more(home: Home) -> None:
+    """Whether they leave by `bulk_evict` or by a policy."""
+    store, most = home.open(), 2 * (400 // 8 + _LEFT) + 20
+    window = Amta(SUM, store=store, name="w", **SMALL)
+    under = Amta(SUM, policies.at_most_sum(500.0), store=store, name="v", **SMALL)
+    for turn in range(12):
+        for i in range(400):
+            window.insert(i)
+            under.insert(1)
+        window.bulk_evict(len(window) - 5)
+        under.insert(495)
+        under.enforce()
+        assert (window.query(), under.query()) == (sum(range(395, 400)), 500)
+        for each, name in ((window, "w"), (under, "v")):
+            each._pages.flush()  # type: ignore[attr-defined]
+            there = len(list(store.scan(b"q" + name.encode())))
+            assert there <= most, (name, turn)
+
+
+@pytest.mark.plain
+def test_a_deletion_that_is_interrupted_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C may come while the thread's queue is full, before it has what is to be deleted."""
+    store = MemoryStore()
+    window = Amta(SUM, store=store, name="w", **SMALL)
+    window.slide(range(2000), 100)
+    window.sync()
+    window.slide(range(2000), 100)
+    do, calls = _Worker.do, 0
+
+    def interrupted(worker: _Worker, work: Any) -> None:
+        nonlocal calls
+        calls += 1
+        raise KeyboardInterrupt
+
+    window._pages.flush()  # type: ignore[attr-defined]
+    monkeypatch.setattr(_Worker, "do", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        window.sync()
+    assert calls == 1
+    monkeypatch.setattr(_Worker, "do", do)
+    window.sync()
+    window._pages.drain()  # type: ignore[attr-defined]
+    assert len(list(store.scan(b"q"))) <= 2 * 100 // 8 + 20
+    assert window.query() == sum(range(1900, 2000))
+
+
+@pytest.mark.plain
+def test_pages_after_the_root_are_deleted_also_behind_a_gap(home: Home) -> None:
+    """As there is one where pages left while they waited to be written."""
+    store = home.open()
+    window = Amta(SUM, store=store, name="w", **SMALL)
+    window.slide(range(500), 100)
+    window.sync()
+    window._pages.drain()  # type: ignore[attr-defined]
+    before = list(store.scan(b"q"))
+    window.slide(range(2500), 5000)
+    window._pages.flush()  # type: ignore[attr-defined]
+    gone = [(level, page) for level in (0, 3) for page in range(90, 300)]
+    window._pages.delete(gone)  # type: ignore[attr-defined]
+    window.release()
+    assert len(list(store.scan(b"q"))) > len(before) + 50
+    window = Amta.open(store, "w", SUM, buffer=16)
+    window._pages.drain()  # type: ignore[attr-defined]
+    assert list(store.scan(b"q")) == before
+    assert window.query() == sum(range(400, 500))
+
+
+SAME = [ops.count, ops.mean, ops.together(ops.count, ops.max), ops.together(ops.first, ops.sum)]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("op", [op.of(float) for op in SAME], ids=repr)
+@pytest.mark.parametrize("constant", [True, False])
+def test_words_that_are_the_same_are_written_once(op: sash.Operator, constant: bool) -> None:
+    """In pages of 128 nodes, of which the store has 146."""
+    store, words = MemoryStore(), specialise(Amta._kernels[0], op).layout.words  # type: ignore[union-attr]
+    window, memory = Amta(op, store=store, name="w", cache=256, buffer=16), Amta(op)
+    for turn in range(3):
+        x = np.full(1000, 3.5) if constant else np.arange(1000.0) + turn
+        np.testing.assert_array_equal(window.slide(x, 700), memory.slide(x, 700))
+        window._check()
+        window.bulk_evict(100)
+        memory.bulk_evict(100)
+        assert window.query() == memory.query()
+    window._pages.flush()  # type: ignore[attr-defined]
+    pages = [len(data) for _, data in store.scan(b"q")]
+    varying = 0 if constant else words - ("count" in repr(op) or "mean" in repr(op))
+    assert max(pages) <= 8 * 146 * varying + 40 * words
+    window.sync()
+    window.release()
+    assert Amta.open(store, "w").query() == memory.query()
+
+
 # Restarts
 
 
@@ -287,6 +408,24 @@ def test_open_has_the_state_of_the_last_sync(
             assert window.query() == answer
             if i % 3 == 0:
                 window._check()
+
+
+@pytest.mark.plain
+def test_a_window_of_another_release_is_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryStore()
+    monkeypatch.setattr("sash.aggregators.stored._VERSION", 2)
+    window = Amta(SUM, store=store, name="w")
+    window.sync()
+    window.release()
+    monkeypatch.undo()
+    for call in (lambda: Amta.open(store, "w"), lambda: Amta(SUM, store=store, name="w")):
+        with pytest.raises(ValueError, match=r"another release .* version 2, .*drop\(") as found:
+            call()
+        assert "Amta.open" not in str(found.value), "which would be refused"
+    store.drop("w")
+    assert len(Amta(SUM, store=store, name="w")) == 0
 
 
 @pytest.mark.plain
@@ -413,9 +552,7 @@ def test_pages_that_have_left_while_they_waited_are_not_written() -> None:
     pages.first[0] = 4
     store.gate.set()
     pages.flush()
-    there = [place for place in ((0, p) for p in range(1, 6)) if pages.there([place])[0]]
-    assert there == [(0, 4), (0, 5)]  # the first was on its way
-    assert pages.there([(5, 0)]) == [True]
+    assert pages.there([(0, 1), (5, 0)]) == [(0, 4), (0, 5), (5, 0)]  # the first was on its way
     pages.close()
 
 

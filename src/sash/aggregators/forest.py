@@ -14,6 +14,7 @@ from typing import Any
 from ..kernels.slots import (
     BUSY,
     Memory,
+    Partials,
     clear,
     combine,
     copy,
@@ -22,6 +23,9 @@ from ..kernels.slots import (
     item,
     put,
     set_item,
+    set_word,
+    store,
+    word,
 )
 from .balance import (
     BALANCE,
@@ -34,8 +38,10 @@ from .balance import (
 )
 from .fiba import between
 from .nodes import (
+    BARE,
     COUNT,
     ENTRIES,
+    HINT,
     LEAF,
     LEFT,
     NODES,
@@ -69,7 +75,7 @@ from .nodes import (
     value_at,
 )
 
-__all__ = ["FOREST", "RECORD", "UNBOUNDED"]
+__all__ = ["FOREST", "RECORD", "UNBOUNDED", "drop_before", "lay_out"]
 
 #: Words of a tree's record; those after the first four are its owner's.
 RECORD = 8
@@ -165,6 +171,32 @@ def drop_oldest(m: Memory) -> None:
         else:
             combine(m, agg_at(m, n), own, agg_at(m, p))
     put(m, BUSY, 0)
+
+
+def drop_before(m: Memory, t: int) -> None:
+    """Take out the entries before a time, those of a leaf together: what is left of the leaf is
+    combined once for all of them."""
+    while oldest(m) < t:
+        n = get(m, LEFT)
+        p = parent(m, n)
+        count = entries(m, n)
+        k = 1
+        while k < count and time_of(m, n, k) < t:
+            k += 1
+        put(m, VISITS, get(m, VISITS) + 1)
+        put(m, BUSY, 1)
+        put(m, COUNT, get(m, COUNT) - k)
+        close_entries(m, n, 0, k)
+        if p == 0 or count - k < ENTRIES // 2 - 1:
+            settle_apart(m, refill_left(m, n))
+        else:
+            own = own_at(m, n)
+            fold(m, own, value_at(m, n, 0), count - k)
+            if p == get(m, ROOT):
+                copy(m, agg_at(m, n), own)
+            else:
+                combine(m, agg_at(m, n), own, agg_at(m, p))
+        put(m, BUSY, 0)
 
 
 def refill_left(m: Memory, n: int) -> int:
@@ -269,6 +301,51 @@ def reach(m: Memory, lo: int, hi: int) -> int:
             combine(m, answer, answer, below_at(m, n, k))
             combine(m, answer, answer, value_at(m, n, k))
         n = child(m, n, i)
+
+
+def lay_out(
+    m: Memory,
+    records: Any,
+    trees: Any,
+    count: int,
+    low: int,
+    bounds: Any,
+    times: Any,
+    partials: Partials,
+) -> None:
+    """Write the entries from a time on of some trees one after the other; those of tree i come
+    before bounds[i + 1].  The trees stay as they are."""
+    made = 0
+    for i in range(count):
+        tree = item(trees, i)
+        n = item(records, RECORD * tree)
+        k = 0
+        if n != 0:
+            take_out(m, records, tree)
+            n = seek(m, low)
+            k = first_not_before(m, n, low)
+        while n != 0:
+            # what is before entry k of the node, and below it, is written
+            if has(m, n, LEAF):
+                for j in range(k, entries(m, n)):
+                    set_item(times, made, time_of(m, n, j))
+                    store(m, value_at(m, n, j), partials, made)
+                    made += 1
+            elif k < entries(m, n):
+                set_item(times, made, time_of(m, n, k))
+                store(m, value_at(m, n, k), partials, made)
+                made += 1
+                k += 1
+                while not has(m, n, LEAF):
+                    set_word(m, n + 1, (word(m, n + 1) & BARE) | (k << HINT))
+                    n = child(m, n, k)
+                    k = 0
+                continue
+            p = parent(m, n)
+            if p != 0:
+                k = place_of(m, p, n)
+            n = p
+        set_item(bounds, i + 1, made)
 
 
 FOREST = (

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from queue import Queue
 from typing import Any
@@ -113,11 +113,16 @@ class Pages:
     def delete(self, places: Sequence[Place]) -> None:
         """Have the thread delete pages, many at once, and those that it could not delete before."""
         with self._lock:
-            places, self._left = [*self._left, *places], []
-        for i in range(0, len(places), _MANY):
-            self._writer.do(partial(self._delete, places[i : i + _MANY]))
+            self._left.extend(places)
+            times = -(-len(self._left) // _MANY)
+        for _ in range(times):
+            self._writer.do(self._delete)
 
-    def _delete(self, places: Sequence[Place]) -> None:
+    def _delete(self) -> None:
+        with self._lock:
+            places, self._left = self._left[:_MANY], self._left[_MANY:]
+        if not places:
+            return
         try:
             self._count(len(places))
             self.space.delete_many([page_name(place) for place in places])
@@ -159,20 +164,24 @@ class Pages:
                 raise Damaged(f"the window is damaged: {error} ({where})") from None
         return made
 
-    def there(self, places: Sequence[Place]) -> list[bool]:
-        """Whether the store has pages."""
-        self._count(len(places))
-        found = self.space.get_many([page_name(place) for place in places])
-        return [data is not None for data in found]
+    def there(self, starts: Sequence[Place]) -> list[Place]:
+        """The pages that the store has, each level from a page on."""
+        ranges = [(page_name(start), page_name((start[0] + 1, 0))) for start in starts]
+        keys = self.space.keys_in(ranges)
+        self._count(len(keys))
+        return [(level, page) for _, level, page in map(_NAME.unpack, keys)]
 
-    def fetch(self, places: Iterable[Place]) -> None:
-        """Have the thread read pages that will be needed soon, unless it is behind."""
+    def fetch(self, places: Sequence[Place]) -> None:
+        """Have the thread read pages that will be needed soon, two at a time if there are as many,
+        unless it is behind."""
         if self._fetcher.busy:
             return
         with self._lock:
             known = {p for batch in (self._gathered, *self._written) for p in batch}
             some = [p for p in places if p not in known and p not in self._fetched]
             some = [p for p in some if p not in self._asked]
+            if len(some) < min(len(places), 2):
+                return
             self._asked.update(some)
         if some:
             self._fetcher.do(partial(self._fetch, some))

@@ -59,7 +59,7 @@ from .stored_kernel import (
 __all__ = ["open_window", "stored_class"]
 
 _DESCENT, _JUMP = 2, 3  # phases of `enforce`
-_VERSION = 2
+_VERSION = 3
 _SIZE = struct.Struct("<I")
 _FEW_LEVELS = 4
 #: A page has so many bytes, unless a cache is given.  Each stop of `slide` at a page's end costs
@@ -68,6 +68,8 @@ _PAGE = 1 << 17
 _OBJECTS = 256  # in a page: how many bytes they take is not known
 _LARGEST = 16  # bits
 _AHEAD = 3  # pages of each level that are read ahead
+#: Pages that have left are deleted so many at a time, while there is no root that needs them.
+_LEFT = 32
 
 
 class StoredLevels(LevelWindow):
@@ -98,7 +100,8 @@ class StoredLevels(LevelWindow):
         self._cache = None if cache is None else _bits_of(cache)
         claimed = store.claim(name)
         try:
-            if claimed.root() is not None:
+            if (root := claimed.root()) is not None:
+                _check_version(json.loads(_blobs(root, claimed)[0]), claimed)
                 raise ValueError(
                     f"{claimed!r} is there already; open it with {self._plain.__name__}.open("
                     "store, name), or remove it with store.drop(name)"
@@ -116,10 +119,11 @@ class StoredLevels(LevelWindow):
         ):
             raise ValueError(f"buffer is a number of nodes, from 1 on, not {buffer!r}")
         self._buffer = buffer
-        self._pages = Pages(claimed)
+        self._pages = Pages(claimed.in_order())
         self._tags: dict[Place, int] = {}  # the page at each place of a head: level, place
         self._bare: set[Place] = set()  # pages of heads without the nodes that stores have not
         self._deleted: list[int] = [0] * 64  # pages of each level that are gone from the store
+        self._rooted = False  # whether there may be a root, which needs pages that have left since
 
     @property
     def _kernel(self) -> Kernel:  # type: ignore[override]
@@ -259,7 +263,7 @@ class StoredLevels(LevelWindow):
             head = (start >> level) >> bits
             if page >= head and page >= 0:
                 runs = self._runs(self._tail_slot, level, page)
-                self._pages.save((level, page), _framed(core.dump_slots(*run) for run in runs))
+                self._pages.save((level, page), _framed(core.pack_slots(*run) for run in runs))
                 if page <= head + 2:
                     self._tags.pop((level, page & 3), None)
                     for above in range(self._high):
@@ -269,6 +273,8 @@ class StoredLevels(LevelWindow):
                     self._bare.discard((level, page))
                     self._tags[level, page & 3] = page
         core.header[LAST] = last + (1 << bits)
+        if not self._rooted and (start >> bits) - self._deleted[0] >= _LEFT:
+            self._delete_old()  # here, where all that grows comes by, whichever way values leave
 
     def _add_levels(self) -> None:
         """Make room for more levels."""
@@ -353,7 +359,7 @@ class StoredLevels(LevelWindow):
 
     def _load(self, runs: list[tuple[int, int]], data: Any) -> None:
         for run, blob in zip(runs, _unframed(data), strict=True):
-            self._core.load_slots(*run, blob)
+            self._core.unpack_slots(*run, blob)
 
     def _runs(
         self, slot: Callable[[int, int, int], int], level: int, page: int
@@ -391,17 +397,19 @@ class StoredLevels(LevelWindow):
         """Make all up to now durable: after a kill, or a failure of the machine, `open` has this
         state."""
         self._pages.flush()
+        self._rooted = True
         self._pages.space.write({}, root=self._root())
         self._delete_old()
 
     def _delete_old(self) -> None:
-        """Have the pages deleted that the root does not need."""
-        start, gone = self._core.get(START), []
-        for level in self._leaves(len(self._deleted)):
+        """Have the pages deleted of values that have left, if no root needs them."""
+        start, gone, deleted = self._core.get(START), [], list(self._deleted)
+        for level in self._leaves(len(deleted)):
             page = (start >> level) >> self._bits
-            gone += [(level, p) for p in range(self._deleted[level], page)]
-            self._deleted[level] = page
+            gone += [(level, p) for p in range(deleted[level], page)]
+            deleted[level] = self._pages.first[level] = page
         self._pages.delete(gone)
+        self._deleted = deleted  # only now: if that is interrupted, they are deleted once more
 
     def release(self) -> None:
         """Let another process, or another window of this one, open the window in its store.  What
@@ -434,7 +442,7 @@ class StoredLevels(LevelWindow):
             "deleted": self._deleted,
         }
         runs = [(0, STORED), *self._in_tails()]
-        return _framed([json.dumps(said).encode(), *(core.dump_slots(*run) for run in runs)])
+        return _framed([[json.dumps(said).encode()], *([core.dump_slots(*run)] for run in runs)])
 
     def _in_tails(self) -> list[tuple[int, int]]:
         """The runs of slots at the tails that hold something: first slot, how many."""
@@ -462,25 +470,17 @@ class StoredLevels(LevelWindow):
         core.load_slots(0, STORED, blobs[0])
         for (at, count), data in zip(self._in_tails(), blobs[1:], strict=True):
             core.load_slots(at, count, data)
-        self._deleted = list(said["deleted"])
+        self._deleted, self._rooted = list(said["deleted"]), True
         self._load_heads(core.get(START))
         self._changing = False
         self._delete_new()
         self._delete_old()
 
     def _delete_new(self) -> None:
-        """Delete pages that were written after the root: they are there without a gap."""
-        for level in self._leaves(len(self._deleted)):
-            page = self._young(level)
-            found = True
-            while found:
-                some = [(level, page + i) for i in range(16)]
-                there = self._pages.there(some)
-                self._pages.delete([place for place, here in zip(some, there) if here])
-                found = all(there)
-                page += 16
-            if page <= 16 and not any(there):
-                return
+        """Delete pages that were written after the root, between which others may be missing that
+        left while they waited."""
+        starts = [(level, self._young(level)) for level in self._leaves(len(self._deleted))]
+        self._pages.delete(self._pages.there(starts))
 
     # what is not as in memory
 
@@ -639,10 +639,7 @@ def open_window(
             )
         head, *blobs = _blobs(root, claimed)
         said = json.loads(head)
-        if said["version"] != _VERSION:
-            raise ValueError(
-                f"{claimed!r} was written by another release of sash, in version {said['version']}"
-            )
+        _check_version(said, claimed)
         if operator is None:
             operator = remade(said["recipe"], f"{plain.__name__}.open({name!r}, …)")
         if (said["policy"] is None) != (policy is None):
@@ -663,9 +660,12 @@ def open_window(
     return made
 
 
-def _framed(blobs: Iterable[bytes]) -> bytes:
-    """Several runs of bytes as one."""
-    return b"".join(part for blob in blobs for part in (_SIZE.pack(len(blob)), blob))
+def _framed(blobs: Iterable[list[Any]]) -> bytes:
+    """Several runs of bytes as one, each of them in pieces: bytes or arrays."""
+    parts: list[Any] = []
+    for pieces in blobs:
+        parts += (_SIZE.pack(sum(memoryview(piece).nbytes for piece in pieces)), *pieces)
+    return b"".join(parts)
 
 
 def _unframed(data: Any) -> Iterator[Any]:
@@ -682,3 +682,13 @@ def _blobs(root: bytes, claimed: Space) -> list[bytes]:
     if not made or not made[0].startswith(b"{"):
         raise Damaged(f"{claimed!r} is no window, but perhaps a stream: open it with its query")
     return made
+
+
+def _check_version(said: dict[str, Any], claimed: Space) -> None:
+    """Refuse what another release has written."""
+    if said["version"] != _VERSION:
+        raise ValueError(
+            f"{claimed!r} was written by another release of sash, in version {said['version']}, "
+            f"and this one reads version {_VERSION}: go on with that release, or remove the window "
+            "with store.drop(name) and begin anew"
+        )

@@ -8,6 +8,7 @@ writer at a time, and `Space` keeps them apart from others by a prefix:
 
     n NAME          the root of a window: what it was at its last `sync`
     r NAME \\0 KEY   its other records
+    q NAME \\0 KEY   the same, if they come and go in order: written once, the oldest deleted first
 
 The root is written last, in one step with all that belongs to it, so a name is there exactly if a
 `sync` was completed.
@@ -19,12 +20,15 @@ import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from threading import Lock
 from typing import Any, Self
 
 from .sealed import Damaged, seal, unseal
 
-__all__ = ["Claimed", "Space", "Store", "StoreError"]
+__all__ = ["QUEUE", "Claimed", "Space", "Store", "StoreError"]
+
+QUEUE = b"q"  # keys of records that come and go in order begin so
 
 _LONGEST = 200  # bytes of a name
 _MANY = 1000  # records that are removed at a time
@@ -84,6 +88,19 @@ class Store(ABC):
     @abstractmethod
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """All keys that begin so, with their records, in order of the keys."""
+
+    def keys_in(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+        """The keys from one on and before another, of each such pair.  A store that can find them
+        without reading other records has a method of its own."""
+        bounds = [bound for pair in ranges for bound in pair] or [b""]
+        first, last = min(bounds), max(bounds)
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+        keys = self._keys_below(bytes(byte for byte, _ in same))
+        return [key for key in keys if any(low <= key < high for low, high in ranges)]
+
+    def _keys_below(self, prefix: bytes) -> Iterable[bytes]:
+        """All keys that begin so, in order."""
+        return (key for key, _ in self.scan(prefix))
 
     def write(
         self, puts: Mapping[bytes, bytes], deletes: Iterable[bytes] = (), *, durable: bool = False
@@ -173,12 +190,19 @@ class Space(Store):
         self.store, self.name, self._process = store, name, os.getpid()
         text = name.encode()
         self._root = b"n" + text
-        self._prefix = b"r" + text + b"\0"
+        self._prefixes = [first + text + b"\0" for first in (b"r", QUEUE)]
+        self._prefix = self._prefixes[0]
         self._let_go: Any = weakref.finalize(self, vars(store)["_claimed"].discard, name)
         self._let_go.atexit = False
 
     def __repr__(self) -> str:
         return f"{self.name!r} in {self.store!r}"
+
+    def in_order(self) -> Self:
+        """The same for records that are written once, and of which the oldest are deleted first: a
+        store may keep them apart."""
+        self._prefix = self._prefixes[1]
+        return self
 
     @property
     def released(self) -> bool:
@@ -213,6 +237,10 @@ class Space(Store):
         for key, data in self.store.scan(self._key(prefix)):
             yield key[start:], data
 
+    def keys_in(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+        found = self.store.keys_in([(self._key(low), self._key(high)) for low, high in ranges])
+        return [key[len(self._prefix) :] for key in found]
+
     def write(
         self,
         puts: Mapping[bytes, bytes],
@@ -246,9 +274,10 @@ class Space(Store):
         """Remove the root, then all records."""
         self._write({}, [self._root], True)
         keys: list[bytes] = []
-        for key, _ in self.store.scan(self._prefix):
-            keys.append(key)
-            if len(keys) == _MANY:
-                self._write({}, keys, False)
-                keys = []
+        for prefix in self._prefixes:
+            for key, _ in self.store.scan(prefix):
+                keys.append(key)
+                if len(keys) == _MANY:
+                    self._write({}, keys, False)
+                    keys = []
         self._write({}, keys, False)

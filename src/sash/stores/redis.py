@@ -141,15 +141,17 @@ class RedisStore(Store):
             pipe.execute()
 
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        pattern = b"".join(_literal(byte) for byte in _PREFIX + prefix) + b"*"
-        with self._errors("cannot be read"):
-            found = {key[len(_PREFIX) :] for key in self._client.scan_iter(pattern, _MANY)}
-        keys = sorted(found)
+        keys = self._keys_below(prefix)
         for i in range(0, len(keys), _MANY):
             some = keys[i : i + _MANY]
             for key, data in zip(some, self.get_many(some), strict=True):
                 if data is not None:
                     yield key, data
+
+    def _keys_below(self, prefix: bytes) -> list[bytes]:
+        pattern = b"".join(_literal(byte) for byte in _PREFIX + prefix) + b"*"
+        with self._errors("cannot be read"):
+            return sorted({key[len(_PREFIX) :] for key in self._client.scan_iter(pattern, _MANY)})
 
     def _claim(self, name: str) -> Space:
         return _Leased(self, name)

@@ -5,20 +5,34 @@ RocksDB locks the folder, so one process at a time has the store, and windows in
 
 A write that is durable is one entry of RocksDB's log, which is flushed to the disk.  Others go into
 the log too if they are small.  A large one does not, because that would write its bytes twice, nor
-does any after it, so that a kill loses the last writes and none before them.  The next durable
-write first has RocksDB put into files what is not in the log.
+does any after it into the same column family.  So in each family a kill loses the last writes and
+none before them, but a page may be lost that came before a record of the other family which is
+there.  Nothing depends on more: what a root needs is in its own durable write or came before it,
+and that one first has RocksDB put into files what is not in the log; what came after it, `open`
+deletes or puts back, of windows from their pages alone, and of streams, which have no pages, from
+the other family alone.
+
+Records that come and go in order are in a column family of their own.  Of one window, whole files
+die, and RocksDB removes them.  In the other one, files with much that was replaced are written
+anew all the time; for a window of 2^25 values that took as long as all the rest.  Where windows
+share a store, a page of a slow one keeps a file of a fast one, so if more than half is dead, all
+that lives is copied, once (`_Collector`).
 """
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import takewhile
+from operator import gt
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
-from .contract import Store, StoreError
+from .contract import QUEUE, Store, StoreError
 
 __all__ = ["RocksStore", "rocksdb"]
 
@@ -26,8 +40,12 @@ _CACHE = 32 << 20
 #: Records from this size on lie beside the tree that RocksDB keeps in order, so that their bytes
 #: are not copied each time it is.
 _BLOB = 1024
+_QUEUES = "queues"  # the column family of records that come and go in order
 #: A write of so many bytes is not put into the log, unless it is durable.
 _LOGGED = 1 << 18
+#: Dead bytes in files of records in order that are let be, if they are no more than half of all.
+_GARBAGE = 32 << 20
+_OFTEN = 8 << 20  # bytes after which it is looked how many there are, which takes some 50 µs
 
 
 class RocksStore(Store):
@@ -42,24 +60,33 @@ class RocksStore(Store):
                 "a store on RocksDB needs the package rocksdict: pip install 'sash[rocksdb]'"
             ) from None
         self._batches: Any = rocksdict.WriteBatch
-        self._db: Any = None
         self._closed = False
         self._durable = rocksdict.WriteOptions()
         self._durable.sync = True
         self._unlogged = rocksdict.WriteOptions()
         self._unlogged.disable_wal = True
-        self._ahead_of_log = False  # whether there were writes that are not in the log
         self._writing = Lock()
-        self._waiting = 0  # bytes that were written since files were last begun
         self._most_waiting = cache // 8
-        # records have checksums of their own, which cover their keys; with those of RocksDB a page
-        # takes ten times as long.  `get` of several keys has only the options that are set here.
+        # Records have checksums of their own, which cover their keys; with those of RocksDB a page
+        # takes ten times as long.  They do not cover that there is no newer record, so only those
+        # that are written once can do without.  `get` of several keys has only the options that
+        # are set here.
         unverified = rocksdict.ReadOptions()
         unverified.set_verify_checksums(False)
         with self._errors("cannot be opened"):
             os.makedirs(path, exist_ok=True)
-            self._db = rocksdict.Rdict(path, _options(rocksdict, cache))
-            self._db.set_read_options(unverified)
+            blocks = rocksdict.Cache(cache // 2)
+            options = [_options(rocksdict, cache, blocks, queue=queue) for queue in (False, True)]
+            db: Any = rocksdict.Rdict(path, options[0], {_QUEUES: options[1]})
+            queues = _Family(db.get_column_family(_QUEUES), db.get_column_family_handle(_QUEUES))
+            self._families = (_Family(db), queues)
+            queues.db.set_read_options(unverified)
+        wholly = rocksdict.CompactOptions()
+        wholly.set_bottommost_level_compaction(
+            rocksdict.BottommostLevelCompaction.force_optimized()
+        )
+        wholly.set_exclusive_manual_compaction(False)
+        self._collector = _Collector(queues.db, wholly)
 
     def __repr__(self) -> str:
         return f"the RocksDB store {self.path!r}"
@@ -82,11 +109,17 @@ class RocksStore(Store):
                 hint = "; open it again with sash.stores.rocksdb(…)"
             raise StoreError(f"{self!r} {what}: {said}{hint}") from None
 
+    def _family(self, key: bytes) -> _Family:
+        return self._families[key.startswith(QUEUE)]
+
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        found: dict[bytes, bytes | None] = {}
         with self._errors("cannot be read"):
-            if not keys:
-                return []
-            return list(self._db.get(list(keys)))
+            for family in self._families:
+                mine = [key for key in keys if self._family(key) is family]
+                if mine:
+                    found.update(zip(mine, family.db.get(mine), strict=True))
+        return [found[key] for key in keys]
 
     def put_many(self, records: Mapping[bytes, bytes]) -> None:
         self.write(records)
@@ -97,63 +130,153 @@ class RocksStore(Store):
     def write(
         self, puts: Mapping[bytes, bytes], deletes: Iterable[bytes] = (), *, durable: bool = False
     ) -> None:
-        batch = self._batches(raw_mode=True)
-        for key, data in puts.items():
-            batch.put(key, data)
-        for key in deletes:
-            batch.delete(key)
-        size = batch.size_in_bytes()
         with self._errors("cannot be written"), self._writing:
-            if durable and self._ahead_of_log:
-                self._db.flush()
-                self._ahead_of_log, self._waiting = False, 0
-            elif self._waiting + size > self._most_waiting:
-                # a write that waits for files keeps all threads of Python waiting, this does not
-                self._db.flush(wait=False)
-                self._waiting = 0
-            self._waiting += size
+            self._check_open()  # a key without the handle of its family would go to the other one
+            batch, sizes = self._batches(raw_mode=True), dict.fromkeys(self._families, 0)
+            for key, data in puts.items():
+                family = self._family(key)
+                batch.put(key, data, *family.handle)
+                sizes[family] += len(key) + len(data)
+            for key in deletes:
+                family = self._family(key)
+                batch.delete(key, *family.handle)
+                sizes[family] += len(key)
+            for family, size in sizes.items():
+                family.prepare(size, self._most_waiting, durable=durable)
+            self._collector.look(sizes[self._families[1]])
+            written = [family for family, size in sizes.items() if size]
+            large = sum(sizes.values()) >= _LOGGED
             if durable:
-                self._db.write(batch, self._durable)
-            elif self._ahead_of_log or size >= _LOGGED:
-                self._ahead_of_log = True
-                self._db.write(batch, self._unlogged)
+                self._families[0].db.write(batch, self._durable)
+            elif large or any(family.ahead_of_log for family in written):
+                for family in written:
+                    family.ahead_of_log = True
+                self._families[0].db.write(batch, self._unlogged)
             else:
-                self._db.write(batch)
+                self._families[0].db.write(batch)
 
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        families = [self._family(prefix)] if prefix else self._families
         with self._errors("cannot be read"):
-            for key, data in self._db.items(from_key=prefix):
+            found = (family.db.items(from_key=prefix) for family in families)
+            for key, data in heapq.merge(*found):
                 if not key.startswith(prefix):
                     return
                 yield key, data
 
+    def keys_in(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+        keys: list[bytes] = []
+        with self._errors("cannot be read"):
+            for low, high in ranges:
+                found = self._family(low).db.keys(from_key=low)
+                keys += takewhile(partial(gt, high), found)
+        return keys
+
     def close(self) -> None:
         """Close the folder, so that another process can open it."""
-        if not self._closed:
-            self._closed = True
-            with self._errors("cannot be closed"):
-                self._db.close()
+        with self._errors("cannot be closed"), self._writing:
+            if not self._closed:
+                self._closed = True
+                self._collector.wait()
+                for family in reversed(self._families):
+                    family.handle = ()  # which would keep the folder
+                    family.db.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("closed")
 
 
-def _options(rocksdict: Any, cache: int) -> Any:
+class _Family:
+    """A column family: records that RocksDB keeps apart from others, but writes in one step with
+    them."""
+
+    def __init__(self, db: Any, *handle: Any) -> None:
+        self.db, self.handle = db, handle
+        self.ahead_of_log = False  # whether there were writes that are not in the log
+        self._waiting = 0  # bytes that were written since files were last begun
+
+    def prepare(self, size: int, most: int, *, durable: bool) -> None:
+        """Have files written, or begun, before so many bytes come."""
+        if durable and self.ahead_of_log:
+            self.db.flush()
+            self.ahead_of_log, self._waiting = False, 0
+        elif size and self._waiting + size > most:
+            # a write that waits for files keeps all threads of Python waiting, this does not
+            self.db.flush(wait=False)
+            self._waiting = 0
+        self._waiting += size
+
+
+class _Collector:
+    """Copies the live records in order out of files that are dead for the most part.
+
+    Files of one window go by themselves, but where windows share the store, one page of a slow
+    window keeps a file of a fast one.  No more is copied than is freed, so all that is ever copied
+    is no more than all that was written.
+    """
+
+    def __init__(self, db: Any, wholly: Any) -> None:
+        self._db, self._wholly = db, wholly
+        self._thread: Thread | None = None
+        self._unseen = _OFTEN  # bytes that were written since it last looked
+
+    def look(self, size: int) -> None:
+        """After so many bytes were written, collect in the background if there is much."""
+        self._unseen += size
+        if self._unseen < _OFTEN or (self._thread is not None and self._thread.is_alive()):
+            return
+        self._unseen = 0
+        dead = self._db.property_int_value("rocksdb.live-blob-file-garbage-size") or 0
+        if dead > _GARBAGE and 2 * dead > self._db.property_int_value(
+            "rocksdb.live-blob-file-size"
+        ):
+            # no daemon, because one that is in RocksDB when the process ends would break it off
+            self._thread = Thread(target=_collect, args=(self._db, self._wholly))
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until nothing is being collected."""
+        if self._thread is not None:
+            self._thread.join()
+
+
+def _collect(db: Any, wholly: Any) -> None:
+    with suppress(Exception):  # nothing depends on it, and what is wrong, the next write says
+        try:
+            db.set_options(
+                {
+                    "enable_blob_garbage_collection": "true",
+                    "blob_garbage_collection_age_cutoff": "1.0",
+                }
+            )
+            db.compact_range(None, None, wholly)
+        finally:
+            db.set_options({"enable_blob_garbage_collection": "false"})
+
+
+def _options(rocksdict: Any, cache: int, found: Any, *, queue: bool) -> Any:
     """Options under which RocksDB takes little more memory than `cache` bytes: half for what was
     read, half for what is not written into files yet."""
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
+    options.create_missing_column_families(True)
     options.set_compression_type(rocksdict.DBCompressionType.none())
     options.set_write_buffer_size(cache // 4)  # of which `write` fills a half
-    options.set_max_write_buffer_number(3)
+    options.set_max_write_buffer_number(5 if queue else 3)  # so that few pages wait for a disk
     options.set_db_write_buffer_size(max(cache // 2, 1 << 18))
     options.set_max_total_wal_size(2 * cache)
+    # else a log with a flipped bit is read up to there, and the last syncs are lost without a word
+    options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records())
     options.set_max_open_files(256)
     options.set_keep_log_file_num(2)
-    options.set_max_background_jobs(2)
+    options.set_max_background_jobs(8)  # of which two write files, one while the other waits
     options.set_enable_blob_files(True)
     options.set_min_blob_size(_BLOB)
     options.set_blob_file_size(16 << 20)
-    options.set_enable_blob_gc(True)
+    options.set_enable_blob_gc(not queue)
     blocks = rocksdict.BlockBasedOptions()
-    blocks.set_block_cache(rocksdict.Cache(cache // 2))
+    blocks.set_block_cache(found)
     blocks.set_cache_index_and_filter_blocks(True)
     blocks.set_bloom_filter(10, False)
     options.set_block_based_table_factory(blocks)
