@@ -6,7 +6,6 @@ import asyncio
 import copy
 import os
 import random
-import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -36,7 +35,7 @@ from sash.aggregators.guard import Guarded
 from sash.aggregators.in_order import InOrder
 from sash.aggregators.level_window import LevelWindow
 from sash.policies import at_most
-from trouble import Trap, in_threads, interrupted, refusal
+from trouble import Trap, alarms, in_threads, interrupted, refusal
 
 IN_ORDER: list[type[InOrder]] = [
     made
@@ -565,21 +564,15 @@ def test_a_child_process_uses_its_copy() -> None:
 def test_signals_at_random(error: type[BaseException]) -> None:
     """Also from a handler that raises an Exception, which an operator's function might have."""
 
-    def handler(*_: Any) -> None:
-        if armed:
-            raise error
-
-    armed = False
-    source, hits, before = random.Random(4), 0, signal.signal(signal.SIGALRM, handler)
+    source, hits = random.Random(4), 0
     names = [n for n in KINDS if n != "Cbix"]
-    try:
+    with alarms(error) as alarm:
         for i in range(150):
             window = window_of(names[i % len(names)], Trap(), 8)
             timed, held = not isinstance(window, InOrder), window.query()
             steps: list[list[int]] = [held]
             try:
-                armed = True
-                signal.setitimer(signal.ITIMER_REAL, source.uniform(1e-5, 4e-4))
+                alarm.ring(source.uniform(1e-5, 4e-4))
                 for v in range(1000, 1060):
                     steps = [held, [*held, v]]
                     window.insert(10 * v, v) if timed else window.insert(v)
@@ -587,17 +580,15 @@ def test_signals_at_random(error: type[BaseException]) -> None:
                     steps = [held, held[1:]]
                     window.evict(window.oldest()) if timed else window.evict()
                     held = held[1:]
-                armed = False
+                alarm.rest()
             except error:
-                armed, hits = False, hits + 1
+                alarm.rest()
+                hits += 1
             if (why := refusal(window.query)) != "":
                 assert why in ("in use", "not sound")
                 continue
             assert window.query() in steps
             window._check()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert hits > 20
 
 

@@ -29,7 +29,7 @@ from sash.aggregators import (
     SubtractOnEvict,
     TwoStacks,
     TwoStacksLite,
-    two_stacks_lite,
+    in_pieces,
 )
 from sash.aggregators.narrow import narrow
 from sash.kernels.columns import read
@@ -440,7 +440,7 @@ def test_slide_over_arrow_and_masked_arrays() -> None:
 
 @pytest.mark.once
 def test_a_slide_in_pieces_is_the_same_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(two_stacks_lite, "PIECE", 50)
+    monkeypatch.setattr(in_pieces, "PIECE", 50)
     source = random.Random(3)
     values = np.random.default_rng(3).normal(size=1500) * 1e6
     pieces = 0
@@ -462,30 +462,38 @@ def test_a_slide_in_pieces_is_the_same_to_the_bit(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.once
-def test_operators_of_one_word_have_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [TwoStacksLite, Daba, DabaLite])
+def test_operators_of_one_word_have_the_same_answers(
+    kind: type[in_pieces.InPieces], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the middle of a long slide, whatever the window holds before; and the window is the same
     afterwards."""
-    monkeypatch.setattr(two_stacks_lite, "PIECE", 50)
-    source, used = random.Random(4), 0
+    monkeypatch.setattr(in_pieces, "PIECE", 50)
+    source, used, pieced = random.Random(4), 0, 0
     for op, most in ((ops.sum, 2**40), (ops.sum, 2**62), (ops.max, 2**63)):
         values = np.random.default_rng(4).integers(-most, most, 1500)
         values[::7] = -most
-        for _ in range(8):
+        for turn in range(16):
             size, before = source.randrange(1, 120), source.randrange(200)
             found = []
             for threads, chosen in (("1", narrow), ("2", narrow), ("1", lambda *_: None)):
                 monkeypatch.setenv("SASH_THREADS", threads)
-                monkeypatch.setattr(two_stacks_lite, "narrow", chosen)
-                window = TwoStacksLite(op.of(int))
+                monkeypatch.setattr(in_pieces, "narrow", chosen)
+                window = kind(op.of(int))
                 window.slide(np.arange(before), 150)
+                while turn % 2 and len(window) > size:
+                    window.evict()
+                pieces = window._pieces(len(values) - before, size, ends=True)
                 answers = b""
                 with suppress(OverflowError):
                     answers = window.slide(values[before:], size).tobytes()
                 window._check()
                 found.append((answers, window.to_bytes()))
             assert found[0] == found[1] == found[2]
-            used += narrow(op.of(int), read(values, 1), size) is not None
+            fits = narrow(op.of(int), read(values, 1), size) is not None
+            used, pieced = used + fits, pieced + (fits and len(pieces) > 2)
     assert used > 10
+    assert pieced > 10
     rows = pytest.importorskip("pyarrow").array([None, *range(400)])
     assert narrow(ops.sum.of(int), read(rows, 1), 5) is None
     most = read(np.array([2**62, 1]), 1)
@@ -495,7 +503,7 @@ def test_operators_of_one_word_have_the_same_answers(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.once
 def test_an_answer_that_does_not_exist_in_a_later_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(two_stacks_lite, "PIECE", 50)
+    monkeypatch.setattr(in_pieces, "PIECE", 50)
     values = np.zeros(1000, dtype=np.int64)
     values[700:702] = 2**62
     for threads in "12":

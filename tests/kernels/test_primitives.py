@@ -21,11 +21,15 @@ from sash.kernels.slots import (
     Outputs,
     accumulate,
     alike,
+    below,
     fold,
     fold_rows,
     get,
     lift,
     lower,
+    number,
+    set_item,
+    set_number,
     splice,
     weave,
 )
@@ -200,3 +204,42 @@ def test_fold_rows_is_all_rows_of_a_range_in_order(operator: Any, first: int, la
     del kept
     wanted = operator.python_lower()(operator.fold(values[first:last]))
     assert np.asarray(got).tolist() == np.asarray(wanted).tolist()
+
+
+def counts_below(m: Memory, values: Any, bound: int, rows: int, found: Any) -> None:
+    for i in range(rows - 7):
+        set_item(found, i, below(values, i, bound))
+
+
+BELOW = Kernel("below", (counts_below,), ("counts_below",))
+
+
+@pytest.mark.parametrize("operator", [ops.count.of(int), ops.concat], ids=["typed", "untyped"])
+@pytest.mark.parametrize("bound", [-(2**63), -5, 0, 7, 2**63 - 1])
+def test_below_counts_eight_from_any_place_on(operator: Any, bound: int) -> None:
+    values = np.random.default_rng(bound % 97).integers(-9, 9, 40)
+    values[3], values[20] = -(2**63), 2**63 - 1
+    core = make_core(BELOW, operator, 1)
+    with core.call() as call:
+        found, at = call.space(33)
+        core.run.counts_below(core.m, call.integers(values), bound, 40, at)
+        wanted = [int((values[i : i + 8] < bound).sum()) for i in range(33)]
+        assert np.asarray(found).tolist() == wanted
+
+
+def halves(m: Memory, values: Any, rows: int, found: Any) -> None:
+    for i in range(rows):
+        set_number(found, i, number(values, i) * 0.5)
+
+
+HALVES = Kernel("halves", (halves,), ("halves",))
+
+
+def test_numbers_are_floats_by_their_bits() -> None:
+    values = np.array([1.5, -0.0, np.inf, 1e-310, np.nan])
+    core = make_core(HALVES, ops.count.of(int), 1)
+    found = np.empty(5)
+    with core.call() as call:
+        at = call.integers(found.view(np.int64))
+        core.run.halves(core.m, call.integers(values.view(np.int64)), 5, at)
+    assert found.tobytes() == (values * 0.5).tobytes()

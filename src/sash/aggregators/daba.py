@@ -22,6 +22,8 @@ the front, all of the front aggregates to B, and turning back into front costs n
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..kernels.slots import (
     BUSY,
     CAPACITY,
@@ -29,15 +31,22 @@ from ..kernels.slots import (
     START,
     Columns,
     Memory,
+    Outputs,
     combine,
+    combined,
     copy,
     drop,
     get,
     lift,
+    lower,
+    partial,
     put,
+    set_partial,
 )
 from ..operators.contract import same
-from .in_order import InOrder, kernel
+from .in_order import kernel
+from .in_order import slide as slide_by_rounds
+from .in_pieces import InPieces, fill
 from .two_stacks import aggregate, value
 
 __all__ = ["Daba"]
@@ -117,6 +126,97 @@ def query(m: Memory) -> int:
     return ANSWER
 
 
+def slide(m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int, size: int) -> None:
+    """For each row from `first` on: make room, insert, answer.  Of a full window, many rounds in a
+    row are alike, and go with positions and aggregates in registers."""
+    row = first
+    while row < rows:
+        while get(m, END) - get(m, START) > size:
+            evict(m)
+        if get(m, END) - get(m, START) == size:
+            last = min(row + rounds_alike(m), rows)
+            if last > row:
+                rounds(m, columns, outputs, row, last)
+                row = last
+                continue
+            evict(m)
+        insert(m, columns, row)
+        lower(m, query(m), outputs, row)
+        row += 1
+
+
+def rounds_alike(m: Memory) -> int:
+    """How many rounds from now on have two steps of the same kind, and no flip."""
+    left = get(m, L)
+    right = get(m, R)
+    b = get(m, B)
+    if b == get(m, END):
+        return 0
+    if left == right:
+        return (b - left) >> 1
+    if get(m, A) == b:
+        return 0
+    return (right - left) >> 1
+
+
+def rounds(m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int) -> None:
+    """Rounds over a full window whose steps are all alike: with L and A towards each other, or with
+    L, R and A as one."""
+    mask = get(m, CAPACITY) - 1
+    start = get(m, START)
+    end = get(m, END)
+    left = get(m, L)
+    a = get(m, A)
+    turning = left != get(m, R)
+    back = partial(m, aggregate(m, end - 1))
+    delta = partial(m, aggregate(m, a))
+    for row in range(first, rows):
+        at = RING + 2 * (start & mask)
+        drop(m, at)
+        drop(m, at + 1)
+        start += 1
+        put(m, START, start)
+        if turning:
+            a -= 1
+            put(m, BUSY, 1)
+            delta = turned(m, RING + 2 * (left & mask), RING + 2 * (a & mask), delta)
+            put(m, BUSY, 0)
+        else:
+            a += 1
+            put(m, R, a)
+        left += 1
+        put(m, L, left)
+        put(m, A, a)
+        at = RING + 2 * (end & mask)
+        lift(m, at, columns, row)
+        back = combined(back, partial(m, at))
+        set_partial(m, at + 1, back)
+        end += 1
+        put(m, END, end)
+        if turning:
+            a -= 1
+            put(m, BUSY, 1)
+            delta = turned(m, RING + 2 * (left & mask), RING + 2 * (a & mask), delta)
+            put(m, BUSY, 0)
+        else:
+            a += 1
+            put(m, R, a)
+        left += 1
+        put(m, L, left)
+        put(m, A, a)
+        set_partial(m, ANSWER, combined(partial(m, RING + 2 * (start & mask) + 1), back))
+        lower(m, ANSWER, outputs, row)
+
+
+def turned(m: Memory, left: int, a: int, delta: Any) -> Any:
+    """Make the aggregate at L reach to B, and the one at A, which is returned."""
+    left += 1
+    set_partial(m, left, combined(combined(partial(m, left), partial(m, a + 1)), delta))
+    delta = combined(partial(m, a), delta)
+    set_partial(m, a + 1, delta)
+    return delta
+
+
 def changed(before: list[int], after: list[int], operations: int) -> list[tuple[int, int]]:
     """Where operations can have changed elements (`Kernel.ring`).
 
@@ -128,7 +228,28 @@ def changed(before: list[int], after: list[int], operations: int) -> list[tuple[
     return [(at - reach, at + reach) for at in (before[L], before[A], after[L], after[A])]
 
 
-class Daba(InOrder):
+def like_filled(left: int, b: int, length: int, size: int) -> tuple[int, int]:
+    """How many rows until a window of a size has as many between L and B as one that was just
+    filled, from what it has now, and after how many rows it has again.
+
+    Each step takes one from between L and B; where there is none, it is a flip, after which there
+    are all but one of the elements.  So a flip comes when a window that only grows has
+    2, 4, 8, … elements, and every `size // 2` rounds; what stands where follows from the flip.
+    """
+    rows, between, held = size - length, b - left, length
+    while held < size:
+        if not held or not between:
+            held += 1
+            between = held - 1
+        else:
+            steps = min(between, size - held)
+            held, between = held + steps, between - steps
+    filled = (1 << size.bit_length()) - 1 - size
+    period = max(size // 2, 1)
+    return rows + ((between - filled) >> 1) % period, period
+
+
+class Daba(InPieces):
     """In-order aggregation in worst-case constant time, with two partials a value.
 
     >>> from sash.operators import max
@@ -137,8 +258,20 @@ class Daba(InOrder):
     """
 
     _kernel = kernel(
-        "daba", value, aggregate, insert, evict, step, query, scratch=2, each=2, ring=changed
+        "daba",
+        *(value, aggregate, insert, evict, step, query),
+        *(rounds_alike, turned, rounds, slide, fill),
+        inline=("turned",),
+        entries=("fill",),
+        scratch=2,
+        each=2,
+        ring=changed,
+        for_vectors=(slide_by_rounds,),
     )
+    _positions = (START, L, R, A, B, END)
+
+    def _like_filled(self, size: int) -> tuple[int, int]:
+        return like_filled(self._core.get(L), self._core.get(B), self._length(), size)
 
     def _check(self) -> None:
         super()._check()

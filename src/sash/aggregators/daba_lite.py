@@ -19,6 +19,8 @@ L and A move, and the aggregate of the back, from B on.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..kernels.slots import (
     BUSY,
     CAPACITY,
@@ -26,17 +28,24 @@ from ..kernels.slots import (
     START,
     Columns,
     Memory,
+    Outputs,
     clear,
     combine,
+    combined,
     copy,
     drop,
     get,
     lift,
+    lower,
+    partial,
     put,
+    set_partial,
 )
 from ..operators.contract import same
-from .daba import changed, check_daba_sizes
-from .in_order import InOrder, kernel
+from .daba import changed, check_daba_sizes, like_filled, rounds_alike, slide
+from .in_order import kernel
+from .in_order import slide as slide_by_rounds
+from .in_pieces import InPieces, fill
 
 __all__ = ["DabaLite"]
 
@@ -110,7 +119,63 @@ def query(m: Memory) -> int:
     return ANSWER
 
 
-class DabaLite(InOrder):
+def rounds(m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int) -> None:
+    """Rounds over a full window whose steps are all alike: with L and A towards each other, or with
+    L, R and A as one."""
+    mask = get(m, CAPACITY) - 1
+    start = get(m, START)
+    end = get(m, END)
+    left = get(m, L)
+    a = get(m, A)
+    turning = left != get(m, R)
+    back = partial(m, BACK)
+    middle = partial(m, MIDDLE)
+    delta = partial(m, RING + (a & mask))
+    for row in range(first, rows):
+        drop(m, RING + (start & mask))
+        start += 1
+        put(m, START, start)
+        if turning:
+            a -= 1
+            put(m, BUSY, 1)
+            delta = turned(m, RING + (left & mask), middle, RING + (a & mask), delta)
+            put(m, BUSY, 0)
+        else:
+            a += 1
+            put(m, R, a)
+        left += 1
+        put(m, L, left)
+        put(m, A, a)
+        at = RING + (end & mask)
+        lift(m, at, columns, row)
+        back = combined(back, partial(m, at))
+        set_partial(m, BACK, back)
+        end += 1
+        put(m, END, end)
+        if turning:
+            a -= 1
+            put(m, BUSY, 1)
+            delta = turned(m, RING + (left & mask), middle, RING + (a & mask), delta)
+            put(m, BUSY, 0)
+        else:
+            a += 1
+            put(m, R, a)
+        left += 1
+        put(m, L, left)
+        put(m, A, a)
+        set_partial(m, ANSWER, combined(partial(m, RING + (start & mask)), back))
+        lower(m, ANSWER, outputs, row)
+
+
+def turned(m: Memory, left: int, middle: Any, a: int, delta: Any) -> Any:
+    """Make the slot at L reach to B, and the one at A, which is returned."""
+    set_partial(m, left, combined(partial(m, left), middle))
+    delta = combined(partial(m, a), delta)
+    set_partial(m, a, delta)
+    return delta
+
+
+class DabaLite(InPieces):
     """In-order aggregation in worst-case constant time, with one partial a value.
 
     >>> from sash.operators import max
@@ -118,7 +183,20 @@ class DabaLite(InOrder):
     [4, 4, 4, 2, 3]
     """
 
-    _kernel = kernel("daba_lite", insert, evict, step, query, scratch=3, ring=changed)
+    _kernel = kernel(
+        "daba_lite",
+        *(insert, evict, step, query),
+        *(rounds_alike, turned, rounds, slide, fill),
+        inline=("turned",),
+        entries=("fill",),
+        scratch=3,
+        ring=changed,
+        for_vectors=(slide_by_rounds,),
+    )
+    _positions = (START, L, R, A, B, END)
+
+    def _like_filled(self, size: int) -> tuple[int, int]:
+        return like_filled(self._core.get(L), self._core.get(B), self._length(), size)
 
     def _check(self) -> None:
         super()._check()

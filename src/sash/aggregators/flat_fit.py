@@ -33,16 +33,22 @@ from ..kernels.slots import (
     START,
     Columns,
     Memory,
+    Outputs,
     combine,
+    combined,
     drop,
     get,
     lift,
     link,
+    lower,
+    partial,
     put,
     set_link,
+    set_partial,
 )
 from .guard import alone
 from .in_order import SMALLEST
+from .in_order import slide as slide_by_rounds
 from .many_sizes import ManySizes, kernel_of_sizes
 
 __all__ = ["FlatFit"]
@@ -104,6 +110,21 @@ def walk(m: Memory, at: int, end: int) -> int:
     """The same over any number of jumps: `youngest` takes up to three, which are nearly all, in one
     go, without turning links."""
     put(m, BUSY, 1)  # until the links are turned back
+    first = at
+    while at != end and link(m, element(m, at)) == at + 1:
+        at += 1
+    if at == end:  # nothing is jumped over: the way back is plain, without a link to wait for
+        slot = element(m, end - 1)
+        set_link(m, slot, end)
+        for i in range(end - 2, first, -1):
+            found = slot
+            slot = element(m, i)
+            combine(m, slot, slot, found)
+            set_link(m, slot, end)
+        combine(m, ANSWER, element(m, first), slot)
+        put(m, BUSY, 0)
+        return ANSWER
+    at = first
     before = NONE
     while at != end:
         slot = element(m, at)
@@ -130,6 +151,67 @@ def walk(m: Memory, at: int, end: int) -> int:
         set_link(m, slot, end)
 
 
+def slide(m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int, size: int) -> None:
+    """For each row from `first` on: make room, insert, answer.  Of a full window, many rounds in a
+    row are alike, and go with positions and an aggregate in registers."""
+    row = first
+    while row < rows:
+        while get(m, END) - get(m, START) > size:
+            evict(m)
+        if get(m, END) - get(m, START) == size:
+            last = min(row + rounds_alike(m), rows)
+            done = extend(m, columns, outputs, row, last)
+            if done > row:
+                row = done
+                continue
+            evict(m)
+        insert(m, columns, row)
+        lower(m, query(m), outputs, row)
+        row += 1
+
+
+def rounds_alike(m: Memory) -> int:
+    """How many rounds from now on may have two jumps each, the first to the element that the
+    oldest one jumps to now, and begin nowhere a new lap."""
+    start = get(m, START)
+    end = get(m, END)
+    old = element(m, start)
+    to = link(m, old)
+    if to == end or link(m, element(m, to)) != end:
+        return 0
+    return min(to - start - 1, get(m, CAPACITY) + RING - max(old + 1, element(m, end)))
+
+
+def extend(m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int) -> int:
+    """Rounds with two jumps each: a new row is combined into the element that all jump to.  Returns
+    the first row for which the oldest element jumps elsewhere."""
+    start = get(m, START)
+    end = get(m, END)
+    old = element(m, start)
+    new = element(m, end)
+    to = link(m, old)
+    total = element(m, to)
+    x = partial(m, total)
+    for row in range(first, rows):
+        if link(m, old + 1) != to:
+            return row
+        drop(m, old)
+        old += 1
+        start += 1
+        put(m, START, start)
+        lift(m, new, columns, row)
+        end += 1
+        set_link(m, new, end)
+        put(m, END, end)
+        x = combined(x, partial(m, new))
+        set_partial(m, total, x)
+        set_link(m, total, end)
+        new += 1
+        set_partial(m, ANSWER, combined(partial(m, old), x))
+        lower(m, ANSWER, outputs, row)
+    return rows
+
+
 def query(m: Memory) -> int:
     return youngest(m, get(m, END) - get(m, START))
 
@@ -149,7 +231,12 @@ class FlatFit(ManySizes):
     """
 
     _kernel = kernel_of_sizes(
-        "flat_fit", element, insert, evict, walk, youngest, query, scratch=2, link=True
+        "flat_fit",
+        *(element, insert, evict, walk, youngest, query),
+        *(rounds_alike, extend, slide),
+        scratch=2,
+        link=True,
+        for_vectors=(slide_by_rounds,),
     )
 
     @alone

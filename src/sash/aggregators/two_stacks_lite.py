@@ -18,10 +18,6 @@ their aggregate.  When the front is empty, a flip turns the back into a new fron
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..kernels.columns import Table
-from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.slots import (
     AHEAD,
     BUSY,
@@ -41,15 +37,13 @@ from ..kernels.slots import (
     lower,
     put,
 )
-from ..kernels.threads import how_many, side_by_side
 from ..operators.contract import same
-from .in_order import InOrder, kernel
-from .narrow import narrow
+from .in_order import kernel
+from .in_pieces import InPieces, fill
 
 __all__ = ["TwoStacksLite"]
 
 MID = 3  # header: where the front ends and the back starts
-PIECE = 2**18  # the least rows that are worth a thread: some 1 ms of work
 BACK, ANSWER, RING = 0, 1, 2  # slots: the back's aggregate, a query's answer, the elements
 
 
@@ -84,12 +78,6 @@ def query(m: Memory) -> int:
         return BACK
     combine(m, ANSWER, RING + (start & (get(m, CAPACITY) - 1)), BACK)
     return ANSWER
-
-
-def fill(m: Memory, columns: Columns, first: int, rows: int) -> None:
-    """Insert the rows from `first` on."""
-    for row in range(first, rows):
-        insert(m, columns, row)
 
 
 def slide(m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int, size: int) -> None:
@@ -131,7 +119,7 @@ def catch_up(m: Memory) -> None:
     put(m, BUSY, 0)
 
 
-class TwoStacksLite(InOrder):
+class TwoStacksLite(InPieces):
     """In-order aggregation in amortised constant time, with one partial a value.
 
     >>> from sash.operators import max
@@ -156,61 +144,14 @@ class TwoStacksLite(InOrder):
         entries=("catch_up", "fill"),
         scratch=2,
     )
+    _positions = (START, MID, END)
+    _same_order = True
 
-    def _slide(self, columns: Any, outputs: Any, table: Table, size: int) -> None:
-        """Let the kernel slide over columns, in pieces side by side: where the front of a full
-        window is used up, the window is as if its values had come into an empty one.  Pieces but
-        the first and the last leave only answers behind, so an operator of fewer words may do."""
-        core, rows, threads = self._core, table.rows, how_many()
-        compiled = core.program.mode == "compiled"
-        small = narrow(core.operator, table, size) if compiled and rows >= 2 * PIECE else None
-        pieces = self._pieces(rows, size, ends=small is not None)
-        if len(pieces) < 2 or not compiled or (threads < 2 and small is None):
-            core.run.slide(core.m, columns, outputs, 0, rows, size)
-            return
-        position, last = core.get(END), pieces[-1]
-
-        def work(piece: tuple[int, int]) -> BufferCore | ObjectCore | None:
-            first, end = piece
-            if not first:
-                core.run.slide(core.m, columns, outputs, 0, end, size)
-                return None
-            operator = core.operator if piece == last or small is None else small
-            made = make_core(self._kernel, operator, core.get(CAPACITY))
-            for field in (START, MID, END):
-                made.header[field] = position + first - size
-            made.run.fill(made.m, columns, first - size, first)
-            made.run.slide(made.m, columns, outputs, first, end, size)
-            return made if piece == last else None
-
-        try:
-            made = side_by_side(work, pieces, threads)[-1]
-        except Exception:
-            first = core.get(END) - position
-            if first < pieces[0][1]:
-                raise
-            # a later piece raised: the row at which it did must be the last that is in
-            core.run.slide(core.m, columns, outputs, first, rows, size)
-            raise
-        assert made is not None
-        core.restore(made.dump())
-
-    def _pieces(self, rows: int, size: int, *, ends: bool = False) -> list[tuple[int, int]]:
-        """Ranges of rows that each begin where the front of a full window is used up; with `ends`,
-        the first and the last are as short as can be."""
+    def _like_filled(self, size: int) -> tuple[int, int]:
+        """Where the front of a full window is used up."""
         core = self._core
         start, end = core.get(START), core.get(END)
-        if end - start > size:
-            return [(0, rows)]
-        used_up = size - (end - start) + max(core.get(MID) - start, 0)
-        length = size * -(-max(PIECE, 4 * size) // size)
-        cuts = list(range(used_up + length, rows - length // 2, length))
-        least = core.get(CAPACITY) + size  # rows that go through all slots of the ring
-        if ends and rows - used_up > 4 * least:
-            first = used_up + size
-            last = first + (rows - first - least) // size * size
-            cuts = [*range(first, last, 4 * length), last]
-        return list(zip([0, *cuts], [*cuts, rows], strict=True))
+        return size - (end - start) + max(core.get(MID) - start, 0), size
 
     def _catch_up(self) -> None:
         if self._core.get(AHEAD):

@@ -312,6 +312,33 @@ class BufferCore(Core):
         """Take back what `dump_slots` gave."""
         self.pool[first : first + count] = np.frombuffer(data, dtype=np.int64).reshape(count, -1)
 
+    def pack_slots(self, first: int, count: int) -> list[Any]:
+        """A run of slots as pieces of bytes to be joined, before the memory changes: a word that is
+        the same in all slots once, the other words of each slot."""
+        run = self.pool[first : first + count]
+        ends = run[:: max(count - 1, 1)].tolist()
+        same = [word for word, some in enumerate(zip(*ends, strict=True)) if len({*some}) == 1]
+        same = [word for word in same if (run[:, word] == ends[0][word]).all()]
+        if not same:
+            return [bytes(self.stride), run]
+        if len(same) == self.stride:
+            return [b"\1" * self.stride, run[0]]
+        vary = np.ones(self.stride, dtype=bool)
+        vary[same] = False
+        return [(~vary).tobytes(), run[0, same], np.compress(vary, run, axis=1)]
+
+    def unpack_slots(self, first: int, count: int, data: bytes | memoryview) -> None:
+        """Take back what `pack_slots` gave."""
+        run, marks = self.pool[first : first + count], bytes(data[: self.stride])
+        words = np.frombuffer(data, dtype=np.int64, offset=self.stride)
+        if all(marks) or not any(marks):
+            run[:] = words.reshape(-1, self.stride)  # one row, or all
+            return
+        same = np.frombuffer(marks, dtype=bool)
+        once = sum(marks)
+        run[:, same] = words[:once]
+        run[:, ~same] = words[once:].reshape(count, -1)
+
     def peek_link(self, slot: int) -> int:
         """The integer beside a slot's partial."""
         return int(self.pool[slot, 0])

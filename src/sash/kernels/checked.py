@@ -19,6 +19,7 @@ import numpy as np
 
 __all__ = [
     "as_int",
+    "below",
     "column_byte",
     "column_f",
     "column_i",
@@ -170,6 +171,11 @@ def set_word(start: int, i: int, value: int) -> None:
 
 
 header_word, set_header_word = word, set_word
+
+
+def below(start: int, i: int, bound: int) -> int:
+    """How many of eight neighbouring words are less than a bound."""
+    return sum(word(start, i + j) < bound for j in range(8))
 
 
 def move_bytes(to: int, start: int, count: int) -> None:

@@ -18,6 +18,7 @@ from .linked import inline, linked
 
 __all__ = [
     "as_int",
+    "below",
     "bounded",
     "column_byte",
     "column_f",
@@ -147,6 +148,23 @@ load_table, _ = _access(types.int64, _I64, 8, "tables")
 column_i, output_i = _access(types.int64, _I64, 8, "columns")
 column_f, output_f = _access(types.float64, _F64, 8, "columns")
 column_byte, output_byte = _access(types.uint8, _I8, 1, "columns")
+
+
+@intrinsic
+def below(typing, start, i, bound):
+    """How many of eight neighbouring words are less than a bound, without a branch."""
+    eight, index = ir.VectorType(_I64, 8), ir.IntType(32)
+
+    def emit(context, builder, signature, args):
+        at = builder.add(args[0], builder.mul(args[1], ir.Constant(_I64, 8)))
+        words = builder.load(builder.inttoptr(at, eight.as_pointer()), align=8)
+        none = ir.Constant(eight, ir.Undefined)
+        first = builder.insert_element(none, args[2], ir.Constant(index, 0))
+        bounds = builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(index, 8), [0] * 8))
+        less = builder.icmp_signed("<", _tagged(builder, words, "slots"), bounds)
+        return builder.zext(builder.ctpop(builder.bitcast(less, _I8)), _I64)
+
+    return types.int64(types.int64, types.int64, types.int64), emit
 
 
 @intrinsic

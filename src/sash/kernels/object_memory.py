@@ -114,6 +114,14 @@ class ObjectCore(Core):
             self.m.slots[first + i] = decode(bytes(data[at : at + size]))
             at += size
 
+    def pack_slots(self, first: int, count: int) -> list[Any]:
+        """A run of slots as pieces of bytes to be joined."""
+        return [self.dump_slots(first, count)]
+
+    def unpack_slots(self, first: int, count: int, data: bytes | memoryview) -> None:
+        """Take back what `pack_slots` gave."""
+        self.load_slots(first, count, data)
+
     def copy_slots(self, to: int, start: int, count: int) -> None:
         """Copy a run of slots to a place that does not overlap it."""
         self.m.slots[to : to + count] = self.m.slots[start : start + count]

@@ -42,7 +42,7 @@ from .text import constants, kernel_text, primitives_text
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["InterpretedWarning", "Kernel", "Program", "interpret", "specialise"]
+__all__ = ["InterpretedWarning", "Kernel", "Program", "interpret", "interpreted", "specialise"]
 
 #: What the names of sash's modules begin with.
 
@@ -125,6 +125,11 @@ def interpret(operator: Operator) -> Operator:
     return operator
 
 
+def interpreted(operator: Operator) -> bool:
+    """True if somebody counts an operator's calls, so that no kernel may do without them."""
+    return bool(operator.__dict__.get("_interpreted"))
+
+
 def specialise(kernel: Kernel, operator: Operator) -> Program:
     """The kernel for this operator, compiled if it can be; kept with the operator itself, so
     that both are let go together."""
@@ -139,7 +144,7 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
     if not operator.types or not operator.compile or operator.shape == "object":
         return _on_objects(kernel, operator)
     try:
-        if not jit_enabled() or operator.__dict__.get("_interpreted"):
+        if not jit_enabled() or interpreted(operator):
             return _checked(kernel, operator)
         return _compiled(kernel, operator)
     except Refused as error:

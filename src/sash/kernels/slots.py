@@ -213,3 +213,19 @@ def item(array: Any, i: int) -> int:
 def set_item(array: Any, i: int, value: int) -> None:
     """Set an integer of an array that the caller passes to the kernel."""
     _declared()
+
+
+def below(array: Any, i: int, bound: int) -> int:
+    """How many of the eight integers of an array from `i` on are less than a bound: in compiled
+    kernels, one comparison of eight."""
+    _declared()
+
+
+def number(array: Any, i: int) -> float:
+    """A float of an array that the caller passes to the kernel as integers with the same bits."""
+    _declared()
+
+
+def set_number(array: Any, i: int, value: float) -> None:
+    """Set a float of such an array."""
+    _declared()

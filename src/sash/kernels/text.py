@@ -31,6 +31,8 @@ _WRITTEN_OUT = {
     "put": "set_header_word({0}, {1}, {2})",
     "item": "word({0}, {1})",
     "set_item": "set_word({0}, {1}, {2})",
+    "number": "column_f({0} + 8 * ({1}))",
+    "set_number": "output_f({0} + 8 * ({1}), {2})",
     "min": "min_of({0}, {1})",
     "max": "max_of({0}, {1})",
     "move_words": "move_bytes({0} + 8 * ({1}), {0} + 8 * ({2}), 8 * ({3}))",
