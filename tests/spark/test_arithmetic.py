@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sash.slicing.edges import Periodic, edges_of, union
+from sash.slicing.edges import Periodic, cuts_of, edges_of, union
 from sash.windows import cumulate, sliding
 
 pytest.importorskip("pyspark")
@@ -45,3 +45,19 @@ def test_spark_numbers_windows_and_edges_as_python_does(spark: Any) -> None:
     for i, way in enumerate(ways):
         assert found[f"c{i}"].type == pa.int64()
         assert found[f"c{i}"].to_pylist() == way(at).tolist(), way
+
+
+def test_spark_has_the_starts_of_slices_as_python_has(spark: Any) -> None:
+    from pyspark.sql import functions as F
+
+    from sash.spark.arithmetic import SPARK
+
+    numbers = list(range(-150, 150))
+    edges = [cuts_of(w) for w in WINDOWS[:4]] + [Periodic(13, CUTS, 2)]
+    df = spark.createDataFrame(pa.table({"n": numbers}))
+    found = df.select(
+        "n", *[e.time(F.col("n"), SPARK).alias(f"c{i}") for i, e in enumerate(edges)]
+    ).toArrow()
+    for i, each in enumerate(edges):
+        assert found[f"c{i}"].type == pa.int64()
+        assert found[f"c{i}"].to_pylist() == each.time(np.array(found["n"])).tolist(), each

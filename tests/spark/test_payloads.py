@@ -18,7 +18,9 @@ from sash.testing.queries import rows_of
 from sash.testing.streams import STREAMS, batches, stream
 
 pytest.importorskip("pyspark")
+import sash.spark.packer
 from sash.spark.buckets import BUCKET, PAYLOAD
+from sash.spark.packer import Packer
 from sash.spark.payloads import (
     Buckets,
     packed_rows,
@@ -113,6 +115,27 @@ def test_each_bucket_has_its_keys_and_what_is_refused_is_counted_once() -> None:
     assert none.to_pylist()[0][BUCKET] == 10
     (left,) = (unpacked(plan, [row[PAYLOAD]]) for row in none.to_pylist())
     assert (left.refused, len(left.rows)) == (1, 0)
+
+
+@pytest.mark.parametrize("combines", ["always", "never"])
+def test_pieces_of_a_task_are_one_batch(combines: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are packed piece by piece are the bucket's batch that they are in one piece."""
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.count()})
+    table = pa.table({"t": np.arange(1000) // 3, "k": np.arange(1000) % 7})
+    packer = Packer(q, ("t", "k"), ("t", "k"), (0,), 1, combines)
+    plan = make_plan(q, table.schema)
+    made = []
+    for many in (10_000, 128):
+        monkeypatch.setattr(sash.spark.packer, "_MANY", many)
+        records = packer(iter(table.to_batches(max_chunksize=50)))
+        payloads = [p for r in records for p in r.column(PAYLOAD).to_pylist() if p]
+        assert len(payloads) == (1 if many > 1000 else 7)
+        batch = unpacked(plan, payloads)
+        if combines == "always":
+            words = [held.tolist() for held in batch.slices.partials]
+            batch = batch.rows.tolist(), batch.newest.tolist(), batch.slices.starts.tolist(), words
+        made.append(batch)
+    assert made[0] == made[1]
 
 
 def test_what_is_worth_combining() -> None:

@@ -13,11 +13,16 @@ import pytest
 import sash
 from sash.testing.queries import answers, differences
 from sash.testing.streams import stream
+from sash.windows.contract import LATEST
 
 pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import sash.spark
+from sash.query.plan import make_plan
+from sash.spark import batch
+from sash.spark.results import result_fields
 
 Frame = Callable[[Any], Any]
 
@@ -102,6 +107,15 @@ def test_times_without_a_zone_and_before_1970(frame: Frame) -> None:
         table = table.set_column(at, name, plain)
     select = {name: NATIVE[name] for name in ("n", "when", "mean")}
     for window in WINDOWS[:2]:
+        q = sash.Query(time="t", window=window, select=select)
+        check(frame, q, table, ("spark", "python", "rows"))
+
+
+def test_the_first_and_the_last_times_that_can_be_used(frame: Frame) -> None:
+    """The first slice begins before them."""
+    table = pa.table({"t": [1 - LATEST, 5 - LATEST, 0, LATEST - 1], "x": [1.0, 2.0, -0.0, 4.0]})
+    select = {name: NATIVE[name] for name in ("n", "top", "mean")}
+    for window in (sash.sliding(70, 7), sash.sliding(1_000, 300, offset=11)):
         q = sash.Query(time="t", window=window, select=select)
         check(frame, q, table, ("spark", "python", "rows"))
 
@@ -215,3 +229,54 @@ def test_the_way_and_its_reason(frame: Frame) -> None:
     assert way(sash.sliding("1 minute", 7), by="n") == "rows: a slice has 1.0 rows of a sample"
     with pytest.raises(ValueError, match="slices is one of auto, spark, python, rows, not 'no'"):
         sash.spark.aggregate(df, sash.Query(time="t", window=minute, select=NATIVE), slices="no")  # type: ignore[arg-type]
+
+
+# A task goes through its keys in portions
+
+
+@pytest.mark.parametrize("keys", [["k"], ["k", "s"], []], ids=str)
+@pytest.mark.parametrize("emit", ["all", "changes"])
+def test_a_task_with_many_windows_has_some_of_them_at_a_time(
+    keys: list[str], emit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = sash.Query(
+        time="t",
+        by=keys,
+        window=sash.sliding(60, 2),
+        select={"n": sash.count(), "all": sash.collect("t")},
+        emit=emit,
+    )
+    rows = 400
+    table = pa.table(
+        {
+            "t": pa.array([(i * 7919) % 1000 for i in range(rows)]),
+            "k": pa.array([None if i % 19 == 0 else i % 13 for i in range(rows)]),
+            "s": pa.array([f"{i % 3}" for i in range(rows)]),
+            "__sash_stretch": pa.array([0] * rows),
+        }
+    )
+    plan = make_plan(query, table.drop_columns("__sash_stretch").schema)
+    kinds = {"t": LongType(), "k": LongType(), "s": StringType()}
+    result = result_fields(plan, StructType([StructField(n, kind) for n, kind in kinds.items()]))
+    places = [table.column_names.index(name) for name in [*keys, "__sash_stretch"]]
+    made = batch._Work(
+        batch._RowWork(query, table.column_names).windows,
+        places,
+        batch.Stretches.of(query),
+        result,
+    )
+
+    def found() -> tuple[int, list[Any]]:
+        portions = len(list(made._portions(table)))
+        out = pa.Table.from_batches(made(table.to_batches(max_chunksize=90)))
+        return portions, sorted(out.to_pylist(), key=repr)
+
+    whole = found()
+    assert whole[0] == 1
+    monkeypatch.setattr(batch, "_MOST", 1500)
+    portions, windows = found()
+    groups = len({tuple(row[k] for k in keys) for row in table.to_pylist()})
+    assert windows == whole[1]
+    # 1024 windows of each key, and no more than 30 times the rows
+    assert portions <= -(-min(1024 * groups, 30 * rows) // 1500)
+    assert portions > 4 if groups > 1 else portions == 1

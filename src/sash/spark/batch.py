@@ -7,20 +7,25 @@ There are four ways, which have the same rows:
     rows      where order matters, or a slice has hardly more than one row: rows go to Python
     tumbled   "spark" with nothing left to do for Python
 
-Rows, or slices, are grouped by a bucket of keys, not by key: what a group costs is paid once for
-many.  A long stream of one key would be one group's work all the same, so windows are cut, by their
-numbers, into stretches of many windows, and a key's stretches go to buckets of their own.  What is
-in windows of two stretches goes to both, so that each answers its windows by itself; a stretch has
-at least 16 times as many windows as hold one event, so that few do.  Where empty windows are
-wanted, a key's windows depend on all its events, so that each key has one stretch.
+Rows, or slices, are sent to tasks by a hash of their key, and a task answers all its keys at once:
+Spark makes no group for each key, and sorts nothing.  A long stream of one key would be one task's
+work all the same, so windows are cut, by their numbers, into stretches of many windows, and a key's
+stretches go to tasks of their own.  What is in windows of two stretches goes to both, so that each
+answers its windows by itself; a stretch has at least 16 times as many windows as hold one event, so
+that few do.  Where empty windows are wanted, a key's windows depend on all its events, so that each
+key has one stretch.
+
+A task holds its rows, and the windows of some of its keys: where these are many, it goes through
+its keys in portions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -30,11 +35,13 @@ from ..engine.run import compute
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
+from ..state.key_hash import hash_keys
 from ..state.scan import unlimited
+from ..tables.arrow import one_array
 from ..windows import Aligned
 from ..windows.contract import UTC, Clock
 from .arithmetic import SPARK, in_range
-from .buckets import bucket_of, key_columns
+from .buckets import key_columns
 from .combining import combinable, combined
 from .native import native_groups
 from .results import result_fields, result_table
@@ -44,9 +51,12 @@ from .types import micros, normal, quoted
 
 __all__ = ["Slices", "Stretches", "Way", "aggregate_batch", "is_usable", "way_for"]
 
-_STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
+_STRETCH = "__sash_stretch"
 _ALL = 0  # the length of a stretch that has all windows
 _FEW = 3.0  # rows of a slice, below which it is not worth its making
+_AT_ONCE = 65_536  # rows of the result that are handed over at a time: Spark reads as Python writes
+_MOST = 1 << 20  # windows that a task has in memory, as far as that can be told beforehand
+_PORTIONS = 64  # of a task's keys, at most: each takes some milliseconds
 
 #: Who makes slices before the shuffle.
 Slices: TypeAlias = Literal["auto", "spark", "python", "rows"]
@@ -103,8 +113,9 @@ def _by_spark(plan: Plan, types: dict[str, DataType]) -> bool:
     return plain and native_groups(plan, types) is not None
 
 
-def aggregate_batch(df: DataFrame, plan: Plan, buckets: int, slices: Slices) -> DataFrame:
-    """The results over all rows of a DataFrame."""
+def aggregate_batch(df: DataFrame, plan: Plan, tasks: int | None, slices: Slices) -> DataFrame:
+    """The results over all rows of a DataFrame, made by so many tasks; if no number is given, by as
+    many as Spark sees fit."""
     query = plan.query
     way = way_for(df, plan, slices).name
     result = result_fields(plan, df.schema)
@@ -113,36 +124,40 @@ def aggregate_batch(df: DataFrame, plan: Plan, buckets: int, slices: Slices) -> 
         return tumbled(df, plan, groups, result)
     stretches = Stretches.of(query)
     if way == "rows":
-        return _by_rows(df, plan, buckets, stretches, result)
+        return _by_rows(df, plan, tasks, stretches, result)
     made = sliced(df, plan, groups) if way == "spark" else combined(df, plan)
-    names = made.columns
+    columns = [*made.columns, _STRETCH]
     keys = [normal(F.col(f"key_{i}"), df.schema[k].dataType, k) for i, k in enumerate(query.by)]
     tagged = made.select("*", stretches.at(F.col("time")).alias(_STRETCH))
-    bucket = bucket_of([*keys, F.col(_STRETCH)], buckets)
-    columns = [*names, _STRETCH, _BUCKET]
     inner = (
         SliceWork(query, plan.schema, groups, columns)
         if way == "spark"
         else WordWork(query, plan.schema, columns)
     )
-    work = _Work(inner.windows, stretches, result)
-    grouped = tagged.select("*", bucket.alias(_BUCKET)).groupBy(_BUCKET)
-    return grouped.applyInArrow(shipped(work), result)
+    work = _Work(inner.windows, [*range(len(keys)), len(columns) - 1], stretches, result)
+    return _sent(tagged, keys, tasks).mapInArrow(shipped(work), result)
 
 
 def _by_rows(
-    df: DataFrame, plan: Plan, buckets: int, stretches: Stretches, result: StructType
+    df: DataFrame, plan: Plan, tasks: int | None, stretches: Stretches, result: StructType
 ) -> DataFrame:
     query, schema = plan.query, df.schema
     time = micros(quoted(query.time), schema[query.time].dataType)
     names = df.columns if query.where is not None else list(query.columns)
+    tagged = df.select(*[quoted(n) for n in names], stretches.at(time).alias(_STRETCH))
     # not every way through Spark takes names with dots
     plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
-    tagged = df.select(*[quoted(n) for n in names], stretches.at(time).alias(_STRETCH))
-    bucket = bucket_of([*key_columns(query, schema), F.col(_STRETCH)], buckets)
-    tagged = tagged.select(*plain, _STRETCH, bucket.alias(_BUCKET))
-    work = _Work(_RowWork(query, [*names, _STRETCH, _BUCKET]).windows, stretches, result)
-    return tagged.groupBy(_BUCKET).applyInArrow(shipped(work), result)
+    sent = _sent(tagged, key_columns(query, schema), tasks).select(*plain, _STRETCH)
+    places = [*(names.index(key) for key in query.by), len(names)]
+    work = _Work(_RowWork(query, [*names, _STRETCH]).windows, places, stretches, result)
+    return sent.mapInArrow(shipped(work), result)
+
+
+def _sent(tagged: DataFrame, keys: list[Column], tasks: int | None) -> DataFrame:
+    """Rows sent to tasks, all of a key's stretch to one.  Where no number of tasks is given, Spark
+    puts small ones together."""
+    places = [*keys, F.col(_STRETCH)]
+    return tagged.repartition(*places) if tasks is None else tagged.repartition(tasks, *places)
 
 
 def _types(df: DataFrame) -> dict[str, DataType]:
@@ -155,18 +170,19 @@ class Stretches:
 
     window: Aligned
     length: int
+    held: int  # windows that hold one time
     several: bool  # a time may be in windows of two
     before: int  # for changes: the last window of the stretch before is looked at as well
 
     @classmethod
     def of(cls, query: Query) -> Stretches:
         window = query.aligned
+        held = window.last(window.start(0)) - window.first(window.start(0)) + 1
         if window.empty:
-            return cls(window, _ALL, False, 0)
-        held = window.last(window.start(0)) - window.first(window.start(0)) + 1  # by one time
+            return cls(window, _ALL, held, False, 0)
         before = 1 if query.emit == "changes" else 0
         several = held > 1 or before > 0 or window.clock is not UTC
-        return cls(window, max(1024, 16 * (held + 1)), several, before)
+        return cls(window, max(1024, 16 * (held + 1)), held, several, before)
 
     @property
     def whole(self) -> bool:
@@ -208,21 +224,53 @@ def is_usable(time: Column, given: DataType, clock: Clock = UTC) -> Column:
 
 
 class _Work:
-    """What a task does with a bucket: windows by one of the ways, as rows of the result."""
+    """What a task does with its rows: windows by one of the ways, as rows of the result.  `places`
+    are those of the key's columns, and of the stretch."""
 
     def __init__(
-        self, windows: Callable[..., Any], stretches: Stretches, result: StructType
+        self,
+        windows: Callable[..., Any],
+        places: list[int],
+        stretches: Stretches,
+        result: StructType,
     ) -> None:
         self._windows = windows
+        self._places = places
         self._stretches = stretches
         self._result = result
 
-    def __call__(self, table: pa.Table) -> pa.Table:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
         stretches = self._stretches
-        plan, keys, windows = self._windows(table, _STRETCH, stretches.wanted)
-        if stretches.before:
-            windows = windows.where(windows.numbers >= stretches.begins(keys)[windows.groups])
-        return result_table(plan, keys[:-1], windows, self._result)
+        for table in self._portions(pa.Table.from_batches(held)):
+            plan, keys, windows = self._windows(table, _STRETCH, stretches.wanted)
+            if stretches.before:
+                windows = windows.where(windows.numbers >= stretches.begins(keys)[windows.groups])
+            made = result_table(plan, keys[:-1], windows, self._result)
+            yield from made.to_batches(max_chunksize=_AT_ONCE)
+
+    def _portions(self, table: pa.Table) -> Iterator[pa.Table]:
+        """The rows in so many portions, by their keys, that each has a bounded number of windows.
+        There are at most those that hold a row, and for each key those of a stretch."""
+        stretches, rows = self._stretches, table.num_rows
+        most = rows * stretches.held
+        portions = 1
+        if most > _MOST:
+            keys = [one_array(table.column(place)) for place in self._places]
+            hashes = hash_keys(keys, rows)
+            if not stretches.whole:
+                most = min(most, len(pa.array(hashes).unique()) * stretches.length)
+            portions = min(-(-most // _MOST), _PORTIONS)
+        if portions == 1:
+            yield table
+            return
+        of = (hashes % np.uint64(portions)).astype(np.uint8)
+        for portion in range(portions):
+            chosen = np.flatnonzero(of == portion)
+            if len(chosen):
+                yield table.take(pa.array(chosen))
 
 
 class _RowWork:

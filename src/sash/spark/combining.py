@@ -81,6 +81,7 @@ class Cutter:
         self._query = query
         self._whole = edges is None
         self._edges = edges or edges_of(query.aligned)
+        self._least = query.aligned.clock.limits[0] + 1  # the first slice may begin before
         self._scans = [Scan(group, query.aligned, plan.types) for group in plan.groups]
 
     def cut(self, table: pa.Table, times: Array) -> Cut:
@@ -100,7 +101,7 @@ class Cutter:
         return Cut(
             keys,
             codes[heads],
-            starts,
+            np.maximum(starts, self._least),
             partials,
             ends - heads,
             at[ends - 1],

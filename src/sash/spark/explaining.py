@@ -31,9 +31,9 @@ __all__ = ["explain", "explain_streaming"]
 
 _WAYS = {
     "tumbled": "Spark's own aggregates make the windows",
-    "spark": "Spark's own aggregates make slices, which are shuffled by bucket of keys",
-    "python": "Python combines rows into slices, which are shuffled by bucket of keys",
-    "rows": "rows are shuffled by bucket of keys",
+    "spark": "Spark's own aggregates make slices, which are sent to tasks by key",
+    "python": "Python combines rows into slices, which are sent to tasks by key",
+    "rows": "rows are sent to tasks by key",
 }
 _COMBINES = {
     "always": "rows are combined into slices before the shuffle",
@@ -92,7 +92,7 @@ def explain(
         steps: tuple[Step, ...] = (Step(_WAYS[found.name], found.why),)
     else:
         task = Step(
-            "each bucket's keys are worked on by one task in Python",
+            "each task works on all its keys at once, in Python",
             "as Query.run works on a table",
         )
         steps = (Step(_WAYS[found.name], found.why), task, *made.steps[1:])

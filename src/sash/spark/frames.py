@@ -79,8 +79,9 @@ def aggregate(
     shall ("rows"); for a table, `way` tells what "auto" comes to.  On a stream "spark" is for
     tumbling windows: all is done by Spark's own operators, which drop late rows uncounted.
 
-    Keys are spread over `buckets`: one for each partition of a shuffle, and at most 64, unless you
-    give their number.  A stream's checkpoint is tied to it.
+    Keys are spread over `buckets`: of a stream, and of a table where events make the windows, one
+    for each partition of a shuffle, and at most 64, unless you give their number; of other tables
+    as many as Spark sees fit.  A stream's checkpoint is tied to it.
 
     An operator of your own must be the one that the checkpoint was written with; where you have
     mended it, and its partials mean the same as before, name the aggregate in `trust`.
@@ -163,7 +164,7 @@ def aggregate(
         if isinstance(query.window, Aligned) and query.several:
             out = aggregate_sized(df, plan, for_batch(df, buckets))
         elif isinstance(query.window, Aligned):
-            out = aggregate_batch(df, plan, for_batch(df, buckets), slices)
+            out = aggregate_batch(df, plan, buckets, slices)
         else:
             out = aggregate_by_events(df, plan, for_batch(df, buckets))
     return _with_maps(out, maps)

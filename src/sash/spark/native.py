@@ -51,9 +51,19 @@ class Native:
     """One leaf of a group's operator: what Spark computes, and what follows from it."""
 
     aggregates: tuple[Column, ...]
-    words: Words
+    words: Words  # from what is sent to Python: the aggregates, or one column made of them
     answers: dict[str, Answer]  # by the names of the operators that follow from the partial
     lacking: dict[str, Answer] = field(default_factory=dict)  # null where the answer is an error
+    as_one: Answer | None = None  # the column that is sent for all aggregates
+
+    @property
+    def width(self) -> int:
+        """How many columns are sent to Python."""
+        return 1 if self.as_one else len(self.aggregates)
+
+    def sent(self, columns: list[Column]) -> list[Column]:
+        """What is sent to Python, from the columns that hold the aggregates."""
+        return [self.as_one(columns)] if self.as_one else columns
 
 
 def native_groups(plan: Plan, types: dict[str, DataType]) -> list[list[Native]] | None:
@@ -247,13 +257,12 @@ def _float_extreme(name: str, pick: Callable[[Column], Column], value: Column) -
     picked: Answer = lambda c: F.when(c[0] == 0.0, signed(c)).otherwise(c[0])  # noqa: E731
     empty = BELOW if name == "max" else ABOVE
 
-    def words(c: list[pa.Array]) -> list[Array]:
-        values = _floats(c[0], 0.0)
-        values[(values == 0.0) & (_whole(c[1]) == 1)] = -0.0
-        values[(values == 0.0) & (_whole(c[1]) == 2)] = 0.0
-        return [_keys(c[0], values, empty)]
-
-    return Native((pick(value), pick(sign)), words, {name: picked})
+    return Native(
+        (pick(value), pick(sign)),
+        lambda c: [_keys(c[0], _floats(c[0], 0.0), empty)],
+        {name: picked},
+        as_one=picked,
+    )
 
 
 def _span(operator: Operator, column: Column, given: DataType) -> Native | None:

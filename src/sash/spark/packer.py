@@ -28,7 +28,9 @@ Combines: TypeAlias = Literal["always", "auto", "never"]
 #: The number of a lane, before the value.
 LANE = struct.Struct("<H")
 
-_MANY = 1_000_000  # rows that are packed at a time
+#: Rows that are packed at a time, while Spark makes the next ones ready.  Of a million rows in one
+#: piece 23 ms were left to do when the last had come, of eight pieces 2 ms.
+_MANY = 131_072
 
 
 @dataclass(frozen=True)
