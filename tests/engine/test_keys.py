@@ -14,6 +14,7 @@ import sash
 from sash.engine.stream import Stream
 from sash.state.key_hash import hash_keys
 from sash.tables import keys
+from sash.tables import threads as threads_module
 from sash.tables.keys import key_codes
 
 
@@ -50,6 +51,22 @@ def test_whole_numbers_that_are_near_each_other(kind: str, monkeypatch: pytest.M
         assert found.type == pa.array(given).type
         assert codes.tolist() == places.tolist()
         assert given.tolist() == before.tolist()
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("many", [3, 35, 40, 4_000], ids="{} of each".format)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_pairs_of_keys(many: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer pairs than rows, as many or far more: by a table, by one with gaps, or by sorting."""
+    monkeypatch.setattr(keys, "BLOCK", 8)
+    monkeypatch.setattr(threads_module, "PIECE", 16)
+    source = np.random.default_rng(many)
+    a, b = source.integers(0, many, (2, 1_500))
+    texts = pa.array([f"{i:05}" for i in a])
+    codes, found = key_codes([texts, pa.array(b)], len(a), threads)
+    pairs = sorted({(f"{i:05}", int(j)) for i, j in zip(a, b, strict=True)})
+    assert list(zip(*(f.to_pylist() for f in found), strict=True)) == pairs
+    assert [pairs[c] for c in codes] == list(zip(texts.to_pylist(), b.tolist(), strict=True))
 
 
 def test_structs_with_fields_that_are_never_null() -> None:

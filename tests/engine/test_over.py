@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.engine.test_event_streams import judge
 from tests.engine.test_stored_events import judge as judge_stored
 
 import sash
+from sash.kernels.program import jit_enabled
+from sash.tables import threads
 from sash.testing.counting import counting
 from sash.testing.queries import answers, differences, rows_of
 from sash.testing.streams import STREAMS, batches, stream
@@ -169,6 +173,29 @@ def test_an_answer_that_does_not_exist_names_the_aggregate_of_its_size() -> None
     assert q.run({"t": [1, 20], "x": [most, most]})["n"].to_pylist() == [1, 2]
     with pytest.raises(OverflowError, match=r"^long: .* in the window of the event at 5"):
         q.run({"t": [1, 5], "x": [most, most]})
+
+
+@pytest.mark.skipif(not jit_enabled(), reason="answers have a type, and so columns, when compiled")
+def test_sizes_of_many_keys_in_order_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces, and with chunks that begin and end in a frame: each size as it is alone."""
+    monkeypatch.setattr(threads, "PIECE", 2**10)
+    source = np.random.default_rng(4)
+    rows, sizes = 12_000, (1, 3, 40, 100, 400, 1_500, 20_000)
+    table = pa.table(
+        {
+            "t": np.sort(source.integers(0, 20_000, rows)),
+            "k": source.integers(0, 6, rows) ** 2 // 6,
+            "x": pa.array(source.integers(-99, 99, rows), mask=source.random(rows) < 0.3),
+        }
+    )
+    for make in (sash.max, sash.first):
+        select = {f"y{n}": make("x").over(n) for n in sizes}
+        q = query(window=sash.trailing(7), select=select)
+        found = q.run(table, threads=2)
+        for n in sizes:
+            alone = query(window=sash.trailing(n), select={"y": make("x")}).run(table)
+            assert found[f"y{n}"].equals(alone["y"]), n
+        assert found["x"].equals(table["x"])
 
 
 # Streams

@@ -237,7 +237,7 @@ def test_factor_windows_save_what_they_say(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Queries are answered from pyramids, however few slices there are."""
-    for name, value in {"_WORTH": 0, "QUERIES": 1, "_SLICES": 0}.items():
+    for name, value in {"_WORTH": 0, "QUERIES": 1, "_WINDOWS": 12}.items():
         monkeypatch.setattr(pyramids, name, value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise, product
 from typing import Any
 
@@ -13,6 +13,9 @@ import pyarrow.compute as pc
 import pytest
 
 import sash
+from sash.state import shared_pyramids
+from sash.state.pyramid import Pyramid, PyramidFailed
+from sash.state.trace import tracing
 from sash.testing import counting
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, rows_of
@@ -72,6 +75,16 @@ def same_late(made: pa.Table, alone: dict[str, pa.Table]) -> None:
         assert repr(own) == repr(wanted), name
 
 
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is due is answered from pyramids, however few windows and slices there are."""
+    for name, value in {"_WORTH": 0, "_SLICES": 2**40, "_EMPTY": 1000}.items():
+        monkeypatch.setattr(shared_pyramids, name, value)
+    with tracing() as trace:
+        yield
+    assert "from a pyramid" in "".join(trace.steps)
+
+
 @pytest.mark.thin
 @pytest.mark.parametrize("mode", ["final", "live", "early", "changes"])
 @pytest.mark.parametrize("kind", ["disorder", "ties", "gaps", "keys come and go"])
@@ -88,6 +101,39 @@ def test_all_windows_together(kind: str, mode: str) -> None:
     seed = random.Random(f"{kind} {mode}").randrange(1000)
     parts = batches(stream(kind, 50, seed=seed), seed=seed, most=20)
     compare(queries, parts, restore=True, **settings)
+
+
+@pytest.mark.thin
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("mode", ["final", "changes"])
+@pytest.mark.parametrize("kind", ["disorder", "ties", "gaps", "keys come and go"])
+def test_all_windows_from_pyramids(kind: str, mode: str) -> None:
+    test_all_windows_together(kind, mode)
+
+
+@pytest.mark.plain
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("select", ["in order", "objects"])
+def test_what_has_an_order_from_pyramids(select: str) -> None:
+    test_what_has_an_order_and_what_is_no_number(select, "final")
+
+
+@pytest.mark.plain
+@pytest.mark.usefixtures("eager")
+def test_windows_of_every_kind_from_pyramids() -> None:
+    test_windows_of_every_kind_side_by_side()
+
+
+@pytest.mark.plain
+@pytest.mark.usefixtures("eager")
+def test_every_cutting_from_pyramids() -> None:
+    test_every_cutting_of_a_few_events()
+
+
+@pytest.mark.plain
+@pytest.mark.usefixtures("eager")
+def test_queries_come_and_go_from_pyramids() -> None:
+    test_queries_come_and_go("final")
 
 
 @pytest.mark.plain
@@ -430,3 +476,59 @@ def test_late_rows_have_the_windows_of_their_query() -> None:
     late = {row["queries"][0]: row["reason"] for row in shared.late.to_pylist()}
     assert late == {name: one.late["reason"][0].as_py() for name, one in alone.items()}
     assert len(set(late.values())) == 2
+
+
+@pytest.mark.plain
+def test_trees_and_pyramids_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pushes of many rows are answered from pyramids, those of few from trees, of one state."""
+    monkeypatch.setattr(shared_pyramids, "_WORTH", 200)
+    windows = [sash.sliding(size * every, every) for size in (1, 3) for every in (7, 10, 13)]
+    queries = {f"{i}": query(w, FEW) for i, w in enumerate(windows)}
+    source = random.Random(1)
+    events = [
+        {"t": i // 4 + source.randint(0, 9), "k": "abcd"[i % 4], "i": i, "x": i / 7}
+        for i in range(3000)
+    ]
+    ends = [0, 1000, 1004, 1010, 2000, 2001, 3000]
+    parts = [pa.Table.from_pylist(events[low:high]) for low, high in pairwise(ends)]
+    with tracing() as trace:
+        compare(queries, parts, lateness=10, restore=True)
+    assert "from a pyramid" in "".join(trace.steps)
+
+
+@pytest.mark.plain
+def test_an_answer_of_a_pyramid_that_does_not_exist_is_null(
+    request: pytest.FixtureRequest,
+) -> None:
+    """The others of its row do, and the warning names the column as its query does."""
+    request.getfixturevalue("eager")
+    big = pa.table({"t": [1, 2, 11, 25], "x": [2**62, 2**62, 1, 1]})
+    queries = {
+        "short": query(sash.tumbling(1), {"sum": sash.sum("x")}, by=[]),
+        "long": query(sash.tumbling(10), {"all": sash.sum("x"), "n": sash.count()}, by=[]),
+    }
+    stream = sash.share(queries).stream()
+    with pytest.warns(RuntimeWarning, match="all: "):
+        made = stream.push(big)
+    assert made["long"]["all"].to_pylist() == [None, 1]
+    assert made["long"]["n"].to_pylist() == [2, 1]
+    assert made["short"]["sum"].to_pylist() == [2**62, 2**62, 1]
+
+
+@pytest.mark.plain
+@pytest.mark.usefixtures("eager")
+def test_what_cannot_be_combined_is_left_to_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pyramid combines slices that no window holds together; should `combine` raise there, trees
+    answer what is due."""
+    answers = Pyramid.answers
+    failed: list[Pyramid] = []
+
+    def sometimes(self: Pyramid, *asked: Any) -> Any:
+        failed.append(self)
+        if len(failed) % 2:
+            raise PyramidFailed("combine raised")
+        return answers(self, *asked)
+
+    monkeypatch.setattr(Pyramid, "answers", sometimes)
+    test_all_windows_together("disorder", "final")
+    assert len(failed) > 3

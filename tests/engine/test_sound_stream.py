@@ -18,7 +18,7 @@ import pytest
 import sash
 from sash.engine.failures import CombineFailed
 from sash.testing.stored import open_stream
-from trouble import Trap, in_threads, interrupted, refusal
+from trouble import Trap, alarms, in_threads, interrupted, refusal
 
 STATES = ("memory", "tiles")
 COUNT = {"n": sash.count()}
@@ -186,27 +186,22 @@ def test_signals_at_random() -> None:
         for i in range(41)
     ]
 
-    def handler(*_: Any) -> None:
-        if armed:
-            raise KeyboardInterrupt
-
     reference = [q.stream(lateness=20)]
     results = [reference[0].push(b) for b in made]
-    armed, hits, source = False, 0, random.Random(9)
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
+    hits, source = 0, random.Random(9)
+    with alarms(KeyboardInterrupt) as alarm:
         for _ in range(60):
             s, i = q.stream(lateness=20), 0
             s.push(made[0])  # which loads kernels: numba's lock does not survive an interrupt
             try:
-                armed = True
-                signal.setitimer(signal.ITIMER_REAL, source.uniform(1e-4, 2e-2))
+                alarm.ring(source.uniform(1e-4, 2e-2))
                 for i in range(1, len(made) - 1):
                     s.push(made[i])
-                armed = False
+                alarm.rest()
                 continue
             except KeyboardInterrupt:
-                armed, hits = False, hits + 1
+                alarm.rest()
+                hits += 1
             there = s.counts["rows"]
             assert there % 3 == 0
             assert there in (3 * i, 3 * i + 3)
@@ -216,9 +211,6 @@ def test_signals_at_random() -> None:
                 continue
             assert again == [results[there // 3]]
             s._check()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert hits > 5
 
 

@@ -476,7 +476,7 @@ def test_compiled_kernels_in_threads(window: str, monkeypatch: pytest.MonkeyPatc
 
         return plain(one, items, threads)
 
-    for module in ("engine.parts", "state.places", "state.frames"):
+    for module in ("engine.parts", "state.places", "state.frame_answers"):
         monkeypatch.setattr(f"sash.{module}.side_by_side", noted)
     before = sys.getswitchinterval()
     sys.setswitchinterval(100)

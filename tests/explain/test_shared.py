@@ -6,9 +6,13 @@ import json
 import random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import sash
+from sash import state
+from sash.explain.bundles import on_spark
+from sash.state import shared_pyramids
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.streams import WINDOWS, stream
 
@@ -50,6 +54,10 @@ def test_how_a_bundle_runs_and_what_it_keeps() -> None:
     assert bundle.kept.entries == 4 + 1
     assert bundle.kept.bytes > 0
     assert "finger B-tree" in bundle.steps[1].what
+    assert "many windows fall due" in str(found)
+    steps, _, _ = on_spark(bundle.steps, bundle.kept, bundle.costs)
+    assert [step.what for step in steps][::3] == [bundle.steps[0].what, bundle.steps[-1].what]
+    assert "many windows fall due" not in str(sash.share(queries).stream(mode="live").explain())
     assert "about 1 an event" in str(found)
     assert json.loads(json.dumps(found.to_dict()))["bundles"][0]["kept"]["entries"] == 5
 
@@ -126,3 +134,26 @@ def test_a_stream_of_a_sample_takes_about_what_is_expected(seed: int, mode: Any)
         emitted[name] += rows.num_rows
     assert bundle.measured.rows == sum(emitted.values())
     assert "slices of" in str(streaming.explain(data=sample, batch=50))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(("keys", "batch"), [(3, 1500), (1, 500), (6, 3000)])
+def test_what_pyramids_take_is_near_what_is_expected(
+    keys: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 queries without common edges, which have three rows for each slice."""
+    monkeypatch.setattr(shared_pyramids, "_WORTH", 100)
+    answered = []
+    real = state.shared.windows_due
+    monkeypatch.setattr(state.shared, "windows_due", lambda *a: answered.append(a) or real(*a))
+    queries = {f"q{i}": query(sash.sliding(i * (1 + i % 2), i)) for i in range(20, 40)}
+    source = random.Random(1)
+    times = sorted(source.randrange(1500) for _ in range(3000))
+    columns = {c: [source.randrange(100) for _ in times] for c in SAMPLE.column_names}
+    sample = pa.table(columns | {"t": times, "k": [source.randrange(keys) for t in times]})
+    streaming = sash.share(queries).stream(lateness=5)
+    (bundle,) = streaming.explain(data=sample, batch=batch).bundles
+    assert answered
+    assert bundle.expected is not None
+    assert bundle.measured is not None
+    assert 1 / 2 <= bundle.expected.combines / bundle.measured.combines <= 2

@@ -22,12 +22,8 @@ from ..kernels.core import BufferCore, make_core
 from ..query.plan import Group, Plan, make_plan
 from ..query.query import Query
 from ..state.answers import answers_of, columns_of
-from ..state.frames import (
-    NoFrameAnswer,
-    Ranges,
-    answers_of_frames,
-    in_order,
-)
+from ..state.frame_answers import answers_of_frames, in_order
+from ..state.frames import NoFrameAnswer, Ranges
 from ..state.frames_kernel import FRAMES
 from ..state.measures import held_at
 from ..state.ranges import answers_over

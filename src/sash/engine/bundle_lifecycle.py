@@ -9,20 +9,22 @@ again or unchanged is each query's own to say (`lifecycle`).
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.signatures import Mode
-from ..state.contract import Slices, StepFailed, some_slices
+from ..slicing.cycles import Cycles
+from ..state.contract import Slices, Step, StepFailed, some_slices
 from ..state.shared import SharedState
 from ..state.shared_tiles import SharedTiles
 from ..windows import Aligned
 from .bundle_plans import BundlePlan
 from .failures import name_step_failure
 from .late import Late, late_rows
-from .lifecycle import Lifecycle, Outcome, Progress, Sliced, taken_slices
+from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, Sliced, taken_slices
 from .sizes import reach_of
 from .taken import Taken, take_in
 
@@ -50,6 +52,12 @@ class BundleLifecycle:
             name: Lifecycle(one, mode=mode, lateness=lateness, early=early, behind=behind)
             for name, one in plan.plans.items()
         }
+        self._live, self._lateness = mode == "live", lateness
+        self._early = early
+        windows = [one.query.aligned for one in plan.plans.values()]
+        self._clock, self._cycles = windows[0].clock, Cycles([w.cycle for w in windows])
+        self._changes = [one.query.emit == "changes" for one in plan.plans.values()]
+        self._stood: tuple[Any, Array, Array] | None = None
         self.abandoned = False  # whether the last batch failed, and nothing of it is in
 
     def process(
@@ -94,7 +102,7 @@ class BundleLifecycle:
         came: Array | None,
     ) -> tuple[Outcomes, dict[str, Progress]]:
         """What a batch emits, and where each query stands after it."""
-        taken = {name: Taken(None, Late.none()) for name in self._each}
+        taken = dict.fromkeys(self._each, Taken(None, Late.none()))
         # queries with the same rows have come as far
         first, life = next(iter(progress.values())), next(iter(self._each.values()))
         at = came if came is not None else life.came(first, watermark)
@@ -105,20 +113,41 @@ class BundleLifecycle:
             judge = partial(self._judge, first.watermark)
             made = take_in(self._plan.union, state, batch, refused, judge, at)
             slices, late, newest, delays = made
-            taken = {
-                name: Taken.of(None, one, newest, batch.num_rows, delays)
-                for name, one in late.items()
+            counted = {id(one): one for one in late.values()}
+            each = {
+                known: Taken.of(None, one, newest, batch.num_rows, delays)
+                for known, one in counted.items()
             }
-        moved = {
-            name: one.moved(progress[name], newest, watermark, stream_time)
-            for name, one in self._each.items()
-        }
-        steps = {name: one.step(progress[name], moved[name]) for name, one in self._each.items()}
-        emitted = state.step(slices, steps)
+            taken = {name: each[id(one)] for name, one in late.items()}
+        ahead = life.moved(first, newest, watermark, stream_time)
+        moved = {name: at.at(ahead) for name, at in progress.items()}
+        emitted = state.step(slices, self._steps(first, ahead))
         outcomes = {}
         for name, one in self._each.items():
             outcomes[name] = one.finish(state.views[name], emitted[name], taken[name], moved[name])
         return outcomes, moved
+
+    def _steps(self, before: Progress, after: Progress) -> dict[str, Step]:
+        """What a batch asks of the state for each query; see `Lifecycle.step`."""
+        opened, fresh = (numbers.tolist() for numbers in self._stands(before))
+        keep, due = (numbers.tolist() for numbers in self._stands(after))
+        early = self._early and (after.stream_time or 0) < UNBOUNDED
+        each = zip(self._each, opened, fresh, due, keep, self._changes, strict=True)
+        return {
+            name: Step(a, b, c, d, self._live, early, changes) for name, a, b, c, d, changes in each
+        }
+
+    def _stands(self, at: Progress) -> tuple[Array, Array]:
+        """The first window of each query that is open, and the first that is not due."""
+        times = at.stream_time, at.watermark
+        if self._stood is None or self._stood[0] != times:
+            watermark = -UNBOUNDED if at.watermark is None else at.watermark
+            opened = undue = self._cycles.first(self._clock.reading(watermark))
+            if self._live and at.stream_time is not None:
+                seen = self._cycles.first(self._clock.reading(at.stream_time))
+                undue = np.maximum(opened, seen)
+            self._stood = times, opened, undue
+        return self._stood[1:]
 
     def _judge(
         self, watermark: int | None, times: Array, refused: dict[int, str]
@@ -130,7 +159,7 @@ class BundleLifecycle:
         old = ~usable if watermark is None else ~usable | (times < watermark)
         rows = np.flatnonzero(old)
         if not len(rows):
-            return usable, {name: Late.none() for name in self._each}
+            return usable, dict.fromkeys(self._each, Late.none())
         own = {int(np.searchsorted(rows, row)): why for row, why in refused.items()}
         held = np.zeros(len(rows), dtype=bool)
         found: dict[Aligned, Late] = {}
@@ -170,6 +199,11 @@ class BundleLifecycle:
 
     def quiet(self, progress: dict[str, Progress]) -> tuple[int, int]:
         """The times from the first up to the second, which is not included, of which events are in
-        no window that is closed or emitted, and let none fall due."""
-        each = [one.quiet(progress[name]) for name, one in self._each.items()]
-        return max(low for low, _ in each), min(high for _, high in each)
+        no window that is closed or emitted, and let none fall due; see `Lifecycle.quiet`."""
+        at = next(iter(progress.values()))
+        if at.stream_time is None or at.stream_time >= UNBOUNDED:
+            return UNBOUNDED, UNBOUNDED
+        _, undue = self._stands(at)
+        last, next_end = self._cycles.end(undue - 1).max(), self._cycles.end(undue).min()
+        low, high = self._clock.time(int(last)), self._clock.time(int(next_end))
+        return int(low), int(high) + (0 if self._live else self._lateness or 0)

@@ -87,9 +87,15 @@ def plan_bundle(
     `stored`, for slices in a store; else for a stream in memory."""
     labelled = not whole and not stored
     alone: dict[str, Plan] = {}
+    alike: dict[Any, Plan] = {}  # by what is selected: their windows make no difference
     for name, query in bundle.queries.items():
+        selected = tuple((column, same_aggregate(a)) for column, a in query.select.items())
+        if selected in alike:
+            alone[name] = dataclasses.replace(alike[selected], query=query)
+            continue
         try:
-            alone[name] = plan_alone(query, schema, whole=whole, labelled=labelled)
+            made_plan = plan_alone(query, schema, whole=whole, labelled=labelled)
+            alone[name] = alike[selected] = made_plan
         except (KeyError, TypeError, ValueError) as error:
             text = error.args[0] if error.args else error
             raise type(error)(f"query {name!r}: {text}" if name else text) from None
@@ -107,16 +113,17 @@ def plan_bundle(
     if labelled:
         return BundlePlan(bundle, union, alone, {}, columns, sizes)
     plans, reads, sized = {}, {}, {}
+    projected = _Projected(union)
     for name, plan in alone.items():
         others = {column for size in sizes[name] for column in size.columns}
         own = {column: of for column, of in columns[name].items() if column not in others}
         if NO_NAME in columns[name]:
             plan = dataclasses.replace(plan, types=plan.types | {NO_NAME: pa.int64()})
-        plans[name], reads[name] = _projected(plan, union, own)
+        plans[name], reads[name] = projected.plan(plan, own)
         made = []
         for size in sizes[name]:
             some = {column: columns[name][column] for column in size.columns}
-            made.append(Sized(size.size, size.columns, *_projected(plan, union, some)))
+            made.append(Sized(size.size, size.columns, *projected.plan(plan, some)))
         sized[name] = tuple(made)
     return BundlePlan(bundle, union, plans, reads, columns, sized)
 
@@ -166,25 +173,38 @@ def union_query(
     return dataclasses.replace(first, select=select, emit="all"), columns
 
 
-def _projected(plan: Plan, union: Plan, columns: Mapping[str, str]) -> tuple[Plan, Projection]:
-    """A query's plan over the partials of the bundle's, and what it reads of them."""
-    groups, at, items, read = [], [], [], []
-    for g, group in enumerate(union.groups):
-        wanted = [
-            (column, group.names.index(name))
-            for column, name in columns.items()
-            if name in group.names
-        ]
-        if not wanted:
-            continue
-        made, parts, used = _some_of(group, sorted(wanted, key=lambda pair: pair[1]))
-        groups.append(made)
-        at.append(g)
-        items.append(parts)
-        read.append(used)
-    ranged = tuple(chosen for chosen in plan.ranged if chosen.name in columns)
-    made_plan = dataclasses.replace(plan, groups=tuple(groups), ranged=ranged)
-    return made_plan, Projection(tuple(at), tuple(items), tuple(read))
+class _Projected:
+    """Plans of queries over the partials of a bundle's, those of the same columns made once."""
+
+    def __init__(self, union: Plan) -> None:
+        self._union = union
+        self._made: dict[Any, tuple[tuple[Group, ...], Projection]] = {}
+
+    def plan(self, plan: Plan, columns: Mapping[str, str]) -> tuple[Plan, Projection]:
+        """A query's plan, and what it reads of the partials."""
+        known = tuple(columns.items())
+        if known not in self._made:
+            self._made[known] = self._of(columns)
+        groups, reads = self._made[known]
+        ranged = tuple(chosen for chosen in plan.ranged if chosen.name in columns)
+        return dataclasses.replace(plan, groups=groups, ranged=ranged), reads
+
+    def _of(self, columns: Mapping[str, str]) -> tuple[tuple[Group, ...], Projection]:
+        groups, at, items, read = [], [], [], []
+        for g, group in enumerate(self._union.groups):
+            wanted = [
+                (column, group.names.index(name))
+                for column, name in columns.items()
+                if name in group.names
+            ]
+            if not wanted:
+                continue
+            made, parts, used = _some_of(group, sorted(wanted, key=lambda pair: pair[1]))
+            groups.append(made)
+            at.append(g)
+            items.append(parts)
+            read.append(used)
+        return tuple(groups), Projection(tuple(at), tuple(items), tuple(read))
 
 
 def _some_of(

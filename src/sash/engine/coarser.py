@@ -11,6 +11,7 @@ the slices of a window that several queries can be computed from, of their own o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import log2
 
@@ -29,12 +30,13 @@ __all__ = ["coarser_slices"]
 _WORTH = 1_000_000  # combines to be saved, as another kernel is needed for it
 
 
-def coarser_slices(plan: BundlePlan, slices: Slices) -> dict[str, Slices]:
-    """The slices to read for those queries that better read coarser ones."""
+def coarser_slices(plan: BundlePlan, slices: Slices, names: Sequence[str]) -> dict[str, Slices]:
+    """The slices to read for those of some queries that better read coarser ones."""
     count, keys = len(slices.starts), len(slices.bounds) - 1
     if count < 2 or slices.ties is not None:
         return {}
-    windows = tuple(dict.fromkeys(p.query.window for p in plan.plans.values()))
+    asked = {name: plan.plans[name].query.window for name in names}
+    windows = tuple(dict.fromkeys(asked.values()))
     if 2 * count * len(windows) < _WORTH:  # what all scans take but for their rows
         return {}
     span = int(slices.starts.max()) - int(slices.starts.min()) + 1
@@ -54,7 +56,7 @@ def coarser_slices(plan: BundlePlan, slices: Slices) -> dict[str, Slices]:
         return made[place]
 
     places = {one.window: one.parent for one in found.windows}
-    parents = {name: places.get(one.query.window) for name, one in plan.plans.items()}  # type: ignore[call-overload]
+    parents = {name: places.get(window) for name, window in asked.items()}  # type: ignore[call-overload]
     return {name: of(parent) for name, parent in parents.items() if parent is not None}
 
 

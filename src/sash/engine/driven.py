@@ -5,20 +5,23 @@ table → rows in order of key and time → frames → answers, in the table's o
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import NoFrameAnswer, answers_of_frames, taken
-from ..state.measures import frames_of, sizes_of
+from ..state.frame_answers import answers_of_frames, taken
+from ..state.frames import NoFrameAnswer
+from ..state.measures import Found, frames_of, sizes_of
 from ..state.over_frames import answers_of_sizes
 from ..state.ranges import answers_over
-from ..tables.arrow import as_time, filtered, one_array, time_text, times_of
+from ..tables.arrow import as_time, filtered, time_text
 from ..tables.counting_sort import inverse
 from ..tables.rows import rows_in_order
-from ..tables.threads import cut_groups
+from ..tables.threads import cut_groups, cut_rows, side_by_side
 from ..windows import Driven, Trailing
 
 __all__ = ["driven_results", "with_nulls"]
@@ -68,20 +71,45 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     except NoFrameAnswer as error:
         row = error.frame if order is None else int(np.flatnonzero(order == error.frame)[0])
         raise OverflowError(_explained(plan, table, row, error)) from None
-    own = ordered.times
-    if ordered.moves or frames.fired is not None:  # in the table's order
-        own = times_of(one_array(table.column(query.time)))[0]
-    start, end = window.spans(own)
+    own = ordered.own_times
+    assert own is not None
+    start, end = _spans(window, own if frames.fired is None else own[fires], threads)
     if start is None:
-        oldest, held = found.oldest()
-        if order is not None:
-            oldest, held = (taken(a, order, threads) for a in (oldest, held))
-        starts = with_nulls(as_time(oldest, plan.time_type), held)
+        starts = _oldest(found, order, plan.time_type, threads)
     else:
         starts = as_time(start, plan.time_type)
     added = {"window_start": starts, "window_end": as_time(end, plan.time_type)}
     added |= {name: values[name] for name in query.select}
     return pa.table([*table.columns, *added.values()], names=[*table.column_names, *added])
+
+
+def _spans(window: Driven, own: Array, threads: int) -> tuple[Array | None, Array]:
+    """The start and end that the results of events at these times show, made in pieces."""
+    none = own[:0]
+    made = [
+        None if a is None else own if a is none else np.empty_like(own) for a in window.spans(none)
+    ]
+
+    def fill(piece: tuple[int, int]) -> None:
+        some = slice(*piece)
+        for into, values in zip(made, window.spans(own[some]), strict=True):
+            if into is not None and into is not own:
+                into[some] = values
+
+    side_by_side(fill, cut_rows(len(own)), threads)
+    start, end = made
+    assert end is not None
+    return start, end
+
+
+def _oldest(found: Found, order: Array | None, kind: pa.DataType, threads: int) -> Any:
+    """The time of the oldest event that each window holds, in the result's order."""
+    if found.earlier is not None and order is None:
+        return pa.chunked_array([as_time(times, kind) for times in found.earlier])
+    oldest, held = found.oldest()
+    if order is not None:
+        oldest, held = (taken(a, order, threads) for a in (oldest, held))
+    return with_nulls(as_time(oldest, kind), held)
 
 
 def _among(fired: Array, rows: tuple[int, int]) -> tuple[int, int]:

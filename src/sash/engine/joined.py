@@ -36,9 +36,9 @@ def joined(finished: list[Finished]) -> Finished:
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
     at = pa.array(order)
-    values = {}
-    for name in list(parts[0].values):
-        values[name] = _concat([e.values.pop(name) for e in parts]).take(at)
+    values, given = {}, [dict(vars(e).pop("values")) for e in parts]
+    for name in list(given[0]):
+        values[name] = _concat([columns.pop(name) for columns in given]).take(at)
         _give_back()
     if failed:
         place = np.empty(len(order), dtype=np.int64)

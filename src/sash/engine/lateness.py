@@ -34,7 +34,7 @@ from ..state.measures import gaps_of
 from ..tables import threads as pieces
 from ..tables.arrow import as_arrow, as_given, check_times, filtered, flat, kind_of, times_of
 from ..tables.keys import key_codes
-from ..tables.rows import rise
+from ..tables.threads import rise
 from ..windows import Aligned, Driven, Merging, Ticked, duration
 from ..windows.contract import LATEST
 from .bundles import bundle_alone

@@ -67,6 +67,12 @@ class Progress:
     partly_late: int = 0
     emitted: int = 0
 
+    def at(self, other: Progress) -> Progress:
+        """The same counts, as far as another has come."""
+        made = object.__new__(Progress)
+        vars(made).update(vars(self), stream_time=other.stream_time, watermark=other.watermark)
+        return made
+
 
 @dataclass
 class Outcome:
@@ -360,6 +366,7 @@ class Lifecycle:
             reasons=emitted.reasons[filled.rows],
             values=filled_values(self._plan, filled, emitted.values),
             failed=filled.moved(emitted.failed),
+            table=None,
         )
 
     def _revisions(self, state: Keeper, emitted: Emitted) -> Array:

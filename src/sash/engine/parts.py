@@ -17,6 +17,7 @@ import pyarrow as pa
 from ..kernels.columns import Array, Table
 from ..kernels.program import specialise
 from ..query.plan import NO_NAME, Group, Plan
+from ..slicing.edges import edges_of
 from ..slicing.techniques import Slicing
 from ..state.answers import Sources, columns_of
 from ..state.contract import Slices
@@ -145,8 +146,12 @@ class _Work:
     def _in_order(self, part: Rows, threads: int | None) -> Windows:
         """The windows of some keys by way of their events in order."""
         plan = self.plan
-        ordered, order = put_in_order(plan, self.table, part)
-        note_step("rows in order" if order is None else "rows sorted by key and time")
+        number = None
+        if self.slicing is None and not plan.ordered:
+            number = edges_of(plan.query.aligned).number
+        ordered, order = put_in_order(plan, self.table, part, number)
+        by = "time" if number is None else "slice"
+        note_step("rows in order" if order is None else f"rows sorted by key and {by}")
         columns = [c if part.runs is None else c.runs(part.runs) for c in self.columns]
         wanted = self._wanted(part)
         try:

@@ -10,7 +10,7 @@ takes a few combines.  Counting says for which queries that is less:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -24,38 +24,41 @@ from ..tables.threads import side_by_side
 from ..windows.contract import Aligned
 from .bundle_plans import BundlePlan
 
-__all__ = ["QUERIES", "few_windows", "windows_by_pyramids"]
+__all__ = ["QUERIES", "windows_by_pyramids"]
 
 _WORTH = 2_000_000  # slices that scans would read, as another kernel is needed
 QUERIES = 3  # that read the same partials, for a pyramid
-_SLICES = 4  # a window, at least
+_WINDOWS = 1 / 4  # a slice, at most
 
 
-def few_windows(window: Aligned, slices: Slices) -> bool:
-    """True if a query has so few windows among these slices that each may take several combines."""
+def _few_windows(slices: Slices) -> Callable[[Aligned], bool]:
+    """Tells of windows whether there are so few among these slices that each may take several
+    combines."""
     count, keys = len(slices.starts), len(slices.bounds) - 1
     if not count or slices.ties is not None:
-        return False
-    cycle = window.cycle
+        return lambda window: False
     span = int(slices.starts.max()) - int(slices.starts.min())
-    return ((span + cycle.longest) // cycle.length + 1) * cycle.windows * keys * _SLICES <= count
+
+    def few(window: Aligned) -> bool:
+        cycle = window.cycle
+        windows = ((span + cycle.longest) // cycle.length + 1) * cycle.windows
+        return windows * keys <= _WINDOWS * count
+
+    return few
 
 
 def windows_by_pyramids(
-    plan: BundlePlan,
-    read: Mapping[str, Slices],
-    sources: list[Sources],
-    threads: int,
+    plan: BundlePlan, slices: Slices, sources: list[Sources], threads: int
 ) -> dict[str, Windows | NoAnswer]:
-    """The windows of those queries that are better answered by pyramids of the slices that they
-    read, or the answer that does not exist."""
+    """The windows of those queries that are better answered by pyramids of the slices, or the
+    answer that does not exist."""
     asked: dict[Any, list[str]] = {}
+    few = _few_windows(slices)
     for name, one in plan.plans.items():
-        if few_windows(one.query.aligned, read[name]) and not plan.sizes[name]:
-            asked.setdefault((id(read[name]), plan.reads[name]), []).append(name)
+        if not plan.sizes[name] and few(one.query.aligned):
+            asked.setdefault(plan.reads[name], []).append(name)
     made: dict[str, Windows | NoAnswer] = {}
-    for (_, reads), names in asked.items():
-        slices = read[names[0]]
+    for reads, names in asked.items():
         if len(names) < QUERIES or len(names) * len(slices.starts) < _WORTH:
             continue
         pyramids = _pyramids(plan.plans[names[0]], reads.slices(slices))
@@ -64,8 +67,11 @@ def windows_by_pyramids(
         note_step("windows of queries that have few from a pyramid of the slices")
         portions = [names[i::threads] for i in range(min(threads, len(names)))]
         asking = partial(_windows, pyramids, plan, reads.sources(sources))
-        for found in side_by_side(asking, portions, threads):
-            made |= found
+        try:
+            for found in side_by_side(asking, portions, threads):
+                made |= found
+        except PyramidFailed:  # a scan names the window
+            continue
     return made
 
 
@@ -94,6 +100,7 @@ def _pyramids(plan: Plan, slices: Slices) -> list[Pyramid] | None:
     """A pyramid for each group of aggregates; None if `combine` raises, maybe of slices that no
     window holds together."""
     try:
-        return [Pyramid(group, slices, i) for i, group in enumerate(plan.groups)]
+        clock = plan.query.aligned.clock
+        return [Pyramid(group, slices, i, clock) for i, group in enumerate(plan.groups)]
     except PyramidFailed:
         return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from functools import partial
 
 import pyarrow as pa
 
@@ -13,6 +15,7 @@ from ..query.types import value_type
 from ..state.contract import Emitted
 from ..state.scan import Scan
 from ..tables.arrow import as_time
+from ..tables.threads import PIECE, how_many, side_by_side
 from ..windows import Driven, Merging, tumbling
 
 __all__ = ["check_answers", "check_typed", "result_schema", "result_table", "untyped", "with_types"]
@@ -74,10 +77,22 @@ def result_schema(plan: Plan, given: pa.Schema, mode: Mode = "final") -> pa.Sche
 def result_table(plan: Plan, emitted: Emitted, revisions: Array | None = None) -> pa.Table:
     """The table of some windows."""
     query = plan.query
+    if emitted.table is not None:
+        table = emitted.table()
+        return table if revisions is None else table.append_column("revision", pa.array(revisions))
     at = pa.array(emitted.codes)
-    columns = {n: c.take(at) for n, c in zip(query.by, emitted.keys, strict=True)}
-    for name, edge in (("window_start", query.aligned.start), ("window_end", query.aligned.end)):
-        columns[name] = as_time(edge(emitted.windows), plan.time_type)
+
+    def times(edge: Callable[[Array], Array]) -> pa.Array:
+        return as_time(edge(emitted.windows), plan.time_type)
+
+    made: dict[str, Callable[[], pa.Array]] = {
+        name: partial(key.take, at) for name, key in zip(query.by, emitted.keys, strict=True)
+    }
+    made["window_start"] = partial(times, query.aligned.start)
+    made["window_end"] = partial(times, query.aligned.end)
+    threads = how_many() if len(emitted.windows) >= PIECE else 1
+    found = side_by_side(lambda make: make(), [*made.values()], threads)
+    columns = dict(zip(made, found, strict=True))
     columns |= {name: emitted.values[name] for name in query.select}
     if revisions is not None:
         columns["revision"] = pa.array(revisions)

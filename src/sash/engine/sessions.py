@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..state.frames import Apart, NoFrameAnswer, answers_of_frames
+from ..state.frame_answers import answers_of_frames
+from ..state.frames import Apart, NoFrameAnswer
 from ..state.measures import Spans, gaps_of, sessions_of, ticks_of
 from ..state.ragged import ragged
 from ..state.ranges import answers_over

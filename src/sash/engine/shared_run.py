@@ -212,9 +212,8 @@ class _Work:
         """The windows of each query, from the slices of all.  Keys are numbered from `first` on."""
         wanted: tuple[Array, Array] = unlimited(len(slices.bounds) - 1)
         made = {}
-        coarser = coarser_slices(self.plan, slices)
-        read = {name: coarser.get(name, slices) for name in self.plan.plans}
-        ready = windows_by_pyramids(self.plan, read, self.sources, threads or 1)
+        ready = windows_by_pyramids(self.plan, slices, self.sources, threads or 1)
+        coarser = coarser_slices(self.plan, slices, [n for n in self.plan.plans if n not in ready])
         for name, plan in self.plan.plans.items():
             reads = self.plan.reads[name]
             if self.plan.sizes[name]:
@@ -225,7 +224,8 @@ class _Work:
                 if isinstance(found, NoAnswer):
                     raise found
                 if found is None:
-                    own, values = reads.slices(read[name]), reads.sources(self.sources)
+                    own = reads.slices(coarser.get(name, slices))
+                    values = reads.sources(self.sources)
                     found = windows_of_slices(plan, own, values, *wanted, threads=threads)
                 for size in self.plan.sizes[name]:
                     self._add_size(plan, size, found, slices, ordered)

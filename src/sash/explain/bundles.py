@@ -22,6 +22,12 @@ _PYRAMID = Step(
 )
 
 
+_LAID_OUT = Step(
+    "where a batch lets many windows fall due, they are answered from a pyramid of the slices",
+    "the tree would be searched for each of them",
+)
+
+
 def steps_of_bundle(bundle: Bundle, plan: BundlePlan | None, mode: str | None) -> tuple[Step, ...]:
     """What is done with a table, or with a batch of a stream in a mode."""
     first = next(iter(bundle.queries.values()))
@@ -32,7 +38,7 @@ def steps_of_bundle(bundle: Bundle, plan: BundlePlan | None, mode: str | None) -
             "the windows of all queries are ranges of that tree",
             "events may come in any order, and one copy of the slices serves all windows",
         )
-        return once, tree, ranges, when
+        return once, tree, ranges, *((_LAID_OUT,) if mode == "final" else ()), when
     return (
         Step("rows are combined into slices once for all queries", "they have the same keys"),
         Step(
@@ -99,7 +105,7 @@ def costs_of_bundle(
 def on_spark(steps: tuple[Step, ...], kept: Kept, costs: Costs) -> tuple[Any, Kept, Costs]:
     """The steps, state and combines of a stream in memory for one on Spark, whose state is
     records."""
-    cut, _, _, when = steps
+    cut, *_, when = steps
     records = Step(
         "slices of all queries are small records in Spark's state store, of one stateful operator",
         "a micro-batch reads and writes those that it touches, or that are due",

@@ -6,6 +6,7 @@ once.  `tests/explain` counts the combines of samples and holds them against the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log2
 
 from ..query.plan import Plan
@@ -14,7 +15,7 @@ from ..state.tree_size import leaf_entries
 from ..windows.contract import Aligned, Driven, Merging, Span, Window
 from .explanation import Costs
 
-__all__ = ["costs_of_stream", "costs_of_table"]
+__all__ = ["by_pyramid", "costs_of_stream", "costs_of_table"]
 
 
 def costs_of_table(window: Window, cut: Slicing | None = None, sizes: int = 1) -> Costs:
@@ -76,14 +77,20 @@ def _of_scan(window: Aligned, cut: Slicing) -> Costs:
 
 
 def costs_of_stream(
-    window: Window, plan: Plan | None, *, held: float, inside: float, late: float
+    window: Window,
+    plan: Plan | None,
+    *,
+    held: float,
+    inside: float,
+    late: float,
+    together: float = 1.0,
 ) -> Costs:
     """Over a stream: a finger B-tree for each key, which holds so many entries, so many of them
-    inside a window, and so many behind a late event."""
+    inside a window, and so many behind a late event; so many leave together."""
     if isinstance(window, Merging):
         return Costs(1, 0, 0, "about 1 an event: the parts of a session are folded")
     leaf = 16 if plan is None else max(leaf_entries(g.operator) for g in plan.groups)
-    entry, row = _in_tree(leaf, held, inside, late)
+    entry, row = _in_tree(leaf, held, inside, late, together)
     into = "its slice" if isinstance(window, Aligned) else "the partial of its time"
     tail = "" if late < 1 else ", more the later it comes"
     return Costs(
@@ -95,13 +102,23 @@ def costs_of_stream(
     )
 
 
-def _in_tree(leaf: int, held: float, inside: float, late: float) -> tuple[float, float]:
+def _in_tree(
+    leaf: int, held: float, inside: float, late: float, together: float
+) -> tuple[float, float]:
     """Combines for an entry of a tree and for a row, as they were counted.  A tree that is one leaf
     is folded anew when its oldest entry leaves, and a row folds what is inside its window.  In a
     larger one the oldest leaf is folded, and a row combines what the spines have.  A late entry
-    changes a path."""
+    changes a path.  Of entries that leave together, those of a leaf are one."""
+    leave = min(max(together, 1.0), leaf / 2)
     climbs = leaf / 2 * log2(2 * late / leaf) if late > leaf / 2 else 0.0
     row = max(inside - 1, 0.0)
     if held < leaf:
-        return max(held, 1.0) + climbs, row
-    return 0.9 * leaf + 1.25 * log2(held / leaf) + climbs, min(row, 2.0)
+        return 1 + max(held - 1, 0.0) / leave + climbs, row
+    entry = 2 + (0.9 * leaf - 2 + 1.25 * log2(held / leaf)) / leave
+    return entry + climbs, min(row, 2.0)
+
+
+def by_pyramid(costs: Costs) -> Costs:
+    """The same where windows are answered from a pyramid of the slices: some two partials a level,
+    of which few levels differ, and two combines a slice to build it."""
+    return replace(costs, per_entry=costs.per_entry + 2.3, per_row=min(costs.per_row, 3.0))

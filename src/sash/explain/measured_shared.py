@@ -14,7 +14,8 @@ from ..kernels.columns import Array
 from ..query.signatures import Mode
 from ..slicing.composite import Composite
 from ..state.shared import SharedState
-from .costs import costs_of_stream
+from ..state.trace import tracing
+from .costs import by_pyramid, costs_of_stream
 from .counted import Counter, counted
 from .explanation import Counts
 from .measured import Events
@@ -59,14 +60,19 @@ def measured_bundle(
     events = Events.of(plan.union, sample)
     entries = most = most_bytes = 0
     each: list[float] = []
+    pyramids = False
     for at in range(0, sample.num_rows, batch):
-        stream.push(sample.slice(at, batch))
+        with tracing() as trace:
+            stream.push(sample.slice(at, batch))
+        pyramids |= bool(trace.steps)
         some = events.where((events.rows >= at) & (events.rows < at + batch))
         entries += len(slices_of(plan.composite, some)[0])
         size = stream.state_size()
         most, most_bytes = max(most, size["slices"]), max(most_bytes, size["bytes"])
         each.append(size["slices"] / max(size["keys"], 1) / len(plan.union.groups))
     stream.close()
+    batches, keys = max(-(-sample.num_rows // batch), 1), max(len(np.unique(events.codes)), 1)
+    together = entries / batches / keys
     held = float(np.mean(each or [0]))
     combines: float = len(events) - entries
     rows = 0
@@ -74,7 +80,10 @@ def measured_bundle(
         window = one.query.aligned
         made = stream.counts_of(name)["emitted"]
         late = held * lateness / (window.cycle.longest + lateness)
-        costs = costs_of_stream(window, one, held=held, inside=held - late, late=late)
+        costs = costs_of_stream(
+            window, one, held=held, inside=held - late, late=late, together=together
+        )
+        costs = by_pyramid(costs) if pyramids else costs
         combines += made * costs.per_row + (0 if i else entries * costs.per_entry)
         rows += made
     counts = {"events": len(events), "entries": entries, "rows": rows}

@@ -127,7 +127,7 @@ def stream_steps(query: Query, plan: Plan | None, mode: str) -> tuple[Step, ...]
             ),
             _when(query.window, mode),
         )
-    tree = "a finger B-tree for each key, all in one memory"
+    tree = "a finger B-tree for each key"
     if issubclass(kind, AlignedStream):
         cut = Step("events of a batch are folded into slices", "all events of one slice are alike")
         if plan is not None and plan.ordered:

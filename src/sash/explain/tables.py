@@ -16,7 +16,7 @@ from ..query.query import Query
 from ..slicing.slices import slices_held
 from ..slicing.techniques import Slicing
 from ..state.frames_kernel import FRAMES
-from ..state.over_kernel import CHUNK
+from ..state.over_steps import CHUNK
 from ..state.places import in_order_only
 from ..state.scan import room_for
 from ..state.scan_kernel import SCAN

@@ -61,10 +61,12 @@ def cut_events(
     whole: bool,
     slots: tuple[int, int],
     room: int | None = None,
+    into: tuple[Array, Array] | None = None,
 ) -> tuple[Array, Any, Array]:
     """Cut groups of events, which are in order of time, into slices.  `rows` says where in the
     columns the events are, None that the columns have their order.  `slots` are two that the
-    core's kernel does not need just now.  There are at most `room` slices, if that is known.
+    core's kernel does not need just now.  There are at most `room` slices, if that is known.  Their
+    starts and the words of their partials are written `into` two arrays, if these are given.
 
     Returns the slices' starts, their partials (rows of words, or a list of objects), and the
     bounds of each group's slices, one more than there are groups.
@@ -73,13 +75,16 @@ def cut_events(
     kept = [core.integers(a) for a in (times, bounds)]
     held, handle = core.take(columns if rows is None else columns.take(rows))
     most = len(times) if room is None else room
-    starts, at_starts = core.integers(np.empty(most, dtype=np.int64))
+    room_for_starts, words = into or (np.empty(most, dtype=np.int64), None)
+    starts, at_starts = core.integers(room_for_starts)
     ends, at_ends = core.integers(np.empty(count + 1, dtype=np.int64))
     partials: Any = [None] * most
-    at_partials = partials
+    written = at_partials = partials
     if isinstance(core, BufferCore):
-        partials, at_partials = core.integers(np.empty(most * core.width, dtype=np.int64))
-        partials = partials.reshape(most, core.width)
+        if words is None:
+            words = np.empty(most * core.width, dtype=np.int64)
+        written, at_partials = core.integers(words.reshape(-1))
+        partials = written.reshape(most, core.width)
     made = core.run.cut(
         core.m,
         handle,
@@ -91,7 +96,7 @@ def cut_events(
         at_partials,
         at_ends,
     )
-    del kept, held
+    del kept, held, written
     return (
         np.asarray(starts[:made], dtype=np.int64),
         partials[:made],

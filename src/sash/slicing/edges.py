@@ -23,6 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from math import gcd, lcm
 from typing import Any
 
@@ -90,10 +91,15 @@ class Periodic(Edges):
             return cycle * len(self.cuts) + (place if np.ndim(place) else int(place))
         return cycle * len(self.cuts) + sum(on.at_least(within, cut) for cut in self.cuts[1:])
 
-    def time(self, number: Any) -> Any:
+    def time(self, number: Any, on: Arithmetic = PLAIN) -> Any:
         if len(self.cuts) == 1:
             return number * self.cycle + self.offset
-        cycle = number // len(self.cuts)
+        cycle = on.div(number, len(self.cuts))
+        if on is not PLAIN:
+            place = number - cycle * len(self.cuts)
+            steps = [b - a for a, b in pairwise(self.cuts)]
+            within = sum(on.at_least(place, i) * step for i, step in enumerate(steps, start=1))
+            return cycle * self.cycle + within + self.offset
         cut = np.asarray(self.cuts)[number - cycle * len(self.cuts)]
         return cycle * self.cycle + (cut if np.ndim(cut) else int(cut)) + self.offset
 
@@ -270,7 +276,16 @@ def written_out(edges: Edges, low: int, high: int, most: int) -> Listed | None:
         return None
     begin = edges.start(low)
     cuts = {(p.cycle, (p.offset + cut - begin) % p.cycle) for p in periodic for cut in p.cuts}
-    if sum((high - begin) // cycle + 1 for cycle, _ in cuts) > most:
+    count = sum((high - begin) // cycle + 1 for cycle, _ in cuts)
+    if count > most:
         return None
-    marks = [np.arange(begin + first, high + 1, cycle) for cycle, first in cuts]
-    return Listed(np.unique(np.concatenate(marks)), gcd(*(n for cut in cuts for n in cut)), most)
+    grid = gcd(*(n for cut in cuts for n in cut))
+    cells = (high - begin) // grid + 1
+    if cells > 4 * count:
+        marks = [np.arange(begin + first, high + 1, cycle) for cycle, first in cuts]
+        return Listed(np.unique(np.concatenate(marks)), grid, most)
+    # on a grid of few cells they are in order already
+    marked = np.zeros(cells, dtype=bool)
+    for cycle, first in cuts:
+        marked[first // grid :: cycle // grid] = True
+    return Listed(np.flatnonzero(marked) * grid + begin, grid, most)

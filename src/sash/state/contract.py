@@ -17,7 +17,7 @@ instead of it if anything raises.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,11 @@ class Slices:
     partials: list[Any]
     ties: Array | None = None
 
+    @property
+    def spans(self) -> tuple[Array, Array]:
+        """Where the slices of each key begin, and where they end."""
+        return self.bounds[:-1], self.bounds[1:]
+
 
 def some_slices(slices: Slices, keep: Array) -> Slices:
     """Some of the slices, and the keys that have any of them."""
@@ -79,7 +84,7 @@ def some_slices(slices: Slices, keep: Array) -> Slices:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, as that takes 4 µs a query and batch
 class Step:
     """What a batch asks of a state, in numbers of windows.
 
@@ -111,10 +116,12 @@ class Emitted:
     codes: Array  # the place of each row's key in those columns
     windows: Array  # numbers
     reasons: Array  # NEW, AGAIN or EARLY; AGAIN only if it held something before the batch
-    values: dict[str, pa.Array]
+    values: Mapping[str, pa.Array]
     failed: dict[int, str] = field(default_factory=dict)  # rows that lack answers: which, and why
     # with `changes`: the last window that has a row's content, or the last of those that is due
     covered: Array | None = None
+    # the table of all rows, where it is a range of that of several queries
+    table: Callable[[], pa.Table] | None = None
 
 
 @dataclass

@@ -6,6 +6,7 @@ filled            3      4   5   6     7             5 and 6 have the answers ov
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,10 +59,12 @@ def gaps_filled(window: Aligned, numbers: Array, before: Array) -> Filled:
     return Filled(made[keep], rows[keep], own[keep])
 
 
-def filled_values(plan: Plan, filled: Filled, values: dict[str, pa.Array]) -> dict[str, pa.Array]:
+def filled_values(
+    plan: Plan, filled: Filled, values: Mapping[str, pa.Array]
+) -> dict[str, pa.Array]:
     """The values of windows with those that fill gaps."""
     if filled.own.all():
-        return values
+        return dict(values)
     at = {name: np.where(filled.own, filled.rows, len(column)) for name, column in values.items()}
     return {
         name: concat_answers(column, _over_nothing(plan, name, column.type)).take(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -40,6 +40,7 @@ from .forest_fields import (
     MADE,
     NEXT,
     NOW,
+    PART,
     ROWS,
     SLOT,
     VISIT,
@@ -85,6 +86,7 @@ class Answered:
 class Forest:
     """The slices of all keys for one group of aggregates, a tree for each key."""
 
+    part = 0  # the number of its memory, where there are several
     _fields: ClassVar[int] = CALL  # of a call
     _columns: ClassVar[tuple[str, ...]] = ("keys", "windows", "reasons", "covered")  # of a window
 
@@ -108,6 +110,8 @@ class Forest:
         self._plain = _plain_answers(core, group, types)
         self._labels = Labels(group) if group.labelled else None
         self.swept = 0  # how often labels were given anew
+        # the slots of a new partial, and of a part of an answer, are free before a step
+        self._spare = HEADER + core.width, HEADER + 3 * core.width
 
     def __deepcopy__(self, memo: Any) -> Forest:
         """The same with a memory of its own."""
@@ -128,13 +132,10 @@ class Forest:
     ) -> tuple[Array, Any, Array]:
         """Cut groups of rows into slices, or into distinct times unless they are to be `whole`;
         see `slicing.cut.cut_events`.  Changes nothing."""
-        width = self._core.width
-        slots = (HEADER + width, HEADER + 3 * width)  # a new partial's, and a part of an answer's
         known = None if self._labels is None else self._labels.calm()
         columns, values = columns_of(self.group, table, known)
-        starts, partials, ends = cut_events(
-            self._core, columns, rows, times, bounds, whole=whole, slots=slots
-        )
+        given = columns, rows, times, bounds
+        starts, partials, ends = cut_events(self._core, *given, whole=whole, slots=self._spare)
         if self.group.labelled:
             partials = Numbered(partials, values)
         return starts, partials, ends
@@ -181,10 +182,31 @@ class Forest:
         self._records, self._at_records = self._core.integers(records[kept].reshape(-1))
 
     def step(
-        self, step: Step, visits: Array, bounds: Array, starts: Array, partials: Any
+        self,
+        step: Step,
+        visits: Array,
+        spans: tuple[Array, Array],
+        starts: Array,
+        partials: Any,
+        threads: int = 1,
     ) -> Answered:
         """Insert slices, answer windows, evict.  The keys to visit have numbers; the slices of the
-        key visits[v] are those from bounds[v] to bounds[v + 1]."""
+        key visits[v] are those from spans[0][v] up to spans[1][v].  A forest in one memory needs no
+        more than one thread."""
+        found = self._step(step, visits, spans, starts, self._to_insert(partials), [self])
+        self.let_go()
+        return found
+
+    def _step(
+        self,
+        step: Step,
+        visits: Array,
+        spans: tuple[Array, Array],
+        starts: Array,
+        inserted: Any,
+        parts: Sequence[Forest],
+    ) -> Answered:
+        """The same for keys whose trees are in the memories of some parts."""
         core, call = self._core, self._call
         low, high = self._windows
         numbers = [min(max(n, low), high) for n in (step.opened, step.fresh, step.due, step.keep)]
@@ -192,9 +214,11 @@ class Forest:
         call[: len(asked)] = np.array(asked) if isinstance(call, np.ndarray) else asked
         call[VISIT] = call[BEGUN] = call[MADE] = call[GONE] = call[WANTED] = 0
         call[AT] = -1
-        kept = [core.integers(a) for a in (visits, bounds, starts)]
-        held = self._to_insert(partials)
-        held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
+        kept = [core.integers(a) for a in (visits, *spans, starts)]
+        at_visits, *at_slices = (handle for _, handle in kept)
+        held = at_partials = inserted
+        if isinstance(core, BufferCore):
+            held, at_partials = core.integers(inserted)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
         out = self._out
         out.begin(self._rows, changes=step.changes)
@@ -204,20 +228,23 @@ class Forest:
                 out.grow(max(2 * out.rows, int(call[MADE] + 2 * call[WANTED])))
                 call[WANTED] = 0
             call[ROWS] = out.rows
-            given = kept[0][1], len(visits), kept[1][1], kept[2][1], at_partials
+            memories, at_memories = _memories(parts)
+            given = at_memories, at_visits, len(visits), *at_slices, at_partials
             done: int = core.run.step(
                 core.m, self._at_call, self._at_records, *given, *out.handles, at_gone
             )
+            del memories
             return done
 
-        with core.call(len(starts)):
-            apart = self._completed(run, visits)
+        with ExitStack() as calls:
+            for part in parts:
+                calls.enter_context(part._core.call(len(starts)))
+            apart = self._completed(run, visits, parts)
         del held  # the kernel needs it no more
         made = int(call[MADE])
         self._rows = made + made // 4
         values, failed = self._answers(out.kept, made, apart)
         out.end()
-        self.let_go()
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return Answered(**out.read(made), values=values, failed=failed, gone=left)
 
@@ -256,31 +283,47 @@ class Forest:
         self.let_go()
         return Found(values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64))
 
-    def _completed(self, run: Callable[[], int], visits: Array) -> dict[int, Apart]:
+    def _completed(
+        self, run: Callable[[], int], visits: Array, parts: Sequence[Forest] = ()
+    ) -> dict[int, Apart]:
         """Call a function of the kernel until it is done, with more memory each time that it comes
-        back for some.  Returns the rows with an answer that does not exist."""
-        core, call = self._core, self._call
+        back for some; of other parts, if the kernel works on theirs.  Returns the rows with an
+        answer that does not exist."""
+        call = self._call
         apart: dict[int, Apart] = {}
         done = 0
         before: tuple[Any, ...] = ()
         while not done:
-            if core.get(CAPACITY) - core.get(TOP) < self._reserve:
-                core.resize(max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve), [])
-            now = (*map(int, call), int(core.get(CAPACITY)), len(apart))
+            capacity = sum(part._with_room() for part in parts or (self,))
+            now = (*map(int, call), capacity, len(apart))
             self._check_progress(before, now)
             before = now
             try:
                 done = run()
             except Exception as error:
+                at = int(call[VISIT])
+                key = int(visits[at]) if at < len(visits) else 0
+                core = self._core_of(key)
                 if not raised_by_operator(core, error):
                     raise
                 row = int(call[AT])
                 if core.header[BUSY] or row < 0 or row in apart:
                     core.give_up_if_unsound()
-                    raise CombineRaised(int(visits[call[VISIT]]), int(call[NOW])) from error
+                    raise CombineRaised(key, int(call[NOW])) from error
                 # an answer that does not exist: it is left out
                 apart[row] = answers_apart(core, self.group, int(call[SLOT]))
         return apart
+
+    def _core_of(self, number: int) -> BufferCore | ObjectCore:
+        """The core whose memory has a key's tree."""
+        return self._core
+
+    def _with_room(self) -> int:
+        """Make room for what a step of the kernel may need; the capacity."""
+        core = self._core
+        if core.get(CAPACITY) - core.get(TOP) < self._reserve:
+            core.resize(max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve), [])
+        return int(core.get(CAPACITY))
 
     def _check_progress(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> None:
         """Raise if a call of the kernel changed nothing, since the next call would not either."""
@@ -306,9 +349,9 @@ class Forest:
 
     def partial(self, number: int | None, lo: int, hi: int) -> Any:
         """The partial over a range of a key's times, both ends in."""
-        core = self._core
         if number is None or not self._records[RECORD * number]:
             return self.group.operator.identity
+        core = self._core_of(number)
         _, at = core.outputs(1)
         try:
             core.run.ask(core.m, self._at_call, self._at_records, number, at, lo, hi)
@@ -331,8 +374,8 @@ class Forest:
     def ask(self, number: int | None, lo: int, hi: int) -> dict[str, Any]:
         """The answers over a range of a key's times, both ends in; None stands for a key that is
         not there."""
-        core = self._core
         if number is not None and self._records[RECORD * number]:
+            core = self._core_of(number)
             if self._plain:
                 with suppress(Exception):  # an answer does not exist: the others do
                     at = core.answer
@@ -417,9 +460,7 @@ class Forest:
             self._labels.load(labelled)
         saved = np.frombuffer(records, dtype="<i8").copy()
         if isinstance(core, BufferCore):
-            words = np.frombuffer(memory, dtype="<i8")
-            core.resize(len(words) + 2 * self._reserve, [])
-            core.buffer[1 : len(words)] = words[1:]
+            self._load_memory(np.frombuffer(memory, dtype="<i8"))
             self._records, self._at_records = core.integers(saved)
             return
         decode, at = decoder(core.operator), 0
@@ -437,18 +478,25 @@ class Forest:
         for i in range(NEXT, len(saved), RECORD):
             self._records[i : i + RECORD - NEXT] = saved[i : i + RECORD - NEXT].tolist()
 
+    def _load_memory(self, words: Array) -> None:
+        """Take back the words of a memory."""
+        core = self._core
+        assert isinstance(core, BufferCore)
+        core.resize(len(words) + 2 * self._reserve, [])
+        core.buffer[1 : len(words)] = words[1:]
+
     def _plant(self, visits: Array, bounds: Array, starts: Array, partials: Any) -> None:
         """Insert slices, and do nothing else."""
         low = self._windows[0]
         nothing = Step(opened=low, fresh=low, due=low, keep=low)
-        self.step(nothing, visits, bounds, starts, partials)
+        self.step(nothing, visits, (bounds[:-1], bounds[1:]), starts, partials)
 
     def _trees(self) -> Iterator[tuple[int, Iterator[tuple[int, Any]]]]:
         """Each key's number, and the times and partials in its tree, which is put at hand."""
         tree, header = _Tree(self), self._core.header
         for number in range(len(self._records) // RECORD):
             root, left, right, count = self._records[RECORD * number : RECORD * number + 4]
-            if root:
+            if root and self._records[RECORD * number + PART] == self.part:
                 header[ROOT], header[LEFT], header[RIGHT], header[COUNT] = root, left, right, count
                 yield number, tree._partials()
 
@@ -473,6 +521,17 @@ class _Tree(TreeWindow):
 
     def __init__(self, forest: Forest) -> None:
         self._core, self._entries = forest._core, forest._entries
+
+
+def _memories(parts: Sequence[Forest]) -> tuple[Any, Any]:
+    """Where the memory of each part is, by its number, for the kernel."""
+    core = parts[-1]._core
+    if isinstance(core, ObjectCore):
+        return [core.m], [core.m]
+    made = [0] * (parts[-1].part + 1)
+    for one in parts:
+        made[one.part] = one._core.m  # type: ignore[assignment]
+    return core.integers(np.array(made))
 
 
 def _fresh_record() -> list[int]:

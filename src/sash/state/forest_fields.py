@@ -20,6 +20,7 @@ __all__ = [
     "NEXT",
     "NOW",
     "OPENED",
+    "PART",
     "ROWS",
     "SLICE",
     "SLOT",
@@ -37,6 +38,8 @@ FIELDS = 15
 #: the last that holds the oldest slice; the last that is known to have the same slices as the
 #: one that was answered last.
 NEXT, EXPIRES, COVERED = 4, 5, 6
+#: One more field of a record: which of the memories the key's tree is in.
+PART = 7
 
 #: Fields of a call.  What is asked for, as in a `Step`.
 OPENED, FRESH, DUE, KEEP = 0, 1, 2, 3

@@ -63,6 +63,7 @@ from .forest_fields import (
     NEXT,
     NOW,
     OPENED,
+    PART,
     ROWS,
     SLICE,
     SLOT,
@@ -180,9 +181,11 @@ def step(
     m: Memory,
     c: Any,
     records: Any,
+    memories: Any,
     visits: Any,
     count: int,
-    bounds: Any,
+    begins: Any,
+    ends: Any,
     starts: Any,
     partials: Partials,
     outputs: Outputs,
@@ -192,8 +195,9 @@ def step(
     covered: Any,
     gone: Any,
 ) -> int:
-    """All keys to visit, in order; key v has the slices from bounds[v] to bounds[v + 1].  Returns
-    whether it is done; if not, memory or rows ran short.
+    """All keys to visit, in order; key v has the slices from begins[v] to ends[v].  Returns whether
+    it is done; if not, memory or rows ran short.  A key's tree is in the memory that its record
+    says.
 
     It is one loop in which a key's next window, slice or row is dealt with, since each function
     that is compiled into others makes all of them longer to compile.
@@ -203,10 +207,11 @@ def step(
     while item(c, VISIT) < count:
         v = item(c, VISIT)
         key = item(visits, v)
-        n = item(bounds, v + 1)
+        n = item(ends, v)
         at = RECORD * key
+        m = item(memories, item(records, at + PART))
         if item(c, BEGUN) == 0:
-            i = item(bounds, v)
+            i = item(begins, v)
             if (
                 i == n
                 and item(c, WITH_EARLY) == 0

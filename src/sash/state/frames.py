@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ..kernels.call import Call
 from ..kernels.columns import Array, Table
@@ -17,10 +14,9 @@ from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.slots import CAPACITY
 from ..query.plan import Group
 from ..tables import threads as pieces
-from ..tables.rows import Ordered
-from ..tables.threads import cut_rows, side_by_side
+from ..tables.threads import cut_rows
 from ..windows.contract import Span
-from .answers import answers_apart, answers_of, columns_of
+from .answers import answers_apart
 from .frame_steps import ANSWERS, FRAME, HOLDS
 from .frames_kernel import FRAMES
 from .trace import note_room
@@ -35,9 +31,6 @@ __all__ = [
     "Range",
     "Ranges",
     "Whole",
-    "answers_of_frames",
-    "in_order",
-    "taken",
 ]
 
 Range = tuple[int, int]
@@ -195,8 +188,14 @@ class InTime(OfRows):
         some = [self._begins((len(self.times) - 1) * i // 4) for i in range(1, 5)]
         return 1 + max(row - held for row, held in some)
 
+    def longest(self) -> int:
+        """How many rows the longest frame holds."""
+        from .measures import longest_in_time  # which imports this module
+
+        return longest_in_time(self)
+
     def ranges(self) -> tuple[Array, Array]:
-        from .measures import held_in_time  # which imports this module
+        from .measures import held_in_time
 
         return held_in_time(Span(self.older, self.younger), self.times, self.bounds)
 
@@ -321,85 +320,3 @@ class Excluding(Frames):
         core.run.frames_excluding(
             core.m, columns, *given, len(self), int(self.ties), after, outputs, to
         )
-
-
-def answers_of_frames(
-    asked: Sequence[tuple[Frames, Group]],
-    types: dict[str, Any],
-    table: pa.Table,
-    ordered: Ordered,
-    order: Array | None,
-    cuts: list[tuple[Range, Range]],
-    threads: int,
-) -> dict[str, pa.Array]:
-    """The answers of groups of aggregates by name, each over frames of its own; row r has that of
-    frame order[r], or r.  The groups are the same but for their names, so that columns are read,
-    and rows brought together, once.  `cuts` are ranges of frames, with the rows that they hold and
-    no others do."""
-    group = asked[0][1]
-    columns, sources = columns_of(group, table)
-    columns, rows = ordered.columns(columns, threads)
-    core = make_core(FRAMES, group.operator, 8)
-    kept = [core.outputs(len(frames)) for frames, _ in asked]
-    if len(asked) == 1:
-        cuts = [piece for cut in cuts for piece in asked[0][0].pieces(cut)]
-    if not (isinstance(core, BufferCore) and core.layout.answers) or "object" in columns.types:
-        cuts = cuts[:1]
-    if len(cuts) == 1:
-        given = columns if rows is None else columns.take(rows)
-        for (frames, named), (_, outputs) in zip(asked, kept, strict=True):
-            frames.answer(named, given, outputs, 0)
-    else:
-        give = partial(_give, asked, columns, rows, [outputs for _, outputs in kept])
-        side_by_side(give, cuts, threads)
-    made: dict[str, pa.Array] = {}
-    for frames, named in asked:
-        outputs, _ = kept.pop(0)
-        if order is not None:
-            outputs = in_order(outputs, order, threads)
-        made |= answers_of(core, named, types, outputs, len(frames), None, sources)[0]
-    return made
-
-
-def _give(
-    asked: Sequence[tuple[Frames, Group]],
-    columns: Table,
-    rows: Array | None,
-    outputs: list[Any],
-    cut: tuple[Range, Range],
-) -> None:
-    """Answer a range of frames."""
-    some, held = cut
-    given = columns.runs([held]) if rows is None else columns.take(rows[slice(*held)])
-    for (frames, group), out in zip(asked, outputs, strict=True):
-        frames.part(some, held).answer(group, given, out, some[0])
-
-
-def in_order(kept: Any, order: Array, threads: int) -> Any:
-    """A core's outputs, columns with their validity or a list of objects, in another order.
-
-    The kernel writes them one after the other.  To let it write each where it belongs takes three
-    times as long with a thousand keys: a write that misses the cache holds up the next frame.
-    """
-    if isinstance(kept, list):
-        return [kept[i] for i in order.tolist()]
-    columns, *rest = kept
-    pairs = []
-    while columns:  # one at a time, and each is let go of
-        data, valid = columns.pop(0)
-        moved = None if valid is None or valid.all() else taken(valid, order, threads)
-        pairs.append((taken(data, order, threads), moved))
-    return (pairs, *rest)
-
-
-def taken(items: Array, order: Array, threads: int) -> Array:
-    """Items in another order.  Where the table's rows are in order of time, those of a block are
-    neighbours in each key."""
-    made = np.empty_like(items)
-
-    def take(piece: Range) -> None:
-        some = slice(*piece)
-        np.take(items, order[some], axis=0, out=made[some], mode="clip")
-
-    side_by_side(take, cut_rows(len(order)), threads)
-    return made

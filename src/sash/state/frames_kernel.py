@@ -251,7 +251,7 @@ def fold_after(m: Memory, columns: Columns, first: int, end: int, after: Partial
     clear(m, PEERS)
 
 
-#: The kernel; its memory is filled by `answer_frames` in `state.frames`.
+#: The kernel; its memory is filled by `Frames.answer` in `state.frames`.
 FRAMES = Kernel(
     "frames",
     (

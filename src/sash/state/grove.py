@@ -55,6 +55,13 @@ class Grove(Generic[F]):
             bounds[self.keys.places(numbers) + 1] = counts
         return np.cumsum(bounds)
 
+    def spread_spans(self, numbers: Array, spans: tuple[Array, Array]) -> tuple[Array, Array]:
+        """The spans of some keys as those of all keys in order; other keys have none."""
+        made = np.zeros((2, len(self.keys)), dtype=np.int64)
+        if len(numbers):
+            made[:, self.keys.places(numbers)] = spans
+        return made[0], made[1]
+
     def ranges(
         self,
         visits: Array,

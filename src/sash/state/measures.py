@@ -35,6 +35,7 @@ __all__ = [
     "frames_of",
     "gaps_of",
     "held_in_time",
+    "longest_in_time",
     "marks_in",
     "policy_columns",
     "sessions_of",
@@ -56,6 +57,8 @@ class Found:
 
     frames: Frames
     oldest: Callable[[], tuple[Array, Array]]  # its time, and whether there is one
+    #: Where there is one for all, and they are times of the rows as they lie: these, in pieces.
+    earlier: tuple[Array, ...] | None = None
 
 
 def frames_of(window: Driven, rows: Ordered) -> Found:
@@ -71,7 +74,8 @@ def frames_of(window: Driven, rows: Ordered) -> Found:
     assert window.excluded in (None, "group"), "where something is excluded, every event fires"
     if isinstance(keeps, Count) and window.fires == Count(1):
         frames_of_rows = LastRows(rows.bounds, keeps.rows)
-        return Found(frames_of_rows, lambda: _times_before(frames_of_rows, rows))
+        oldest = lambda: _times_before(frames_of_rows, rows)  # noqa: E731
+        return Found(frames_of_rows, oldest, _earlier(frames_of_rows, rows))
     first, last = _kept(keeps, rows, window.columns)
     fired = _fired(window.fires, rows)
     if fired is None:
@@ -86,12 +90,12 @@ def sizes_of(windows: Sequence[Trailing], rows: Ordered) -> Sizes:
     frames = [frames_of(window, rows).frames for window in windows]
     held = [f for f in frames if isinstance(f, InTime)]
     assert len(held) == len(frames), "the frames of a span of time"
-    return Sizes(tuple(held), next((_longest(f) for f in held if f.holds), 0))
+    return Sizes(tuple(held))
 
 
-def _longest(frames: InTime) -> int:
-    """How many rows the longest frame holds."""
-    core = _finder()
+def longest_in_time(frames: InTime) -> int:
+    """How many rows the longest frame holds; threads may ask at once."""
+    core = make_core(SPANS, count.of("int64"), 1)
     with core.call() as call:
         given = call.integers(frames.times), call.integers(frames.bounds), len(frames.bounds) - 1
         return int(core.run.longest(core.m, *given, frames.older, frames.younger))
@@ -121,14 +125,18 @@ def _oldest(first: Array, last: Array, times: Array, own: Array) -> tuple[Array,
 
 def _times_before(frames: LastRows, rows: Ordered) -> tuple[Array, Array]:
     """The time of the oldest event of the last rows of each row, and that there is one."""
-    held = np.broadcast_to(np.True_, len(rows))
+    earlier = _earlier(frames, rows)
+    oldest = rows.times[frames.ranges()[0]] if earlier is None else np.concatenate(earlier)
+    return oldest, np.broadcast_to(np.True_, len(rows))
+
+
+def _earlier(frames: LastRows, rows: Ordered) -> tuple[Array, ...] | None:
+    """The same for one group: the first time, for the first rows, and the times of all rows, so
+    many rows later."""
     if len(rows.bounds) > 2:
-        return rows.times[frames.ranges()[0]], held
-    first = min(frames.size - 1, len(rows))  # one group: the times of all rows, so much later
-    oldest = np.empty_like(rows.times)
-    oldest[:first] = rows.times[:1]
-    oldest[first:] = rows.times[: len(rows) - first]
-    return oldest, held
+        return None
+    first = min(frames.size - 1, len(rows))
+    return np.repeat(rows.times[:1], first), rows.times[: len(rows) - first]
 
 
 def _kept(keeps: Keeps, rows: Ordered, columns: tuple[str, ...]) -> tuple[Array, Array]:

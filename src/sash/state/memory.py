@@ -8,6 +8,8 @@ by what the window's clock shows (`windows.contract.Clock`).
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,15 +20,33 @@ from ..query.plan import Plan
 from ..tables.arrow import one_array
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
+from ..tables.threads import how_many, side_by_side
+from ..windows.contract import UTC
 from .answers import joined_reasons
 from .contract import Emitted, Recalled, Slices, State, Step
 from .emitted_before import EmittedBefore
-from .forest import Forest
 from .grove import Grove
+from .parted_forest import PARTS, PartedForest
 
 __all__ = ["ForestState"]
 
 _NONE = np.zeros(0, dtype=np.int64)
+
+#: Rows, or slices, of a batch from which on threads are worth their start: they take some 2 ms of
+#: a push, which takes 18 ns a row where slices are few.
+MANY = 1 << 18
+
+
+@dataclass
+class _Spread(Slices):
+    """Slices with room between those of one key and another's: key k has those from bounds[k] up to
+    ends[k]."""
+
+    ends: Array = field(default_factory=lambda: _NONE)
+
+    @property
+    def spans(self) -> tuple[Array, Array]:
+        return self.bounds, self.ends
 
 
 class ForestState(State):
@@ -38,7 +58,9 @@ class ForestState(State):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._clock = plan.query.aligned.clock
-        self._grove = Grove(plan, plan.query.aligned, Forest)
+        self._grove = Grove(plan, plan.query.aligned, PartedForest)
+        # what a calendar's clock shows is looked up in tables that threads would fill at once
+        self._divisible = self._clock is UTC and all(f.divisible for f in self._grove.forests)
         self._before = EmittedBefore(self._no_last())
         self._idle = _NONE  # keys that hold nothing, and may be remembered
         self._keep: int | None = None  # windows before it are closed
@@ -48,13 +70,52 @@ class ForestState(State):
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing."""
         names = [field.name for field in self._plan.keys]
-        codes, keys = key_codes([one_array(table.column(name)) for name in names], len(times))
+        threads = how_many() if len(times) >= MANY else 1
+        columns = [one_array(table.column(name)) for name in names]
+        codes, keys = key_codes(columns, len(times), threads)
         finer = nanoseconds(one_array(table.column(self._plan.query.time)), times)
+        if threads > 1 and self._divisible and keys and len(keys[0]) > 1:
+            return self._cut_side_by_side(table, times, finer, codes, keys, threads)
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times, finer))
         shown, whole = self._clock.reading(times[rows]), not self._plan.ordered
         cuts = [f.cut(table, rows, shown, bounds, whole=whole) for f in self._grove.forests]
         starts, _, ends = cuts[0]
         return Slices(keys, ends, self._clock.time(starts), [partials for _, partials, _ in cuts])
+
+    def _cut_side_by_side(
+        self,
+        table: pa.Table,
+        times: Array,
+        finer: Array | None,
+        codes: Array,
+        keys: list[pa.Array],
+        threads: int,
+    ) -> Slices:
+        """The same by ranges of keys.  A range has room for a slice of each of its rows."""
+        forests, whole = self._grove.forests, not self._plan.ordered
+        read = [forest.columns(table) for forest in forests]
+        rows_before = np.append(0, np.cumsum(np.bincount(codes, minlength=len(keys[0]))))
+        ends = np.searchsorted(rows_before, len(times) * np.arange(1, PARTS + 1) // PARTS)
+        ranges = list(enumerate(pairwise([0, *np.unique(ends).tolist()])))
+        starts = np.empty(len(times), dtype=np.int64)
+        partials = [forest.room_for(len(times)) for forest in forests]
+        spans = np.empty((2, len(keys[0])), dtype=np.int64)
+
+        def cut(some: tuple[int, tuple[int, int]]) -> None:
+            part, (low, high) = some
+            own = np.flatnonzero((codes >= low) & (codes < high))
+            when = times[own]
+            ordered = in_time(when, None if finer is None else finer[own])
+            at, bounds = by_group(codes[own] - low, high - low, ordered)
+            given = own[at], when[at], bounds
+            room = slice(int(rows_before[low]), int(rows_before[high]))
+            for forest, columns, into in zip(forests, read, partials, strict=True):
+                where = starts[room], into[room]
+                bounds = forest.cut_some(part, columns, *given, where, whole=whole)
+            spans[:, low:high] = bounds[:-1] + room.start, bounds[1:] + room.start
+
+        side_by_side(cut, ranges, threads)
+        return _Spread(keys, spans[0], starts, partials, ends=spans[1])
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         """Insert slices, emit windows, forget what no open window holds.
@@ -65,21 +126,22 @@ class ForestState(State):
         self._check_sound()
         self._changed = True
         self._settle()
-        visits, bounds, starts = _NONE, np.zeros(1, dtype=np.int64), _NONE
+        visits, spans, starts = _NONE, (_NONE, _NONE), _NONE
         partials: list[Any] = [_NONE] * len(self._grove.forests)
         if slices is not None and len(slices.starts):
-            bounds, partials = slices.bounds, slices.partials
+            spans, partials = slices.spans, slices.partials
             starts = self._clock.reading(slices.starts)
-            visits = self._grove.keys.add(slices.keys, len(bounds) - 1)
+            visits = self._grove.keys.add(slices.keys, len(spans[0]))
         self._grove.make_room()
         if step.early or step.keep > step.opened or step.due > step.fresh:
             # any key may have something to emit or to forget
-            bounds = self._grove.spread(visits, np.diff(bounds))
+            spans = self._grove.spread_spans(visits, spans)
             visits = self._grove.keys.in_order()
+        threads = how_many() if len(starts) >= MANY else 1
         answered = []
         for forest, part in zip(self._grove.forests, partials, strict=True):
             with self._grove.naming(forest):
-                answered.append(forest.step(step, visits, bounds, starts, part))
+                answered.append(forest.step(step, visits, spans, starts, part, threads))
         self._keep = step.keep
         if self._plan.query.aligned.empty:
             self._idle = np.union1d(self._idle, answered[0].gone)

@@ -15,8 +15,10 @@ from ..query.plan import Group
 from ..tables.rows import Ordered
 from ..tables.threads import cut_rows, side_by_side
 from .answers import answers_of, columns_of
-from .frames import InTime, NoFrameAnswer, Range, taken
-from .over_kernel import CHUNK, MASKS, OVER, SCRATCH
+from .frame_answers import taken
+from .frames import InTime, NoFrameAnswer, Range
+from .over_kernel import OVER
+from .over_steps import CHUNK, MASKS, SCRATCH
 
 __all__ = ["Sizes", "answers_of_sizes"]
 
@@ -26,11 +28,9 @@ _BLOCK = 2048
 
 @dataclass(frozen=True)
 class Sizes:
-    """Frames of several sizes for each row, longest first, which differ in where they begin;
-    and how many rows the longest holds at most that lets rows go."""
+    """Frames of several sizes for each row, longest first, which differ in where they begin."""
 
     frames: tuple[InTime, ...]
-    longest: int
 
     def part(self, frames: Range, rows: Range) -> Sizes:
         """A range of frames, which hold no rows but those of a range."""
@@ -42,8 +42,10 @@ class Sizes:
         """Answer all frames, over columns that have their order, into places of the outputs; see
         `over_kernel.frames_over`."""
         one, sizes = self.frames[0], len(self.frames)
-        # the rows of the longest frame, and of the chunks in which it begins and ends
-        ring = _power(self.longest + 2 * CHUNK)
+        # the rows of the longest frame that lets rows go, and of the chunks in which it begins and
+        # ends
+        longest = next((f.longest() for f in self.frames if f.holds), 0)
+        ring = _power(longest + 2 * CHUNK)
         stack = _power(ring // CHUNK + 1)
         core = make_core(OVER, group.operator, sizes * (stack + 1) + ring)
         stacks = SCRATCH + sizes * (stack + 1)
@@ -53,7 +55,9 @@ class Sizes:
         with core.call() as call:
             given = call.columns(columns), call.integers(one.times), call.integers(one.bounds)
             known = len(one.bounds) - 1, call.integers(olders), sizes, one.younger
-            state = [call.integers(np.zeros(n, np.int64)) for n in (sizes, sizes, CHUNK)]
+            state = [
+                call.integers(np.zeros(n, np.int64)) for n in (sizes, sizes, CHUNK, sizes * CHUNK)
+            ]
             try:
                 at, step, apart = places
                 to = at - one.skip * step, step, apart
@@ -135,7 +139,13 @@ def _parted(
 def _apart(many: int, total: int, order: Array | None, threads: int, items: Array) -> Any:
     """A column of the outputs of each size, which are one after the other."""
     columns = items.reshape(many, total, *items.shape[1:])
-    return columns if order is None else [taken(column, order, threads) for column in columns]
+    if order is None:
+        return columns
+    made, spare = [], np.empty_like(columns[0])
+    for column in columns:  # each into the place of the one before
+        made.append(taken(column, order, threads, spare))
+        spare = column
+    return made
 
 
 def _columns(many: int, total: int, order: Array | None, threads: int, items: Array) -> Array:

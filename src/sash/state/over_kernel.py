@@ -14,8 +14,10 @@ for each size, which change once in a chunk.  A frame that begins in the open ch
 stacks of its own.
 
 Time: for a row and size two combines, and one amortised for each chunk; three for a frame that is
-shorter than a chunk.  Frames are answered size by size for as many rows as end in one chunk, so
-that what a size needs stays in registers.
+shorter than a chunk.  As many rows as end in one chunk are answered at a time.  First it is found
+where their frames begin, row by row: where one begins follows from where that of the row before
+does, so a processor waits, and meanwhile works on the other sizes.  Then frames are answered size
+by size, so that what a size needs stays in registers, and none waits for the one before.
 """
 
 from __future__ import annotations
@@ -24,15 +26,13 @@ from typing import Any
 
 from ..kernels.program import Kernel
 from ..kernels.slots import (
-    BUSY,
     Columns,
     Memory,
     Outputs,
-    accumulate,
+    below,
     clear,
     combine,
     combined,
-    copy,
     get,
     item,
     lift,
@@ -42,161 +42,159 @@ from ..kernels.slots import (
     set_item,
     set_partial,
 )
-from . import vector_frames
+from . import vector_over
+from .over_steps import (
+    ANSWER,
+    BEGIN,
+    BETWEEN,
+    CHUNK,
+    EMPTY,
+    OPEN,
+    PREFIX,
+    RING,
+    RING_MASK,
+    SCRATCH,
+    SUFFIX,
+    between,
+    close_chunk,
+    row_slot,
+    stack_slot,
+)
 
-__all__ = ["CHUNK", "MASKS", "OVER", "SCRATCH"]
-
-CHUNK = 64  # rows; a power of two
-#: Header fields: where the slots of sizes and of rows begin, and their masks; where the group
-#: begins, and its open chunk.
-STACKS, RING, STACK_MASK, RING_MASK, BEGIN, OPEN = 4, 5, 6, 7, 8, 9
-MASKS = (STACKS, RING, STACK_MASK, RING_MASK)
-#: Slots: the identity; an answer; the rows of the open chunk behind a frame's own stacks; the
-#: chunks between; the open chunk up to each row; suffixes of the open chunk.
-EMPTY, ANSWER, TAIL, BETWEEN, PREFIX = 0, 1, 2, 3, 4
-SUFFIX = PREFIX + CHUNK + 1
-SCRATCH = SUFFIX + CHUNK
-
-
-def row_slot(m: Memory, row: int) -> int:
-    """The slot of a row."""
-    return get(m, RING) + (row & get(m, RING_MASK))
-
-
-def stack_slot(m: Memory, size: int, chunk: int) -> int:
-    """The slot of a chunk in the stacks of a size; -1 stands for all chunks behind the front."""
-    width = get(m, STACK_MASK) + 2
-    at = get(m, STACKS) + size * width
-    return at if chunk < 0 else at + 1 + (chunk & get(m, STACK_MASK))
-
-
-def between(m: Memory, mids: Any, size: int, low: int) -> int:
-    """Put the chunks after that of a row, and before the open one, into their slot.  Returns where
-    the row's chunk ends.  `mids` have the chunk behind the front of each size."""
-    begin = get(m, BEGIN)
-    first = (low - begin) // CHUNK + 1
-    last = (get(m, OPEN) - begin) // CHUNK
-    back = stack_slot(m, size, -1)
-    if first >= last:
-        set_item(mids, size, last)
-        clear(m, back)
-        clear(m, BETWEEN)
-    else:
-        if first >= item(mids, size):
-            put(m, BUSY, 1)
-            copy(m, stack_slot(m, size, last - 1), row_slot(m, begin + (last - 1) * CHUNK))
-            for n in range(last - 2, first - 1, -1):
-                new = stack_slot(m, size, n)
-                combine(m, new, row_slot(m, begin + n * CHUNK), stack_slot(m, size, n + 1))
-            put(m, BUSY, 0)
-            set_item(mids, size, last)
-            clear(m, back)
-        combine(m, BETWEEN, stack_slot(m, size, first), back)
-    return begin + first * CHUNK
-
-
-def close_chunk(m: Memory, lows: Any, mids: Any, sizes: int) -> None:
-    """Close the open chunk, which is full: its rows get suffixes, and the sizes the chunk."""
-    opened = get(m, OPEN)
-    put(m, BUSY, 1)
-    accumulate(m, get(m, RING), get(m, RING_MASK), opened, opened + CHUNK - 1)
-    put(m, BUSY, 0)
-    for s in range(sizes):
-        back = stack_slot(m, s, -1)
-        if item(lows, s) < opened:
-            combine(m, back, back, row_slot(m, opened))
-        else:
-            set_item(mids, s, (opened - get(m, BEGIN)) // CHUNK + 1)
-            clear(m, back)
-    put(m, OPEN, opened + CHUNK)
+__all__ = ["OVER"]
 
 
 def fill(m: Memory, columns: Columns, row: int, last: int) -> int:
     """Lift the rows before `last` into the open chunk."""
     opened = get(m, OPEN)
+    x = partial(m, PREFIX + row - opened)
     while row < last:
         at = row_slot(m, row)
         lift(m, at, columns, row)
-        combine(m, PREFIX + row - opened + 1, PREFIX + row - opened, at)
         row += 1
+        x = combined(x, partial(m, at))
+        set_partial(m, PREFIX + row - opened, x)
     return row
 
 
-def join(m: Memory, dst: int, a: int, b: int, c: int) -> None:
-    """Combine three slots, in registers."""
-    set_partial(m, dst, combined(combined(partial(m, a), partial(m, b)), partial(m, c)))
-
-
-def frames_of_size(
+def find_firsts(
     m: Memory,
     times: Any,
-    older: int,
-    size: int,
+    olders: Any,
+    sizes: int,
     lows: Any,
-    mids: Any,
     first: int,
     last: int,
+    end: int,
+    firsts: Any,
+) -> None:
+    """The first row of each frame from `first` up to `last`, of each size, whose group ends at
+    `end`.  How many rows leave when one comes is hard to foresee for a processor: so it counts how
+    many of the eight oldest do, and goes round again only if all do."""
+    for f in range(first, last):
+        t = item(times, f)
+        for s in range(sizes):
+            low = item(lows, s)
+            if low >= 0:
+                bound = t - item(olders, s)
+                gone = 8
+                while gone == 8 and low + 8 <= end:
+                    gone = below(times, low, bound)
+                    low += gone
+                if gone == 8:
+                    while low < end and item(times, low) < bound:
+                        low += 1
+                set_item(lows, s, low)
+                set_item(firsts, s * CHUNK + f - first, low)
+
+
+def long_frames(
+    m: Memory,
+    firsts: Any,
+    own: int,
     ends: Any,
+    f: int,
+    count: int,
+    chunk_end: int,
+    at: int,
+    step: int,
+    outputs: Outputs,
+) -> int:
+    """Answer the frames from `f` on that begin before the end of a closed chunk; those of the size
+    have their first rows from `own` on.  Returns the next frame."""
+    opened, ring, mask = get(m, OPEN), get(m, RING), get(m, RING_MASK)
+    x = partial(m, BETWEEN)
+    while f < count and item(firsts, own + f) < chunk_end:
+        y = combined(partial(m, ring + (item(firsts, own + f) & mask)), x)
+        set_partial(m, ANSWER, combined(y, partial(m, PREFIX + item(ends, f) - opened)))
+        lower(m, ANSWER, outputs, at + f * step)
+        f += 1
+    return f
+
+
+def short_frames(
+    m: Memory,
+    firsts: Any,
+    own: int,
+    ends: Any,
+    first: int,
+    count: int,
     at: int,
     step: int,
     outputs: Outputs,
 ) -> None:
-    """Answer the frames from `first` up to `last` of one size, which end in the open chunk.  A low
-    row below 0 says that frames hold all rows of their group up to their end."""
-    opened = get(m, OPEN)
-    low = item(lows, size)
-    if low < 0:
-        for f in range(first, last):
-            combine(m, ANSWER, stack_slot(m, size, -1), PREFIX + item(ends, f - first) - opened)
-            lower(m, ANSWER, outputs, at + f * step)
-        return
-    # header fields that stay the same are loaded once
-    ring = get(m, RING)
-    mask = get(m, RING_MASK)
-    # the chunks between are asked for when the first frame has found its first row: rows that no
-    # frame holds may be many, and their slots used again
-    chunk_end = get(m, BEGIN)
-    mid = opened  # of the frame's own stacks
+    """Answer the frames from `first` on, which begin in the open chunk."""
+    opened, ring, mask = get(m, OPEN), get(m, RING), get(m, RING_MASK)
+    x = partial(m, EMPTY)
+    mid = opened
     behind = opened
-    for f in range(first, last):
-        bound = item(times, f) - older
-        end = item(ends, f - first)
-        # which row is the first is hard to foresee for a processor: four are counted at once
-        ahead = 4
-        while ahead == 4 and low + 4 <= end:
-            ahead = 0
-            if item(times, low) < bound:
-                ahead += 1
-            if item(times, low + 1) < bound:
-                ahead += 1
-            if item(times, low + 2) < bound:
-                ahead += 1
-            if item(times, low + 3) < bound:
-                ahead += 1
-            low += ahead
-        while low < end and item(times, low) < bound:
-            low += 1
-        if low < opened:
-            if low >= chunk_end:
-                chunk_end = between(m, mids, size, low)
-            join(m, ANSWER, ring + (low & mask), BETWEEN, PREFIX + end - opened)
-            lower(m, ANSWER, outputs, at + f * step)
-        elif low >= end:
+    for f in range(first, count):
+        low, end = item(firsts, own + f), item(ends, f)
+        if low >= end:
             lower(m, EMPTY, outputs, at + f * step)
         else:
             if low >= mid:
-                copy(m, SUFFIX + end - 1 - opened, ring + ((end - 1) & mask))
+                y = partial(m, ring + ((end - 1) & mask))
+                set_partial(m, SUFFIX + end - 1 - opened, y)
                 for p in range(end - 2, low - 1, -1):
-                    combine(m, SUFFIX + p - opened, ring + (p & mask), SUFFIX + p + 1 - opened)
-                clear(m, TAIL)
+                    y = combined(partial(m, ring + (p & mask)), y)
+                    set_partial(m, SUFFIX + p - opened, y)
+                x = partial(m, EMPTY)
                 mid = end
                 behind = end
             while behind < end:
-                combine(m, TAIL, TAIL, ring + (behind & mask))
+                x = combined(x, partial(m, ring + (behind & mask)))
                 behind += 1
-            combine(m, ANSWER, SUFFIX + low - opened, TAIL)
+            set_partial(m, ANSWER, combined(partial(m, SUFFIX + low - opened), x))
             lower(m, ANSWER, outputs, at + f * step)
-    set_item(lows, size, low)
+
+
+def frames_of_size(
+    m: Memory,
+    size: int,
+    lows: Any,
+    mids: Any,
+    firsts: Any,
+    ends: Any,
+    count: int,
+    at: int,
+    step: int,
+    outputs: Outputs,
+) -> None:
+    """Answer `count` frames of one size, which end in the open chunk.  A low row below 0 says that
+    frames hold all rows of their group up to their end."""
+    opened = get(m, OPEN)
+    if item(lows, size) < 0:
+        for f in range(count):
+            combine(m, ANSWER, stack_slot(m, size, -1), PREFIX + item(ends, f) - opened)
+            lower(m, ANSWER, outputs, at + f * step)
+        return
+    own = size * CHUNK
+    f = 0
+    while f < count and item(firsts, own + f) < opened:
+        chunk_end = between(m, mids, size, item(firsts, own + f))
+        f = long_frames(m, firsts, own, ends, f, count, chunk_end, at, step, outputs)
+    short_frames(m, firsts, own, ends, f, count, at, step, outputs)
 
 
 def frames_over(
@@ -211,6 +209,7 @@ def frames_over(
     lows: Any,
     mids: Any,
     ends: Any,
+    firsts: Any,
     skip: int,
     at: int,
     step: int,
@@ -248,10 +247,10 @@ def frames_over(
                     j += 1
             if j > i:
                 row = fill(m, columns, row, max(row, item(ends, j - i - 1)))
+                find_firsts(m, times, olders, sizes, lows, i, j, n, firsts)
                 for s in range(sizes):
-                    older = item(olders, s)
-                    to = at + s * apart
-                    frames_of_size(m, times, older, s, lows, mids, i, j, ends, to, step, outputs)
+                    to = at + s * apart + i * step
+                    frames_of_size(m, s, lows, mids, firsts, ends, j - i, to, step, outputs)
                 i = j
             if high > full:
                 row = fill(m, columns, row, full)
@@ -267,11 +266,13 @@ OVER = Kernel(
         between,
         close_chunk,
         fill,
-        join,
+        find_firsts,
+        long_frames,
+        short_frames,
         frames_of_size,
         frames_over,
     ),
     ("frames_over",),
     scratch=SCRATCH,
-    for_vectors=(vector_frames.join,),
+    for_vectors=(vector_over.fill, vector_over.long_frames, vector_over.short_frames),
 )

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..operators import count as counted
 from ..query.plan import Group
-from ..slicing.slices import specify
+from ..slicing.cycles import Cycles
 from ..windows import Aligned
-from .answers import Apart, Sources, answers_apart, answers_of
+from ..windows.contract import Clock
+from .answers import Apart, Sources, answers_and_reasons, answers_apart, told
 from .contract import Slices
-from .pyramid_kernel import AGAIN, ASKED, ASKING, CHUNK, PYRAMID, QUERY
+from .listing import Listing, numbers_between
+from .pyramid_kernel import AGAIN, ASKING, CHUNK, PYRAMID, QUERY
 from .scan import Windows, partials_handle
 from .scan_kernel import ANSWERS, GROUP
 
-__all__ = ["Ask", "Pyramid", "PyramidFailed"]
+__all__ = ["Answers", "Ask", "Pyramid", "PyramidFailed"]
+
+#: Windows that are listed at a time: so many, and so many more for each slice.
+_LISTED, _LISTED_PER_SLICE = 1 << 16, 2
 
 
 class PyramidFailed(RuntimeError):
@@ -38,16 +44,17 @@ class Ask:
     window: Aligned
     changes: bool
     types: dict[str, Any]
-    sources: Sources
+    sources: Sources | None
 
 
 class Pyramid:
     """A pyramid over the slices of one group of aggregates; it does not change once it is made, so
     that threads may ask it at the same time."""
 
-    def __init__(self, group: Group, slices: Slices, at: int) -> None:
+    def __init__(self, group: Group, slices: Slices, at: int, clock: Clock) -> None:
         self._slices, self._partials = slices, slices.partials[at]
         self._operator = group.operator
+        self._shown = clock.reading(slices.starts)  # of all windows
         core = make_core(PYRAMID, group.operator, 1)
         bounds = [slices.bounds]
         while (np.diff(bounds[-1]) > CHUNK).any():
@@ -74,74 +81,145 @@ class Pyramid:
             del held
 
     def windows(self, asks: Sequence[Ask]) -> list[Windows]:
-        """All windows of several queries."""
+        """All windows of several queries that hold something."""
+        forms: dict[Any, list[int]] = {}
+        for q, ask in enumerate(asks):
+            forms.setdefault(_form(ask), []).append(q)
+        made: dict[int, Windows] = {}
+        for places in forms.values():
+            some = [asks[q] for q in places]
+            cycles = Cycles([ask.window.cycle for ask in some])
+            changes = np.array([ask.changes for ask in some])
+            for own, found in self.answers(some[0], cycles, changes):
+                for q in range(own.start, own.stop):
+                    made[places[q]] = found.windows(q - own.start, some[q])
+        return [made[q] for q in range(len(asks))]
+
+    def answers(
+        self, ask: Ask, cycles: Cycles, changes: Array, wanted: Array | None = None
+    ) -> Iterator[tuple[slice, Answers]]:
+        """The windows of several queries that hold something: all, or those from a number up to
+        another of each.  Their answers are as those that one of them asks for.  It is for some of
+        the queries at a time, so that lists of windows are about as long as slices are many."""
+        numbers = numbers_between(cycles, self._shown, wanted)
+        most = _LISTED + _LISTED_PER_SLICE * len(self._shown)
+        begin = total = 0
+        for q, count in enumerate([*(numbers[:, 1] - numbers[:, 0]).tolist(), 0]):
+            if q == len(cycles) or (total + count > most and q > begin):
+                some = slice(begin, q)
+                listing = Listing.of(cycles.some(some), numbers[some])
+                yield some, self._answers(ask, changes[some], listing)
+                begin, total = q, 0
+            total += count
+
+    def _answers(self, ask: Ask, changes: Array, listing: Listing) -> Answers:
+        """The answers of the windows of a list that hold something."""
         core = make_core(PYRAMID, self._operator, 1)
         slices, groups = self._slices, len(self._slices.bounds) - 1
-        shown = asks[0].window.clock.reading(slices.starts)
-        asked = np.zeros((len(asks), ASKED), dtype=np.int64)
-        for ask, fields in zip(asks, asked, strict=True):
-            specify(fields, ask.window, 0)
-        changes = np.array([ask.changes for ask in asks])
+        queries = len(changes)
         held = [partials_handle(core, a) for a in (self._partials, self._ups, self._downs)]
-        kept = [core.integers(a) for a in (self._places, shown, slices.bounds)]
-        kept += [core.integers(a) for a in (asked.reshape(-1), changes)]
-        (places, at, bounds, windows, only) = (handle for _, handle in kept)
-        found, at_found = core.integers(np.zeros(len(asks), dtype=np.int64))
-        # the header is the own one's: others may count at the same time
+        given = self._places, self._shown, slices.bounds, listing.times
+        kept = [core.integers(a) for a in (*given, listing.bounds, listing.lows, listing.highs)]
+        kept += [core.integers(a) for a in (changes, np.empty(len(listing.times), np.int64))]
+        places, starts, bounds, times, lists, lows, highs, only, firsts = (h for _, h in kept)
+        asked = starts, bounds, groups, times, len(listing.times), lists, lows, highs, only
+        found, at_found = core.integers(np.zeros(queries, dtype=np.int64))
         run = _counter().run if isinstance(core, BufferCore) else core.run
-        run.count_asked(core.m, at, bounds, groups, windows, len(asks), at_found)
-        room = np.asarray(found, dtype=np.int64)
-        room = np.where(changes, np.minimum(room, 2 * len(shown) + groups), room)
-        first = np.concatenate([[0], np.cumsum(room)])
-        out, at_out = core.outputs(int(first[-1]))
+        run.count_asked(core.m, *asked, queries, firsts, at_found)
+        first = np.concatenate([[0], np.cumsum(np.asarray(found, dtype=np.int64))])
+        count = int(first[-1])
+        out, at_out = core.outputs(count)
         rows, at_rows = core.integers(first[:-1].copy())
-        ends, at_ends = core.integers(np.empty(len(asks) * groups, dtype=np.int64))
-        numbers, at_numbers = core.integers(np.empty(first[-1], dtype=np.int64))
-        many = first[-1] if changes.any() else 0
+        ends, at_ends = core.integers(np.empty(queries * groups, dtype=np.int64))
+        made, at_made = core.integers(np.empty(count, dtype=np.int64))
+        many = count if changes.any() else 0
         covered, at_covered = core.integers(np.empty(many, dtype=np.int64))
+        to = at_rows, at_out, at_ends, at_made, at_covered
         header = core.header
         header[GROUP] = header[QUERY] = header[AGAIN] = header[ANSWERS] = 0
-        given = *(h for _, h in held), places, at, bounds, groups, windows, only, len(asks)
-        apart: list[dict[int, Apart]] = [{} for _ in asks]
+        apart: dict[int, Apart] = {}
         done = 0
         while not done:
             try:
-                to = at_rows, at_out, at_ends, at_numbers, at_covered
-                done = core.run.windows_of_pyramid(core.m, *given, *to)
-            except Exception:
+                done = core.run.windows_of_pyramid(
+                    core.m, *(h for _, h in held), places, *asked, queries, firsts, *to
+                )
+            except Exception as error:
                 if not core.get(ANSWERS):
-                    raise
-                q, slot = core.get(QUERY), core.get(ANSWERS) - 1
-                row = int(rows[q]) - 1 - int(first[q])
-                apart[q][row] = answers_apart(core, asks[q].group, slot)
+                    raise PyramidFailed(f"combine raised {error!r}") from error
+                row, slot = int(rows[core.get(QUERY)]) - 1, core.get(ANSWERS) - 1
+                apart[row] = answers_apart(core, ask.group, slot)
                 header[ANSWERS] = 0
         del held, kept
-        made = []
-        for q, ask in enumerate(asks):
-            own = slice(int(first[q]), int(rows[q]))
-            count = own.stop - own.start
-            values, lacking = answers_of(
-                core, ask.group, ask.types, _some(out, own), count, apart[q], ask.sources
-            )
-            last = np.asarray(ends[q * groups : (q + 1) * groups], dtype=np.int64)
-            made.append(
-                Windows(
-                    last - own.start,
-                    np.asarray(numbers[own], dtype=np.int64),
-                    np.asarray(covered[own] if ask.changes else covered[:0], dtype=np.int64),
-                    values,
-                    lacking,
-                )
-            )
-        return made
+        values, failed = answers_and_reasons(
+            core, ask.group, ask.types, out, count, apart, ask.sources
+        )
+        number = np.repeat(listing.first, np.diff(first))
+        return Answers(
+            first,
+            np.asarray(ends, dtype=np.int64).reshape(queries, groups),
+            np.asarray(made, dtype=np.int64) + number,
+            np.asarray(covered, dtype=np.int64) + number[: len(covered)],
+            values,
+            failed,
+        )
 
 
-def _some(outputs: Any, rows: slice) -> Any:
-    """Some rows of what a kernel wrote."""
-    if isinstance(outputs, list):
-        return outputs[rows]
-    pairs = [(data[rows], None if valid is None else valid[rows]) for data, valid in outputs[0]]
-    return pairs, *outputs[1:]
+@dataclass(frozen=True)
+class Answers:
+    """The windows of several queries: query q has the rows from bounds[q] up to bounds[q + 1],
+    those of group g before ends[q, g].  Each has its number, where only changes are wanted that of
+    the last window with the same slices, and the answers of all aggregates, by the names that the
+    first query has for them; for answers that do not exist the reason, by row and name."""
+
+    bounds: Array
+    ends: Array
+    numbers: Array
+    covered: Array
+    values: dict[str, pa.Array]
+    failed: dict[int, dict[str, str]]
+
+    @staticmethod
+    def one_after_another(parts: Sequence[Answers]) -> Answers:
+        """The windows of further queries behind those of the first."""
+        if len(parts) == 1:
+            return parts[0]
+        rows = np.cumsum([0, *(len(part.numbers) for part in parts)]).tolist()
+        moved = list(zip(parts, rows[:-1], strict=True))
+        names = list(parts[0].values)
+        return Answers(
+            np.concatenate([*(part.bounds[:-1] + n for part, n in moved), rows[-1:]]),
+            np.concatenate([part.ends + n for part, n in moved]),
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate([part.covered for part in parts]),
+            {name: pa.concat_arrays([part.values[name] for part in parts]) for name in names},
+            {row + n: why for part, n in moved for row, why in part.failed.items()},
+        )
+
+    def windows(self, query: int, ask: Ask) -> Windows:
+        """The windows of one query."""
+        own = slice(int(self.bounds[query]), int(self.bounds[query + 1]))
+        names = dict(zip(self.values, ask.group.names, strict=True))
+        lacking = {
+            row - own.start: told({names[name]: why for name, why in reasons.items()})
+            for row, reasons in self.failed.items()
+            if own.start <= row < own.stop
+        }
+        return Windows(
+            self.ends[query] - own.start,
+            self.numbers[own],
+            self.covered[own] if ask.changes else self.covered[:0],
+            {names[name]: column[own] for name, column in self.values.items()},
+            lacking,
+        )
+
+
+def _form(ask: Ask) -> Any:
+    """What the columns of a query's answers depend on, besides the kernel's outputs."""
+    group = ask.group
+    types = tuple(str(ask.types[name]) for name in group.names)
+    fields = tuple(part.operator.fields for part in group.operator.parts)
+    return types, group.exact, group.values_of, fields, id(ask.sources)
 
 
 @cache

@@ -14,6 +14,10 @@ its chunk from it on.
 So a window takes two partials of each level, until it begins and ends in the same chunk, whose
 slices between are combined one by one.  The order of combining is that of time.
 
+Which slices a window holds is read from a table: windows are listed once for all groups, each by
+the numbers of its two edges, and for a group the first slice of each edge is noted before its
+windows are answered, so that no window has to look for its slices.
+
 Time: at most 3 combines for a slice and level to build, a level having one in CHUNK of those below;
 for a window of n slices 2 for each level, of which there are log n to the base CHUNK, and at most
 CHUNK more.  Space: two partials for a slice and level.
@@ -40,18 +44,16 @@ from ..kernels.slots import (
     set_item,
     store,
 )
-from ..slicing.slices import CYCLE, SLICES, first_window, last_window, window_end, window_start
-from .scan_kernel import ANSWERS, GROUP, NEXT, count_group, seek
+from .scan_kernel import ANSWERS, GROUP, NEXT
 
-__all__ = ["AGAIN", "ASKED", "ASKING", "CHUNK", "PYRAMID", "QUERY"]
+__all__ = ["AGAIN", "ASKING", "CHUNK", "PYRAMID", "QUERY"]
 
 CHUNK = 8  # a power of two
 SHIFT = 3
 LEFT, RIGHT, NEW = 0, 1, 2  # slots
-#: Header fields, in the places of some that a scan has: the query, and 1 if the next call is to go
-#: on in the middle of its windows.  ASKED fields from CYCLE on are a query's windows.
+#: Header fields, beside those that a scan has too: the query, and 1 if the next call is to go on in
+#: the middle of its windows.
 QUERY, AGAIN = 17, 18
-ASKED = 8
 
 
 def build_level(
@@ -133,20 +135,51 @@ def answer_range(
     combine(m, LEFT, LEFT, RIGHT)
 
 
-def turn_to(m: Memory, asked: Any, query: int) -> None:
-    """Write the windows of a query into the header."""
-    for i in range(ASKED):
-        put(m, CYCLE + i, item(asked, query * ASKED + i))
+def place_edges(times: Any, many: int, starts: Any, begin: int, n: int, firsts: Any) -> None:
+    """Of the slices from `begin` up to n, find the first that is not before each edge, counted from
+    `begin` on.  Where slices are cut at these edges, the next edge is at most one slice further:
+    then no branch depends on the data."""
+    i = begin
+    for e in range(many):
+        t = item(times, e)
+        if i < n:
+            i += (item(starts, i) < t) * 1
+            while i < n and item(starts, i) < t:
+                i += 1
+        set_item(firsts, e, i - begin)
 
 
 def count_asked(
-    m: Memory, starts: Any, bounds: Any, count: int, asked: Any, queries: int, found: Any
+    m: Memory,
+    starts: Any,
+    bounds: Any,
+    count: int,
+    times: Any,
+    many: int,
+    lists: Any,
+    lows: Any,
+    highs: Any,
+    changes: Any,
+    queries: int,
+    firsts: Any,
+    found: Any,
 ) -> None:
-    """Add up how many windows of each query hold something."""
+    """Add up how many windows of each query hold something; see `windows_of_pyramid`."""
     for g in range(count):
+        place_edges(times, many, starts, item(bounds, g), item(bounds, g + 1), firsts)
         for q in range(queries):
-            turn_to(m, asked, q)
-            more = count_group(m, starts, item(bounds, g), item(bounds, g + 1))
+            more = 0
+            before = 0
+            before_high = 0
+            for i in range(item(lists, q), item(lists, q + 1)):
+                low = item(firsts, item(lows, i))
+                high = item(firsts, item(highs, i))
+                if item(changes, q) == 0:
+                    more += (low < high) * 1
+                elif low < high and (low != before or high != before_high):
+                    more += 1
+                    before = low
+                    before_high = high
             set_item(found, q, item(found, q) + more)
 
 
@@ -159,62 +192,66 @@ def windows_of_pyramid(
     starts: Any,
     bounds: Any,
     count: int,
-    asked: Any,
+    times: Any,
+    many: int,
+    lists: Any,
+    lows: Any,
+    highs: Any,
     changes: Any,
     queries: int,
+    firsts: Any,
     rows: Any,
     outputs: Outputs,
     ends: Any,
-    numbers: Any,
+    windows: Any,
     covered: Any,
 ) -> int:
-    """All windows of several queries, as `scan_kernel.windows_of_slices` has those of one; rows[q]
-    is the next row for query q, whose windows of group g end before ends[q * count + g].  All
-    queries are answered for a group while the processor's cache has its slices.  Returns 1; should
-    an answer raise, the next call goes on after its window."""
+    """All windows of several queries that hold something.  Query q has the windows from lists[q] up
+    to lists[q + 1], each from one edge up to another, by their numbers among the edges' `times`;
+    rows[q] is its next row, and its windows of group g end before ends[q * count + g].  A row has
+    its window's place in the lists; where only changes are wanted, also the place of the last
+    window with the same slices.
+
+    All queries are answered for a group while the processor's cache has its slices.  Returns 1;
+    should an answer raise, the next call goes on after its window."""
     again = get(m, AGAIN)
     q = get(m, QUERY)
     for g in range(get(m, GROUP), count):
         begin = item(bounds, g)
-        n = item(bounds, g + 1)
         put(m, GROUP, g)
+        place_edges(times, many, starts, begin, item(bounds, g + 1), firsts)
         while q < queries:
-            turn_to(m, asked, q)
             put(m, QUERY, q)
-            low = begin
-            high = begin
-            w = get(m, NEXT)
-            if not again and begin < n:
-                w = first_window(m, item(starts, begin))
+            i = item(lists, q)
+            if again:
+                i = get(m, NEXT)
             again = 0
-            put(m, AGAIN, 0)
-            while low < n:
-                low = seek(starts, low, n, window_start(m, w))
-                if low == n:
-                    break
-                end = window_end(m, w)
-                if item(starts, low) >= end:
-                    w = first_window(m, item(starts, low))
-                    continue
-                high = seek(starts, max(low, high), n, end)
-                row = item(rows, q)
-                set_item(numbers, row, w)
-                w += 1
-                if item(changes, q):
-                    # the next that loses its oldest slice, or that holds the next one
-                    w = last_window(m, item(starts, low)) + 1
-                    if high < n:
-                        w = min(w, first_window(m, item(starts, high)))
-                    set_item(covered, row, w - 1)
-                answer_range(m, partials, ups, downs, places, g, count, low - begin, high - begin)
-                put(m, NEXT, w)
-                set_item(rows, q, row + 1)
-                put(m, AGAIN, 1)
-                put(m, ANSWERS, LEFT + 1)
-                lower(m, LEFT, outputs, row)
-                put(m, ANSWERS, 0)
-                put(m, AGAIN, 0)
-            set_item(ends, q * count + g, item(rows, q))
+            last = item(lists, q + 1)
+            row = item(rows, q)
+            while i < last:
+                low = item(firsts, item(lows, i))
+                high = item(firsts, item(highs, i))
+                if low < high:
+                    set_item(windows, row, i)
+                    if item(changes, q):
+                        while (
+                            i + 1 < last
+                            and item(firsts, item(lows, i + 1)) == low
+                            and item(firsts, item(highs, i + 1)) == high
+                        ):
+                            i += 1
+                        set_item(covered, row, i)
+                    answer_range(m, partials, ups, downs, places, g, count, low, high)
+                    put(m, NEXT, i + 1)
+                    set_item(rows, q, row + 1)
+                    put(m, AGAIN, 1)
+                    put(m, ANSWERS, LEFT + 1)
+                    lower(m, LEFT, outputs, row)
+                    put(m, ANSWERS, 0)
+                    put(m, AGAIN, 0)
+                    row += 1
+                i += 1
+            set_item(ends, q * count + g, row)
             q += 1
         q = 0
     return 1
@@ -223,20 +260,10 @@ def windows_of_pyramid(
 #: The kernel; its memory is filled by `Pyramid` in `state.pyramid`.
 PYRAMID = Kernel(
     "pyramid",
-    (
-        *SLICES,
-        seek,
-        count_group,
-        build_level,
-        fold_between,
-        answer_range,
-        turn_to,
-        count_asked,
-        windows_of_pyramid,
-    ),
+    (build_level, fold_between, answer_range, place_edges, count_asked, windows_of_pyramid),
     ("build_level", "count_asked", "windows_of_pyramid"),
     scratch=3,
 )
 
-#: Counting reads the header, which is the same for all operators.
-ASKING = Kernel("asking", (*SLICES, seek, count_group, turn_to, count_asked), ("count_asked",))
+#: Counting reads no partials, so one compiled function serves all compiled operators.
+ASKING = Kernel("asking", (place_edges, count_asked), ("count_asked",))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,16 +22,22 @@ from ..slicing.composite import Composite
 from ..tables.arrow import one_array
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
-from .answers import joined_reasons, told
-from .contract import Emitted, Recalled, Slices, Step, StepFailed
+from .contract import NEW, Emitted, Recalled, Slices, Step, StepFailed
 from .emitted_before import EmittedBefore
 from .grove import Grove
-from .shared_fields import MORE_FIRST
-from .shared_forest import AnsweredAll, Asks, SharedForest
+from .pyramid import PyramidFailed
+from .shared_fields import ACTIVE, MORE_FIRST
+from .shared_forest import AnsweredAll, Asks, Queries, SharedForest
+from .shared_pyramids import pays, windows_due
+from .shared_rows import SharedRows
 
 __all__ = ["SharedState", "View"]
 
 _NONE = np.zeros(0, dtype=np.int64)
+
+#: The numbers of the keys to visit, in order; the bounds and starts of each one's new slices, and
+#: their partials for each group of aggregates.
+_Changed: TypeAlias = tuple[Array, Array, Array, list[Any]]
 
 
 @dataclass
@@ -45,7 +52,17 @@ class View:
     before: EmittedBefore
     keep: int | None = None  # windows before it are closed
 
-    @property
+    @cached_property
+    def by(self) -> tuple[str, ...]:
+        """The columns of the keys."""
+        return tuple(self.plan.query.by)
+
+    @cached_property
+    def selected(self) -> dict[str, str]:
+        """The columns of the result, and the aggregate of each."""
+        return {name: self.columns[name] for name in self.plan.query.select}
+
+    @cached_property
     def remembers(self) -> bool:
         """True if a window is compared with the one before, so that a key must be known for as
         long."""
@@ -89,6 +106,7 @@ class SharedState:
         self.views = {
             name: self._view(plan, columns[name], sizes[name]) for name, plan in plans.items()
         }
+        self._asked: Queries | None = None
         self._idle = _NONE  # keys that hold nothing, and may be remembered
         self._changed = False  # since the last commit
         self.broken = False
@@ -114,10 +132,12 @@ class SharedState:
     ) -> None:
         """Let another query share what is here, whose aggregates and edges are those of others."""
         self.views[name] = self._view(plan, columns, sizes)
+        self._asked = None
 
     def remove(self, name: str) -> None:
         """Take a query away; the partials that only it read stay."""
         del self.views[name]
+        self._asked = None
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing.  The rows can be in any order."""
@@ -143,14 +163,31 @@ class SharedState:
             bounds, partials, starts = slices.bounds, slices.partials, slices.starts
             visits = self._grove.keys.add(slices.keys, len(bounds) - 1)
         self._grove.make_room()
-        windows = [view.plan.query.aligned for view in self.views.values()]
-        sizes = [[size for size, _ in view.sizes] for view in self.views.values()]
-        asks = Asks.of(windows, [steps[name] for name in self.views], sizes)
+        asks = Asks.of(self._queries(), [steps[name] for name in self.views])
         moves = any(step.keep > step.opened for step in steps.values())
         if moves or asks.visits_all():
             # any key may have something to emit or to forget
             bounds = self._grove.spread(visits, np.diff(bounds))
             visits = self._grove.keys.in_order()
+        changed = visits, bounds, starts, partials
+        rows, gone = None, _NONE
+        if pays(asks, self._grove.forests[0], visits, starts):
+            rows, gone = self._by_pyramids(asks, changed)
+            changed = visits, np.zeros(len(visits) + 1, np.int64), _NONE, [_NONE] * len(partials)
+        if rows is None:
+            answered = self._step_all(asks, changed)
+            rows, gone = self._by_trees(asks, answered), answered[0].gone
+        for name, view in self.views.items():
+            view.keep = steps[name].keep
+        if any(view.remembers for view in self.views.values()):
+            self._idle = np.union1d(self._idle, gone)
+        else:
+            self._grove.keys.remove(gone)
+        return self._emitted(asks, rows, steps)
+
+    def _step_all(self, asks: Asks, changed: _Changed) -> list[AnsweredAll]:
+        """Insert slices into each forest, answer, and forget."""
+        visits, bounds, starts, partials = changed
         answered = []
         for forest, part in zip(self._grove.forests, partials, strict=True):
             try:
@@ -159,56 +196,103 @@ class SharedState:
             except StepFailed as failed:  # which names what the clock shows
                 failed.window = self._union.query.aligned.cycle.first(failed.window)
                 raise
-        for name, view in self.views.items():
-            view.keep = steps[name].keep
-        gone = answered[0].gone
-        if any(view.remembers for view in self.views.values()):
-            self._idle = np.union1d(self._idle, gone)
-        else:
-            self._grove.keys.remove(gone)
-        return self._emitted(asks, answered, steps)
+        return answered
 
-    def _emitted(
-        self, asks: Asks, answered: list[AnsweredAll], steps: Mapping[str, Step]
-    ) -> dict[str, Emitted]:
-        """What a step answered, by query."""
-        first = answered[0]
+    def _queries(self) -> Queries:
+        """What the queries always ask."""
+        if self._asked is None:
+            windows = [view.plan.query.aligned for view in self.views.values()]
+            sizes = [[size for size, _ in view.sizes] for view in self.views.values()]
+            self._asked = Queries(windows, sizes)
+        return self._asked
+
+    def _by_pyramids(self, asks: Asks, changed: _Changed) -> tuple[SharedRows | None, Array]:
+        """Insert slices, answer from pyramids of them, and forget; the rows, and the keys that hold
+        nothing any more.  If `combine` raises, slices are inserted and there are no rows: trees
+        tell for which window it does."""
+        self._step_all(asks.only_inserting(), changed)
+        visits, forests = changed[0], self._grove.forests
+        cycles, due = self._queries().cycles.some(asks.queries), asks.call[ACTIVE]
+        try:
+            found = windows_due(forests, visits, asks, cycles.some(slice(due)))
+        except PyramidFailed:
+            for forest in forests:
+                forest.visit_again(visits)
+            return None, _NONE
+        none = visits, np.zeros(len(visits) + 1, np.int64), _NONE, [_NONE] * len(forests)
+        gone = self._step_all(asks.only_forgetting(), none)[0].gone
+        each = np.diff(found.ends.reshape(-1), prepend=0)
+        codes = np.repeat(np.tile(visits, due), each)
+        rows = SharedRows(
+            self._grove.keys.columns,
+            codes,
+            found.numbers,
+            np.full(len(codes), NEW, dtype=np.int64),
+            found.covered,
+            found.values,
+            found.failed,
+            # queries without windows due come last
+            found.bounds.tolist() + [len(codes)] * (len(cycles) - due),
+            self._clock,
+            cycles,
+        )
+        return rows, gone
+
+    def _by_trees(self, asks: Asks, answered: list[AnsweredAll]) -> SharedRows:
+        """What a step answered, in order of the queries."""
+        first, names = answered[0], list(self.views)
         values = {name: column for a in answered for name, column in a.values.items()}
-        owners = np.arange(len(self.views) + len(asks.sizes) + 1)
+        failed: dict[int, dict[str, str]] = {}
+        for row, reasons in (item for a in answered for item in a.failed.items()):
+            failed.setdefault(row, {}).update(reasons)
+        owners = np.arange(len(names) + len(asks.sizes) + 1)
         # numpy sorts small numbers by radix, in a tenth of the time
         small = first.owners.astype(np.int16 if len(owners) < 2**15 else np.int64)
         order = np.argsort(small, kind="stable")
-        ends = np.searchsorted(first.owners[order], owners).tolist()
-        places = np.argsort(asks.queries)
-        keys = self._grove.keys.columns
-        # all are put into order at once, and what is each query's own is a stretch of that
-        codes, windows, reasons = (a[order] for a in (first.keys, first.windows, first.reasons))
-        at = pa.array(order)
-        ordered = {name: column.take(at) for name, column in values.items()}
-        made: dict[str, Emitted] = {}
-        for i, (name, view) in enumerate(self.views.items()):
-            row = int(places[i])
-            own = slice(ends[row], ends[row + 1])
-            rows = order[own]
-            given = {c: ordered[of][own] for c, of in view.columns.items()}
-            at_columns = dict.fromkeys(view.columns, rows)
-            more = len(self.views) + int(asks.fields[row, MORE_FIRST])
+        ends = np.searchsorted(first.owners[order], owners)
+        own = order[ends[0] : ends[len(names)]]  # and not those of further sizes, or of nobody
+        at = pa.array(own)
+        rows = SharedRows(
+            self._grove.keys.columns,
+            first.keys[own],
+            first.windows[own],
+            first.reasons[own],
+            first.covered[own] if len(first.covered) else first.covered,
+            {name: column.take(at) for name, column in values.items()},
+            _moved(failed, own),
+            (ends[: len(names) + 1] - ends[0]).tolist(),
+            self._clock,
+            self._queries().cycles.some(asks.queries),
+        )
+        for q, name in enumerate(names[i] for i in asks.queries.tolist()):
+            view, more = self.views[name], len(names) + int(asks.fields[q, MORE_FIRST])
             for owner, (_, columns) in enumerate(view.sizes, more):
                 others = order[ends[owner] : ends[owner + 1]]
                 # each has the row of its window
-                at_columns |= dict.fromkeys(columns, others[np.argsort(first.windows[others])])
-                taken = pa.array(at_columns[columns[0]])
-                given |= {c: values[view.columns[c]].take(taken) for c in columns}
-            failed = [_failed_of(a.failed, at_columns, view.columns) for a in answered]
-            covered = first.windows if view.sizes else first.covered
+                others = others[np.argsort(first.windows[others])]
+                at, of = pa.array(others), {view.columns[c] for c in columns}
+                taken = {name: values[name].take(at) for name in of}
+                rows.sized.setdefault(q, []).append((columns, taken, _moved(failed, others)))
+        return rows
+
+    def _emitted(
+        self, asks: Asks, rows: SharedRows, steps: Mapping[str, Step]
+    ) -> dict[str, Emitted]:
+        """The rows of each query."""
+        made: dict[str, Emitted] = {}
+        places, time = np.argsort(asks.queries).tolist(), self._union.time_type
+        for q, (name, view) in zip(places, self.views.items(), strict=True):
+            own = rows.own(q)
+            covered = rows.windows if view.sizes else rows.covered
             made[name] = Emitted(
-                keys=keys,
-                codes=codes[own],
-                windows=windows[own],
-                reasons=reasons[own],
-                values=given,
-                failed=joined_reasons(*failed),
-                covered=covered[rows] if steps[name].changes else None,
+                keys=rows.keys,
+                codes=rows.codes[own],
+                windows=rows.windows[own],
+                reasons=rows.reasons[own],
+                values=rows.values_of(q, view.columns),
+                failed=rows.failed_of(q, view.columns),
+                covered=covered[own] if steps[name].changes else None,
+                table=None if view.sizes else partial(rows.table, q, view.by, view.selected, time),
             )
         return made
 
@@ -305,15 +389,8 @@ class SharedState:
             view.before._check()
 
 
-def _failed_of(
-    failed: dict[int, dict[str, str]], rows: Mapping[str, Array], columns: Mapping[str, str]
-) -> dict[int, str]:
-    """The rows that lack answers of some columns, and why; `rows` says where the answers of each
-    column are."""
-    made: dict[int, dict[str, str]] = {}
-    if failed:
-        for column, of in columns.items():
-            for place, row in enumerate(rows[column].tolist()):
-                if of in failed.get(row, {}):
-                    made.setdefault(place, {})[column] = failed[row][of]
-    return {place: told(reasons) for place, reasons in made.items()}
+def _moved(failed: dict[int, dict[str, str]], rows: Array) -> dict[int, dict[str, str]]:
+    """The reasons of some rows, by their places."""
+    if not failed:
+        return {}
+    return {i: failed[row] for i, row in enumerate(rows.tolist()) if row in failed}

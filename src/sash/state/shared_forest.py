@@ -4,22 +4,38 @@ that answers the windows of all of them, as seen from Python."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from ..aggregators.forest import RECORD, UNBOUNDED
 from ..kernels.columns import Array
 from ..kernels.core import ObjectCore
 from ..kernels.program import Kernel
 from ..query.plan import Group
+from ..slicing.cycles import Cycles
 from ..slicing.slices import specify
 from ..windows import Aligned
 from .answers import answers_and_reasons
-from .contract import Step
+from .contract import Slices, Step
 from .forest import _FAR, Forest
-from .forest_fields import AT, BEGUN, GONE, MADE, ROWS, VISIT, WANTED, WITH_AGAIN, WITH_EARLY
+from .forest_fields import (
+    AT,
+    BEGUN,
+    EXPIRES,
+    GONE,
+    MADE,
+    NEXT,
+    ROWS,
+    VISIT,
+    WANTED,
+    WITH_AGAIN,
+    WITH_EARLY,
+)
+from .pyramid import Ask
+from .scan import partials_handle
 from .shared_fields import (
     ACTIVE,
     AGAIN_EDGE,
@@ -44,9 +60,27 @@ from .shared_fields import (
 )
 from .shared_kernel import shared_kernel
 
-__all__ = ["AnsweredAll", "Asks", "SharedForest"]
+__all__ = ["AnsweredAll", "Asks", "Queries", "SharedForest"]
 
 _UNBOUNDED = 2**62
+
+
+class Queries:
+    """What the queries of a forest always ask: their windows, and further sizes."""
+
+    def __init__(self, windows: Sequence[Aligned], sizes: Sequence[Sequence[int]]) -> None:
+        self.cycles = Cycles([window.cycle for window in windows])
+        self.sizes = sizes
+        #: Numbers of windows lie between these.
+        self.low, self.high = np.array([(w.first(-_FAR), w.first(_FAR)) for w in windows]).T
+        self.fields = np.zeros((len(windows), ASK), dtype=np.int64)
+        for fields, window, more in zip(self.fields, windows, sizes, strict=True):
+            specify(fields, window, 0)
+            fields[MORE_MANY] = len(more)
+        #: The longest of further sizes, and the longest of those that are not since the beginning.
+        self.far = np.array([max(more, default=0) for more in sizes], dtype=np.int64)
+        finite = [[size for size in more if size < _FAR] for more in sizes]
+        self.far_ago = np.array([max(more, default=0) for more in finite], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -64,51 +98,48 @@ class Asks:
     call: dict[int, int]  # fields of the call
 
     @classmethod
-    def of(
-        cls, windows: Sequence[Aligned], steps: Sequence[Step], sizes: Sequence[Sequence[int]]
-    ) -> Asks:
-        """What the queries ask: their windows, what is due of each, and their further sizes."""
-        count = len(windows)
-        queries = np.array(sorted(range(count), key=lambda i: steps[i].due <= steps[i].fresh))
-        fields = np.zeros((count, ASK), dtype=np.int64)
-        spans = np.zeros((count, 4), dtype=np.int64)
-        more: list[int] = []
-        for row, i in enumerate(queries.tolist()):
-            window, step, cycle = windows[i], steps[i], windows[i].cycle
-            low, high = window.first(-_FAR), window.first(_FAR)
-            opened, fresh, due, keep = (
-                min(max(n, low), high) for n in (step.opened, step.fresh, step.due, step.keep)
-            )
-            specify(fields[row], window, 0)
-            asked = fields[row]
-            asked[OPENED_OF], asked[FRESH_OF], asked[DUE_OF] = opened, fresh, due
-            # a window with the slices of the one before may differ from it in a longer size
-            asked[CHANGES_OF] = step.changes and not sizes[i]
-            asked[START_DUE], asked[END_DUE] = cycle.start(due), cycle.end(due)
-            asked[MORE_FIRST], asked[MORE_MANY] = len(more), len(sizes[i])
-            more += sizes[i]
-            own = cycle.end(keep) - cycle.start(keep)
-            far = max([own, *(size for size in sizes[i] if size < _FAR)])
-            asked[REACH] = max([own, *sizes[i]]) if sizes[i] else 0
-            spans[row] = (
-                cycle.end(due - 1),
-                cycle.end(keep) - far,
-                cycle.end(fresh - 1),
-                cycle.end(fresh) if due > fresh else _UNBOUNDED,
-            )
+    def of(cls, queries: Queries, steps: Sequence[Step]) -> Asks:
+        """What the queries ask, of each of which a step says what is due."""
+        cycles, sizes = queries.cycles, queries.sizes
+        given = np.array([(s.opened, s.fresh, s.due, s.keep) for s in steps], dtype=np.int64)
+        active = given[:, 2] > given[:, 1]
+        opened, fresh, due, keep = np.clip(given.T, queries.low, queries.high)
+        ends = cycles.end(due)
+        own = cycles.end(keep) - cycles.start(keep)
+        fields = queries.fields.copy()
+        fields[:, OPENED_OF], fields[:, FRESH_OF], fields[:, DUE_OF] = opened, fresh, due
+        # a window with the slices of the one before may differ from it in a longer size
+        fields[:, CHANGES_OF] = [
+            s.changes and not more for s, more in zip(steps, sizes, strict=True)
+        ]
+        fields[:, START_DUE], fields[:, END_DUE] = cycles.start(due), ends
+        fields[:, REACH] = np.where(queries.far > 0, np.maximum(own, queries.far), 0)
+        order = np.argsort(~active, kind="stable")
+        fields = fields[order]
+        fields[:, MORE_FIRST] = np.cumsum(fields[:, MORE_MANY]) - fields[:, MORE_MANY]
+        more = [size for q in order.tolist() for size in sizes[q]]
         call = {
-            LIMIT: int(spans[:, 0].max()),
-            EDGE: int(spans[:, 1].min()),
-            AGAIN_EDGE: int(spans[:, 2].max()),
-            UNDUE: int(spans[:, 3].min()),
-            ACTIVE: sum(step.due > step.fresh for step in steps),
-            QUERIES: count,
+            LIMIT: int(cycles.end(due - 1).max()),
+            EDGE: int((cycles.end(keep) - np.maximum(own, queries.far_ago)).min()),
+            AGAIN_EDGE: int(cycles.end(fresh - 1).max()),
+            UNDUE: int(cycles.end(fresh)[active].min(initial=_UNBOUNDED)),
+            ACTIVE: int(active.sum()),
+            QUERIES: len(steps),
             WITH_AGAIN: int(steps[0].again),
             WITH_EARLY: int(steps[0].early),
             AS_ONE: int(any(size >= _FAR for size in more)),
         }
         by_end = np.argsort(fields[:, END_DUE], kind="stable")
-        return cls(queries, fields, by_end, np.array(more, dtype=np.int64), call)
+        return cls(order, fields, by_end, np.array(more, dtype=np.int64), call)
+
+    def only_inserting(self) -> Asks:
+        """The same, and nothing is due or forgotten yet."""
+        nothing = {ACTIVE: 0, UNDUE: _UNBOUNDED, LIMIT: -_FAR, EDGE: -_FAR}
+        return replace(self, call=self.call | nothing)
+
+    def only_forgetting(self) -> Asks:
+        """The same, once all that is due was answered."""
+        return replace(self, call=self.call | {ACTIVE: 0, UNDUE: _UNBOUNDED})
 
     def visits_all(self) -> bool:
         """True if keys without new slices may have something to emit."""
@@ -198,8 +229,37 @@ class SharedForest(Forest):
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return AnsweredAll(**out.read(made), values=values, failed=failed, gone=left)
 
+    def laid_out(self, visits: Array, low: int) -> Slices:
+        """The slices of some keys from a time on."""
+        core, count = self._core, len(visits)
+        counts = np.asarray(self._records, dtype=np.int64)[3::RECORD][visits]
+        most = int(counts.sum())
+        keys, at_keys = core.integers(visits)
+        bounds, at_bounds = core.integers(np.zeros(count + 1, dtype=np.int64))
+        starts, at_starts = core.integers(np.empty(most, dtype=np.int64))
+        objects = isinstance(core, ObjectCore)
+        words: Any = [None] * most if objects else np.empty((most, core.width), dtype=np.int64)
+        held, at = partials_handle(core, words)
+        core.run.lay_out(core.m, self._at_records, at_keys, count, low, at_bounds, at_starts, at)
+        del held, keys
+        made = int(bounds[count])
+        return Slices([], np.asarray(bounds), np.asarray(starts[:made]), [words[:made]])
+
+    def oldest(self, visits: Array) -> int:
+        """When the oldest slice of these keys starts; after all times if they have none."""
+        return int(self._noted(visits, EXPIRES).min(initial=UNBOUNDED))
+
+    def visit_again(self, visits: Array) -> None:
+        """Have the next step go to these keys, whatever is due for them."""
+        for number in visits.tolist():
+            self._records[RECORD * number + NEXT] = -UNBOUNDED
+
+    def for_pyramid(self) -> Ask:
+        """What a query asks a pyramid for."""
+        return Ask(self.group, self._any_window, False, self._types, self.sources)
+
     def _plant(self, visits: Array, bounds: Array, starts: Array, partials: Any) -> None:
         low = self._windows[0]
         nothing = Step(opened=low, fresh=low, due=low, keep=low)
-        asks = Asks.of([self._any_window], [nothing], [()])
+        asks = Asks.of(Queries([self._any_window], [()]), [nothing])
         self.step_all(asks, visits, bounds, starts, partials)

@@ -21,8 +21,9 @@ from ..aggregators.forest import (
     FOREST,
     RECORD,
     UNBOUNDED,
-    drop_oldest,
+    drop_before,
     enter,
+    lay_out,
     next_time,
     oldest,
     put_away,
@@ -390,12 +391,10 @@ def step_all(
                     if not room(m):
                         return 0
                     copy(m, new_slot(m), reach(m, found, edge - 1))
-                    while oldest(m) < edge:
-                        drop_oldest(m)
+                    drop_before(m, edge)
                     enter(m, edge - 1)
             else:
-                while oldest(m) < edge:
-                    drop_oldest(m)
+                drop_before(m, edge)
             finish_all(m, c, records, asks, order, key, gone)
             set_item(c, VISIT, v + 1)
             continue
@@ -431,7 +430,9 @@ _FUNCTIONS = (
     changed_of,
     begin_all,
     finish_all,
+    drop_before,
     step_all,
+    lay_out,
     ask,
 )
 
@@ -441,7 +442,7 @@ def shared_kernel(arity: int) -> Kernel:
     return Kernel(
         f"shared{arity}",
         _FUNCTIONS,
-        ("cut", "step_all", "ask"),
+        ("cut", "step_all", "lay_out", "ask"),
         ("ask",),
         own=True,
         top=TOP,

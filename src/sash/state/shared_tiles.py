@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..query.plan import NO_NAME, Plan
+from ..query.plan import Plan
 from ..slicing.composite import Composite
 from ..stores.contract import Store
 from ..windows import Aligned
@@ -147,7 +147,6 @@ class SharedTiles(Tiles):
         except StepFailed as failed:
             failed.window = self._plan.query.aligned.first(one.window.start(failed.window))
             raise
-        emitted.values.pop(NO_NAME, None)
         select = self._sights[name].plan.query.select
         emitted.values = {column: emitted.values[column] for column in select}
         if sized and one.step.changes:

@@ -1,14 +1,14 @@
-"""The functions of `frames_kernel` and `over_kernel` for vectors, which have no values."""
+"""The functions of `frames_kernel` for vectors, which have a place and are never values."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..aggregators.two_stacks_lite import query
-from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, combine, get, item, put
+from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, item, put
 from .frame_steps import FRAME, GROUP, HOLDS, answer, begin_at, end_at
 
-__all__ = ["frames", "frames_in_time", "frames_of_rows", "join"]
+__all__ = ["frames", "frames_in_time", "frames_of_rows"]
 
 
 def frames(
@@ -75,9 +75,3 @@ def frames_of_rows(
             begin_at(m, max(begin, i + 1 - size))
             end_at(m, columns, i + 1)
             answer(m, query(m), outputs, to + i)
-
-
-def join(m: Memory, dst: int, a: int, b: int, c: int) -> None:
-    """Combine three slots."""
-    combine(m, dst, a, b)
-    combine(m, dst, dst, c)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..windows.contract import LATEST, UTC, Clock
-from .threads import extremes
+from .threads import extremes, rise
 
 __all__ = [
     "as_arrow",
@@ -155,15 +155,15 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
 def times_of(column: pa.Array, clock: Clock = UTC) -> tuple[Array, Array]:
     """A time column in int64 microseconds, and which rows cannot be used: a null, or a time beyond
     what the clock of the windows can show."""
-    times, bad, _ = times_between(column, clock)
+    times, bad, *_ = times_between(column, clock)
     return times, np.zeros(len(times), dtype=bool) if bad is None else bad
 
 
 def times_between(
     column: pa.Array, clock: Clock = UTC, threads: int = 1
-) -> tuple[Array, Array | None, tuple[int, int] | None]:
-    """The same, None if all rows can be used, and the least and the greatest time, if there are
-    some and all can be used."""
+) -> tuple[Array, Array | None, tuple[int, int] | None, bool]:
+    """The same, None if all rows can be used; the least and the greatest time, if there are some
+    and all can be used; and whether it is known that they are in order."""
     given, scale = column.type, 1
     if pa.types.is_timestamp(given):
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": -1_000}[given.unit]
@@ -177,7 +177,10 @@ def times_between(
             plain[~np.asarray(column.is_valid())] = LATEST
         scale = 1
     limit, (low, high) = LATEST // scale, clock.limits
-    ends = extremes(plain, threads) if len(plain) else None
+    rises = rise(plain, threads)
+    ends = None
+    if len(plain):
+        ends = (int(plain[0]), int(plain[-1])) if rises else extremes(plain, threads)
     span = None if ends is None else (ends[0] * scale, ends[1] * scale)
     bad = None
     if ends is not None and not -limit < ends[0] <= ends[1] < limit:
@@ -188,7 +191,7 @@ def times_between(
         beyond = (plain <= low) | (plain >= high)
         bad = beyond if bad is None else bad | beyond
     times = np.ascontiguousarray(plain, dtype=np.int64)
-    return times, bad, span if bad is None else None
+    return times, bad, span if bad is None else None, rises and bad is None
 
 
 def has_tie_number(kind: pa.DataType) -> bool:

@@ -29,6 +29,13 @@ __all__ = ["MOST_KEYS", "inverse", "moved", "moved_table", "places_by_key"]
 MOST_KEYS = 1 << 12
 
 
+def count_rows(m: Memory, codes: Any, rows: int, counts: Any) -> None:
+    """Count the rows of each key; numpy's bincount takes four times as long."""
+    for i in range(rows):
+        key = item(codes, i)
+        set_item(counts, key, item(counts, key) + 1)
+
+
 def place_rows(m: Memory, codes: Any, rows: int, ends: Any, places: Any) -> None:
     """Give each row the next place of its key."""
     for i in range(rows):
@@ -39,15 +46,24 @@ def place_rows(m: Memory, codes: Any, rows: int, ends: Any, places: Any) -> None
 
 
 #: The kernel, for no operator in particular.
-PLACED = Kernel("placed", (place_rows,), ("place_rows",))
+PLACED = Kernel("placed", (count_rows, place_rows), ("count_rows", "place_rows"))
 
 
 def places_by_key(codes: Array, keys: int, threads: int) -> tuple[Array, Array]:
     """Where the order by key has each row, and where each key's rows begin, with the end of the
     last."""
     pieces = cut_rows(len(codes))
-    counted = side_by_side(lambda p: np.bincount(codes[slice(*p)], minlength=keys), pieces, threads)
-    counts = np.stack(counted, axis=1)
+
+    def count_of(piece: tuple[int, int]) -> Array:
+        first, last = piece
+        counts = np.zeros(keys, dtype=np.int64)
+        core = make_core(PLACED, count.of("int64"), 1)
+        with core.call() as call:
+            given = call.integers(codes[first:last]), last - first
+            core.run.count_rows(core.m, *given, call.integers(counts))
+        return counts
+
+    counts = np.stack(side_by_side(count_of, pieces, threads), axis=1)
     begins = (np.cumsum(counts) - counts.ravel()).reshape(counts.shape)
     bounds = np.append(begins[:, 0], len(codes))
     places = np.empty(len(codes), dtype=np.int64)
@@ -57,9 +73,8 @@ def places_by_key(codes: Array, keys: int, threads: int) -> tuple[Array, Array]:
         core = make_core(PLACED, count.of("int64"), 1)
         with core.call() as call:
             given = call.integers(codes[first:last]), last - first
-            found, at_found = call.space(last - first)
-            core.run.place_rows(core.m, *given, call.integers(begins[:, i]), at_found)
-            places[first:last] = found
+            ends, to = call.integers(begins[:, i].copy()), call.integers(places[first:last])
+            core.run.place_rows(core.m, *given, ends, to)
 
     side_by_side(place, range(len(pieces)), threads)
     return places, bounds

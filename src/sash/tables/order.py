@@ -36,9 +36,12 @@ def in_time(times: Array, *ties: Array | None) -> Array | None:
     if (times[1:] >= times[:-1]).all():
         return None
     since = times - times.min()
-    if int(since.max()) >= 1 << 32:
+    most = int(since.max())
+    if most >= 1 << 32:
         return np.argsort(times, kind="stable")
     low = np.argsort(since.astype(np.uint16), kind="stable")
+    if most < 1 << 16:
+        return low
     high = np.argsort((since >> 16).astype(np.uint16)[low], kind="stable")
     return low[high]
 

@@ -6,8 +6,8 @@ in order, and answered, by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ from .arrow import check_times, flat, one_array, times_between
 from .counting_sort import MOST_KEYS, inverse, moved, moved_table, places_by_key
 from .keys import by_group, key_codes
 from .order import in_time, nanoseconds, tie_ranks
-from .threads import BLOCK, cut_groups, cut_rows, extremes, side_by_side
+from .threads import blocks, cut_groups, cut_rows, extremes, rise, side_by_side
 
 __all__ = [
     "Ordered",
@@ -55,6 +55,7 @@ class Rows:
     runs: tuple[Run, ...] | None = None
     first: int = 0
     span: Run | None = None  # no time is before the one or after the other
+    in_time: bool = False  # it is known that they are in order of time
 
     def __len__(self) -> int:
         return sum(last - first for first, last in self.ranges)
@@ -76,11 +77,11 @@ class Rows:
     def rise(self, threads: int = 1) -> bool:
         """True if they are in order of key and time, in one range; of most that are not, the first
         block tells."""
-        if len(self.ranges) > 1 or not self._rise(next(_blocks(*self.ranges[0]), slice(0))):
+        if len(self.ranges) > 1 or not self._rise(next(blocks(*self.ranges[0]), slice(0))):
             return False
         first, last = self.ranges[0]
         pieces = [(first + a, min(first + b + 1, last)) for a, b in cut_rows(last - first)]
-        return all(side_by_side(lambda p: all(map(self._rise, _blocks(*p))), pieces, threads))
+        return all(side_by_side(lambda p: all(map(self._rise, blocks(*p))), pieces, threads))
 
     def _rise(self, some: slice) -> bool:
         times = self.times[some]
@@ -99,25 +100,6 @@ class Rows:
         finer = None if self.finer is None else joined(self.finer, self.runs)
         at = None if self.at is None else joined(self.at, self.runs)
         return Rows(self.keys, codes - self.first, times, finer, at, None, self.first, self.span)
-
-
-def _blocks(first: int, last: int) -> Iterator[slice]:
-    """Blocks of a range of rows, each with the first of the next."""
-    return (slice(i, min(i + BLOCK + 1, last)) for i in range(first, last, BLOCK))
-
-
-def rise(values: Array) -> bool:
-    """True if values are in order; of most that are not, the first block tells."""
-    blocks = _blocks(0, len(values))
-    return all((values[some][1:] >= values[some][:-1]).all() for some in blocks)
-
-
-def _rise_in_pieces(values: Array, threads: int) -> bool:
-    """The same, with pieces looked at side by side."""
-    if not rise(values[: BLOCK + 1]):
-        return False
-    pieces = [(first, min(last + 1, len(values))) for first, last in cut_rows(len(values))]
-    return all(side_by_side(lambda p: rise(values[slice(*p)]), pieces, threads))
 
 
 class Parts:
@@ -240,6 +222,7 @@ class Ordered:
     times: Array
     bounds: Array
     places: Array | None = None
+    own_times: Array | None = None  # the times in the table's order, if they are at hand
 
     def __len__(self) -> int:
         return len(self.times)
@@ -291,17 +274,22 @@ def read_rows(plan: Plan, table: pa.Table, threads: int = 1) -> Rows:
     """The keys and times of a table's rows."""
     column = one_array(table.column(plan.query.time))
     clock = plan.query.window.clock
-    times, bad, span = times_between(column, clock, threads)
+    times, bad, span, rises = times_between(column, clock, threads)
     check_times(plan.query.time, column, bad, clock)
     columns = [one_array(table.column(f.name)) for f in plan.keys]
     codes, keys = key_codes(columns, table.num_rows, threads)
-    return Rows(keys, codes, times, nanoseconds(column, times), span=span)
+    return Rows(keys, codes, times, nanoseconds(column, times), span=span, in_time=rises)
 
 
 def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1) -> Ordered:
-    """The rows of a table in order of key and time."""
+    """The rows of a table in order of key and time, and their times in its own order."""
     read = read_rows(plan, table, threads)
-    if plan.query.tie is None and read.finer is None and _rise_in_pieces(read.times, threads):
+    return replace(_rows_in_order(plan, table, read, threads), own_times=read.times)
+
+
+def _rows_in_order(plan: Plan, table: pa.Table, read: Rows, threads: int) -> Ordered:
+    """The same, from the keys and times of its rows."""
+    if plan.query.tie is None and read.finer is None and read.in_time:
         found = _in_time(table, read, threads)
         if found is not None:
             return found
@@ -343,14 +331,17 @@ def _in_time(table: pa.Table, read: Rows, threads: int) -> Ordered | None:
     return Ordered(table, read.keys, None, times, bounds, places)
 
 
-def put_in_order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Ordered, Array | None]:
+def put_in_order(
+    plan: Plan, table: pa.Table, given: Rows, number: Callable[[Array], Array] | None = None
+) -> tuple[Ordered, Array | None]:
     """The same, from the keys and times of its rows, or of some of them; and where each row is
-    among those given, None if they are in order."""
+    among those given, None if they are in order.  If the order of events within a slice does not
+    matter, `number` has the number of each time's slice, and only slices are put in order."""
     rows = given.alone()
     if given.runs is not None and rows.at is None:
         first, last = given.runs[0]
         table = table.slice(first, last - first)
-    order, times, bounds = _order(plan, table, rows)
+    order, times, bounds = _order(plan, table, rows, number)
     at = order
     if rows.at is not None:
         at = rows.at if order is None else rows.at[order]
@@ -368,10 +359,17 @@ def without_others(given: Ordered) -> Ordered:
     return Ordered(given.table, keys, given.from_table, given.times, bounds, given.places)
 
 
-def _order(plan: Plan, table: pa.Table, given: Rows) -> tuple[Array | None, Array, Array]:
+def _order(
+    plan: Plan, table: pa.Table, given: Rows, number: Callable[[Array], Array] | None
+) -> tuple[Array | None, Array, Array]:
     """Where each row is, None if they are in order; the times in order; where each key's rows
     begin."""
     query, codes, times, groups = plan.query, given.codes, given.times, given.groups
+    if number is not None and not rise(codes):
+        # numbers are small, and quickly sorted: 3 million rows of a million keys and thirty days
+        # in 0.03 s instead of 0.2
+        found, bounds = by_group(codes, groups, in_time(number(times)))
+        return found, times[found], bounds
     if query.tie is None and given.finer is None:
         if not given.keys and rise(times):
             return None, times, np.array([0, len(times)])

@@ -7,6 +7,8 @@ there are.  Only tables of many rows are cut, as to start a thread takes time (`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ..kernels.columns import Array
@@ -16,10 +18,12 @@ __all__ = [
     "BLOCK",
     "MOST",
     "PIECE",
+    "blocks",
     "cut_groups",
     "cut_rows",
     "extremes",
     "how_many",
+    "rise",
     "side_by_side",
 ]
 
@@ -28,15 +32,40 @@ BLOCK = 2**15  # rows whose intermediate results stay in the processor's cache
 MOST = 32  # pieces; more threads than that have nothing to do
 
 
-def cut_rows(rows: int, least: int = 0, most: int = MOST) -> list[tuple[int, int]]:
+def cut_rows(
+    rows: int, least: int = 0, most: int = MOST, *, weight: int = 1
+) -> list[tuple[int, int]]:
     """Ranges of rows, about as long as each other: pieces of at least so many rows, and at most so
-    many pieces, a power of two.
+    many pieces, a power of two.  Rows that take longer than others have more weight.
 
     >>> cut_rows(1_000_000, most=2)
     [(0, 500000), (500000, 1000000)]
     """
-    pieces = 1 << max(min(rows // max(least, PIECE), most), 1).bit_length() - 1
+    pieces = 1 << max(min(rows * weight // max(least, PIECE), most), 1).bit_length() - 1
     return [(rows * i // pieces, rows * (i + 1) // pieces) for i in range(pieces)]
+
+
+def blocks(first: int, last: int) -> Iterator[slice]:
+    """Blocks of a range of rows, each with the first of the next."""
+    return (slice(i, min(i + BLOCK + 1, last)) for i in range(first, last, BLOCK))
+
+
+def rise(values: Array, threads: int = 1) -> bool:
+    """True if values are in order; of most that are not, the first block tells.
+
+    >>> rise(np.array([1, 1, 2])), rise(np.array([1, 0]))
+    (True, False)
+    """
+
+    def rises(piece: tuple[int, int]) -> bool:
+        some = (values[block] for block in blocks(*piece))
+        return all((block[1:] >= block[:-1]).all() for block in some)
+
+    rows = len(values)
+    if not rises((0, min(BLOCK, rows))):
+        return False
+    pieces = [(first, min(last + 1, rows)) for first, last in cut_rows(rows)]
+    return all(side_by_side(rises, pieces, threads))
 
 
 def extremes(values: Array, threads: int = 1) -> tuple[int, int]:

@@ -1,0 +1,93 @@
+"""The cycles of several windows, asked together: one number, or the same time, of each.
+
+They are the formulas of `windows.contract.Cycle`, over arrays with an entry for each cycle, so that
+a hundred queries are asked in the time of a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from ..windows.contract import Cycle
+from ..windows.months import Months
+
+__all__ = ["Cycles"]
+
+
+class Cycles:
+    """Several cycles; times are what their clock shows.
+
+    >>> both = Cycles([Cycle(length=5, shortest=10, longest=10), Cycle(4, 4, 4)])
+    >>> both.first(12), both.end(both.first(12))
+    (array([1, 3]), array([15, 16]))
+    """
+
+    def __init__(self, each: Sequence[Cycle]) -> None:
+        self.each = each
+        regular = np.array([(c.length, c.offset, c.longest) for c in each], dtype=np.int64)
+        self.length, self.offset, self.longest = regular.T
+        #: Cycles of several windows, or of windows that are not all as long.
+        self.others = [q for q, c in enumerate(each) if c.windows > 1 or isinstance(c, Months)]
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def some(self, which: Any) -> Cycles:
+        """Some of them, by a slice or an array of places."""
+        made = copy(self)
+        places = np.arange(len(self))[which].tolist()
+        made.each = [self.each[q] for q in places]
+        made.length, made.offset, made.longest = (
+            a[which] for a in (self.length, self.offset, self.longest)
+        )
+        made.others = [i for i, q in enumerate(places) if q in self.others]
+        return made
+
+    def first(self, time: int) -> Any:
+        """The first window of each that ends after a time."""
+        made = (time - self.offset - self.longest) // self.length + 1
+        for q in self.others:
+            made[q] = self.each[q].first(time)
+        return made
+
+    def last(self, time: int) -> Any:
+        """The last window of each that starts by a time."""
+        made = (time - self.offset) // self.length
+        for q in self.others:
+            made[q] = self.each[q].last(time)
+        return made
+
+    def start(self, numbers: Any) -> Any:
+        """When a window of each starts."""
+        made = numbers * self.length + self.offset
+        for q in self.others:
+            made[q] = self.each[q].start(int(numbers[q]))
+        return made
+
+    def end(self, numbers: Any) -> Any:
+        """When a window of each ends."""
+        made = numbers * self.length + (self.offset + self.longest)
+        for q in self.others:
+            made[q] = self.each[q].end(int(numbers[q]))
+        return made
+
+    def spans(self, counts: Any, numbers: Any) -> tuple[Any, Any]:
+        """When windows start and end, of which each cycle has so many, one after the other."""
+        length, offset, longest = (
+            np.repeat(a, counts) for a in (self.length, self.offset, self.longest)
+        )
+        starts = numbers * length
+        starts += offset
+        ends = starts + longest
+        bounds = np.concatenate([[0], np.cumsum(counts)]) if self.others else ()
+        for q in self.others:
+            own = slice(int(bounds[q]), int(bounds[q + 1]))
+            starts[own], ends[own] = (
+                self.each[q].start(numbers[own]),
+                self.each[q].end(numbers[own]),
+            )
+        return starts, ends

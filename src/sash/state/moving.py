@@ -1,0 +1,115 @@
+"""Variances and standard deviations over the last rows of each row, by a kernel of their own.
+
+The general kernel keeps a count, a mean and a sum of squares for each row, and divides four times
+a row.  Where no value is null, `moving_kernel` needs neither the counts nor most of the divisions;
+numpy computes the one that is left, and the root, for several rows at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from ..kernels.columns import Array, Table
+from ..kernels.core import make_core
+from ..kernels.program import interpreted
+from ..operators import count
+from ..query.plan import Group
+from .frames import Frames, LastRows, Range
+from .moving_kernel import MOVING
+
+__all__ = ["Moving", "moving_of"]
+
+#: For each operator what is subtracted from the count, and whether the root is taken.
+_ANSWERS = {
+    "variance": (1, False),
+    "population_variance": (0, False),
+    "stddev": (1, True),
+    "population_stddev": (0, True),
+}
+#: Rows of a frame: more than a few, and so few that table and fronts stay in a processor's cache.
+LEAST, MOST = 8, 1 << 15
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Aggregates that are all variances or deviations of one column, by their operators' names,
+    over the last rows of each row."""
+
+    frames: LastRows
+    names: tuple[str, ...]
+
+    def part(self, frames: Range, rows: Range) -> Moving:
+        """A range of frames, which hold no rows but those of a range."""
+        return replace(self, frames=self.frames.part(frames, rows))
+
+    def answer(self, columns: Table, outputs: list[tuple[Array, Array | None]], to: int) -> None:
+        """Answer all frames, over columns that have their order, into outputs from `to` on."""
+        values = _lifted(columns.columns[0].data.astype(np.float64, copy=False))
+        some = slice(to, to + len(self.frames))
+        squares = outputs[0][0][some]
+        _find_squares(self.frames, values, squares)
+        counts = _counts(self.frames)
+        # the squares are where the first answers will be, so these come last
+        for name, (data, valid) in reversed([*zip(self.names, outputs, strict=True)]):
+            less, root = _ANSWERS[name]
+            with np.errstate(invalid="ignore"):  # 0 / 0, which is null
+                np.divide(squares, counts - less, out=data[some])
+            if root:
+                np.sqrt(data[some], out=data[some])
+            if valid is not None and not isinstance(counts, int):
+                valid[some] = counts > less
+
+
+def moving_of(frames: Frames, group: Group, columns: Table) -> Moving | None:
+    """The aggregates of a group as such, if they are."""
+    if not isinstance(frames, LastRows) or not LEAST <= frames.size <= MOST:
+        return None
+    if group.conditions or len(columns.columns) != 1 or interpreted(group.operator):
+        return None
+    column, names = columns.columns[0], tuple(p.operator.ready for p in group.operator.parts)
+    numbers = column.valid is None and column.type in ("int64", "float64")
+    return Moving(frames, names) if numbers and all(n in _ANSWERS for n in names) else None
+
+
+@lru_cache(maxsize=8)
+def table_of(size: int) -> Array:
+    """For each number n of rows before it: the share of a row that comes after them, and its
+    weight; the share, which is also the weight, of those that come after it; and, where n + 1 are
+    the back of a full frame, the weight with which front and back are merged."""
+    n = np.arange(size)
+    share = 1 / (n + 1)
+    front = size - 1 - n
+    return np.stack([share, n * share, n / (n + 1), front * ((n + 1) / size)], axis=1)
+
+
+def _lifted(values: Array) -> Array:
+    """The values, NaN for infinities, as the operators have it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values if np.isfinite(values.sum()) else values + (values - values)
+
+
+def _find_squares(frames: LastRows, values: Array, squares: Array) -> None:
+    """The sum of squared deviations from the mean of each frame."""
+    core = make_core(MOVING, count.of("int64"), 1)
+    with core.call() as call:
+
+        def numbers(array: Array) -> int:
+            return call.integers(array.view(np.int64))  # type: ignore[no-any-return]
+
+        bounds, groups = call.integers(frames.bounds), len(frames.bounds) - 1
+        given = numbers(values), bounds, groups, frames.size, frames.skip
+        table, fronts = numbers(table_of(frames.size)), np.empty((4, 2 * frames.size))
+        to = -frames.skip, numbers(squares)
+        core.run.squares_of_rows(core.m, *given, table, *map(numbers, fronts), *to)
+
+
+def _counts(frames: LastRows) -> Array | int:
+    """How many rows each frame holds."""
+    if len(frames.bounds) == 2 and frames.skip >= frames.size - 1:
+        return frames.size
+    begins = np.repeat(frames.bounds[:-1], np.diff(frames.bounds))
+    counts: Array = np.minimum(np.arange(1, len(begins) + 1) - begins, frames.size)
+    return counts[frames.skip :]

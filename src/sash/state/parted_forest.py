@@ -1,0 +1,213 @@
+"""A forest whose trees are in several memories, so that threads can work on it side by side.
+
+Which memory a key's tree is in, its record says; keys are dealt out as they come, 16 at a time:
+
+    numbers   0 … 15    16 … 31    32 … 47    48 … 63    64 … 79 …
+    memory       0          1          2          3          0
+
+So a stream of few keys has one memory, and a tree never moves.  One thread goes through all keys in
+one call of the kernel, whichever memories they are in.  Several threads take a memory each, and
+what they answer is put in the order of the keys.  Trees have nothing to do with each other, so the
+answers are the same.
+
+Partials with labels, whose dictionaries all trees share, and Python objects have one memory.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..aggregators.forest import RECORD
+from ..aggregators.nodes import TOP
+from ..kernels.columns import Array, Table
+from ..kernels.core import BufferCore, ObjectCore
+from ..kernels.threads import side_by_side
+from ..query.plan import Group
+from ..slicing.cut import cut_events
+from ..windows import Aligned
+from .answers import columns_of
+from .contract import Step
+from .forest import Answered, CombineRaised, Forest
+from .forest_fields import PART
+
+__all__ = ["PartedForest"]
+
+PARTS = 4  # memories, and so the most threads that have something to do
+STRIPE = 16  # keys that come one after the other and share a memory
+
+
+class PartedForest(Forest):
+    """A forest in up to four memories; its own is the first."""
+
+    def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
+        super().__init__(group, window, types)
+        self._new: Callable[[], Forest] = lambda: Forest(group, window, types)
+        self._parts: list[Forest] = [self]
+        self.divisible = isinstance(self._core, BufferCore) and not group.labelled
+
+    def __deepcopy__(self, memo: Any) -> Forest:
+        made = super().__deepcopy__(memo)
+        assert isinstance(made, PartedForest)
+        made._parts = [made, *(copy.deepcopy(part, memo) for part in self._parts[1:])]
+        made._share()
+        return made
+
+    def _share(self, memories: int = 1) -> None:
+        """Have at least so many memories; all have the same records."""
+        while len(self._parts) < memories:
+            more = self._new()
+            more.part = len(self._parts)
+            self._parts.append(more)
+        for part in self._parts[1:]:
+            part._records, part._at_records = self._records, self._at_records
+
+    def make_room(self, numbers: int) -> None:
+        """Records for keys up to this number."""
+        have = len(self._records)
+        super().make_room(numbers)
+        if self.divisible and len(self._records) > have:
+            fresh = np.arange(have // RECORD, len(self._records) // RECORD)
+            self._records[have + PART :: RECORD] = fresh // STRIPE % PARTS
+        if self.divisible:
+            self._share(min(-(-numbers // STRIPE), PARTS))
+
+    def renumber(self, kept: Array) -> None:
+        """Number the keys anew: old numbers by new ones."""
+        super().renumber(kept)
+        self._share()
+
+    def _core_of(self, number: int) -> BufferCore | ObjectCore:
+        return self._parts[int(self._records[RECORD * number + PART])]._core
+
+    def step(
+        self,
+        step: Step,
+        visits: Array,
+        spans: tuple[Array, Array],
+        starts: Array,
+        partials: Any,
+        threads: int = 1,
+    ) -> Answered:
+        """Insert slices, answer windows, evict; see `Forest.step`."""
+        inserted, parts = self._to_insert(partials), self._parts
+        if threads == 1 or len(parts) == 1:
+            found = self._step(step, visits, spans, starts, inserted, parts)
+            self.let_go()
+            return found
+        of = self._records[RECORD * visits + PART]
+
+        def run(part: Forest) -> Answered | CombineRaised:
+            at = np.flatnonzero(of == part.part)
+            own = spans[0][at], spans[1][at]
+            try:
+                return part._step(step, visits[at], own, starts, inserted, [part])
+            except CombineRaised as error:
+                return error
+
+        made = side_by_side(run, parts, threads)
+        place = np.empty(len(self._records) // RECORD, dtype=np.int32)
+        place[visits] = np.arange(len(visits))
+        raised = [one for one in made if isinstance(one, CombineRaised)]
+        if raised:  # as one thread would: of the first key
+            raise min(raised, key=lambda error: int(place[error.key]))
+        return _in_order([one for one in made if isinstance(one, Answered)], place, threads)
+
+    def columns(self, table: pa.Table) -> Table:
+        """The columns that the group reads."""
+        return columns_of(self.group, table)[0]
+
+    def cut_some(
+        self,
+        part: int,
+        columns: Table,
+        rows: Array,
+        times: Array,
+        bounds: Array,
+        into: tuple[Array, Array],
+        *,
+        whole: bool,
+    ) -> Array:
+        """Cut some groups of rows into slices, with what is free of one memory; see `cut`.  Their
+        starts and partials are written where there is room for as many as rows; returns their
+        bounds there."""
+        core, given = self._parts[part]._core, (columns, rows, times, bounds)
+        return cut_events(core, *given, whole=whole, slots=self._spare, into=into)[2]
+
+    def room_for(self, rows: int) -> Array:
+        """A place for so many partials, where all parts are to cut rows."""
+        self._share(PARTS)
+        return np.empty((rows, self._core.width), dtype=np.int64)
+
+    def size(self) -> int:
+        """How many bytes the slices take, with the nodes that are free."""
+        return super().size() + sum(8 * int(part._core.get(TOP)) for part in self._parts[1:])
+
+    def dump(self) -> list[bytes]:
+        """Records, memories one behind the other, and the values of labels as bytes."""
+        records, memory, labelled = super().dump()
+        cores = [part._core for part in self._parts[1:]]
+        return [records, b"".join([memory, *(core.dump() for core in cores)]), labelled]
+
+    def load(self, records: bytes, memory: bytes, labelled: bytes) -> None:
+        """Take back what `dump` gave."""
+        if not self.divisible:
+            super().load(records, memory, labelled)
+            return
+        words = np.frombuffer(memory, dtype="<i8")
+        first = int(words[TOP])
+        super().load(records, memory[: 8 * first], labelled)
+        while first < len(words):
+            self._share(len(self._parts) + 1)
+            end = first + int(words[first + TOP])
+            self._parts[-1]._load_memory(words[first:end])
+            first = end
+        self._share()
+
+    def _check(self) -> None:
+        super()._check()
+        for part in self._parts[1:]:
+            part._check()
+
+
+def _in_order(parts: list[Answered], place: Array, threads: int) -> Answered:
+    """What several parts answered, in the order of their keys' places."""
+    keys = np.concatenate([part.keys for part in parts])
+    order = np.argsort(place[keys], kind="stable")  # merges what is in order already
+    at = pa.array(order)
+
+    def numbers(name: str) -> Array:
+        found: Array = np.concatenate([getattr(part, name) for part in parts])
+        return found[order] if len(found) else found
+
+    def values(name: str) -> pa.Array:
+        return pa.concat_arrays([part.values[name] for part in parts]).take(at)
+
+    names = list(parts[0].values)
+    work: list[Callable[[], Any]] = [
+        *(partial(numbers, name) for name in ("windows", "reasons", "covered")),
+        *(partial(values, name) for name in names),
+    ]
+    windows, reasons, covered, *answers = side_by_side(lambda make: make(), work, threads)
+    failed: dict[int, str] = {}
+    if any(part.failed for part in parts):
+        new = np.empty(len(order), dtype=np.int64)
+        new[order] = np.arange(len(order))
+        first = 0
+        for part in parts:
+            failed |= {int(new[first + row]): why for row, why in part.failed.items()}
+            first += len(part.keys)
+    return Answered(
+        keys[order],
+        windows,
+        reasons,
+        covered,
+        dict(zip(names, answers, strict=True)),
+        dict(sorted(failed.items())),
+        np.concatenate([part.gone for part in parts]),
+    )

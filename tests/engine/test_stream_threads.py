@@ -1,0 +1,277 @@
+"""Pushes into a stream in threads: the same rows, bits, errors and snapshots as in one thread."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import warnings
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sash
+from sash.engine.stream import Stream
+from sash.state import memory, parted_forest
+from sash.tables import threads as threads_module
+from sash.testing.fuzz.streams import SELECTS
+from trouble import interrupted
+
+WINDOWS: dict[str, Any] = {
+    "tumbling": sash.tumbling(10, offset=3),
+    "pairs": sash.sliding(7, 3),
+    "sliding": sash.sliding(20, 5),
+    "cumulating": sash.cumulate(20, 5),
+    "filled": sash.sliding(20, 5, empty="zero", idle=40),
+    "a calendar's": sash.sliding("2 days", "1 day", timezone="Europe/Berlin"),
+}
+NUMBERS = {
+    "n": sash.count(),
+    "most": sash.max("x"),
+    "mean": sash.mean("x"),
+    "sum": sash.sum("i"),
+    "spread": sash.stddev("x"),
+}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take pushes of some rows for large ones, and few keys for many."""
+    monkeypatch.setattr(memory, "MANY", 8)
+    monkeypatch.setattr(threads_module, "PIECE", 8)
+    monkeypatch.setattr(parted_forest, "STRIPE", 2)
+    before = threading.active_count()
+    yield
+    assert threading.active_count() == before, "a thread is left"
+
+
+def batches(count: int = 8, rows: int = 40, seed: int = 1, keys: int = 9) -> list[pa.Table]:
+    """Batches with late events, ties and nulls, whose keys come and go."""
+    source = Random(f"{count} {rows} {seed}")
+    made = []
+    for batch in range(count):
+        times = [batch * 12 + source.randint(-15, 15) for _ in range(rows)]
+        codes = [source.randrange(keys) + keys * (batch // 3) for _ in range(rows)]
+
+        def some(values: list[Any]) -> list[Any]:
+            return [source.choice(values) for _ in range(rows)]
+
+        made.append(
+            pa.table(
+                {
+                    "t": pa.array(times, pa.int64()),
+                    "k": pa.array([None if c % 7 == 5 else f"k{c:02}" for c in codes]),
+                    "c": pa.array(codes, pa.int64()),
+                    "n": pa.array(range(rows), pa.int64()),
+                    "x": pa.array(some([0.1, 0.7, -3.3, 1e9, -0.0, None]), pa.float64()),
+                    "i": pa.array(some([0, 1, -7, 40, None]), pa.int64()),
+                    "s": pa.array(some(["", "x", "yy", "é", None]), pa.string()),
+                }
+            )
+        )
+    return made
+
+
+def pushed(
+    q: sash.Query, given: list[pa.Table], threads: int, monkeypatch: pytest.MonkeyPatch, **how: Any
+) -> tuple[list[Any], Any]:
+    """What each push and the end emit, bit by bit, and the stream."""
+    monkeypatch.setenv("SASH_THREADS", str(threads))
+    s = q.stream(lateness=10, **how)
+    made = []
+    for i, batch in enumerate(given):
+        made.append(s.push(batch))
+        s._check()
+        if i == 2:
+            s = Stream.from_bytes(s.to_bytes(), q)
+        elif i == 4:
+            s = copy.copy(s)
+    made += [s.late, s.close()]
+    return [bits(table) for table in made], s
+
+
+def bits(table: pa.Table) -> Any:
+    """A table's values, of floats the bits."""
+    columns = [column.combine_chunks() for column in table.columns]
+    return table.schema, [
+        (c.view(pa.int64()) if pa.types.is_floating(c.type) else c).to_pylist() for c in columns
+    ]
+
+
+def same(
+    q: sash.Query, given: list[pa.Table], monkeypatch: pytest.MonkeyPatch, **how: Any
+) -> list[Any]:
+    alone, _ = pushed(q, given, 1, monkeypatch, **how)
+    together, _ = pushed(q, given, 3, monkeypatch, **how)
+    assert together == alone
+    return alone
+
+
+@pytest.mark.parametrize("mode", ["final", "live"])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_any_number_of_threads_gives_the_same_bits(
+    window: str, mode: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if window == "filled" and mode == "live":
+        pytest.skip("a live stream has no empty windows")
+    q = sash.Query(time="t", by=["k"], window=WINDOWS[window], select=NUMBERS)
+    found = same(q, batches(), monkeypatch, mode=mode)
+    assert sum(len(columns[0]) for _, columns in found if columns) > 20
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("select", SELECTS)
+def test_all_aggregates(select: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    q = sash.Query(time="t", by=["k", "c"], window=WINDOWS["sliding"], select=SELECTS[select])
+    same(q, batches(), monkeypatch)
+
+
+@pytest.mark.plain
+def test_changes_early_windows_and_nanoseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select=NUMBERS)
+    same(q, batches(), monkeypatch, mode="live", early=True)
+    changes = sash.Query(
+        time="t", by=["k"], window=sash.sliding(20, 5), select=NUMBERS, emit="changes"
+    )
+    same(changes, batches(), monkeypatch)
+    nanos = [b.set_column(0, "t", b["t"].cast(pa.timestamp("ns"))) for b in batches()]
+    firsts = sash.Query(
+        time="t", by=["k"], window=sash.tumbling(1), select={"first": sash.first("n")}
+    )
+    same(firsts, nanos, monkeypatch)
+
+
+def test_threads_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both cutting and stepping run in threads, over all memories."""
+    started = []
+    start = threading.Thread.start
+    monkeypatch.setattr(
+        threading.Thread, "start", lambda self: (started.append(self), start(self))[1]
+    )
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select=NUMBERS)
+    _, s = pushed(q, batches(), 1, monkeypatch)
+    assert not started
+    _, s = pushed(q, batches(), 3, monkeypatch)
+    assert started
+    assert len(s._state._grove.forests[0]._parts) == parted_forest.PARTS
+    monkeypatch.setattr(memory, "MANY", 1_000)
+    started.clear()
+    pushed(q, batches(), 3, monkeypatch)
+    assert not started
+
+
+def test_few_keys_have_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parted_forest, "STRIPE", 16)
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select=NUMBERS)
+    _, s = pushed(q, batches(2), 1, monkeypatch)
+    assert len(s._state._grove.forests[0]._parts) == 1
+
+
+@pytest.mark.plain
+def test_a_question_finds_its_key_in_any_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SASH_THREADS", "2")
+    q = sash.Query(time="t", by=["c"], window=sash.tumbling(1_000), select={"n": sash.sum("i")})
+    s = q.stream()
+    given = pa.table({"t": [1] * 40, "c": list(range(20)) * 2, "i": list(range(40))})
+    s.push(given)
+    assert [s.query(key)["n"] for key in range(20)] == [2 * key + 20 for key in range(20)]
+    size = s.state_size()
+    assert size["slices"] == 20
+    assert Stream.from_bytes(s.to_bytes(), q).state_size() == size
+
+
+@pytest.mark.plain
+def test_answers_that_do_not_exist_are_in_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    q = sash.Query(
+        time="t",
+        by=["c"],
+        window=sash.tumbling(10),
+        select={"sum": sash.sum("i"), "n": sash.count()},
+    )
+    big = [2**62 if i % 20 in (3, 11, 12) else i for i in range(60)]
+    given = pa.table({"t": [1] * 60, "c": list(range(20)) * 3, "i": big})
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setenv("SASH_THREADS", str(threads))
+        s = q.stream()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            s.push(given)
+            found.append((bits(s.close()), [str(w.message) for w in said]))
+    assert found[0] == found[1]
+    assert [i for i, x in enumerate(found[0][0][1][3]) if x is None] == [3, 11, 12]
+
+
+@pytest.mark.plain
+def test_an_error_names_the_first_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    def combine(a: int, b: int) -> int:
+        if a + b >= 100:
+            raise ValueError("too much")
+        return a + b
+
+    own = sash.operator(identity=0, lift=lambda x: x, combine=combine, commutative=True)
+    q = sash.Query(
+        time="t", by=["c"], window=sash.sliding(20, 10), select={"a": sash.aggregate(own, "i")}
+    )
+    said = []
+    for threads in (1, 3):
+        monkeypatch.setenv("SASH_THREADS", str(threads))
+        s = q.stream(lateness=5)
+        keys = list(range(20)) * 2
+        s.push(pa.table({"t": [1] * 20 + [11] * 20, "c": keys, "i": [1] * 40}))
+        more = [90 if key in (7, 12, 13) else 1 for key in keys]
+        with pytest.raises(Exception, match="too much") as error:
+            s.push(pa.table({"t": [12] * 20 + [40] * 20, "c": keys, "i": more}))
+        said.append(str(error.value))
+        with pytest.raises(RuntimeError):
+            s.push({"t": 50, "c": 1, "i": 1})
+    assert said[0] == said[1]
+
+
+@pytest.mark.plain
+def test_rows_that_lift_refuses_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lift(x: int) -> int:
+        if x == 13:
+            raise ValueError("unlucky")
+        return x
+
+    own = sash.operator(identity=0, lift=lift, combine=lambda a, b: a + b, commutative=True)
+    q = sash.Query(
+        time="t", by=["c"], window=sash.tumbling(10), select={"a": sash.aggregate(own, "n")}
+    )
+    found = same(q, batches(rows=40), monkeypatch)
+    assert len(found[-2][1][0]) >= len(batches())
+
+
+@pytest.mark.plain
+def test_an_interrupt_leaves_a_sound_stream_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between any two steps: the stream goes on as if nothing was pushed, or refuses."""
+    monkeypatch.setenv("SASH_THREADS", "2")
+    q = sash.Query(time="t", by=["c"], window=sash.sliding(20, 5), select={"n": sash.sum("i")})
+    first, second = batches(2)
+    whole = q.stream(lateness=10)
+    whole.push(first)
+    right = bits(whole.push(second))
+    again = q.stream(lateness=10)
+    again.push(first)
+    with interrupted(0) as lines:
+        again.push(second)
+    stopped = refused = 0
+    for n in range(1, lines[0], 41):
+        s = q.stream(lateness=10)
+        s.push(first)
+        try:
+            with interrupted(n):
+                s.push(second)
+            continue  # this thread had fewer lines to run, as the others had more
+        except KeyboardInterrupt:
+            stopped += 1
+        if s._turns.broken or s._state.broken:
+            refused += 1
+            with pytest.raises(RuntimeError, match="not sound any more"):
+                s.push(second)
+        else:
+            assert bits(s.push(second)) == right
+    assert stopped > refused > 0
