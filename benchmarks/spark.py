@@ -1,15 +1,16 @@
-"""Spark against Spark: `python -m benchmarks.spark [--quick] [--only NAME] [--save]`.
+"""Spark against Spark: `python -m benchmarks.spark [--quick] [--only NAME,NAME] [--save]`.
 
-`make bench-spark` runs all parts.  `--only beside-window` runs the parts whose names begin so.
+`make bench-spark` runs all parts.  `--only ways,beside` runs the parts whose names begin so.
 After each part the figures so far are written to `results/`; with `--save` the part's figures also
 replace those that `figures/spark.json` has of it, and all other parts stay there as they are:
 
     {"parts": {name: {"commit", "load", "machine", "title", "quick",
-                      "lines": [{"name", "value", "unit", "most"}]}}}
+                      "lines": [{"name", "value", "unit", "most", "cell"}]}}}
 
 `commit` ends in "+" where files had changed since, `load` is the machine's load average before the
-run, `title` the part's docstring; `most` is the bound of a value, or null.  A value of null was not
-measured, and its `unit` says why.
+run, `title` the part's docstring; `most` is the bound of a value, or null, and `cell` the row and
+column of the table in which the page shows it, or null.  A value of null was not measured, and its
+`unit` says why.
 """
 
 from __future__ import annotations
@@ -57,10 +58,11 @@ PARTS: dict[str, Callable[[Bench, bool], Iterator[Line]]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="leave out what takes minutes")
-    parser.add_argument("--only", metavar="NAME", default="", help="parts whose name begins so")
+    parser.add_argument("--only", metavar="NAME,…", default="", help="parts whose name begins so")
     parser.add_argument("--save", action="store_true", help="keep the figures with the sources")
     given = parser.parse_args()
-    chosen = {name: part for name, part in PARTS.items() if name.startswith(given.only)}
+    wanted = tuple(filter(None, (part.strip() for part in given.only.split(",")))) or ("",)
+    chosen = {name: part for name, part in PARTS.items() if name.startswith(wanted)}
     if not chosen:
         parser.error(f"no part begins with {given.only!r}; there are {', '.join(PARTS)}")
     about = {"commit": commit(), "load": round(os.getloadavg()[0], 1), "machine": describe()}

@@ -39,12 +39,13 @@ STORES = "org.apache.spark.sql.execution.streaming.state."
 @dataclass(frozen=True)
 class Line:
     """One figure, and its bound if it has one; without a value it was not measured, for a reason
-    that stands in place of its unit."""
+    that stands in place of its unit.  Lines with a cell, a row and a column, make a table."""
 
     name: str
     value: float | None
     unit: str
     most: float | None = None
+    cell: tuple[str, str] | None = None
 
     @property
     def holds(self) -> bool | None:

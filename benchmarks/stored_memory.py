@@ -39,9 +39,9 @@ def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-name, where, largest = sys.argv[1], sys.argv[2], int(sys.argv[3])
+name, where, size, values = *sys.argv[1:3], *map(int, sys.argv[3:])
 kind, op = getattr(aggregators, name), operators.max.of(float)
-piece = min(largest, 1 << 16)
+piece = min(size, 1 << 16)
 x = np.random.default_rng(1).random(piece)
 
 kind(op).slide(x[:8], 4)
@@ -56,8 +56,8 @@ with tempfile.TemporaryDirectory() as folder:
     if where:
         store = sash.stores.rocksdb(folder)
         window = kind(op, store=store, name="w")
-    for i in range(largest // piece):
-        window.slide(x, largest)
+    for i in range(values // piece):
+        window.slide(x, size)
         if where and i % 64 == 63:
             window.sync()
         most = max(most, resident() - before)
@@ -69,26 +69,26 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
-def growing(way: str, largest: int) -> list[tuple[int, int]]:
-    """The sizes of a window as it grows, and the most memory so far, above a process that has all
-    libraries loaded."""
-    command = [sys.executable, "-c", _GROWING, *WAYS[way], str(largest)]
+def growing(way: str, size: int, values: int) -> list[tuple[int, int]]:
+    """The sizes of a window as it takes so many values and grows up to a size, and the most memory
+    so far, above a process that has all libraries loaded."""
+    command = [sys.executable, "-c", _GROWING, *WAYS[way], str(size), str(values)]
     found: list[tuple[int, int]] = json.loads(subprocess.check_output(command, text=True))
     return found
 
 
 def memory(sizes: tuple[int, ...]) -> Workload:
-    """Memory of windows of some sizes."""
+    """Memory of windows of some sizes, each after as many values as the largest has: what waits
+    for a store, and what a store keeps, come with the values and not with the size."""
 
     def run(way: str) -> list[float]:
-        found = growing(way, max(sizes))
-        held = [max(most for size, most in found if size <= wanted) for wanted in sizes]
-        return [float(max(held)), *map(float, held)]
+        held = [float(growing(way, size, max(sizes))[-1][1]) for size in sizes]
+        return [max(held), *held]
 
     stored, plain = "Amta on RocksDB", "Amta in memory"
     return Workload(
         name="stored-memory",
-        title="memory of a window of max, by its size",
+        title=f"memory of a window of max, by its size, after {_power(max(sizes))} values",
         ours={
             stored: Contender(partial(run, stored), bounds=(Bound(64 << 20),)),
             plain: Contender(partial(run, plain)),
@@ -97,9 +97,13 @@ def memory(sizes: tuple[int, ...]) -> Workload:
         unit="window",
         measure="bytes",
         told=True,
-        columns=("most", *(f"2^{size.bit_length() - 1}" for size in sizes)),
+        columns=("most", *map(_power, sizes)),
         once=True,
     )
+
+
+def _power(size: int) -> str:
+    return f"2^{size.bit_length() - 1}"
 
 
 def fitting(found: list[tuple[int, int]]) -> list[int]:
@@ -125,7 +129,7 @@ def draw(fits: dict[str, list[int]], largest: int) -> None:
     axes.axhline(largest, color="grey", linewidth=0.8)
     axes.set_xlabel("memory for the window, MB above a process with its libraries")
     axes.set_ylabel("values in the window (max of float64)")
-    axes.set_title(f"The largest window within a memory limit, up to 2^{largest.bit_length() - 1}")
+    axes.set_title(f"The largest window within a memory limit, up to {_power(largest)}")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
     figure.savefig(IMAGE, dpi=110)
@@ -139,7 +143,7 @@ def main() -> None:
     print("| | " + " | ".join(f"{limit} MB" for limit in LIMITS) + " |")
     print("|---" * (len(LIMITS) + 1) + "|")
     for way in WAYS:
-        fits[way] = fitting(growing(way, largest))
+        fits[way] = fitting(growing(way, largest, largest))
         print(f"| {way} | " + " | ".join(f"{size:,}" for size in fits[way]) + " |", flush=True)
     draw(fits, largest)
     print(f"drawn: {IMAGE}")

@@ -1,6 +1,7 @@
 """Windows that events make, over tables: `Query.run` against Polars, bottleneck and DuckDB.
 
-Rows are in order of time, one a second of one key, or of a thousand keys mixed.  Polars computes
+Rows are in order of time, one a second of one key, or of a thousand keys mixed: one in ten seconds
+of each, 360 in an hour, or `dense`, as many as fill an hour and more.  Polars computes
 `rolling_*_by` over the same times, with keys by `.over`; of arg_max it has none, and its rolling
 max, which does less, stands for it, as it does for a user's operator.  DuckDB has SQL's RANGE; it
 takes seconds, so it is timed once.
@@ -34,18 +35,22 @@ def windows(*, quick: bool) -> list[Workload]:
     """All workloads."""
     rows = QUICK_ROWS if quick else ROWS
     data = {keys: cache(lambda keys=keys: make_table(rows, keys)) for keys in KEYS}
+    dense = cache(lambda: make_table(rows, KEYS[-1], dense=True))
     return [
         *(_trailing(name, rows, keys, data[keys]) for name in TRAILING for keys in KEYS),
+        *(_trailing(name, rows, KEYS[-1], dense, dense=True) for name in DENSE),
         *(_sizes(rows, keys, data[keys]) for keys in KEYS),
         *(_rows(name, rows, data[1]) for name in MOVING),
         _session(rows if quick else 5 * rows),
     ]
 
 
-def make_table(rows: int, keys: int) -> pa.Table:
-    """One row a second of one key, or one in ten seconds of each of many."""
+def make_table(rows: int, keys: int, *, dense: bool = False) -> pa.Table:
+    """One row a second of one key, or one in ten seconds of each of many; or all of these within
+    two hours, so that an hour holds half of a key's rows."""
     source = np.random.default_rng(0)
-    times = np.sort(source.integers(0, rows * SECOND if keys == 1 else rows * 10_000, rows))
+    end = rows * SECOND if keys == 1 else rows * 10_000
+    times = np.sort(source.integers(0, 7_200 * SECOND if dense else end, rows))
     return pa.table(
         {
             "t": pa.array(times).cast(pa.timestamp("us")),
@@ -64,6 +69,9 @@ TRAILING: dict[str, tuple[Callable[[], Any], str, str]] = {
     "user's": (lambda: sash.aggregate(saturating_max, "x"), "max", "max(x)"),
 }
 
+#: Of these also where a thousand keys have many rows in an hour.
+DENSE = ("max", "mean", "user's")
+
 
 def _by(keys: int) -> list[str]:
     return ["key"] if keys > 1 else []
@@ -73,7 +81,9 @@ def _run(window: Any, chosen: Any, keys: int, table: pa.Table) -> pa.Table:
     return sash.Query(time="t", by=_by(keys), window=window, select={"y": chosen}).run(table)
 
 
-def _trailing(name: str, rows: int, keys: int, data: Callable[[], pa.Table]) -> Workload:
+def _trailing(
+    name: str, rows: int, keys: int, data: Callable[[], pa.Table], *, dense: bool = False
+) -> Workload:
     make, theirs, in_sql = TRAILING[name]
     window = sash.trailing("1 hour")
 
@@ -94,8 +104,9 @@ def _trailing(name: str, rows: int, keys: int, data: Callable[[], pa.Table]) -> 
     exact = name in ("max", "mean", "arg_max")
     answer = (lambda found: found["y"].to_numpy()) if exact else None
     return Workload(
-        name=f"trailing-{name}-{keys}",
-        title=f"trailing 1 hour of {name}, {rows:,} rows, {keys:,} key(s)",
+        name=f"trailing-{name}-{keys}{'-dense' if dense else ''}",
+        title=f"trailing 1 hour of {name}, {rows:,} rows, {keys:,} key(s)"
+        + (f", {rows // keys // 2:,} in a window" if dense else ""),
         units=rows,
         ours={
             "Query.run": Contender(

@@ -165,16 +165,35 @@ def _spark(parts: dict[str, Any]) -> list[str]:
         return []
     blocks = [SPARK_PARTS[""]]
     for name, part in parts.items():
-        head = SPARK_PARTS.get(name, name)
-        table = [["", "measured", "bound"]]
-        for line in part["lines"]:
-            value, most = line["value"], line["most"]
-            holds = "PASS" if value is not None and most is not None and value <= most else "MISS"
-            bound = "" if most is None else f"≤ {most:.3g} {holds}"
-            table.append([line["name"].strip(), _number(line), bound])
+        head, lines = SPARK_PARTS.get(name, name), part["lines"]
+        table = _crossed(lines) if all(line.get("cell") for line in lines) else _listed(lines)
         rough = " (Small sizes: rough.)" if part["quick"] else ""
         blocks += [f"### {head}", f"{part['title']}{rough}", as_markdown(table)]
     return blocks
+
+
+def _listed(lines: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """A row for each line."""
+    rows = [[line["name"].strip(), _number(line), _bound(line)] for line in lines]
+    return [["", "measured", "bound"], *rows]
+
+
+def _crossed(lines: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Lines by their rows and columns."""
+    heads = list(dict.fromkeys(line["cell"][1] for line in lines))
+    cells: dict[str, dict[str, str]] = {}
+    for line in lines:
+        row, column = line["cell"]
+        bound = f" ({_bound(line)})" if line["most"] is not None else ""
+        cells.setdefault(row, {})[column] = f"{_number(line)}{bound}"
+    return [["", *heads], *([row, *(cells[row].get(head, "") for head in heads)] for row in cells)]
+
+
+def _bound(line: dict[str, Any]) -> str:
+    value, most = line["value"], line["most"]
+    if most is None:
+        return ""
+    return f"≤ {most:.3g} {'PASS' if value is not None and value <= most else 'MISS'}"
 
 
 def _number(line: dict[str, Any]) -> str:
