@@ -46,14 +46,16 @@ CHECK_TESTS = $(addprefix tests/,aggregators/test_cbix.py aggregators/test_copy.
 	kernels query slicing spark/test_payloads.py sql/test_errors.py state/test_memory.py \
 	state/test_scan.py stores/test_stores.py \
 	testing/test_fuzz.py windows test_stages.py test_surface.py)
-SPARK_TESTS = $(wildcard tests/spark tests/faults)
+SPARK_TESTS = tests/spark
+# Each starts drivers of its own, and kills them or their workers.
+FAULT_TESTS = tests/faults
 # Long ones, in terminals and browsers: `make test-front`.
 FRONT_TESTS = $(wildcard tests/front)
 KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tour check test test-full test-faults test-front test-fresh lint local unit plain spark bench bench-spark java clean
+.PHONY: help demo tour check test test-full test-faults test-front test-fresh lint local unit plain spark faults bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
@@ -70,8 +72,8 @@ check: lint ## the loop while working: lint, types, and quick tests with the JIT
 	@SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal -m "not once" $(CHECK_TESTS) $(ARGS)
 
 test: lint ## lint, then all tests, the kernels again with the JIT off, and Spark
-	@echo "==> the tests on Spark beside all others, as Spark waits a lot"
-	@$(MAKE) --no-print-directory --jobs=2 $(SYNC) local spark
+	@echo "==> the tests on Spark, and those of faults, beside all others, as Spark waits a lot"
+	@$(MAKE) --no-print-directory --jobs=3 $(SYNC) local spark faults
 	@echo "==> all stages passed"
 
 local: ## the tests without Spark: compiled, then with the JIT off
@@ -83,7 +85,7 @@ test-full: ## the same, with whole products of parameters and more examples (an 
 
 test-faults: $(STAMPS)/test java ## long streams, and a thousand kills, which go on where they ended (hours)
 	@echo "==> pytest, with a long stream and all chains"
-	@SASH_FAULTS=1 $(PYTEST) tests/faults tests/spark/test_endurance.py tests/spark/test_chains.py $(ARGS)
+	@SASH_FAULTS=1 $(PYTEST) $(FAULT_TESTS) tests/spark/test_endurance.py tests/spark/test_chains.py $(ARGS)
 	@echo "==> kills of processes that use a store"
 	@$(TEST_ENV) $(BIN)/python tests/faults/store_kills.py
 	@echo "==> kills of drivers, executors and Python workers; what is done is in $(KILLS)"
@@ -109,7 +111,7 @@ lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
 unit: $(STAMPS)/test ## the tests and doctests (ARGS="-k daba" for some; WORKERS=2)
 	@echo "==> pytest, $(WORKERS) workers (the first run also compiles the kernels)"
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not plain" \
-		$(patsubst %,--ignore=%,$(SPARK_TESTS) $(FRONT_TESTS) $(PLAIN_ONLY)) $(ARGS)
+		$(patsubst %,--ignore=%,$(SPARK_TESTS) $(FAULT_TESTS) $(FRONT_TESTS) $(PLAIN_ONLY)) $(ARGS)
 
 plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that checks its bounds
 	@echo "==> pytest with the JIT off"
@@ -123,6 +125,10 @@ plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that che
 spark: $(STAMPS)/test java ## the tests on Spark, with one session for all
 	@echo "==> pytest on Spark"
 	@$(PYTEST) $(SPARK_TESTS) $(patsubst %,--ignore=%,$(PLAIN_ONLY)) $(ARGS)
+
+faults: $(STAMPS)/test java ## streams on Spark of which a driver or workers are killed
+	@echo "==> pytest on Spark, with kills"
+	@$(PYTEST) $(FAULT_TESTS) $(ARGS)
 
 bench: $(STAMPS)/bench ## speed against other libraries (ARGS=--quick for small sizes)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -123,7 +123,10 @@ def test_a_thinned_product_has_every_value_or_every_pair(begin: int) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["PLAIN_TESTS", "JIT_ONLY", "PLAIN_ONLY", "CHECK_TESTS"])
+@pytest.mark.parametrize(
+    "name",
+    ["PLAIN_TESTS", "JIT_ONLY", "PLAIN_ONLY", "CHECK_TESTS", "SPARK_TESTS", "FAULT_TESTS"],
+)
 def test_what_the_makefile_names_is_there(name: str) -> None:
     assert named(name)
     assert not [path for path in named(name) if not path.exists()]
