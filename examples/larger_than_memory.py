@@ -1,5 +1,5 @@
-"""A window larger than memory: a stream keeps a day of every sensor in RocksDB, and the next process
-continues the stream."""
+"""A window larger than memory: a stream keeps a day of every sensor in RocksDB, and the next
+process continues the stream."""
 
 import tempfile
 
