@@ -1,4 +1,4 @@
-"""Which of the forms a statement has, and what it asks for: the window, the time, the keys."""
+"""Find the form of a statement, and its window, time and keys."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class Asked:
 
     @property
     def named_bounds(self) -> bool:
-        """True if the window's bounds are columns, window_start and window_end."""
+        """True if the window's bounds are the columns window_start and window_end."""
         return self.call is None and not self.over and not self.cql_rows
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """How the window's bounds are written."""
+        """How the text writes the window's bounds."""
         if self.call is not None:
             return f"{self.call.name}.start", f"{self.call.name}.end"
         return ("window_start", "window_end") if self.named_bounds else ()
 
     def sized(self, call: Call, made: Aggregate) -> Aggregate:
-        """An aggregate over the size that its OVER has."""
+        """Give an aggregate the window size of its OVER."""
         own = None if call.over is None else self.sizes.get(call.over)
         if own is None or own == self.window:
             return made
@@ -67,7 +67,7 @@ def window_of(
     timezone: Any,
     is_aggregate: Callable[[Node], bool],
 ) -> Asked:
-    """What a statement asks for."""
+    """Find the window, the time and the keys of a statement."""
     calls = [n for g in select.group for n in walk(g) if isinstance(n, Call)]
     _check_old(select, source, calls)
     spark = [c for c in calls if c.name in ("window", "session_window")]
@@ -115,7 +115,7 @@ def _called(given: Table | Cql) -> str:
 
 
 def _check_old(select: Select, source: Source, grouped: list[Call]) -> None:
-    """Refuse Flink's old GROUP BY HOP(…), with the form to write."""
+    """Refuse Flink's old GROUP BY HOP(…), and show the form to write."""
     for call in [*grouped, *(n for n in _selected(select) if isinstance(n, Call))]:
         if call.name in _OLD or call.name in _OLD_BOUNDS:
             name = call.name.split("_")[0].upper()
@@ -235,7 +235,7 @@ def _by_over(select: Select, source: Source, calls: list[Call]) -> Asked:
 def _named(
     spec: WindowSpec, select: Select, source: Source, used: set[str], within: tuple[str, ...] = ()
 ) -> WindowSpec:
-    """A window with what its named one has; `within` are the names on the way to it."""
+    """Fill in a window from its named window; `within` has the names on the way to it."""
     if spec.base is None:
         return spec
     name = spec.base.lower()

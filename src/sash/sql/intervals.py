@@ -1,4 +1,4 @@
-"""Lengths of time as SQL writes them, as text that `sash.windows.duration` reads.
+"""Turn SQL's lengths of time into text for `sash.windows.duration`.
 
 INTERVAL '1' HOUR, INTERVAL 1 HOUR 30 MINUTES, INTERVAL '1 hour 30 minutes',
 INTERVAL '1:30' HOUR TO MINUTE, and in Spark's window() a plain '1 hour'
@@ -34,13 +34,13 @@ _FIX = "write the unit, as in INTERVAL '5' MINUTE"
 
 
 def unit_of(word: str) -> str | None:
-    """A unit of time without its plural s, None if it is none."""
+    """A unit of time without its plural s; None if the word is no unit."""
     singular = word.upper().removesuffix("S")
     return singular if singular in _UNITS else None
 
 
 def interval_text(cursor: Cursor, start: int) -> str:
-    """Read a length of time, behind INTERVAL; it began at `start`."""
+    """Read a length of time behind the INTERVAL that began at `start`."""
     parts: list[str] = []
     while True:
         amount = _amount(cursor, signed=not parts)
@@ -70,7 +70,7 @@ def interval_text(cursor: Cursor, start: int) -> str:
 
 
 def _amount(cursor: Cursor, signed: bool) -> tuple[str, bool] | None:
-    """A number, with its sign, or a text; and whether it is a text."""
+    """Read a number with its sign, or a text; returns it and whether it is a text."""
     token = cursor.token
     if token.kind == "string":
         return cursor.step().value, True
@@ -129,7 +129,7 @@ _FORMS = {
 
 
 def length_text(node: Node, source: Source, what: str) -> str:
-    """A length of time that an argument of a window gives: an INTERVAL, or Spark's text."""
+    """The length of time in an argument of a window: an INTERVAL, or Spark's text."""
     if isinstance(node, Interval):
         return node.text
     if isinstance(node, Literal_) and node.kind == "string":
