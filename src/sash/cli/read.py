@@ -18,7 +18,7 @@ from .source import Files
 __all__ = ["check_options", "check_types", "read"]
 
 #: The options of Spark's readers that this module understands, by format; in lower case, because
-#: Spark #: ignores case.  Options for the reading rate have no effect on one file at a time.
+#: Spark ignores case. Options for the reading rate have no effect on one file at a time.
 _PACE = ("maxfilespertrigger", "maxbytespertrigger", "latestfirst", "cleansource")
 _KNOWN = {
     "parquet": (),
@@ -135,7 +135,7 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
     header = _is_true(options.get("header", False))
     names = source.schema.names
     # as in Spark, an empty field is null, also in quotes; if another text stands for null, an empty
-    # field # in quotes is an empty text
+    # field in quotes is an empty text
     null = options.get("nullvalue")
     converts = csv.ConvertOptions(
         column_types=_written(source.schema, numbers=True),

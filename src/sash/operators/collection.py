@@ -120,7 +120,7 @@ count_distinct = ready(
 )
 
 
-# concat: (number of values, all of them joined).  The number distinguishes a window of empty #
+# concat: (number of values, all of them joined). The number distinguishes a window of empty
 # strings from an empty window, also after the inverse.
 
 _NOTHING = (0, None)

@@ -207,7 +207,7 @@ def _mean_of(a: Vector) -> float | None:
 
 
 # the same for any Python number: (count, the total, NaNs, infinities of both signs, and the count
-# of # values that are no whole numbers)
+# of values that are no whole numbers)
 
 
 def _lift_any(x: Any) -> Any:

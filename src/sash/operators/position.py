@@ -194,7 +194,7 @@ def last_n(n: int) -> Operator:
 
 
 def nth_youngest(i: int) -> Operator:
-    """The `i`-th value from the end; 1 is the last.  Null if there are fewer.
+    """The `i`-th value from the end, where 1 is the last; null if there are fewer.
 
     >>> op = nth_youngest(2)
     >>> op.lower(op.fold([5, 6, 7]))
@@ -267,7 +267,7 @@ def _m4(types: tuple[str, ...]) -> Operator:
     )  # fmt: skip
 
 
-#: Of (time, value): the first, last, least and greatest value, each with its time (M4, Jugel et #:
+#: Of (time, value): the first, last, least and greatest value, each with its time (M4, Jugel et
 #: al., VLDB 2014); the first of equal values.  These four points draw a window's line without
 #: error.
 m4 = ready(_m4(("object", "object")))

@@ -109,8 +109,8 @@ def _longest_run(types: tuple[str, ...]) -> Operator:
     )
 
 
-#: Of (time, value): the longest run of neighbouring values in which each is above the one #:
-#: before, as start, end, interval (end - start; for a timestamp column in microseconds) and #:
+#: Of (time, value): the longest run of neighbouring values in which each is above the one
+#: before, as start, end, interval (end - start; for a timestamp column in microseconds) and
 #: length in values; the first of equally long runs.  NaN is above all numbers.  It skips rows with
-#: a #: null, which do not end a run.
+#: a null, which do not end a run.
 longest_run = ready(_longest_run(("object", "object")))

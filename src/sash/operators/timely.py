@@ -27,8 +27,8 @@ __all__ = ["ewm", "rate"]
 
 
 def ewm(half_life: int) -> Operator:
-    """Of (value, time): the mean weighted by age: a value counts half as much for each half-life,
-    in microseconds, that it is older than the youngest value; null if there are none.
+    """Of (value, time): the mean weighted by age, where a value counts half as much for each
+    half-life, in microseconds, that it is older than the youngest value; null if there are none.
 
     It is pandas' `ewm(halflife=…, times=…).mean()`.
 
@@ -83,7 +83,7 @@ def ewm(half_life: int) -> Operator:
     return ready(made, parameters=(half_life,))
 
 
-# rate: a sum, or a number of rows, divided by the length of the window.  It has lifts of its own, #
+# rate: a sum, or a number of rows, divided by the length of the window. It has lifts of its own,
 # because operators with the same lift may share a partial.
 
 

@@ -38,13 +38,13 @@ __all__ = [
     "which_of_range",
 ]
 
-#: Returns the type of the answers, from the operator and the types of its columns; None if only #:
+#: Returns the type of the answers, from the operator and the types of its columns; None if only
 #: the answers show it.
 Rule = Callable[[Operator, Sequence[pa.DataType]], pa.DataType | None]
 
 
 #: Which rows of a range form the answer: all, the first few, the last few, the n-th from the end,
-#: #: or a quantile of their values.
+#: or a quantile of their values.
 Which = Literal["all", "first", "last", "nth", "quantile"]
 
 

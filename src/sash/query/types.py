@@ -9,7 +9,7 @@ import pyarrow as pa
 __all__ = ["How", "column_type", "has_order", "has_places", "in_ticks", "value_type"]
 
 #: What an operator reads of a column: its values; nanoseconds as whole numbers; the numbers of its
-#: #: rows; the ranks of its values; decimals as whole multiples of their last digit, or as floats.
+#: rows; the ranks of its values; decimals as whole multiples of their last digit, or as floats.
 How = Literal["values", "ticks", "rows", "places", "unscaled", "floats"]
 
 

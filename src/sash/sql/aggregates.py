@@ -24,7 +24,7 @@ from .nodes import Call, Literal_, Node, Star, Unary
 __all__ = ["AGGREGATES", "Made", "aggregate_of", "constants", "is_aggregate", "refuse_ranking"]
 
 #: What to do with an answer: keep it, round it to a whole number, or take the one field of a
-#: struct, #: or its fields as a list.
+#: struct, or its fields as a list.
 Then = Literal["", "whole", "field", "list"]
 
 #: Window functions that are no aggregates, and what to write instead.

@@ -29,7 +29,7 @@ REFUSED = {
 }
 
 #: Flink's windowing functions, and their required and optional arguments behind the table and the
-#: time #: column.
+#: time column.
 _FUNCTIONS = {
     "TUMBLE": (("SIZE",), ("OFFSET",)),
     "HOP": (("SLIDE", "SIZE"), ("OFFSET",)),

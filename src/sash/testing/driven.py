@@ -18,7 +18,7 @@ from ..windows.contract import Change, Count, Mark, Rule, Span
 __all__ = ["Fired", "fired", "fired_over", "sessions", "ticked"]
 
 Row = dict[str, Any]
-#: The number of the event that fires, the start and end of its window, and the numbers of the #:
+#: The number of the event that fires, the start and end of its window, and the numbers of the
 #: events in the window, in order.
 Fired = tuple[int, int | None, int, list[int]]
 

@@ -24,7 +24,7 @@ _STRIDE = 32  # built windows are kept at multiples of this size
 _ENDS = {"oldest": 0.0, "youngest": 1.0}
 
 #: Ways to build the window that a loop starts from.  A thinned window loses every second time soon
-#: #: after its insertion, so that its nodes are as empty as possible.
+#: after its insertion, so that its nodes are as empty as possible.
 BUILDS = ("in order", "backwards", "thinned")
 
 

@@ -37,7 +37,7 @@ Step = tuple[Any, ...]
 KINDS = ("fill", "steady", "sawtooth", "drain", "bulk", "ties", "negatives", "empties")
 
 #: Few values of each type, so that ties are frequent, including values that often break things.
-#: Floats #: are dyadic, so that their sums are exact in any order.
+#: Floats are dyadic, so that their sums are exact in any order.
 POOLS: dict[str, tuple[Any, ...]] = {
     "int64": (0, 1, 1, 2, 3, -1, -2, 5, -7, 12, 40),
     "float64": (0.0, -0.0, 1.0, 1.0, 2.5, -0.25, -3.0, 7.75, 24.0, math.nan, math.inf, -math.inf),

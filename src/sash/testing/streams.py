@@ -32,7 +32,7 @@ __all__ = ["DRIVEN", "STREAMS", "WINDOWS", "batches", "stream"]
 _SECOND = 1_000_000
 
 #: Windows for these streams: with slides that divide the size and slides that do not, with offsets,
-#: #: longer than any stream, of a single microsecond, and with a common start.
+#: longer than any stream, of a single microsecond, and with a common start.
 WINDOWS: tuple[Aligned, ...] = (
     tumbling("5 seconds"),
     sliding("10 seconds", "2 seconds"),

@@ -76,7 +76,7 @@ def last_n(
 def nth_youngest(
     column: str, i: int, *, ignore_nulls: bool = False, where: Expression | None = None
 ) -> Aggregate:
-    """The `i`-th value from the end; 1 is the last.  Null if there are fewer.
+    """The `i`-th value from the end, where 1 is the last; null if there are fewer.
 
     >>> import sash
     >>> sash.nth_youngest("x", 2).answer({"x": [5, 6, 7]})

@@ -70,7 +70,7 @@ _SCHEMA = pa.schema(
 )
 _HOUR = 3_600_000_000
 #: Sizes and slides of calendar windows, for short and for long streams; and time zones with clock
-#: #: changes of every kind since 2023, when many streams begin.
+#: changes of every kind since 2023, when many streams begin.
 _DAYS = ("'1 day', '1 day'", "'7 days', '2 days'", "'1 week', '1 week'", "'1 month', '1 day'")
 _MONTHS = ("'1 month', '1 month'", "'1 quarter', '1 month'", "'2 months', '2 weeks'")
 _ZONES = ("America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "America/Havana")
