@@ -237,5 +237,7 @@ def _check_names(query: Query, columns: Iterable[str]) -> None:
         if name.lower() in taken:
             raise ValueError(f"results on Spark have {name.lower()!r} of their own; rename it")
         if name.lower() in seen:
-            raise ValueError(f"Spark takes {name!r} and another name of its result for one")
+            raise ValueError(
+                f"{name!r} is in the result twice, because Spark ignores case; rename one"
+            )
         seen.add(name.lower())

@@ -117,7 +117,9 @@ def rate(seconds: float | None = None, rows: bool = False) -> Operator:
 
     def by_length(total: float) -> float:
         if length == 0.0:
-            raise ValueError("a rate is by the length of a window, which a query says")
+            raise ValueError(
+                "rate needs the length of the window: give its seconds, or use sash.rate in a query"
+            )
         return total / length
 
     def lower_float(a: Any) -> float | None:

@@ -145,7 +145,7 @@ def _own(
     """An aggregate of the user's own operator, over columns."""
     if call.distinct or call.nulls or call.within:
         raise source.error(
-            f"{call.name} is an operator of yours, and takes columns and FILTER alone", *call.at
+            f"{call.name} is your own operator, and takes only columns and FILTER", *call.at
         )
     try:
         return Made(ready.aggregate(operator, *map(column, call.args), **where))
@@ -227,7 +227,7 @@ def _arguments(
         value = _constant(node)
         if value is None:
             raise source.error(
-                f"{parameter.name} of {call.name} is a number that stands in the text", *node.at
+                f"{parameter.name} of {call.name} must be a number in the text", *node.at
             )
         scalar = not isinstance(value, list)
         made.append(value)

@@ -47,7 +47,7 @@ def cast(value: Value, kind: pa.DataType, rows: int, zone: str | None) -> Value:
         return Value(pa.scalar(None, kind), value.failed)
     maker = _maker(given, kind)
     if maker is None:
-        raise Unusable(f"CAST makes no {spark_name(kind)} of {spark_name(given)}")
+        raise Unusable(f"CAST cannot turn {spark_name(given)} into {spark_name(kind)}")
     made = maker(value.data, kind, rows, zone)
     return Value(made.data, value.failed + made.failed)
 
@@ -262,7 +262,7 @@ def _from_text(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Val
         found = one_by_one(data, rows, pa.int64(), make, _no(kind))
         return Value(found.data.view(kind), found.failed)
     else:
-        raise Unusable(f"CAST makes no {spark_name(kind)} of text")
+        raise Unusable(f"CAST cannot turn text into {spark_name(kind)}")
     return one_by_one(data, rows, kind, make, _no(kind))
 
 
@@ -310,7 +310,7 @@ def _to_text(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value
         return one_by_one(data, rows, kind, _decimal_text, str)
     if _is.is_integer(given) or _is.is_date(given):
         return Value(data.cast(kind))
-    raise Unusable(f"CAST makes no text of {spark_name(given)}")
+    raise Unusable(f"CAST cannot turn {spark_name(given)} into text")
 
 
 def _decimal_text(number: Decimal) -> str:
@@ -432,7 +432,7 @@ def _seconds_of(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Va
 
 def _time_of_seconds(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
     if not _is.is_integer(data.type):
-        raise Unusable("CAST makes a timestamp of whole seconds")
+        raise Unusable("CAST turns only whole seconds into a timestamp")
     micros = checked(
         pc.multiply_checked,
         (data.cast(pa.int64()), pa.scalar(1_000_000, pa.int64())),

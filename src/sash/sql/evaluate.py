@@ -84,7 +84,7 @@ class Evaluator:
             raise self.source.error(str(error), *node.at) from None
         except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
             raise self.source.error(
-                "this cannot be computed over columns of these types", *node.at
+                "this expression does not work on columns of these types", *node.at
             ) from None
 
     def _value(self, node: Node) -> Value:
@@ -123,8 +123,8 @@ class Evaluator:
         if isinstance(node, Call):
             return self._call(node)
         if isinstance(node, Interval):
-            raise Unusable("an interval is a length of a window, and no value in this process")
-        raise Unusable("this is not supported in this process; sash.spark.sql has all of Spark's")
+            raise Unusable("an interval is the length of a window, and no value in this process")
+        raise Unusable("this process cannot compute this; sash.spark.sql has all of Spark's")
 
     def _literal(self, node: Literal_) -> pa.Scalar:
         if node.kind == "null":

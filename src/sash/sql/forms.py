@@ -96,11 +96,12 @@ def window_of(
     named = isinstance(asked.time, Column) and asked.time.name.lower()
     if time is not None and named != time.lower():
         raise source.error(
-            f"time={time!r} was given, and the text has another time; leave one out", *asked.time.at
+            f"time={time!r} and the text name different columns of times; leave out one",
+            *asked.time.at,
         )
     if select.windows and not asked.over:
         spec = next(iter(select.windows.values()))
-        raise source.error("this window is not used by any OVER", *spec.at)
+        raise source.error("no OVER uses this window", *spec.at)
     return asked
 
 
@@ -145,7 +146,7 @@ def _no_window(select: Select, source: Source, is_aggregate: Callable[[Node], bo
 
 def _by_spark(select: Select, source: Source, timezone: Any, call: Call) -> Asked:
     if call not in select.group:
-        raise source.error(f"{call.name}(…) stands by itself in GROUP BY", *call.at)
+        raise source.error(f"{call.name}(…) must be an item of GROUP BY by itself", *call.at)
     time, window = spark_window(call, source, timezone)
     keys = tuple(g for g in select.group if g != call)
     measured = tuple(a for a in call.args[1:] if isinstance(a, Column))
@@ -204,7 +205,7 @@ def _by_cql(select: Select, cql: Cql, source: Source, time: str | None, timezone
 def _by_over(select: Select, source: Source, calls: list[Call]) -> Asked:
     if select.group or select.grouped:
         raise source.error(
-            "GROUP BY makes a row for each group, and OVER one for each event; keep one of them",
+            "GROUP BY returns a row for each group, and OVER one for each event; use one of them",
             *(select.grouped or select.at),
         )
     resolved: dict[WindowSpec, Framed] = {}
@@ -215,7 +216,7 @@ def _by_over(select: Select, source: Source, calls: list[Call]) -> Asked:
             resolved[call.over] = framed(_named(call.over, select, source, used), source)
     for name, spec in select.windows.items():
         if name not in used:
-            raise source.error(f"the window {name} is not used by any OVER", *spec.at)
+            raise source.error(f"no OVER uses the window {name}", *spec.at)
     first, *others = resolved.values()
     for other in others:
         differs = first.differs(other)
@@ -251,7 +252,7 @@ def _named(
     used.add(name)
     base = _named(select.windows[name], select, source, used, (*within, name))
     if (spec.partition and base.partition) or (spec.order and base.order):
-        raise source.error(f"the window {spec.base} has this already", *spec.at)
+        raise source.error(f"the window {spec.base} already has this clause", *spec.at)
     return replace(
         spec,
         base=None,

@@ -104,7 +104,7 @@ def _next_whole(name: str) -> Callable[..., Value]:
 
 def _digits(value: Value) -> int:
     if not isinstance(value.data, pa.Scalar) or not _is.is_integer(value.type):
-        raise Unusable("the digits of round are a whole number that stands in the text")
+        raise Unusable("the digits of round must be a whole number in the text: round(x, 2)")
     return int(value.data.as_py())
 
 

@@ -110,7 +110,7 @@ def _from_to(cursor: Cursor, text: str, unit: str, start: int) -> str:
     parts = re.split(r"[\s:]+", text.strip().lstrip("+-"))
     if len(parts) != len(wanted) or not all(re.fullmatch(r"\d+(\.\d+)?", p) for p in parts):
         raise cursor.source.error(
-            f"{text!r} has not the form of {unit} TO {last}, which is written as "
+            f"{text!r} does not have the form of {unit} TO {last}; write it as "
             f"INTERVAL '{_FORMS[unit, last]}' {unit} TO {last}",
             start,
             cursor.ended,
@@ -144,7 +144,6 @@ def length_text(node: Node, source: Source, what: str) -> str:
     if isinstance(node, Literal_) and node.kind != "null":
         raise source.error(f"{what} of {node.value} has no unit; {_FIX}", *node.at, _UNITS)
     raise source.error(
-        f"{what} is a length of time that stands in the text, as INTERVAL '5' MINUTE or "
-        "'5 minutes'",
+        f"{what} must be a length of time in the text, such as INTERVAL '5' MINUTE or '5 minutes'",
         *node.at,
     )
