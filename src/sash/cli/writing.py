@@ -45,7 +45,7 @@ def check_free(path: str, checkpoint: str | None) -> None:
 
 
 def written(out: Any, ready: Ready, name: str, watch: Watcher, show: Show, *, remote: bool) -> Any:
-    """Write one query's results, and its late rows."""
+    """A stream writer for one query's results, and for its late rows."""
     import sash.spark
 
     job, sink = ready.job, ready.job.tables.sink
@@ -69,7 +69,7 @@ def written(out: Any, ready: Ready, name: str, watch: Watcher, show: Show, *, re
 
 
 def written_together(made: Any, ready: Ready, watch: Watcher, show: Show, *, remote: bool) -> Any:
-    """Write the results of several queries that share a streaming query from
+    """A stream writer for several queries that share a streaming query from
     `sash.spark.together`."""
     job = ready.job
     paths, lates = job.sinks(), job.late_sinks()

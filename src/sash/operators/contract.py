@@ -99,8 +99,8 @@ class Operator:
 
     @property
     def shown(self) -> Operator:
-        """The part of the answer that a query returns: all of it, but with a `rule` only the first
-        of two parts.  The rule, a window slide policy, looks at the answers of the second part.
+        """The operator whose answers a query returns: this one, or with a `rule` the first of its
+        two parts.  The rule, a window slide policy, looks at the answers of the second part.
 
         >>> from sash.operators import max
         >>> max.shown

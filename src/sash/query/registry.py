@@ -93,16 +93,16 @@ class Facts:
     make: Operator | Callable[..., Operator]
     type: Rule
     aliases: tuple[str, ...] = ()
-    nullable: bool = True  # False if it has an answer over no values as well
+    nullable: bool = True  # False if it has an answer over no values
     counts_rows: bool = False  # it may read no column
     picks: bool = False  # it only picks or compares values, and so keeps their nanoseconds
-    #: Values of any type can be whole numbers instead: for each column, the field of a partial
-    #: that has its number.
+    #: Set if the operator can read numbers in place of values of any type: for each column, the
+    #: field of a partial that holds the number.
     numbered: tuple[int, ...] = ()
-    value_of: int | None = None  # the column whose value an answer is, if it is one
-    ranged: Which | None = None  # over a range of rows, which of them an answer is
-    orders: tuple[int, ...] = ()  # the columns whose values it puts in order
-    takes: tuple[Kind | None, ...] = ()  # what its columns must hold, None for anything
+    value_of: int | None = None  # the column from which an answer takes a value, if it does
+    ranged: Which | None = None  # which rows of a range form the answer
+    orders: tuple[int, ...] = ()  # the columns whose values it compares
+    takes: tuple[Kind | None, ...] = ()  # the kinds of its columns, None for any kind
     floats: bool = False  # it reads decimals as floats, as Spark does
 
 

@@ -174,7 +174,7 @@ class Evaluator:
             return cast(value, pa.bool_(), self.rows, self.zone)
         if not _is.is_boolean(value.type):
             raise self.source.error(
-                f"this is {spark_name(value.type)}, and a condition is wanted; compare it with "
+                f"this is {spark_name(value.type)}, and a condition is boolean; compare it with "
                 "something, as in x > 0",
                 *node.at,
             )

@@ -33,7 +33,7 @@ class Planned:
     select: Select
     query: Query  # its `where` is the column of the condition
     before: Mapping[str, Node]  # expressions of the computed columns, by name
-    read: Mapping[str, Column]  # columns of the table, by the name that the query has for them
+    read: Mapping[str, Column]  # columns of the table, by the query's name for them
     where: str | None  # the computed column that chooses the rows
     conditions: frozenset[str]  # computed columns that are conditions: that one, and FILTERs
     outputs: tuple[Output, ...]  # a Star for all columns of the table

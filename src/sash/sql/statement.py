@@ -181,7 +181,8 @@ class Statement:
         return self.query.explain(given, data=sample)
 
     def _wanted(self, table: Any) -> list[str] | None:
-        """The columns to read, if the table has all of them under exactly these names."""
+        """The columns to read, or None for all: `*` needs all, and aliases are compared with
+        all."""
         planned = self._planned
         return None if planned.stars or planned.aliases else list(planned.read)
 

@@ -60,14 +60,14 @@ class _Reader:
         return all(unit.removesuffix("s") in _CALENDAR for unit in units)
 
     def made(self, node: Node, make: Callable[[], _Made]) -> _Made:
-        """Build a window; its errors point to a node."""
+        """Call `make`; its errors point to a node."""
         try:
             return make()
         except (ValueError, TypeError) as error:
             raise self.source.error(str(error), *node.at) from None
 
     def sliding(self, node: Node, size: str, every: str, offset: str | None) -> Window:
-        """Sliding windows; they follow the calendar if all their lengths do."""
+        """Sliding windows; they follow the calendar if their size or slide does."""
         calendar = self._is_calendar(size) or self._is_calendar(every)
 
         def make() -> Window:

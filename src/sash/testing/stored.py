@@ -82,7 +82,7 @@ class TileStream(AlignedStream):
         return TileState(plan, self.store)
 
     def _anew(self) -> None:
-        """Rebuild the stream from its bytes."""
+        """Rebuild progress and state, so that only bytes survive."""
         self._progress = Progress(**json.loads(json.dumps(asdict(self._progress))))
         if self._plan is not None:
             self._state = self._make_state(self._plan)
