@@ -1,7 +1,7 @@
 """The aggregators at work on a day of departures: `make tour`, or `python examples/aggregators.py`.
 
-Operators say what is computed, aggregators how: any operator runs on any aggregator, at a cost
-a departure that does not grow with the window (but for Recalc, which is here to be beaten).
+An operator says what to compute, an aggregator how. Any operator runs on any aggregator, and the
+cost per departure does not grow with the window (except for Recalc, the baseline).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sash.testing import counting
 
 DEPARTURES = 400_000
 WINDOW = 1_000
-COUNTED = 2_000  # departures over which combines are counted, in plain Python
+COUNTED = 2_000  # count combines over this many departures, in plain Python
 
-#: How late the average delayed flight was: a user's own operator, plain Python, compiled on use.
+#: The mean delay of the delayed flights: a user's operator in plain Python, which sash compiles.
 late_by = sash.operator(
     name="late_by",
     identity=(0, 0.0),
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def departures() -> tuple[Any, Any]:
-    """Delays in minutes, worse in the afternoon, with a few very long ones; and flight numbers."""
+    """Delays in minutes, longer in the afternoon, a few of them very long; and flight numbers."""
     draw = np.random.default_rng(7)
     hour = np.linspace(5, 24, DEPARTURES)
     rush = 1 + 1.5 * np.exp(-(((hour - 18) / 3) ** 2))
@@ -74,7 +74,7 @@ def head(title: str, first: str, second: str) -> None:
 
 
 def line(name: str, aggregator: Any, operator: Any, columns: Any) -> None:
-    """One line of a table: the answer, what it cost, and what compiling cost before it."""
+    """Print one line of a table: the last answer, its cost, and the time to compile the kernel."""
     start = time.perf_counter()
     aggregator(operator).slide(rows(columns, 16), 4)
     compiling = time.perf_counter() - start
@@ -95,7 +95,7 @@ def line(name: str, aggregator: Any, operator: Any, columns: Any) -> None:
 
 
 def combines(aggregator: Any, operator: Any, columns: Any) -> float:
-    """Calls of `combine` a departure, once the window is full."""
+    """Calls of `combine` per departure on a full window."""
     counted = counting(operator)
     window = aggregator(counted.operator)
     window.slide(rows(columns, WINDOW), WINDOW)
@@ -105,7 +105,7 @@ def combines(aggregator: Any, operator: Any, columns: Any) -> float:
 
 
 def rows(columns: Any, end: int, start: int = 0) -> Any:
-    """The rows from `start` to `end`, of one column or of each."""
+    """The rows from `start` to `end` of one column, or of each column of a tuple."""
     if isinstance(columns, tuple):
         return tuple(column[start:end] for column in columns)
     return columns[start:end]

@@ -1,5 +1,5 @@
-"""A window larger than memory: a day of every sensor, kept in RocksDB, in a stream that goes on in
-the next process."""
+"""A window larger than memory: a stream keeps a day of every sensor in RocksDB, and the next
+process continues the stream."""
 
 import tempfile
 
@@ -17,12 +17,12 @@ day = sash.Query(
 )
 folder = tempfile.mkdtemp()
 random = np.random.default_rng(3)
-for half in (range(24), range(24, 30)):  # as two processes would, one after the other
+for half in (range(24), range(24, 30)):  # stands for two processes, one after the other
     with sash.stores.rocksdb(folder) as store:
         stream = day.stream(lateness="10 minutes", store=store, name="sensors")
         for hour in half:
             times = hour * 3_600_000_000 + np.sort(random.integers(0, 3_600_000_000, 200))
             sensors, values = random.integers(0, 5, 200), random.normal(size=200)
             due = stream.push(pa.table({"ts": times, "sensor": sensors, "value": values}))
-        stream.sync()  # from here the next process goes on
+        stream.sync()  # the next process continues from here
 print(due.select(["sensor", "n", "highest"]).slice(0, 3).to_pylist())

@@ -1,4 +1,4 @@
-"""A window that a policy bounds: a card's last payments that add up to at most 1,000."""
+"""A window with a policy: the last payments of a card that add up to at most 1,000."""
 
 import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""A short window against a long one: when a service is much slower than it was in the last hour."""
+"""A short window against a long one: find when a service is much slower than in the last hour."""
 
 import numpy as np
 import pandas as pd

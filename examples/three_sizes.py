@@ -1,5 +1,5 @@
-"""Three sizes in one row: payments of a card in the last hour and day, and its sum of thirty days,
-every hour, over a table and over a stream."""
+"""Three sizes in one row, every hour: a card's payments in the last hour and in the last day, and
+their sum over thirty days. The query runs over a table and over a stream."""
 
 import pandas as pd
 

@@ -1,19 +1,19 @@
 """Exact, incremental sliding-window aggregation.
 
     sash.Query(…)       aggregates over columns, for windows and keys: q.run(table), q.stream()
-    sash.share({…})     several queries over one table or stream, which share what they can
+    sash.share({…})     several queries that share slices over one table or stream
     sash.max("delay")   aggregates: count, sum, mean, arg_max, quantiles, …
     sash.sliding(…)     windows
     sash.operator(…)    an operator of your own, from plain Python functions, for
                         sash.aggregate(operator, "delay")
-    sash.operators      what is computed: sum, max, arg_max, quantiles, …
+    sash.operators      ready operators: sum, max, arg_max, quantiles, …
     sash.aggregators    data structures that keep a window and answer over it
-    sash.policy(…)      what leaves a window, in terms of what is aggregated; sash.policies has
-                        ready ones
+    sash.policy(…)      a rule that decides which values leave a window; sash.policies has ready
+                        ones
     sash.lateness(…)    what an allowed lateness would cost a stream
     sash.plot           pictures of results and of lateness
-    sash.sql(text)      a query from SQL, in the words of Spark, Flink, the standard or CQL
-    sash.stores         where windows and streams live that outgrow, or outlive, the process
+    sash.sql(text)      a query from SQL, as Spark, Flink, the standard or CQL write it
+    sash.stores         stores for windows and streams larger than memory, or that outlive a process
     sash.spark          the same queries on Spark
     sash.testing        laws, an oracle and schedules, to test operators with
 
@@ -238,7 +238,7 @@ __all__ = [
     "windows",
 ]
 
-#: Names whose modules take a while to load, and where they are.
+#: Names whose modules take a while to load, and their modules.
 _LAZY = {
     "Explanation": ".explain",
     "SharedExplanation": ".explain",
@@ -254,10 +254,10 @@ _LAZY = {
 }
 
 
-if not TYPE_CHECKING:  # to which a module with a __getattr__ has every name
+if not TYPE_CHECKING:  # for type checkers, a module with __getattr__ has every name
 
     def __getattr__(name: str) -> Any:
-        """Load the heavier parts when they are first asked for."""
+        """Load a heavier module on first use of its name."""
         if name in ("aggregators", "plot", "spark", "sql", "stores", "testing"):
             return import_module(f".{name}", __name__)
         if name in _LAZY:

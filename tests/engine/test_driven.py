@@ -111,7 +111,9 @@ def test_the_columns_of_a_policy() -> None:
     assert held(policies.at_most(2), held=sash.count()) == [1, 2, 2]
     with pytest.raises(ValueError, match=r"reads 1 column\(s\), and the aggregates read 2; name"):
         held(policies.at_most_sum(7), **both)
-    with pytest.raises(ValueError, match="reads column 3 of those that are selected, which are x"):
+    with pytest.raises(
+        ValueError, match="reads the selected column number 3, and the selected columns are x"
+    ):
         held(policies.at_most_sum(7, column=3), held=sash.collect("x"))
     with pytest.raises(TypeError, match=r"by its name, and columns have names in a sash\.Query"):
         sash.aggregators.Amta(sash.operators.max, policy=policies.at_most_sum(2, column="y"))

@@ -110,7 +110,7 @@ def test_compiled() -> None:
 
 @pytest.mark.parametrize("window", [sash.session(5), sash.rows(3), sash.lifetime()], ids=str)
 def test_a_rate_needs_windows_of_one_length(window: Any) -> None:
-    with pytest.raises(ValueError, match=r"sash.rate is by the length of a window"):
+    with pytest.raises(ValueError, match=r"sash.rate divides by the length of a window"):
         query(window, {"r": sash.rate("x")})
 
 

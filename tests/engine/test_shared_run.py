@@ -162,7 +162,7 @@ def test_what_cannot_be_shared_is_refused() -> None:
     q = query(sash.tumbling(10), {"n": sash.count()})
     with pytest.raises(TypeError, match="a name and a query"):
         sash.share([q])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"is a sash\.Query"):
+    with pytest.raises(TypeError, match=r"must be a sash\.Query"):
         sash.share({"q": 3})  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="one time column"):
         sash.share({"q": q, "r": query(sash.tumbling(10), {"n": sash.count()}, time="u")})

@@ -54,8 +54,8 @@ def test_a_query_knows_the_size_of_each_aggregate() -> None:
         (-5, ValueError, "size"),
         (1.5, TypeError, "the size of an aggregate's windows is text such as"),
         (sash.trailing("1 hour"), TypeError, r"give the size itself, such as '1 hour'"),
-        (sash.sliding(4, 2), TypeError, r"over\(sliding\(.*\) is a window, and"),
-        (sash.lifetime(delay=3), TypeError, r"from the query's; give sash.lifetime\(\)"),
+        (sash.sliding(4, 2), TypeError, r"over takes a size, and sliding\(.*\) is a window"),
+        (sash.lifetime(delay=3), TypeError, r"the query's windows end, so give sash.lifetime\(\)"),
     ],
 )
 def test_refuses_sizes(size: Any, error: type[Exception], message: str) -> None:
@@ -81,7 +81,9 @@ def test_refuses_a_second_size() -> None:
     ],
 )
 def test_refuses_windows_that_have_no_one_size(window: Any) -> None:
-    with pytest.raises(ValueError, match=r"select has count\(\)\.over\(.* for 'n', and the w"):
+    with pytest.raises(
+        ValueError, match=r"select has count\(\)\.over\(.* for 'n', but an aggregate c"
+    ):
         make(window, n=sash.count().over(3))
 
 

@@ -144,7 +144,7 @@ BAD: list[tuple[str, str, str | None]] = [
     (f"SELECT «sum(x) IGNORE NULLS» FROM t GROUP BY {WINDOW}", "takes no IGNORE NULLS", None),
     (f"SELECT collect_list(x ORDER BY «k») FROM t GROUP BY {WINDOW}", "ORDER BY within", None),
     (f"SELECT max(«min(x)») FROM t GROUP BY {WINDOW}", "cannot stand within another", None),
-    (f"SELECT first_n(x, «k») FROM t GROUP BY {WINDOW}", "n of first_n is a number", None),
+    (f"SELECT first_n(x, «k») FROM t GROUP BY {WINDOW}", "n of first_n must be a number", None),
     (f"SELECT max(x) FROM t WHERE «max(x)» > 1 GROUP BY {WINDOW}", "cannot stand in WHERE", None),
     (
         f"SELECT max(x) FROM t GROUP BY «max(x)», {WINDOW}",
@@ -181,7 +181,7 @@ BAD: list[tuple[str, str, str | None]] = [
     ),
     ("SELECT max(x) FROM t GROUP BY window(«'1 hour'», ts)", "is the column of times", None),
     ("SELECT max(x) FROM t GROUP BY «window(ts)»", "window is written as window(ts, size", None),
-    ("SELECT max(x) FROM t GROUP BY window(ts, «x»)", "a length of time that stands in", None),
+    ("SELECT max(x) FROM t GROUP BY window(ts, «x»)", "must be a length of time in the text", None),
     ("SELECT max(x) FROM t GROUP BY session_window(ts, «'0 seconds'»)", "more than 0", None),
     ("SELECT max(x) FROM t GROUP BY «HOP(ts, INTERVAL '1' MINUTE)»", "Flink's old form", None),
     ("SELECT «TUMBLE_START(ts)», max(x) FROM t GROUP BY k", "Flink's old form", None),
@@ -267,7 +267,7 @@ BAD: list[tuple[str, str, str | None]] = [
     ("SELECT sum(x) OVER «ww» FROM t WINDOW w AS (ORDER BY ts)", "there is no window ww", "w"),
     (
         "SELECT sum(x) OVER (ORDER BY ts) FROM t WINDOW w AS «(ORDER BY ts)»",
-        "the window w is not used",
+        "no OVER uses the window w",
         None,
     ),
     (
@@ -286,7 +286,7 @@ BAD: list[tuple[str, str, str | None]] = [
         None,
     ),
     (f"SELECT sum(x) OVER ({OVER}), «max(x)» FROM t", "max has no OVER, and others have", None),
-    (f"SELECT sum(x) OVER ({OVER}) FROM t «GROUP BY k»", "keep one of them", None),
+    (f"SELECT sum(x) OVER ({OVER}) FROM t «GROUP BY k»", "use one of them", None),
     (f"SELECT sum(x) OVER ({OVER}) FROM t HAVING «x > 1»", "HAVING goes with GROUP BY", None),
     # FROM
     (

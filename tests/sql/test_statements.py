@@ -265,7 +265,7 @@ def test_what_filter_leaves_out_cannot_fail() -> None:
     assert sash.sql(text).run(table).to_pylist() == [{"s": 7.0, "n": 1}]
     with pytest.raises(sash.SqlError, match="division by zero"):
         sash.sql(text.replace("WHERE x <> 0", "WHERE x >= 0")).run(table)
-    with pytest.raises(sash.SqlError, match="this is bigint, and a condition is wanted"):
+    with pytest.raises(sash.SqlError, match="this is bigint, and a condition is boolean"):
         sash.sql(text.replace("WHERE ok", "WHERE x")).run(table)
 
 

@@ -1,13 +1,13 @@
-"""The command line: `sash run job.toml` and what goes with it.
+"""The `sash` command: `sash run job.toml` and its companions.
 
 app       the commands and their options
-job       a job file: which tables and keys it has
+job       a job file: its tables and keys
 lines     the line of each key in a TOML file
 check     a job tied to its source's columns, checked without Java
 local     runs a job in this process
 on_spark  runs a job on Spark
 
-Modules are imported by the command that needs them, so that `sash --help` is there at once.
+Each command imports the modules that it needs, so `sash --help` answers at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _with_port(arguments: list[str]) -> list[str]:
-    """The arguments with a port behind --page, which may stand alone."""
+    """Add the default port to a --page that has none."""
     made = []
     for i, word in enumerate(arguments):
         made.append(word)

@@ -1,4 +1,4 @@
-"""The commands of `sash`, and their options.  What a command needs is imported when it runs."""
+"""The commands of `sash`, and their options.  A command imports its modules when it runs."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ app = typer.Typer(
 
 
 def _job_files(incomplete: str) -> list[str]:
-    """Job files, for shells that complete what is typed."""
+    """The job files that complete a word, for the shell's completion."""
     folder = Path(incomplete).parent if incomplete else Path()
     found = [str(p) + ("/" if p.is_dir() else "") for p in folder.glob("*")]
     return [p for p in found if p.startswith(incomplete) and p.endswith((".toml", "/"))]
 
 
 JobArgument = Annotated[
-    str, typer.Argument(metavar="JOB", help="A job file, TOML.", autocompletion=_job_files)
+    str, typer.Argument(metavar="JOB", help="A job file in TOML.", autocompletion=_job_files)
 ]
 LocalOption = Annotated[
-    bool, typer.Option("--local", help="In this process, without Java: files, to the end.")
+    bool, typer.Option("--local", help="Run in this process, without Java, over files, to the end.")
 ]
 
 
 @contextlib.contextmanager
 def _answered() -> Iterator[None]:
-    """Errors as messages and exit codes."""
+    """Turn errors into messages and exit codes."""
     try:
         yield
     except JobError as error:
@@ -83,7 +83,7 @@ def run(
     job: JobArgument,
     local: LocalOption = False,
     json: Annotated[
-        bool, typer.Option("--json", help="One object a micro-batch on stdout.")
+        bool, typer.Option("--json", help="Write one JSON object per micro-batch to stdout.")
     ] = False,
     master: Annotated[
         str | None, typer.Option(help="Where Spark runs: local[4], spark://host:7077, yarn.")
@@ -93,7 +93,7 @@ def run(
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option(help="Where all that Spark says, and the trace of an error, is written to."),
+        typer.Option(help="The file for Spark's output and for the trace of an error."),
     ] = None,
     page: Annotated[
         int | None,
@@ -132,7 +132,7 @@ def run(
 def _shown(
     json: bool, out: TextIO, paged: tuple[Ready, int] | None = None
 ) -> Iterator[tuple[Watcher, Any]]:
-    """Who is told how a run goes, and how rows are shown; the last state is that of the run."""
+    """Open the watcher of a run and the function that shows rows; report the run's last state."""
     watch, show = _watcher(json, out)
     if paged is not None:
         from .paged import PageWatcher
@@ -160,7 +160,7 @@ def _shown(
 
 
 def _stay(out: TextIO, error: str) -> None:
-    """Keep the page of a run that is over, until Ctrl-C, if someone is there to press it."""
+    """After a run, keep its page until Ctrl-C, if a person sits at the terminal."""
     if not (out.isatty() and sys.stdin.isatty()):
         return
     import signal
@@ -194,7 +194,7 @@ def _watcher(json: bool, out: TextIO) -> tuple[Watcher, Any]:
 
 @app.command()
 def check(job: JobArgument, local: LocalOption = False) -> None:
-    """Check a job file without running it: no Java, no data read beyond the schema."""
+    """Check a job file without running it: needs no Java, and reads no data beyond the schema."""
     with _answered():
         from .check import prepare
 
@@ -207,7 +207,7 @@ def check(job: JobArgument, local: LocalOption = False) -> None:
 
 @app.command()
 def explain(job: JobArgument, local: LocalOption = False) -> None:
-    """Say how a job's queries run, why, and what that keeps and costs; without Java."""
+    """Explain how a job's queries run, why, what they keep and what they cost; needs no Java."""
     with _answered():
         from .check import prepare
         from .explained import explained, explained_together
@@ -223,7 +223,7 @@ def explain(job: JobArgument, local: LocalOption = False) -> None:
 
 @app.command()
 def warm(job: JobArgument, local: LocalOption = False) -> None:
-    """Build a job's kernels, for an image or an executor, so that its first batch need not."""
+    """Compile a job's kernels, in an image or on an executor, so that its first batch need not."""
     with _answered():
         from .check import prepare
         from .warm import warm as build
@@ -241,7 +241,7 @@ def doctor(
     master: Annotated[str, typer.Option(help="Where Spark runs, for --spark.")] = "local[1]",
     remote: Annotated[str | None, typer.Option(help="A Spark Connect server, for --spark.")] = None,
 ) -> None:
-    """Say what is there for sash to run on, what is missing, and how to get it."""
+    """List what sash finds on this machine, what is missing, and how to get it."""
     with _answered():
         from .doctor import examine
 
@@ -266,7 +266,9 @@ def _say(finding: Finding) -> None:
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Where its files go.")] = Path("sash-demo"),
+    folder: Annotated[Path, typer.Argument(help="The folder for the demo's files.")] = Path(
+        "sash-demo"
+    ),
 ) -> None:
     """Run a month of real flights on Spark, and race a week of them against Spark's window()."""
     with _answered():

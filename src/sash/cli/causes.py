@@ -1,4 +1,4 @@
-"""The root cause of a failure on Spark, out of pages of traces."""
+"""Find the root cause of a failure on Spark in pages of traces."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LONGEST = 600
 
 
 def root_cause(text: str) -> str:
-    """What went wrong first, in one message: the last line of the innermost Python trace, or of
-    the last "Caused by", or else what Spark says.
+    """The root cause in one message: the last line of the innermost Python trace, or of the last
+    "Caused by", or else Spark's message.
 
     >>> root_cause('''org.apache.spark.SparkException: Job aborted
     ... Caused by: java.io.IOException: Mkdirs failed to create file:/x
@@ -31,13 +31,13 @@ def _of_python(text: str) -> str | None:
 
 
 def _raised(trace: str) -> str | None:
-    """What a Python trace ends with; None for an error that only passes on one of Java's."""
+    """The error at the end of a Python trace; None if it only passes on an error of Java's."""
     last: list[str] = []
     for line in trace.splitlines()[1:]:
         if _ends(line) and last:
             break
         if line.startswith((" ", "\t")) and not last:
-            continue  # where it was, and the code there
+            continue  # the place of the error, and the code there
         if last or _PYTHON.match(line):
             last.append(line.strip())
     found = _PYTHON.match(" ".join(line for line in last if line))
@@ -47,7 +47,7 @@ def _raised(trace: str) -> str | None:
 
 
 def _ends(line: str) -> bool:
-    """True for a line behind the message of an error."""
+    """True if a line comes after the message of an error."""
     return not line.strip() or line.lstrip().startswith(("at ", "Driver stacktrace", "JVM stack"))
 
 

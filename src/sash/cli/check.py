@@ -1,5 +1,5 @@
-"""A job tied to its source's columns: all that can be wrong is found here, without Java and
-without reading rows.  What passes, `sash run` accepts."""
+"""Check a job against its source's columns, without Java and without reading rows.  `sash run`
+accepts every job that passes."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from .source import LOCAL_FORMATS, Files, find
 
 __all__ = ["Ready", "arrives_by_tie", "columns_of", "prepare", "query_of"]
 
-#: Names that results on Spark have for themselves, besides those of all results.
+#: Columns that the engine adds to results on Spark, besides those of all results.
 _SPARK_RESERVED = ("event_time", "late", "sash_batch")
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A job that can run."""
+    """A checked job, ready to run."""
 
     job: Job
     source: Files
@@ -91,7 +91,7 @@ def columns_of(given: Any, schema: pa.Schema) -> pa.Schema:
 
 
 def _check_local(job: Job, source: Files) -> None:
-    """Refuse what runs on Spark alone."""
+    """Refuse sources and sinks that only Spark can read or write."""
     if source.place is None or not source.files:
         raise job.problem(
             "--local reads files of this machine, and this source has none; run it on Spark",
@@ -125,8 +125,8 @@ def _check_local(job: Job, source: Files) -> None:
 
 
 def _check_types(job: Job, schema: pa.Schema) -> None:
-    """Refuse a time that Spark has no watermark for, and columns of Parquet files that it cannot
-    read."""
+    """Refuse a time column for which Spark has no watermark, and columns of Parquet files that
+    Spark cannot read."""
     time = job.tables.source.time
     if time in schema.names and not pa.types.is_timestamp(schema.field(time).type):
         raise job.problem(
@@ -148,7 +148,7 @@ def _check_types(job: Job, schema: pa.Schema) -> None:
 
 
 def _check_sinks(job: Job) -> None:
-    """Refuse folders that cannot be made or written to."""
+    """Refuse folders that the job cannot create or write to."""
     sink = job.tables.sink
     keys = ((sink.path, "sink", "path"), (sink.late, "sink", "late"))
     for place, *key in (*keys, (job.tables.run.checkpoint, "run", "checkpoint")):
@@ -196,7 +196,8 @@ def _check_query(job: Job, source: Files, given: Any, *, local: bool) -> None:
 
 
 def _plan(query: Query, schema: pa.Schema, place: Place, mode: Mode, *, late: bool) -> Plan:
-    """The plan of a query for these columns, if a stream in this place can have it."""
+    """The plan of a query for these columns; raises an error if a stream in this place cannot run
+    it."""
     _check_columns(query, schema.names)
     plan = make_plan(query, schema)
     if query.where is not None:
@@ -211,7 +212,7 @@ def _plan(query: Query, schema: pa.Schema, place: Place, mode: Mode, *, late: bo
 
 
 def arrives_by_tie(plan: Plan, mode: str) -> bool:
-    """True if a stream in this process goes by arrival, where the query goes by its tie."""
+    """True if a stream in this process uses order of arrival where the query has a `tie`."""
     driven = isinstance(plan.query.window, Driven) and mode == "final"
     return plan.query.tie is not None and plan.ordered and not driven
 
@@ -228,7 +229,7 @@ def _check_columns(query: Query, there: list[str]) -> None:
 
 
 def _check_names(query: Query, columns: Iterable[str]) -> None:
-    """Refuse names that results on Spark would have twice."""
+    """Refuse names that would be in results on Spark twice."""
     kept = columns if isinstance(query.window, Driven) else query.by
     taken = {name.lower() for name in (*RESERVED, *_SPARK_RESERVED)}
     seen: set[str] = set()
@@ -236,5 +237,7 @@ def _check_names(query: Query, columns: Iterable[str]) -> None:
         if name.lower() in taken:
             raise ValueError(f"results on Spark have {name.lower()!r} of their own; rename it")
         if name.lower() in seen:
-            raise ValueError(f"Spark takes {name!r} and another name of its result for one")
+            raise ValueError(
+                f"{name!r} is in the result twice, because Spark ignores case; rename one"
+            )
         seen.add(name.lower())

@@ -1,8 +1,8 @@
-"""The text of a CSV file as Arrow reads it, where Spark reads it in another way.
+"""Rewrite the text of a CSV file so that Arrow reads it as Spark does.
 
-To Spark a backslash before a quote, or before another backslash, escapes it within quotes, and
-nothing else is an escape; to Arrow two quotes are one.  So such fields are written anew.  What has
-quotes that are neither around a field nor escaped is refused: Spark guesses there.
+Spark knows one escape: within quotes, a backslash before a quote or before another backslash.
+Arrow reads two quotes as one.  This module rewrites fields with such escapes.  It refuses a quote
+that is neither around a field nor escaped, because Spark guesses there.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ __all__ = ["NotAsSpark", "for_arrow"]
 
 
 class NotAsSpark(ValueError):
-    """A line that Spark would read in another way."""
+    """Raised for a line that Spark would read in another way."""
 
 
 def for_arrow(data: bytes, *, sep: str = ",", quote: str = '"', escape: str = "\\") -> bytes:
-    """The text of a file with the escapes that Arrow knows.
+    """The text of a file with Arrow's escapes.
 
     >>> for_arrow(b'1,"a \\\\"b\\\\" c"').decode()
     '1,"a ""b"" c"'
@@ -56,7 +56,7 @@ def _said(line: int, quote: str, escape: str) -> str:
 
 
 class _Shape:
-    """How fields look; what is given is ready for regular expressions."""
+    """Regular expressions for fields; the arguments are already escaped for them."""
 
     def __init__(self, sep: bytes, quote: bytes, escape: bytes) -> None:
         ends = sep + rb"\r\n"

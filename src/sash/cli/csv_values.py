@@ -1,7 +1,7 @@
-"""Numbers and booleans of a CSV file from their text: what Spark reads, or an error.
+"""Cast the text of a CSV file to numbers and booleans: the values that Spark reads, or an error.
 
-Arrow's reader of CSV takes more than Spark does: blanks around whole numbers, 0x1F, inf, and 1 for
-true.  Spark makes null of these.  So such columns are read as text, and cast here.
+Arrow's CSV reader accepts more than Spark does: blanks around whole numbers, 0x1F, inf, and 1 for
+true.  Spark reads these as null.  So sash reads such columns as text, and casts them here.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import pyarrow.compute as pc
 
 __all__ = ["is_cast", "with_values"]
 
-#: How Spark writes the numbers that are not finite; it knows them in no other case.
+#: Spark's spelling of the numbers that are not finite, in exactly this case.
 _NOT_FINITE = pa.array(["NaN", "Inf", "-Inf", "Infinity", "+Infinity", "-Infinity"])
 
 
 def is_cast(kind: pa.DataType) -> bool:
-    """True for the types of columns that `with_values` makes from text."""
+    """True for the column types that `with_values` casts from text."""
     is_ = pa.types
     return any(of(kind) for of in (is_.is_integer, is_.is_floating, is_.is_decimal, is_.is_boolean))
 
 
 def with_values(table: pa.Table, schema: pa.Schema, *, hexadecimal: bool) -> pa.Table:
-    """The table with its numbers and booleans made from text.  Without `hexadecimal` no field has
-    0x in it, and none is looked for."""
+    """Cast the table's text to numbers and booleans.  Without `hexadecimal`, no field contains 0x,
+    and the cast does not look for it."""
     for i, field in enumerate(schema):
         if not is_cast(field.type):
             continue
@@ -53,7 +53,7 @@ def _booleans(text: Any) -> Any:
 
 
 def _floats(text: Any, kind: pa.DataType) -> Any:
-    """Floats, which may have blanks around them on Spark."""
+    """Cast to floats, around which Spark allows blanks."""
     made = pc.ascii_trim_whitespace(text).cast(kind)
     finite = pc.is_finite(made)
     if pc.all(finite).as_py() is False:
@@ -63,7 +63,7 @@ def _floats(text: Any, kind: pa.DataType) -> Any:
 
 
 def _refuse(text: Any, bad: Any, kind: pa.DataType) -> None:
-    """Raise an error that names the first text that is bad, if there is one."""
+    """Raise an error that names the first bad text, if there is one."""
     at = pc.index(bad, True).as_py()
     if at >= 0:
         raise pa.ArrowInvalid(f"{text[at].as_py()!r} is no {kind}")

@@ -1,7 +1,7 @@
-"""Spark's words for the columns of a table, as an Arrow schema: `origin string, delay double`.
+"""Read Spark's list of columns as an Arrow schema: `origin string, delay double`.
 
-Spark itself reads the text when a job runs there; this reads the part of it that a job file may
-use, without Java.
+When a job runs on Spark, Spark itself reads the text.  This module reads, without Java, the part of
+the syntax that a job file may use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..tables.type_names import PLAIN
 
 __all__ = ["DdlError", "read_ddl"]
 
-#: Spark's names of types; times are instants, and a timestamp without a zone has none.
+#: Spark's type names; a timestamp is an instant, and timestamp_ntz has no zone.
 TYPES: dict[str, pa.DataType] = {
     **PLAIN,
     "binary": pa.binary(),
@@ -31,11 +31,11 @@ _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\w+|[<>(),:])")
 
 
 class DdlError(ValueError):
-    """A text that does not list columns and their types."""
+    """Raised for a text that does not list columns and their types."""
 
 
 def read_ddl(text: str) -> pa.Schema:
-    """The columns that a text lists.
+    """Read the columns that a text lists.
 
     >>> read_ddl("origin string, delay double").names
     ['origin', 'delay']
@@ -52,7 +52,7 @@ def read_ddl(text: str) -> pa.Schema:
 
 
 class _Reader:
-    """The words of a text, one after the other."""
+    """Reads the words of a text one after another."""
 
     def __init__(self, text: str) -> None:
         self._words: list[str] = []
@@ -75,7 +75,7 @@ class _Reader:
         return f"after {before!r}" if before else "at the start"
 
     def take(self, *wanted: str) -> bool:
-        """Go on if one of these words comes next."""
+        """Skip the next word if it is one of these; returns True if it was."""
         if self.next is None or self.next.lower() not in wanted:
             return False
         self._at += 1
@@ -93,7 +93,7 @@ class _Reader:
         return word[1:-1].replace("``", "`") if word[0] == "`" else word
 
     def fields(self, end: str | None) -> list[pa.Field]:
-        """Names and types, with commas between them."""
+        """Read names and types, separated by commas."""
         made: list[pa.Field] = []
         while self.next is not None or end or made:
             name = self.word("the name of a column")

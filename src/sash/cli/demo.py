@@ -1,5 +1,5 @@
-"""`sash demo`: a month of real flights as a job on Spark, what it found, and the race against
-Spark's own `window()`."""
+"""`sash demo`: run a job over a month of real flights on Spark, show its findings, and race Spark's
+own `window()`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HOUR = 3_600_000_000
 
 
 def demo(folder: Path, opened: Opened, say: Console) -> None:
-    """Run the demo in a folder, which is emptied first if an earlier demo made it."""
+    """Run the demo in a folder; empty the folder first if an earlier demo created it."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / _MARK).exists():
             raise RunError(f"{folder} holds something else than a demo; name another folder")
@@ -70,8 +70,8 @@ def demo(folder: Path, opened: Opened, say: Console) -> None:
 
 @contextlib.contextmanager
 def _warming(job: Path) -> Iterator[None]:
-    """Build the kernels of a job in another process, while Java starts; else each worker would
-    build them in its first micro-batch."""
+    """Compile the kernels of a job in another process while Java starts; otherwise each worker
+    would compile them in its first micro-batch."""
     command = [sys.executable, "-c", "from sash.cli import main; main()", "warm", str(job)]
     building = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
@@ -82,7 +82,7 @@ def _warming(job: Path) -> Iterator[None]:
 
 
 def _findings(ready: Ready, folder: Path, say: Console) -> None:
-    """The worst hours of each airport, the window that was corrected most often, and a picture."""
+    """Show the worst hours of each airport, the window with the most corrections, and a picture."""
     path = ready.job.sinks()["delays"]
     assert path is not None
     query = query_of(ready.queries["delays"])
@@ -111,7 +111,7 @@ def _findings(ready: Ready, folder: Path, say: Console) -> None:
 
 
 def _most_corrected(revisions: pa.Table, say: Console) -> None:
-    """The revisions of the window that corrections changed most."""
+    """The revisions of the window that late events changed most."""
     columns = [revisions["origin"], pc.struct_field(revisions["window"], "start").cast("int64")]
     ids = list(zip(*(column.to_pylist() for column in columns), strict=True))
     counts = revisions["departures"].to_pylist()
@@ -131,7 +131,7 @@ def _most_corrected(revisions: pa.Table, say: Console) -> None:
 
 
 def _when(row: dict[str, Any]) -> str:
-    """A window in New York's time."""
+    """A window as text, in New York's time."""
     zone = ZoneInfo("America/New_York")
     start, end = (row["window"][edge].astimezone(zone) for edge in ("start", "end"))
     return f"{start:%d %b %H:%M} to {end:%H:%M}"
@@ -154,7 +154,7 @@ def _picture(revisions: pa.Table, query: Query, file: Path, say: Console) -> Non
 
 
 def _race(spark: Any, ready: Ready, ours: float, say: Console, stop: Stop) -> None:
-    """Ask Spark's own window() the same, and compare."""
+    """Run the same query with Spark's own window(), and compare the times."""
     path = ready.job.sinks()["delays"]
     assert path is not None
     assert ready.source.place is not None
@@ -179,11 +179,11 @@ def _race(spark: Any, ready: Ready, ours: float, say: Console, stop: Stop) -> No
     )
     say.print(table)
     if not ended:
-        end_java()  # it cannot be stopped while it plans the query
+        end_java()  # Spark cannot be stopped while it plans the query
 
 
 def _native(spark: Any, ready: Ready) -> Any:
-    """Start the same question to Spark's own window(); of equal delays the first in time counts."""
+    """Start the same query with Spark's own window(); of equal delays the first in time counts."""
     from pyspark.sql import functions as F
 
     first = F.struct("delay", -F.unix_micros("departed"), -F.col("report"))

@@ -57,7 +57,7 @@ mode = "{mode}"
 
 
 class Reports:
-    """A month of reports in order of landing, and what is said about them."""
+    """A month of reports in order of landing, and facts about them."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -120,7 +120,7 @@ def _flights() -> Any:
 
 
 def _write(reports: Any, place: Path, files: int) -> None:
-    """Write the reports in order of landing into as many files."""
+    """Write the reports, in order of landing, into several files."""
     place.mkdir(parents=True)
     size = -(-len(reports) // files)
     for number in range(files):

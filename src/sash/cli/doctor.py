@@ -1,4 +1,4 @@
-"""What is there for sash to run on, what is missing, and how to get it."""
+"""Find what sash needs on this machine: what is there, what is missing, and how to get it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Finding", "examine", "examine_worker"]
 
 OLDEST_PYTHON = (3, 11)
 
-#: Packages by the extra that installs them, and what they are for.
+#: Packages, with the extra that installs them and their purpose.
 _PACKAGES = {
     "": ("numpy", "numba", "pyarrow"),
     "spark": ("pyspark", "pandas", "protobuf"),
@@ -32,11 +32,11 @@ _PACKAGES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that sash needs, always or for some of what it does."""
+    """One thing that sash needs, always or for some of its features."""
 
     what: str
     found: str  # the version; empty if it is missing
-    needed: bool = True  # else sash runs without it
+    needed: bool = True  # False if sash runs without it
     how: str = ""  # to get it
 
     @property
@@ -45,7 +45,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """What this machine has."""
+    """Examine this machine."""
     python = platform.python_version()
     old = sys.version_info[:2] < OLDEST_PYTHON
     yield Finding(
@@ -77,7 +77,7 @@ def _version(package: str) -> str:
 
 
 def _compiler() -> Finding:
-    """Whether numba compiles here."""
+    """Check that numba can compile here."""
     if not _version("numba"):
         return Finding("compiled kernels", "", how="pip install sash")
     if os.environ.get("SASH_JIT") == "0":
@@ -94,7 +94,7 @@ def _compile_one() -> str:
 
 
 def _cache() -> Finding:
-    """Whether compiled kernels can be kept."""
+    """Check that sash can keep compiled kernels."""
     how = "set SASH_CACHE_DIR to a folder that can be written to, or every process compiles anew"
     return _tried("kernel cache", _write_one, how)
 
@@ -116,7 +116,7 @@ def _tried(what: str, attempt: Callable[[], str], how: str) -> Finding:
 
 
 def examine_worker(spark: Any) -> Iterator[Finding]:
-    """What the Python of a Spark worker has."""
+    """Examine the Python of a Spark worker."""
     yield Finding("Spark", str(spark.version))
     packages = tuple(p for extra in ("", "spark") for p in _PACKAGES[extra])
 

@@ -12,19 +12,19 @@ FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with a file, and the line on which it stands."""
+    """A mistake in a file, and its line."""
 
     line: int
     text: str
-    file: Path | None = None  # where it is not the job file
+    file: Path | None = None  # None for the job file itself
 
     def said(self, job: Path) -> str:
-        """The problem, with its place before it."""
+        """The message, with file and line before it."""
         return f"{self.file or job}:{self.line}: {self.text}"
 
 
 class JobError(Exception):
-    """A job file that cannot be run: exit code 2."""
+    """Raised for a job file that cannot run: exit code 2."""
 
     def __init__(self, file: Path, problems: list[Problem]) -> None:
         self.file = file
@@ -34,8 +34,8 @@ class JobError(Exception):
 
 
 class RunError(Exception):
-    """A run that failed: exit code 1.  The message has the cause in one sentence."""
+    """Raised for a run that failed: exit code 1.  The message states the cause in one sentence."""
 
 
 class Interrupted(Exception):
-    """A run that Ctrl-C ended: exit code 130."""
+    """Raised when Ctrl-C ends a run: exit code 130."""

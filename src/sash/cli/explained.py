@@ -1,4 +1,4 @@
-"""How the queries of a job run, in words, without running them."""
+"""Explain how the queries of a job run, without running them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["explained", "explained_together", "run_together"]
 
 
 def explained_together(ready: Ready, *, local: bool) -> Iterator[SharedExplanation]:
-    """What queries of a job share with each other, where they run together."""
+    """Explain what the queries of a job share, if they share a stream."""
     for names in run_together(ready, local=local):
         if len(names) > 1:
             where = "in this process" if local else "in one streaming query on Spark"
             shared = sash.share({name: query_of(ready.queries[name]) for name in names})
             found = shared.explain()
-            # what to look out for stands with each query alone
+            # the warnings are in the explanation of each query
             each = {n: dataclasses.replace(e, warnings=()) for n, e in found.queries.items()}
             place = f"({', '.join(names)}) {where}"
             yield dataclasses.replace(found, place=place, queries=each)

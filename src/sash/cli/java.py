@@ -1,4 +1,4 @@
-"""Whether Java is there for Spark."""
+"""Find the Java that Spark needs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ GET_JAVA = "apt-get install openjdk-17-jre-headless, brew install openjdk@17, or
 
 @dataclass(frozen=True)
 class Java:
-    """A Java program, and its version; 0 if it does not tell."""
+    """A Java program, and its version; 0 if the version is unknown."""
 
     path: str
     major: int
 
 
 def find_java() -> Java | None:
-    """The Java that Spark would start: that of JAVA_HOME, else the one on the PATH."""
+    """The Java that Spark would start: from JAVA_HOME, or else from the PATH."""
     home = os.environ.get("JAVA_HOME")
     if home:
         path: str | None = str(Path(home) / "bin" / "java")
@@ -47,7 +47,7 @@ def find_java() -> Java | None:
 
 
 def need_java() -> None:
-    """Raise if Spark cannot start on this machine."""
+    """Raise RunError if Spark cannot start on this machine."""
     found = find_java()
     if found is not None and found.major >= OLDEST_JAVA:
         return

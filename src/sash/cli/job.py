@@ -6,7 +6,7 @@
     [sink]      a path, or a format and options; late
     [run]       mode, checkpoint, trigger, buckets
 
-Every key is checked, and an error names its line and the nearest key that there is.
+`load` checks every key; an error names the key's line and the nearest known key.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Source(_Table):
 
 
 class QueryTable(_Table):
-    """A query, as text, in a file, or in a module."""
+    """A query: SQL text, a file of SQL, or a name in a module."""
 
     name: Text
     sql: Text | None = None
@@ -195,7 +195,7 @@ class JobFile(_Table):
 
 @dataclass(frozen=True)
 class Job:
-    """A job file that is sound, and where it stands."""
+    """A valid job file, and its path."""
 
     file: Path
     tables: JobFile
@@ -210,25 +210,25 @@ class Job:
         return self.file.parent
 
     def place(self, path: str) -> str:
-        """A path as the job means it, relative to the job's folder, for any process."""
+        """A path, relative to the job's folder, made absolute for any process."""
         return path if is_remote(path) else str(self.folder.absolute() / Path(path).expanduser())
 
     def problem(self, text: str, *path: str | int) -> JobError:
-        """The error of one key."""
+        """The error for one key."""
         return JobError(self.file, [Problem(self.lines.of(path), text)])
 
     def checkpoints(self) -> dict[str, str | None]:
-        """Where Spark keeps how far each query has come; None where it may be lost."""
+        """The checkpoint of each query on Spark; None if the job needs no checkpoint."""
         if self.tables.run.checkpoint is not None:
             return self._by_query(self.tables.run.checkpoint)
-        # those who read the results leave out what begins with _
+        # readers of the results skip names that begin with _
         return {
             n: None if path is None else f"{path}/_checkpoint" for n, path in self.sinks().items()
         }
 
     def shared_checkpoint(self, names: Sequence[str], number: int) -> str | None:
-        """Where Spark keeps how far queries have come that share a streaming query, which is one of
-        several where it has not all queries; None where it may be lost."""
+        """The checkpoint of a streaming query that several queries share; its name has a number if
+        it does not hold all queries of the job.  None if the job needs no checkpoint."""
         path = self.tables.run.checkpoint
         if path is None and self.tables.sink.path is not None:
             path = f"{self.tables.sink.path.rstrip('/')}/_checkpoint"
@@ -238,7 +238,7 @@ class Job:
         return base if len(names) == len(self.tables.query) else f"{base}/shared.{number}"
 
     def sinks(self) -> dict[str, str | None]:
-        """The path of each query's results; None where they go elsewhere."""
+        """The path of each query's results; None if they do not go to a path."""
         return self._by_query(self.tables.sink.path)
 
     def late_sinks(self) -> dict[str, str | None]:
@@ -259,7 +259,7 @@ def is_remote(path: str) -> bool:
 
 
 def load(path: str | Path) -> Job:
-    """Read a job file, or raise a JobError that lists all that is wrong with it."""
+    """Read a job file, or raise a JobError that lists all its mistakes."""
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -288,7 +288,7 @@ def load(path: str | Path) -> Job:
 
 
 def _together(job: Job) -> list[Problem]:
-    """What is wrong between keys of several tables."""
+    """Find mistakes that concern keys of several tables."""
     tables, lines = job.tables, job.lines
     found = []
     names = [query.name for query in tables.query]
@@ -326,8 +326,8 @@ def _together(job: Job) -> list[Problem]:
 
 
 def _overlap(place: str, other: str) -> str:
-    """How two places have files in common, nothing if they have none: what is written to one would
-    be read, or looked at, in the other."""
+    """Say how two places share files, or "" if they share none: the job would read in one place the
+    files that it writes to the other."""
     if place == other:
         return "is the same place as"
     if place.startswith(f"{other}/"):
@@ -351,7 +351,7 @@ def _near_file(file: Path) -> str:
 
 
 def _of_toml(text: str, error: tomllib.TOMLDecodeError) -> Problem:
-    """What tomllib says, with its line."""
+    """The problem for an error of tomllib, with its line."""
     said = str(error)
     found = re.search(r"\s*\(at line (\d+), column (\d+)\)$", said)
     line = int(found[1]) if found else text.count("\n") + 1
@@ -363,13 +363,13 @@ def _of_toml(text: str, error: tomllib.TOMLDecodeError) -> Problem:
     return Problem(line, f"this is no TOML; {what[:1].lower()}{what[1:]}{shown}")
 
 
-#: What tomllib says, and what to do about it.
+#: Parts of tomllib's messages, and what we say instead.
 _TOML_WORDS = {
     "Invalid value": "invalid value (text stands in quotes)",
     "Cannot overwrite a value": "this key is there twice",
 }
 
-#: How an error calls what a value must be, by pydantic's names of errors.
+#: What a value must be, in our words, by pydantic's error names.
 _MUST_BE = {
     "string_type": "text in quotes",
     "int_type": "a whole number",
@@ -382,7 +382,7 @@ _MUST_BE = {
 
 
 def _of_pydantic(errors: list[dict[str, Any]], lines: Lines) -> list[Problem]:
-    """All of pydantic's errors; a key that is only misspelt is not missing as well."""
+    """The problems for pydantic's errors; a misspelt key does not also count as missing."""
     meant: set[tuple[str | int, ...]] = set()
     for error in errors:
         path = tuple(error["loc"])
@@ -393,9 +393,9 @@ def _of_pydantic(errors: list[dict[str, Any]], lines: Lines) -> list[Problem]:
 
 
 def _problem(error: dict[str, Any], lines: Lines) -> Problem:
-    """One of pydantic's errors in the words of a job file."""
+    """One of pydantic's errors in terms of a job file."""
     kind, loc = str(error["type"]), tuple(error["loc"])
-    # a value that could be of several types has an error for each, with the type behind the key
+    # a value of several possible types has one error per type, with the type after the key
     path = loc[:3] if loc[:2] in (("source", "options"), ("sink", "options")) else loc
     line, key = lines.of(path), _called(path)
     value = error.get("input")
@@ -434,7 +434,7 @@ def _shown(value: Any) -> str:
 
 
 def _in(path: tuple[str | int, ...]) -> str:
-    """The table that a key stands in."""
+    """The table that contains a key."""
     table = path[:-1]
     if not table:
         return ""
@@ -453,7 +453,7 @@ _TABLES: dict[str, type[BaseModel]] = {
 
 
 def _nearest(path: tuple[str | int, ...]) -> str:
-    """The key that may be meant, or all that there are."""
+    """The key that the user may mean, or else all known keys."""
     near = _near(path)
     if near:
         return f"; did you mean {near[0]!r}?"
@@ -474,5 +474,5 @@ def _keys(table: type[BaseModel]) -> list[str]:
 
 
 def _near(path: tuple[str | int, ...]) -> list[str]:
-    """The key that is nearest to a misspelt one, if one is near."""
+    """The known key nearest to a misspelt one, if one is near."""
     return get_close_matches(str(path[-1]).lower(), _keys(_table(path)), 1, 0.55)

@@ -1,4 +1,4 @@
-"""Starts Spark for a job, sends what it says to a log, and turns failures into one message."""
+"""Start Spark for a job, send its output to a log, and turn failures into one message."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .writing import Show
 
 __all__ = ["Opened", "ask_worker", "launch", "session", "terminal"]
 
-#: Opens what is shown of a run on a stream.
+#: Opens the display of a run on an output stream.
 Opened = Callable[[TextIO], AbstractContextManager[tuple[Watcher, Show]]]
 
-#: Times without a zone mean the same everywhere, and nothing is drawn over our own progress.
+#: Times without a zone are UTC everywhere, and Spark draws no progress bar over ours.
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
@@ -52,16 +52,16 @@ def launch(
 
 
 def _partitions(ready: Ready, master: str | None, remote: str | None) -> int | None:
-    """How many partitions a shuffle has where Spark cannot tell its cores and would take 200, each
-    of which starts Python: one for each bucket, if the job says how many there are."""
+    """The number of partitions of a shuffle if Spark cannot count its cores and would take 200,
+    each of which starts Python: one for each bucket, if the job sets `buckets`."""
     here = (master or remote or "").startswith("local")
     return None if here else ready.job.tables.run.buckets
 
 
 @contextlib.contextmanager
 def terminal(log: Path) -> Iterator[tuple[TextIO, Stop]]:
-    """Where people read, and Ctrl-C, while all else that is written goes to a log; a failure is
-    its root cause, and where the log is."""
+    """Yield the terminal and the Ctrl-C watcher, while all other output goes to a log.  A failure
+    becomes a message with its root cause and the path of the log."""
     with captured(log) as out:
         stop = Stop(out)
         with stop.watched():
@@ -83,7 +83,7 @@ def session(
     remote: str | None = None,
     partitions: int | None = None,
 ) -> Iterator[Any]:
-    """A Spark session, in which Ctrl-C is ours."""
+    """A Spark session that leaves Ctrl-C to us."""
     try:
         import sash.spark
     except ImportError as error:
@@ -105,7 +105,7 @@ def session(
 
 
 def ask_worker(*, master: str, remote: str | None) -> list[Finding]:
-    """What the Python of a worker has."""
+    """Examine the Python of a worker."""
     if remote is None:
         need_java()
     with (
@@ -116,7 +116,7 @@ def ask_worker(*, master: str, remote: str | None) -> list[Finding]:
 
 
 def _text(error: Exception) -> str:
-    """All that an error says, with its causes."""
+    """The message of an error, with those of its causes."""
     if isinstance(error, KeyError) and error.args:
         return str(error.args[0])
     return str(error)

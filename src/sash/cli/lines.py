@@ -1,7 +1,7 @@
-'''The line of each key in a TOML file, which neither tomllib nor pydantic knows.
+'''Find the line of each key in a TOML file, which neither tomllib nor pydantic reports.
 
-The file is known to be sound TOML, as tomllib has read it; so a scan needs to tell only headers,
-keys and where a value ends:
+tomllib has read the file, so it is valid TOML, and a scan needs to recognise only headers, keys and
+the ends of values:
 
     [source]              ("source",)          1
     path = "reports"      ("source", "path")   2
@@ -24,10 +24,10 @@ _OPEN, _CLOSE = "[{", "]}"
 
 @dataclass(frozen=True)
 class Lines:
-    """Where things stand in a file, by the path of keys to them; lines count from 1."""
+    """The lines of keys in a file, by their path; lines count from 1."""
 
     keys: dict[Path, int] = field(default_factory=dict)
-    texts: dict[Path, int] = field(default_factory=dict)  # the first line of a text's content
+    texts: dict[Path, int] = field(default_factory=dict)  # the first line of a string's content
 
     def of(self, path: Path) -> int:
         """The line of a key, or of the nearest table around it."""
@@ -36,12 +36,12 @@ class Lines:
         return self.keys.get(path, 1)
 
     def text(self, path: Path) -> int:
-        """The line on which the content of a text begins."""
+        """The line on which the content of a string begins."""
         return self.texts.get(path, self.of(path))
 
 
 def scan(text: str) -> Lines:
-    """The lines of all keys.
+    """Find the lines of all keys.
 
     >>> scan('[source]\\npath = "x"\\n[[query]]\\nname = "a"').keys[("query", 0, "name")]
     4
@@ -86,7 +86,7 @@ def _within(name: Path, counts: dict[Path, int]) -> Path:
 
 
 class _Cursor:
-    """A place in the text of a TOML file."""
+    """A position in the text of a TOML file."""
 
     def __init__(self, text: str) -> None:
         self._text = text.replace("\r\n", "\n")
@@ -104,7 +104,7 @@ class _Cursor:
             self._at += 1
 
     def to_statement(self) -> bool:
-        """Go to the next header or key; False at the end."""
+        """Move to the next header or key; returns False at the end."""
         while self._at < len(self._text):
             if self._text[self._at].isspace():
                 self._at += 1
@@ -119,7 +119,7 @@ class _Cursor:
         self._at = len(self._text) if end < 0 else end
 
     def key(self, skip: int, end: str) -> Iterator[str]:
-        """The parts of a dotted key, up to and with what ends it."""
+        """Read the parts of a dotted key, up to and including its end mark."""
         self._at += skip
         part = ""
         while self._at < len(self._text) and not self.here(end):
@@ -135,7 +135,7 @@ class _Cursor:
         yield part.strip()
 
     def string(self) -> str:
-        """Go behind a string, and return what is between its quotes, as it is written."""
+        """Move behind a string, and return the raw text between its quotes."""
         mark = self._text[self._at]
         quotes = mark * 3 if self.here(mark * 3) else mark
         start = at = self._at + len(quotes)
@@ -149,11 +149,12 @@ class _Cursor:
         return self._text[start:end]
 
     def starts_below(self) -> bool:
-        """True if a text begins on the next line: a line's end behind the quotes is left out."""
+        """True if a string's content begins on the next line: TOML drops a newline after the
+        quotes."""
         return self.here('"""\n') or self.here("'''\n")
 
     def value(self) -> Iterator[tuple[Path, int]]:
-        """Go behind a value, and give the keys of inline tables in it, with their lines."""
+        """Move behind a value, and return the keys of inline tables in it, with their lines."""
         depth: list[str] = []
         path: list[str] = []
         word, word_line = "", self.line

@@ -1,4 +1,4 @@
-"""Runs a job in this process: one file a batch, in order of name, to the end."""
+"""Run a job in this process: one file per batch, in order of name, to the end."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def run_local(ready: Ready, watch: Watcher, show: Show) -> None:
 
 @contextlib.contextmanager
 def _noted() -> Iterator[Callable[[], None]]:
-    """Let Ctrl-C interrupt, and note it: Python drops an interrupt that comes into a finalizer, and
-    then the function that this gives raises it again."""
+    """Let Ctrl-C interrupt, and remember it.  Python drops an interrupt that comes during a
+    finalizer; the function that this yields then raises it again."""
     pressed = False
 
     def press(*_: object) -> None:
@@ -90,7 +90,7 @@ def _noted() -> Iterator[Callable[[], None]]:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Put Ctrl-C off, so that files take their places together."""
+    """Ignore Ctrl-C while the result files move to their places, so that all of them do."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
@@ -99,7 +99,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _stream(ready: Ready, name: str, tie: _Ties | None) -> Any:
-    """The stream of one query alone."""
+    """The stream of a query that shares with no other."""
     given, tables = ready.queries[name], ready.job.tables
     if tie is not None:
         given = dataclasses.replace(given, tie=None)
@@ -118,7 +118,7 @@ class _Side:
         job, given = ready.job, ready.queries[name]
         self._name, self._mode = name, ready.mode
         self._given, self._stream, self._tie = given, stream, tie
-        self._plain = isinstance(given, Query)  # else SQL says which columns there are
+        self._plain = isinstance(given, Query)  # else the SQL lists the columns
         path, late = job.sinks()[name], job.late_sinks()[name]
         sink: Sink = ConsoleSink(name, show) if path is None else FolderSink(path, RESULTS)
         self._sink = Kept(sink, given) if self._mode == "live" else sink
@@ -128,7 +128,7 @@ class _Side:
         self._delays = [int(count) for count in self._stream.delays]
 
     def push(self, number: int, table: pa.Table, watch: Watcher) -> None:
-        """Take in a batch."""
+        """Push a batch."""
         started = time.perf_counter()
         if self._tie is not None:
             table = self._tie.ordered(table)
@@ -175,7 +175,7 @@ class _Side:
         watch.batch(report)
 
     def _new_delays(self) -> tuple[int, ...]:
-        """How late the rows of the last batch came, if the stream counts that."""
+        """The lateness counts of the last batch, if the stream has them."""
         before, self._delays = self._delays, [int(count) for count in self._stream.delays]
         return tuple(now - was for now, was in zip(self._delays, before, strict=True))
 
@@ -191,8 +191,8 @@ class _Side:
 
 
 class _Ties:
-    """Events of one time in the order of a column, where a stream goes by their arrival: rows are
-    sorted within a file, and files must come in that order."""
+    """Puts events of one time in the order of the `tie` column, although a stream uses order of
+    arrival: sorts the rows within a file, and checks that files come in that order."""
 
     def __init__(self, column: str) -> None:
         self._column, self._last = column, None
@@ -200,7 +200,7 @@ class _Ties:
     @classmethod
     def of(cls, ready: Ready, query: Any) -> _Ties | None:
         assert ready.source.schema is not None
-        if not isinstance(query, Query) or query.tie is None:  # SQL has none
+        if not isinstance(query, Query) or query.tie is None:  # SQL has no tie
             return None
         plan = make_plan(query, ready.source.schema)
         return cls(query.tie) if arrives_by_tie(plan, ready.mode) else None

@@ -1,4 +1,4 @@
-"""What Spark and its Python workers say goes to a file: the terminal is left to progress."""
+"""Send the output of Spark and its Python workers to a file, and leave the terminal to progress."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def log_path(job: str) -> Path:
 
 @contextlib.contextmanager
 def captured(log: Path) -> Iterator[TextIO]:
-    """Send what this process and those it starts write to stderr into a file; yields what stderr
-    was, for messages to people."""
+    """Redirect stderr of this process, and of processes that it starts, to a file; yields the
+    original stderr, for messages to people."""
     sys.stderr.flush()
     log.parent.mkdir(parents=True, exist_ok=True)
     shown = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8")
@@ -50,7 +50,7 @@ def captured(log: Path) -> Iterator[TextIO]:
 
 @contextlib.contextmanager
 def failures(log: Path | None, job: str) -> Iterator[None]:
-    """Turn an error that nobody foresaw into one message; its trace goes to a log."""
+    """Turn an unexpected error into one message; its trace goes to a log."""
     try:
         yield
     except RunError:

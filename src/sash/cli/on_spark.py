@@ -1,5 +1,5 @@
-"""Runs a job on Spark, watched from here: one streaming query for the queries of the job that can
-share it, and one for each other."""
+"""Run a job on Spark and watch it: one streaming query for the queries of the job that can share
+it, and one for each other query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STANDSTILL = 30.0  # seconds
 
 @dataclass
 class _Running:
-    """A streaming query, for one query of the job or several, and what it has reported."""
+    """A streaming query, for one or several queries of the job, and its reports."""
 
     names: tuple[str, ...]
     query: Any
@@ -57,7 +57,7 @@ def run_on_spark(
 def _started(
     spark: Any, ready: Ready, watch: Watcher, show: Show, *, remote: bool
 ) -> Iterator[_Running]:
-    """Start the queries of a job, one streaming query for those that can share it."""
+    """Start the queries of a job; queries that can share a streaming query do."""
     from sash.spark.together import groups
 
     rows = source(spark, ready)
@@ -78,8 +78,8 @@ def _started(
 
 
 def _together(rows: Any, ready: Ready, names: tuple[str, ...]) -> Any:
-    """Several queries in one stateful operator; None if they cannot share one, or if one of them
-    cannot run, which it says when it is started alone."""
+    """Run several queries in one stateful operator; None if they cannot share one, or if one of
+    them cannot run.  In that case its own start raises the error."""
     from sash.spark.together import together
 
     tables = ready.job.tables
@@ -96,7 +96,7 @@ def _together(rows: Any, ready: Ready, names: tuple[str, ...]) -> Any:
 
 
 def _alone(rows: Any, ready: Ready, name: str) -> Any:
-    """The results of one query."""
+    """The results of a query that shares with no other."""
     import sash.spark
 
     tables = ready.job.tables
@@ -106,7 +106,7 @@ def _alone(rows: Any, ready: Ready, name: str) -> Any:
         mode=ready.mode,
         late=tables.sink.late is not None,
         buckets=tables.run.buckets,
-    ).drop("event_time")  # for operators that follow, and none does
+    ).drop("event_time")  # only operators that follow need it, and none does
 
 
 def _start(ready: Ready, names: tuple[str, ...], writer: Any, checkpoint: str | None) -> _Running:
@@ -142,8 +142,8 @@ def source(spark: Any, ready: Ready) -> Any:
 
 
 def _pickled_by_value(given: Any) -> None:
-    """Send functions of the job's own modules to workers as they are: workers do not know the
-    job's folder."""
+    """Pickle functions of the job's own modules by value, because workers do not have the job's
+    folder."""
     import sys
 
     from pyspark import cloudpickle
@@ -160,7 +160,7 @@ def _pickled_by_value(given: Any) -> None:
 
 
 def _watched(ready: Ready, running: list[_Running], watch: Watcher, stop: Stop) -> None:
-    """Report micro-batches until all queries have ended, or one failed, or Ctrl-C."""
+    """Report micro-batches until all queries have ended, one fails, or Ctrl-C comes."""
     pressed: float | None = None
     before: list[int] = []
     while any(one.query.isActive for one in running):
@@ -199,7 +199,7 @@ def _is_busy(query: Any) -> bool:
 
 
 def _why_still(ready: Ready, running: list[_Running]) -> str:
-    """Which window waits for what, if a watermark stands still while windows are open."""
+    """Say which window waits for what, if the watermark stands still while windows are open."""
     said = []
     for one in running:
         still, watermark = one.reports.standstill(), one.reports.watermark
@@ -212,7 +212,7 @@ def _why_still(ready: Ready, running: list[_Running]) -> str:
 
 
 def _waits(ready: Ready, name: str, watermark: int, still: float) -> str:
-    """What the next window of a query waits for."""
+    """Say what the next window of a query waits for."""
     window = query_of(ready.queries[name]).window
     lateness = duration(ready.job.tables.source.lateness)
     waits = f"{name}: the watermark has stood at {time_text(watermark)} for {span_text(still)}"

@@ -1,4 +1,4 @@
-"""The live page of a job: what a run reports goes into the page's feed."""
+"""The live page of a job: pass a run's reports to the page's feed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["PageWatcher"]
 
 
 class PageWatcher(Watcher):
-    """Serves the page of a run on 127.0.0.1, with the first query of the job."""
+    """Serves the page of a run on 127.0.0.1; it shows the first query of the job."""
 
     wants_rows = True
 
@@ -78,22 +78,22 @@ class PageWatcher(Watcher):
             self._feed.note(why)
 
     def close(self) -> None:
-        """The page stays, with its last state, until it is stopped."""
+        """Leave the page up, with its last state, until `stop`."""
 
     def stop(self) -> None:
-        """Take the page away."""
+        """Stop serving the page."""
         self._served.close()
 
 
 def _explained(ready: Ready, name: str) -> str:
-    """How the query runs, in words, as far as that is known without Spark."""
+    """Explain how the query runs, as far as that is known without Spark."""
     if ready.source.schema is None:
         return ""
     return str(dict(explained(ready, local=True))[name])
 
 
 def _heat(ready: Ready, name: str) -> tuple[Heat | None, Cells | None]:
-    """The heat map of a query's results, and how rows of SQL become its cells."""
+    """The heat map of a query's results, and the function that turns rows of SQL into its cells."""
     from ..sql.cells import Cells
 
     given, schema = ready.queries[name], ready.source.schema

@@ -1,4 +1,4 @@
-"""How a run goes, for a file or a pipe: a line now and then, or one JSON object a batch."""
+"""Report a run to a file or a pipe: a line now and then, or one JSON object per batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = 10.0  # seconds
 
 
 class PlainLines(Watcher):
-    """A line every ten seconds, for each query."""
+    """Writes a line for each query every ten seconds."""
 
     def __init__(self, out: TextIO | None = None, every: float = EVERY) -> None:
         self._out, self._every = out or sys.stderr, every
@@ -67,7 +67,7 @@ class PlainLines(Watcher):
 
 
 class JsonLines(Watcher):
-    """One JSON object a batch."""
+    """Writes one JSON object per batch."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout

@@ -1,4 +1,4 @@
-"""The queries of a job: from modules, from SQL, or from files of SQL."""
+"""Load the queries of a job from modules, from SQL, or from files of SQL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["load_queries", "sql_problem"]
 
 
 def load_queries(job: Job) -> dict[str, Any]:
-    """A Query, or what `sash.sql` makes, for each `[[query]]`; all errors at once."""
+    """A Query or a statement of SQL for each `[[query]]`; raises all errors at once."""
     found: dict[str, Any] = {}
     problems: list[Problem] = []
     operators = _operators(job)
@@ -69,7 +69,7 @@ def _query(job: Job, place: str, key: tuple[str | int, ...]) -> Any:
 
 
 def _named(job: Job, place: str, key: tuple[str | int, ...]) -> Any:
-    """What a module has under a name."""
+    """The object that a module has under a name."""
     module_name, _, name = place.partition(":")
     given: Any = _module(job, module_name, key)
     for part in name.split("."):
@@ -82,7 +82,7 @@ def _named(job: Job, place: str, key: tuple[str | int, ...]) -> Any:
 
 
 def _module(job: Job, name: str, key: tuple[str | int, ...]) -> ModuleType:
-    """Import a module from the job's folder, or from where Python finds it."""
+    """Import a module from the job's folder, or from Python's path."""
     folder = str(job.folder.resolve())
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -101,7 +101,7 @@ def _module(job: Job, name: str, key: tuple[str | int, ...]) -> ModuleType:
 
 
 def _where_it_failed(name: str, error: Exception) -> str:
-    """The error of a module that cannot be imported, and its line in it."""
+    """The error of a module that cannot be imported, with the line in the module."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
     own = [f for f in frames if Path(f.filename).stem == name.rsplit(".", 1)[-1]]
     where = f" (line {own[-1].lineno} of {own[-1].filename})" if own else ""
@@ -110,7 +110,7 @@ def _where_it_failed(name: str, error: Exception) -> str:
 
 
 def _statement(job: Job, i: int, operators: dict[str, Operator]) -> Statement:
-    """A statement of SQL."""
+    """Read a statement of SQL."""
     table, source = job.tables.query[i], job.tables.source
     text = table.sql or ""
     if table.file is not None:
@@ -129,7 +129,7 @@ def _statement(job: Job, i: int, operators: dict[str, Operator]) -> Statement:
 
 
 def sql_problem(job: Job, i: int, error: sash.SqlError) -> Problem:
-    """A mistake in the SQL of a query, with its line in the file where the SQL stands."""
+    """The problem for a mistake in SQL, with its line in the file that contains the SQL."""
     table = job.tables.query[i]
     where = f"column {error.column}: {str(error).partition(': ')[2]}"
     if table.file is not None:

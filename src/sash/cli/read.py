@@ -1,4 +1,4 @@
-"""Files of this machine as Arrow tables, read as Spark reads them with the same options."""
+"""Read files of this machine as Arrow tables, as Spark reads them with the same options."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .source import Files
 
 __all__ = ["check_options", "check_types", "read"]
 
-#: The options of Spark's readers that are understood here, by format; lower case, as Spark
-#: does not mind.  Those that say how fast to read have no meaning for one file at a time.
+#: The options of Spark's readers that this module understands, by format; in lower case, because
+#: Spark ignores case. Options for the reading rate have no effect on one file at a time.
 _PACE = ("maxfilespertrigger", "maxbytespertrigger", "latestfirst", "cleansource")
 _KNOWN = {
     "parquet": (),
     "csv": ("header", "sep", "delimiter", "nullvalue", "quote", "escape", "encoding"),
     "json": (),
 }
-#: What may stand before a header: a mark of UTF-8, and lines of blanks.
+#: What may precede a header: a UTF-8 byte order mark, and blank lines.
 _EMPTY_LINES = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*(?:[\r\n]|\Z))*")
 
 
 def check_options(job: Job, format_: str) -> None:
-    """Refuse options that change what is read in a way that is not known here."""
+    """Refuse options that this module does not understand and that change the rows."""
     for name in job.tables.source.options:
         known = _KNOWN[format_]
         if name.lower() not in (*known, *_PACE):
@@ -46,7 +46,7 @@ def check_options(job: Job, format_: str) -> None:
 
 
 def _check_csv(job: Job) -> None:
-    """Refuse signs and encodings that cannot be read here."""
+    """Refuse separators, quotes and encodings that this module cannot read."""
     for name, given in job.tables.source.options.items():
         option, value, said = name.lower(), str(given), ""
         if option in ("sep", "delimiter"):
@@ -68,7 +68,7 @@ def _is_sign(text: str) -> bool:
 
 def _is_encoding(name: str) -> bool:
     try:
-        b" ".decode(name)  # not of no bytes, for which Python looks nothing up
+        b" ".decode(name)  # one byte, because Python does not look up the codec for none
     except UnicodeDecodeError:  # half a character
         return True
     except (LookupError, ValueError):
@@ -77,7 +77,7 @@ def _is_encoding(name: str) -> bool:
 
 
 def check_types(job: Job, source: Files) -> None:
-    """Refuse columns of types that cannot be read from this format here."""
+    """Refuse columns of types that this module cannot read from this format."""
     for field in source.schema or ():
         if source.format == "csv" and pa.types.is_nested(field.type):
             said = "which CSV files cannot have; leave it out, or read it as string"
@@ -98,7 +98,7 @@ def _has_map(kind: pa.DataType) -> bool:
 
 
 def read(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
-    """The rows of a file, with the columns of the source."""
+    """Read the rows of a file, with the columns of the source."""
     try:
         if source.format == "parquet":
             made = _parquet(file, source)
@@ -134,8 +134,8 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
         return source.schema.empty_table()
     header = _is_true(options.get("header", False))
     names = source.schema.names
-    # as in Spark an empty field is null, also in quotes; where another text stands for null, one
-    # in quotes is an empty text
+    # as in Spark, an empty field is null, also in quotes; if another text stands for null, an empty
+    # field in quotes is an empty text
     null = options.get("nullvalue")
     converts = csv.ConvertOptions(
         column_types=_written(source.schema, numbers=True),
@@ -158,7 +158,7 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
             return source.schema.empty_table()
         _check_header(file, data, names, parses)
     made = csv.read_csv(pa.BufferReader(data), reads, parses, converts)
-    if null is not None:  # which is null in quotes as well
+    if null is not None:  # this text is null in quotes as well
         for i, column in enumerate(made.columns):
             if pa.types.is_string(column.type):
                 there = pc.if_else(
@@ -170,7 +170,7 @@ def _csv(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
 
 
 def _text(file: Path, encoding: str) -> bytes:
-    """The text of a file, unpacked if it is packed, in UTF-8."""
+    """The text of a file, decompressed if necessary, in UTF-8."""
     with pa.input_stream(str(file)) as stream:
         data: bytes = stream.read()
     if encoding.lower().replace("-", "") in ("utf8", "ascii", "usascii"):
@@ -182,8 +182,8 @@ def _text(file: Path, encoding: str) -> bytes:
 
 
 def _from_header(data: bytes) -> bytes:
-    """The text from its header on, which is the first line that is not empty; with an end of that
-    line, which Arrow needs to skip it."""
+    """The text from its header on, which is the first non-empty line.  The header gets a newline if
+    it has none, because Arrow needs one to skip it."""
     data = _EMPTY_LINES.sub(b"", data, count=1)
     if data and re.search(rb"[\r\n]", data) is None:
         data += b"\n"
@@ -191,7 +191,7 @@ def _from_header(data: bytes) -> bytes:
 
 
 def _check_header(file: Path, data: bytes, names: list[str], parses: Any) -> None:
-    """Spark goes by the order of columns, whatever the first line calls them."""
+    """Refuse a header that differs from the schema: Spark uses only the order of columns."""
     from pyarrow import csv
 
     with csv.open_csv(pa.BufferReader(data), parse_options=parses) as reader:
@@ -217,16 +217,16 @@ def _json(file: Path, source: Files) -> pa.Table:
 
 
 def _written(schema: pa.Schema, *, numbers: bool = False) -> pa.Schema:
-    """The types as which a text's columns are read: times and dates as the text that they are, and
-    so numbers and booleans if that is said."""
+    """The types for Arrow's reader: text for times and dates, and on request also for numbers and
+    booleans."""
     text = [_is_time(f.type) or (numbers and is_cast(f.type)) for f in schema]
     pairs = zip(schema, text, strict=True)
     return pa.schema([pa.field(f.name, pa.string() if plain else f.type) for f, plain in pairs])
 
 
 def _with_times(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with its times and dates read from text; a time without a zone is in UTC, which is
-    what the session on Spark has too."""
+    """Cast the table's text to times and dates; a time without a zone is in UTC, as in the session
+    on Spark."""
     for i, field in enumerate(schema):
         if not _is_time(field.type):
             continue

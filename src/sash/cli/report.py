@@ -1,6 +1,6 @@
-"""What a run says of itself, batch by batch, and who listens.
+"""The reports of a run, batch by batch, and the watchers that receive them.
 
-A run calls its watchers: the terminal's (`lines`, `screen`), and the page's.
+A run calls its watchers: that of the terminal (`plain`, `screen`), and that of the page.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["Report", "State", "Tally", "Watcher", "Watchers", "lag_text", "time_
 
 State = Literal["starting", "running", "waiting", "stopping", "ended", "stopped", "failed"]
 
-#: A watermark that is further behind the clock than this is that of old data.
+#: A watermark further behind the clock than this means a replay of old data.
 REPLAY = 7 * 86_400
 
 
 @dataclass(frozen=True)
 class Report:
-    """One batch of one stream.  Times are microseconds since 1970."""
+    """The report of one batch of one stream.  Times are microseconds since 1970."""
 
     query: str
     batch: int
@@ -37,12 +37,12 @@ class Report:
     watermark: int | None = None
     state_bytes: int | None = None
     open_windows: int | None = None
-    lateness: tuple[int, ...] | None = None  # rows by how late they came, as `Stream.delays`
+    lateness: tuple[int, ...] | None = None  # rows by lateness, as in `Stream.delays`
     at: float = field(default_factory=time.time)
 
     @property
     def rate(self) -> float:
-        """Rows in a second."""
+        """Rows per second."""
         return self.rows_in / self.seconds if self.seconds > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Report:
 
 @dataclass
 class Tally:
-    """What the batches of a stream come to."""
+    """The totals over the batches of a stream."""
 
     batches: int = 0
     rows_in: int = 0
@@ -75,7 +75,7 @@ class Tally:
     seconds: float = 0.0
     late: Counter[str] = field(default_factory=Counter)
     last: Report | None = None
-    rate: float = 0.0  # rows a second, of the last batch that had some
+    rate: float = 0.0  # rows per second, of the last batch that had rows
 
     def add(self, report: Report) -> None:
         self.batches += 1
@@ -90,20 +90,21 @@ class Tally:
 
 
 class Watcher:
-    """Someone who is told how a run goes.  A run calls these; what a watcher has no use for, it
-    leaves as it is."""
+    """Receives the reports of a run.  A run calls these methods; a watcher overrides those that it
+    needs."""
 
-    #: True if the rows are wanted, which on Spark must be read for it.
+    #: True if the watcher wants the rows, which on Spark costs an extra read.
     wants_rows = False
 
     def started(self, ready: Ready, batches: int | None) -> None:
-        """The run begins; how many batches there are, if that is known."""
+        """The run begins; `batches` is the number of batches, if it is known."""
 
     def batch(self, report: Report) -> None:
         """A batch is done."""
 
     def rows(self, query: str, emitted: pa.Table | None, late: pa.Table | None) -> None:
-        """A batch has emitted these rows, and these are late; their columns are a stream's."""
+        """A batch has emitted the first rows, and the second are late; they have the columns of a
+        stream."""
 
     def state(self, state: State, why: str = "") -> None:
         """The run is now in another state."""
@@ -113,7 +114,7 @@ class Watcher:
 
 
 class Watchers(Watcher):
-    """Several watchers as one."""
+    """Passes reports on to several watchers."""
 
     def __init__(self, *watchers: Watcher) -> None:
         self._all = watchers
@@ -157,12 +158,12 @@ def time_text(micros: int | None) -> str | None:
 
 
 def lag(watermark: int, now: float) -> float:
-    """How many seconds a watermark is behind the clock."""
+    """The seconds that a watermark is behind the clock."""
     return round(now - watermark / 1e6, 3)
 
 
 def lag_text(watermark: int | None, now: float) -> str:
-    """A lag in words: of old data it says nothing.
+    """A lag in words, or "replay" for old data.
 
     >>> lag_text(1_000_000, 91.0), lag_text(0, 1e9)
     ('1 min 30 s', 'replay')
@@ -174,7 +175,7 @@ def lag_text(watermark: int | None, now: float) -> str:
 
 
 def span_text(seconds: float) -> str:
-    """A length of time in two units at most.
+    """A length of time in words, with two units at most.
 
     >>> span_text(4.25), span_text(90_000), span_text(-5)
     ('4.2 s', '1 d 1 h', '-5.0 s')
@@ -191,7 +192,7 @@ def span_text(seconds: float) -> str:
 
 
 def bytes_text(count: int | None) -> str:
-    """A number of bytes.
+    """A number of bytes in words.
 
     >>> bytes_text(1_536), bytes_text(12)
     ('1.5 KiB', '12 B')

@@ -1,4 +1,4 @@
-"""Results that a job on Spark has written, read without Spark."""
+"""Read, without Spark, the results that a job on Spark has written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BATCH = "sash_batch"
 
 
 def read_revisions(path: str) -> pa.Table:
-    """All revisions under a path, in the order in which they were written."""
+    """All revisions under a path, in the order in which the job wrote them."""
     made = ds.dataset(path, format="parquet", partitioning="hive").to_table()
     order = [(BATCH, "ascending")]
     if "revision" in made.column_names:
@@ -24,7 +24,7 @@ def read_revisions(path: str) -> pa.Table:
 
 
 def read_batch(path: str, number: int) -> pa.Table | None:
-    """The rows that one micro-batch has written; None if there are none."""
+    """The rows of one micro-batch; None if there are none."""
     files = sorted((Path(path) / f"{BATCH}={number}").glob("*.parquet"))
     if not files:
         return None
@@ -32,8 +32,8 @@ def read_batch(path: str, number: int) -> pa.Table | None:
 
 
 def _in_micros(table: pa.Table) -> pa.Table:
-    """The table with instants as such: Spark writes them as INT96, which Arrow reads as
-    nanoseconds without a zone, and no other type of Spark's is."""
+    """Turn INT96 columns back into instants: Spark writes instants as INT96, and Arrow reads INT96
+    as nanoseconds without a zone, which no other type of Spark's becomes."""
     return table.cast(pa.schema([field.with_type(_instant(field.type)) for field in table.schema]))
 
 
@@ -46,12 +46,12 @@ def _instant(kind: pa.DataType) -> pa.DataType:
 
 
 def as_emitted(table: pa.Table | None) -> pa.Table | None:
-    """Results with the columns that a stream in this process emits."""
+    """Results, with the columns that a stream in this process emits."""
     return None if table is None else _edges(table, "window", "window_start", "window_end")
 
 
 def as_late(table: pa.Table | None) -> pa.Table | None:
-    """Late rows with the columns that a stream in this process has."""
+    """Late rows, with the columns that a stream in this process has."""
     if table is None:
         return None
     made = _edges(table, "late_missed", "missed_start", "missed_end")
@@ -59,7 +59,7 @@ def as_late(table: pa.Table | None) -> pa.Table | None:
 
 
 def _edges(table: pa.Table, span: str, start: str, end: str) -> pa.Table:
-    """The table with two columns for one of spans."""
+    """Split a column of spans into two columns."""
     if span not in table.column_names:
         return table
     at = table.column_names.index(span)

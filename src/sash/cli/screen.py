@@ -1,4 +1,4 @@
-"""How a run goes, live on a terminal."""
+"""Show a run, live, on a terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN_ROWS = 20
 
 
 class Screen(Watcher):
-    """A block of numbers that is drawn anew as batches come."""
+    """A block of numbers, redrawn after each batch."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -91,7 +91,7 @@ class Screen(Watcher):
         return row
 
     def _numbers(self) -> Table:
-        """A column for each query."""
+        """The table of numbers, with a column for each query."""
         table = Table.grid(padding=(0, 2))
         table.add_column(style="dim")
         several = len(self._tallies) > 1
@@ -126,7 +126,7 @@ _LABELS: dict[str, Any] = {
 
 
 def rows_table(title: str, rows: pa.Table) -> Table:
-    """Some rows as a table for people."""
+    """Format rows as a table for people."""
     shown = rows.slice(0, SHOWN_ROWS)
     made = Table(title=title, title_justify="left")
     for field in rows.schema:

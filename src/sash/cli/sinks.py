@@ -1,7 +1,7 @@
-"""Where a run in this process puts its results: all of them when it ends, or nothing.
+"""The sinks of a run in this process: they publish all results when the run ends, or none.
 
-Rows have the columns that they have on Spark, so that what reads the results of one reads those of
-the other.  A folder has one file, which takes its place when the run is over.
+Rows have the same columns as on Spark, so one program can read the results of both.  A folder gets
+one file, which appears when the run is over.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ RESULTS, LATE = "results.parquet", "late.parquet"
 
 
 class Sink(Protocol):
-    """Takes tables, and shows them when all are there."""
+    """Collects tables, and publishes them at the end."""
 
     def add(self, table: pa.Table) -> None:
-        """Take rows."""
+        """Add rows."""
 
     def finish(self) -> None:
-        """Put all rows in their place."""
+        """Publish all rows."""
 
     def drop(self) -> None:
-        """Forget all rows."""
+        """Discard all rows."""
 
 
 class FolderSink:
-    """A Parquet file in a folder, written as rows come, under another name until it is whole."""
+    """A Parquet file in a folder; it has another name until it is complete."""
 
     def __init__(self, folder: str, name: str) -> None:
         self._folder, self._name = Path(folder), name
@@ -77,7 +77,7 @@ class FolderSink:
 
 
 def _check_free(folder: Path, name: str) -> None:
-    """Refuse a folder that holds something else than an earlier run's file of this name."""
+    """Refuse a folder that holds anything but this file of an earlier run."""
     if not folder.is_dir():
         return
     others = [p.name for p in folder.iterdir() if p.name != name and p.name[0] not in "._"]
@@ -89,7 +89,7 @@ def _check_free(folder: Path, name: str) -> None:
 
 
 class ConsoleSink:
-    """Rows for people to read, printed when all are there."""
+    """Prints the rows for people, at the end."""
 
     def __init__(self, title: str, show: Callable[[str, pa.Table], None]) -> None:
         self._title, self._show = title, show
@@ -107,7 +107,7 @@ class ConsoleSink:
 
 
 class Kept:
-    """Keeps the last revision of each window for another sink."""
+    """Passes only the last revision of each window to another sink."""
 
     def __init__(self, sink: Sink, query: Query | Statement) -> None:
         self._sink, self._query = sink, query
@@ -127,8 +127,7 @@ class Kept:
 
 
 def last_revisions(table: pa.Table, given: Query | Statement) -> pa.Table:
-    """Of the rows that are about one window, the one that came last; a window that was withdrawn is
-    left out.  Events that are alike have as many rows as there are events."""
+    """The last row of each window, without withdrawn windows.  Equal events keep one row each."""
     if isinstance(given, Query):
         window, ids = given.window, _ids(table, given.window)
         withdraws = isinstance(window, Merging)
@@ -150,8 +149,8 @@ def last_revisions(table: pa.Table, given: Query | Statement) -> pa.Table:
 
 
 def _ids(table: pa.Table, of: Window) -> list[pa.Array]:
-    """The columns that tell windows apart: what stands before the window, and the window; of a
-    session, whose end moves, its start."""
+    """The columns that identify a window: those before the window, and the window; for a session,
+    whose end moves, only its start."""
     at = table.column_names.index("window")
     window = flat(table.column(at))
     edges = [window.field("start")]

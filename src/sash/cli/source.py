@@ -1,4 +1,4 @@
-"""The files of a job's source, their format and their columns, without Spark."""
+"""Find the files of a job's source, their format and their columns, without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .job import Job, is_remote
 
 __all__ = ["LOCAL_FORMATS", "Files", "find"]
 
-#: What names of files end with, and the format that they have.
+#: Endings of file names, and their formats.
 _ENDINGS = {
     ".parquet": "parquet",
     ".csv": "csv",
@@ -30,16 +30,16 @@ _PACKED = (".gz", ".bz2", ".zst")
 
 @dataclass(frozen=True)
 class Files:
-    """What a source is read from."""
+    """The files and columns of a source."""
 
     format: str
-    place: str | None  # the path for Spark; None for a source that has none
-    files: tuple[Path, ...]  # those that are there, in order of name; none if they are elsewhere
-    schema: pa.Schema | None  # None where only Spark can know it
+    place: str | None  # the path for Spark; None for a source without a path
+    files: tuple[Path, ...]  # in order of name; empty if they are on another machine
+    schema: pa.Schema | None  # None if only Spark can know it
 
 
 def find(job: Job) -> Files:
-    """The source's files and columns, or an error that names the key."""
+    """Find the source's files and columns; raises an error that names the key."""
     source = job.tables.source
     said = None if source.ddl is None else read_ddl(source.ddl)
     if source.path is None:
@@ -71,7 +71,7 @@ def find(job: Job) -> Files:
 
 
 def _listed(job: Job, place: str) -> list[Path]:
-    """The files of a path, which may be a file, a folder or a pattern."""
+    """List the files of a path, which may be a file, a folder or a pattern."""
     path = Path(place)
     if path.is_dir():
         inside = [p for p in path.iterdir() if not p.name.startswith(("_", "."))]
@@ -93,7 +93,7 @@ def _listed(job: Job, place: str) -> list[Path]:
 
 
 def _format(job: Job, files: list[Path]) -> str:
-    """The format that is given, or that the names of the files tell."""
+    """The given format, or the format that follows from the file names."""
     source = job.tables.source
     if source.format is not None:
         return source.format.lower()

@@ -1,4 +1,4 @@
-"""The progress of a streaming query as reports of its micro-batches."""
+"""Turn the progress of a streaming query into reports of its micro-batches."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _METRICS = "sash"  # the name under which `aggregate` observes them
 
 
 class Reports:
-    """Reads what is new in the progress of a streaming query, which one query has for itself or
-    several share."""
+    """Reads the new progress of a streaming query, which belongs to one query or to several."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -29,11 +28,11 @@ class Reports:
         self.open_windows = dict.fromkeys(names, 0)
 
     def standstill(self) -> float:
-        """For how many seconds the watermark has not moved."""
+        """The seconds since the watermark last moved."""
         return time.monotonic() - self._moved
 
     def new(self, query: Any) -> Iterator[Report]:
-        """The micro-batches since the last call, each for every query."""
+        """The reports of the micro-batches since the last call, one for each query."""
         last = query.lastProgress
         if last is None or last.batchId <= self._last:
             return
@@ -69,12 +68,12 @@ class Reports:
                 watermark=self.watermark,
                 state_bytes=_state_bytes(said.get("stateOperators", [])),
                 open_windows=own.get("open_windows", 0),
-                lateness=lateness if name == self._names[0] else None,  # it is the first's
+                lateness=lateness if name == self._names[0] else None,  # the first query counts it
             )
 
 
 def _state_bytes(operators: list[dict[str, Any]]) -> int | None:
-    """How many bytes the state of all operators has on disk and in memory."""
+    """The bytes of the state of all operators, on disk and in memory."""
     if not operators:
         return None
     total = 0

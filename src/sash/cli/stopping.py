@@ -1,8 +1,9 @@
-"""Ctrl-C while Spark runs: once, to stop after the micro-batch; twice, at once.
+"""Handle Ctrl-C while Spark runs: the first stops after the micro-batch, the second at once.
 
-PySpark's own handler cancels all jobs, which fails the micro-batch.  PySpark sets it if a session
-is made in the main thread, so ours is made in another.  Java and the Python workers never see
-Ctrl-C: Java is started with it ignored, and workers have a process group of their own.
+PySpark's own handler cancels all jobs, which fails the micro-batch.  PySpark installs it if the
+main thread creates the session, so we create the session in another thread.  Java and the Python
+workers never see Ctrl-C: Java starts with the signal ignored, and workers have a process group of
+their own.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ PATIENCE = 30.0  # seconds for the micro-batch
 
 
 class Stop:
-    """Whether Ctrl-C was pressed."""
+    """Records whether the user pressed Ctrl-C."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self.asked = False
 
     def press(self, *_: Any) -> None:
-        """Ctrl-C was pressed."""
+        """Handle a Ctrl-C."""
         if self.asked:
             self._at_once()
         self.asked = True
 
     def _at_once(self) -> None:
-        """End without waiting.  The micro-batch is done anew by the next run, so Java must be gone
-        before that can start."""
+        """End without waiting.  The next run repeats the micro-batch, so Java must be gone before
+        that run can start."""
         shown = "\x1b[?25h" if self._out.isatty() else ""  # progress has hidden the cursor
         print(f"{shown}\nstopped at once; the next run does this micro-batch again", file=self._out)
         self._out.flush()
@@ -56,7 +57,7 @@ class Stop:
             signal.signal(signal.SIGINT, before)
 
     def until(self, work: Callable[[], Any]) -> Any:
-        """What a function returns, run in another thread; Ctrl-C does not wait for it."""
+        """Run a function in another thread and return its result; Ctrl-C does not wait for it."""
         done: list[Any] = []
         failed: list[BaseException] = []
 
@@ -78,7 +79,7 @@ class Stop:
 
 
 def end_java() -> None:
-    """End the Java that PySpark has started here, whatever it does."""
+    """Kill the Java process that PySpark started here, whatever it is doing."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway

@@ -2,8 +2,8 @@
 
     spark-submit --master yarn .../sash/cli/submit.py job.toml [--json]
 
-`python -m sash.cli.submit --path` prints where this file is.  Spark's settings are those that
-spark-submit is given; a job file goes along with `--files job.toml`.
+`python -m sash.cli.submit --path` prints the path of this file.  Spark takes its settings from
+spark-submit; send the job file with `--files job.toml`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str]) -> None:
-    """Run the job of a command line on the Spark that spark-submit has started."""
+    """Run the job named on the command line, on the Spark that spark-submit has started."""
     if arguments == ["--path"]:
         print(__file__)
         return

@@ -1,4 +1,4 @@
-"""Several queries of a job over one shared plan, each of which sees a stream of its own."""
+"""Run several queries of a job over one shared plan; each query sees its own stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUERIES = "queries"  # the column of late rows with the names of the queries th
 
 
 def views(ready: Ready) -> dict[str, View]:
-    """The streams of a job's queries, which share slices where they can."""
+    """The streams of a job's queries, which share slices where possible."""
     tables = ready.job.tables
     stream = sash.share(ready.queries).stream(
         lateness=tables.source.lateness,
@@ -29,7 +29,7 @@ def views(ready: Ready) -> dict[str, View]:
 
 
 class _Turn:
-    """The shared stream, and what its last batch made, until each query has taken its part."""
+    """The shared stream, and the results of its last batch until each query has taken its own."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -44,13 +44,13 @@ class _Turn:
         return self._made[name]
 
     def close(self, name: str) -> pa.Table:
-        if self._batch is not self.stream:  # which stands for the end
+        if self._batch is not self.stream:  # the stream itself stands for the end
             self._batch, self._made = self.stream, self.stream.close()
             self._late = self.stream.take_late()
         return self._made[name]
 
     def late(self, name: str) -> pa.Table:
-        """The late rows of the last batch that missed windows of a query."""
+        """The late rows of the last batch that missed windows of one query."""
         if not self._late.num_rows:
             return self._late
         missed = [name in names for names in self._late[_QUERIES].to_pylist()]
@@ -58,7 +58,7 @@ class _Turn:
 
 
 class View:
-    """One query of a shared stream, as `Stream` has it."""
+    """One query of a shared stream, with the interface of `Stream`."""
 
     def __init__(self, turn: _Turn, name: str) -> None:
         self._turn, self._name = turn, name
@@ -88,6 +88,6 @@ class View:
         return watermark
 
     def state_size(self) -> dict[str, int]:
-        """The size of the whole state, which the queries share."""
+        """The size of the whole state that the queries share."""
         size: dict[str, int] = self._turn.stream.state_size()
         return size

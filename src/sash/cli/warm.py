@@ -1,7 +1,8 @@
-"""Builds the kernels of a job before it runs, for images and executors.
+"""Compile the kernels of a job before it runs, in images and on executors.
 
-Kernels are compiled when they are first called, so made-up rows of the job's own types go through
-the states that a run has: one in memory, as with --local, and one of records, as on Spark.
+The first call of a kernel compiles it.  So `warm` pushes made-up rows of the job's own types
+through both states that a run can have: one in memory, as with --local, and one of records, as on
+Spark.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ROWS = 24
 
 
 def warm(ready: Ready, *, local: bool) -> Iterator[tuple[str, float]]:
-    """Build the kernels of each query; what was built, and in how many seconds."""
+    """Compile the kernels of each query; yields what was compiled, and the seconds it took."""
     schema = ready.source.schema
     if schema is None:
         raise RunError(
@@ -55,7 +56,7 @@ def warm(ready: Ready, *, local: bool) -> Iterator[tuple[str, float]]:
 def _warm_one(
     ready: Ready, name: str, schema: pa.Schema, *, local: bool
 ) -> Iterator[tuple[str, float]]:
-    """Build the kernels of a query that has a stream for itself."""
+    """Compile the kernels of a query that shares with no other."""
     given = ready.queries[name]
     query, columns = query_of(given), columns_of(given, schema)
     plan = make_plan(query, columns)
@@ -85,7 +86,7 @@ def _settings(ready: Ready) -> dict[str, Any]:
 
 
 def _stream_together(ready: Ready, given: Mapping[str, Any], schema: pa.Schema) -> None:
-    """Queries over one stream whose state is records, as on Spark, and their slices."""
+    """Run queries over one stream whose state is records, as on Spark, and build their slices."""
     import numpy as np
 
     from sash.spark.combining import combinable
@@ -116,7 +117,7 @@ def _push(stream: Any, schema: pa.Schema, step: int, ready: Ready) -> None:
 
 
 def _stream(ready: Ready, query: Query, plan: Plan, schema: pa.Schema, state: str) -> None:
-    """One query over a stream of its own."""
+    """Run one query over a stream of its own."""
     from ..testing.stored import open_stream
 
     if state == "memory" and arrives_by_tie(plan, ready.mode):
@@ -126,7 +127,7 @@ def _stream(ready: Ready, query: Query, plan: Plan, schema: pa.Schema, state: st
 
 
 def _slice(query: Query, plan: Plan, schema: pa.Schema) -> bool:
-    """Combine rows into slices; False if they are not, or if Spark is not installed."""
+    """Combine rows into slices; returns False if the query needs none, or without Spark."""
     try:
         import numpy as np
 
@@ -142,7 +143,7 @@ def _slice(query: Query, plan: Plan, schema: pa.Schema) -> bool:
 
 
 def _step(query: Query, lateness: int) -> int:
-    """How far apart the times of made-up rows are, such that windows close."""
+    """The distance between the times of made-up rows, large enough for windows to close."""
     if isinstance(query.window, Aligned):
         number = query.window.first(0)
         return max(int(query.window.end(number) - query.window.start(number)) // 4, lateness, 1)
@@ -150,7 +151,7 @@ def _step(query: Query, lateness: int) -> int:
 
 
 def made_up(schema: pa.Schema, time_column: str, start: int, step: int) -> pa.Table:
-    """Rows of these types whose times begin somewhere."""
+    """Made-up rows of these types, from a start time on."""
     columns = {}
     for field in schema:
         if field.name == time_column:
@@ -169,7 +170,7 @@ def _as_time(micros: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _value(kind: pa.DataType, i: int) -> Any:
-    """A value of a type."""
+    """Some value of a type."""
     types = pa.types
     number = i % 3
     if types.is_integer(kind) or types.is_floating(kind):

@@ -1,4 +1,4 @@
-"""Where the micro-batches of a job on Spark go: the functions for `foreachBatch`."""
+"""Write the micro-batches of a job on Spark: the functions for `foreachBatch`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Write = Callable[[Any, int], None]
 
 
 def shares(ready: Ready, *, remote: bool) -> bool:
-    """True if queries may share a streaming query.  A format of Spark's takes the results of one
-    stream, and the console of a server that of one as well."""
+    """True if queries may share a streaming query.  A sink with a Spark format takes the results of
+    one query, and so does the console of a Spark Connect server."""
     path, format = ready.job.tables.sink.path, ready.job.tables.sink.format
     return path is not None or (format == "console" and not remote)
 
 
 def check_free(path: str, checkpoint: str | None) -> None:
-    """Refuse a folder with results that a run from this checkpoint would not go on from."""
+    """Refuse a folder with results of a run with another checkpoint."""
     if is_remote(path):
         return
     if (Path(path) / RESULTS).exists():
@@ -45,7 +45,7 @@ def check_free(path: str, checkpoint: str | None) -> None:
 
 
 def written(out: Any, ready: Ready, name: str, watch: Watcher, show: Show, *, remote: bool) -> Any:
-    """The writer of one query's results, and of its late rows."""
+    """A stream writer for one query's results, and for its late rows."""
     import sash.spark
 
     job, sink = ready.job, ready.job.tables.sink
@@ -69,7 +69,7 @@ def written(out: Any, ready: Ready, name: str, watch: Watcher, show: Show, *, re
 
 
 def written_together(made: Any, ready: Ready, watch: Watcher, show: Show, *, remote: bool) -> Any:
-    """The writer of the results of several queries that share a streaming query, made by
+    """A stream writer for several queries that share a streaming query from
     `sash.spark.together`."""
     job = ready.job
     paths, lates = job.sinks(), job.late_sinks()
@@ -96,12 +96,12 @@ def written_together(made: Any, ready: Ready, watch: Watcher, show: Show, *, rem
 
 
 def _wants(watch: Watcher, *paths: str, remote: bool) -> bool:
-    """True if someone watches the rows that are written, and they can be read here."""
+    """True if a watcher wants the written rows, and this process can read them."""
     return watch.wants_rows and not remote and not any(map(is_remote, paths))
 
 
 def _told(write: Write, places: Mapping[str, tuple[str, str | None]], watch: Watcher) -> Write:
-    """A function for foreachBatch that shows a watcher what was written for each query."""
+    """A function for foreachBatch that passes the written rows of each query to a watcher."""
 
     def tell(batch: Any, number: int) -> None:
         write(batch, number)
@@ -142,7 +142,7 @@ def _parted(late: str | None, write: Write) -> Write:
 
 @contextmanager
 def _once(batch: Any) -> Iterator[Any]:
-    """A micro-batch that is computed once, whatever is done with it."""
+    """Cache a micro-batch, so that Spark computes it once for several uses."""
     rows = batch.persist()
     try:
         yield rows

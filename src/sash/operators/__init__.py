@@ -1,4 +1,4 @@
-"""What is computed over a window: ready operators, and `operator` to make others.
+"""Operators, which say what to compute over a window: ready ones, and `operator` to write others.
 
     numeric      count, sum, mean, variance, regression, …
     exact        exact_sum, exact_mean
@@ -13,8 +13,7 @@
     sketches     bloom, count_min, hll, quantiles, top_k
     together     several operators as one
 
-Names that users of SQL and Spark know are aliases: `max_by`, `min_by`, `avg`,
-`standard_deviation`.
+`max_by`, `min_by`, `avg` and `standard_deviation` are aliases for users of SQL and Spark.
 
 >>> from sash import operators
 >>> operators.avg is operators.mean
@@ -49,13 +48,13 @@ from .sketches import bloom, count_min, estimate, hll, might_contain, quantiles,
 from .timely import ewm, rate
 from .together import together
 
-#: The same as `arg_max`, by Spark's name.
+#: The same as `arg_max`, under Spark's name.
 max_by = arg_max
-#: The same as `arg_min`, by Spark's name.
+#: The same as `arg_min`, under Spark's name.
 min_by = arg_min
-#: The same as `mean`, by its name in SQL.
+#: The same as `mean`, under its name in SQL.
 avg = mean
-#: The same as `stddev`, by its full name.
+#: The same as `stddev`, under its full name.
 standard_deviation = stddev
 
 __all__ = [

@@ -1,13 +1,14 @@
-"""Spark's shape of an aggregator as an operator: `zero`, `reduce`, `merge`, `finish`.
+"""Objects with the methods of Spark's `Aggregator` as operators: `zero`, `reduce`, `merge`,
+`finish`.
 
     zero                  an empty buffer: an attribute, a property, or a method
-    reduce(buffer, x)     the buffer with a value more; of several columns a tuple, or if it takes
-                          as many arguments, the values one by one
-    merge(a, b)           two buffers as one
+    reduce(buffer, x)     the buffer with one more value; several columns come as a tuple, or one
+                          by one if the method takes as many arguments
+    merge(a, b)           one buffer from two
     finish(buffer)        the answer
 
-All of them may change the buffers that they are given, as Spark lets them, so they get copies.
-As on Spark, they see nulls, as None.
+All of them may change the buffers that they receive, as on Spark, so they receive copies.  They see
+nulls as None, as on Spark.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ __all__ = ["from_aggregator", "is_aggregator"]
 
 
 def is_aggregator(given: Any) -> bool:
-    """True for what has the four parts of an aggregator."""
+    """True if an object has all four parts."""
     parts = all(callable(getattr(given, name, None)) for name in ("reduce", "merge", "finish"))
     return parts and hasattr(given, "zero") and not isinstance(given, type)
 
 
 def from_aggregator(given: Any, columns: int) -> Operator:
-    """An aggregator over so many columns as an operator.
+    """Turn an aggregator over `columns` columns into an operator.
 
-    A partial is a list that has a buffer in it, so that a buffer can be anything.
+    A partial is a list with the buffer as its one element, so that a buffer can be any object.
 
     >>> class Longest:
     ...     zero = ""
@@ -83,7 +84,7 @@ def from_aggregator(given: Any, columns: int) -> Operator:
 
 
 def _takes(function: Any) -> int | None:
-    """How many arguments a function takes, None if it does not tell or takes any number."""
+    """The number of arguments that a function takes; None if it is unknown or any number."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -94,7 +95,7 @@ def _takes(function: Any) -> int | None:
 
 
 def _is_plain(buffer: Any) -> bool:
-    """True for a buffer of plain values, which have bytes of their own."""
+    """True if a buffer consists of plain values, which `encode_value` can encode."""
     try:
         return bool(decode_value(encode_value([buffer])) == [buffer])
     except (TypeError, ValueError):

@@ -1,4 +1,5 @@
-"""Plain Python values as bytes and back, so that partials can leave the process unpickled."""
+"""Encode plain Python values as bytes and back, so that partials leave the process without
+pickle."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def encode_value(value: Any) -> bytes:
-    """A None, bool, number, string, bytes, date, datetime, time, timedelta, UUID, or tuple, list,
-    frozenset or dict of them; a named tuple becomes a plain one.
+    """Encode None, a bool, number, string, bytes, date, datetime, time, timedelta, UUID, or a
+    tuple, list, frozenset or dict of them; a named tuple becomes a plain tuple.
 
     >>> decode_value(encode_value((1, "a", None, 2.5)))
     (1, 'a', None, 2.5)
@@ -29,7 +30,7 @@ def encode_value(value: Any) -> bytes:
 
 
 def decode_value(data: bytes) -> Any:
-    """What `encode_value` was given."""
+    """Decode the bytes of `encode_value`."""
     value, at = _read(data, 0)
     if at != len(data):
         raise ValueError(f"{len(data) - at} bytes too many after a value")

@@ -1,7 +1,7 @@
 """Operators that keep all values: lists, distinct values, joined text.
 
-Their partials grow with the window, so they cost what copying them costs.  Values are equal as
-in Python (1 equals 1.0, -0.0 equals 0.0), and NaN equals NaN.
+Their partials grow with the window, and each combine copies them.  Values are equal as in Python (1
+equals 1.0, -0.0 equals 0.0), and NaN equals NaN.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ collect = ready(
 )
 
 
-# distinct values: the values by a key that is hashable and equal where they count as equal
+# distinct values: the values, under a hashable key that is equal for equal values
 
 
 def _key(value: Any) -> Any:
@@ -105,8 +105,7 @@ def _union(a: Any, b: Any) -> Any:
     return a | b
 
 
-#: How many distinct values there are, exactly; nulls do not count.  `hll` gives an estimate in
-#: fixed space.
+#: The exact number of distinct values, without nulls.  `hll` estimates it in fixed space.
 count_distinct = ready(
     Operator(
         "count_distinct",
@@ -121,8 +120,8 @@ count_distinct = ready(
 )
 
 
-# concat: (how many values, all of them joined).  The number tells a window of empty strings from
-# an empty window, also after the inverse.
+# concat: (number of values, all of them joined). The number distinguishes a window of empty
+# strings from an empty window, also after the inverse.
 
 _NOTHING = (0, None)
 
@@ -152,7 +151,7 @@ def _unjoin(total: Any, old: Any) -> Any:
 
 
 def _joined(a: Any) -> Any:
-    # a slice, so that a list in the window is not the list that is given out
+    # a slice copies, so that a caller cannot change a list in the window
     return a[1][:] if a[0] else None
 
 

@@ -1,4 +1,4 @@
-"""What an operator is: the contract every aggregator works against.
+"""The contract of an operator, which every aggregator works against.
 
 An operator turns events into partials (`lift`), joins the partials of two neighbouring
 spans of the stream (`combine`, associative, with `identity` for the empty span), and turns
@@ -8,7 +8,7 @@ a partial into an answer (`lower`).  For example the mean:
     combine((1, 4.0), (2, 11.0))  -> (3, 15.0)
     lower((3, 15.0))              -> 5.0
 
-A partial has one of four shapes, which `identity` shows:
+A partial has one of four shapes, which follows from `identity`:
 
     scalar   a bool, int or float
     tuple    a tuple of those
@@ -31,17 +31,17 @@ import numpy as np
 
 __all__ = ["Operator", "Part", "itself", "ready", "same", "type_name"]
 
-#: The types a column of values can have for compiled code, and `object` for all others.
+#: The column types of compiled code, and `object` for all other types.
 TYPES = ("int64", "float64", "bool", "timestamp", "object")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One operator of several that run `together`, and the columns it reads.
+    """One of several operators that run `together`, and the columns that it reads.
 
-    With `shares`, it has no partial of its own, but lowers that of the part with this number, whose
-    lift and combine are its own as well.  With `where`, it skips the rows in which the column of
-    this number is not true.
+    With `shares`, the part has no partial of its own: it lowers the partial of the part with this
+    index, which has the same lift and combine.  With `where`, it skips the rows in which the column
+    with this index is not true.
     """
 
     operator: Operator
@@ -52,19 +52,20 @@ class Part:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Operator:
-    """An aggregate operation, as functions on partials.
+    """An operation on values, as functions on partials.
 
-    Made by `sash.operator(...)`, or ready in `sash.operators`.  `skips` has one entry for
-    each input column: whether a null there skips the row (else the null reaches `lift` as
-    None).  `types` are the columns' types once the operator is tied to them by `of`.
-    `ready` is the name that a ready operator has in `sash.operators`, whatever its parameters and
-    types are.  It is empty for an operator of your own, whatever its name is, and a copy with other
-    functions (`dataclasses.replace`) is one of your own.
-    `unchecked` leaves the checks of indices out of compiled functions.
-    `adds` says that the lift of a vector adds a value to what `out` holds, so that many values can
-    be lifted into one place.
-    `serves` has, for the lift of each other operator whose answers follow from these partials
-    as well, the lower that does so.
+    `sash.operator(...)` builds one; `sash.operators` has ready ones.  `skips` has one entry for
+    each input column: True if a null there skips the row; otherwise `lift` sees None.  `of` ties
+    the operator to the types of its columns, which are then in `types`.
+
+    `ready` is the name of a ready operator in `sash.operators`, whatever its parameters and types
+    are.  It is empty for an operator of your own, whatever its name is.  A copy with other
+    functions (`dataclasses.replace`) counts as an operator of your own.
+
+    `unchecked` leaves the index checks out of compiled functions.  `adds` means that `lift` of a
+    vector adds a value to the contents of `out`, so that many values can be lifted into one slot.
+    `serves` maps the lift of another operator, whose answers also follow from these partials, to
+    the lower that computes those answers.
 
     >>> from sash.operators import mean
     >>> p = mean.combine(mean.lift(4.0), mean.lift(7.0))
@@ -98,8 +99,8 @@ class Operator:
 
     @property
     def shown(self) -> Operator:
-        """What is answered: all of it, but under a `rule` only the first of two parts.  The other
-        one's answers are what the rule, a window slide policy, looks at.
+        """The operator whose answers a query returns: this one, or with a `rule` the first of its
+        two parts.  The rule, a window slide policy, looks at the answers of the second part.
 
         >>> from sash.operators import max
         >>> max.shown
@@ -132,7 +133,7 @@ class Operator:
 
     @property
     def invertible(self) -> bool:
-        """Whether the oldest part of a partial can be taken out again.
+        """True if the operator can remove the oldest part of a partial.
 
         >>> from sash.operators import count, max
         >>> count.invertible, max.invertible
@@ -141,10 +142,10 @@ class Operator:
         return self.inverse is not None
 
     def of(self, *types: Any) -> Operator:
-        """The same operator tied to the types of its input columns.
+        """Tie the operator to the types of its input columns.
 
-        A type is given as a Python type, a numpy dtype or a name.  Tied to numbers, times
-        or bools, an operator can run compiled; an untied one accepts any Python value.
+        A type is a Python type, a numpy dtype or a name.  Tied to numbers, times or bools, an
+        operator can run compiled; an untied operator accepts any Python value.
 
         >>> from sash.operators import max
         >>> max.of(float)
@@ -186,10 +187,10 @@ class Operator:
         return ready(tied, self.ready, self.parameters)
 
     def ignore_nulls(self) -> Operator:
-        """The same operator with rows skipped where any of its columns is null.
+        """The same operator, but it skips rows where any of its columns is null.
 
-        Most operators do so already; `count`, `first` and `last` do not.  Of several that
-        run `together`, each skips by the columns that it reads.
+        Most operators already do; `count`, `first` and `last` do not.  Operators that run
+        `together` each skip rows by the columns that they read.
 
         >>> from sash.operators import first
         >>> first.ignore_nulls().skips
@@ -204,9 +205,9 @@ class Operator:
         return ready(made, self.ready, self.parameters)
 
     def fold(self, values: Sequence[Any]) -> Any:
-        """The partial of a sequence of values, by lifting and combining one after another.
+        """Fold a sequence of values into one partial: lift and combine them one after another.
 
-        Values of an operator over several columns are tuples.
+        For an operator over several columns, each value is a tuple.
 
         >>> from sash.operators import sum
         >>> sum.lower(sum.fold([1, None, 5]))
@@ -219,8 +220,8 @@ class Operator:
         return partial
 
     def python_lift(self) -> Callable[[Any], Any]:
-        """`lift` as a plain function from one value (a tuple, for several columns) to a new
-        partial, with nulls skipped as declared."""
+        """`lift` as a plain function that turns one value (a tuple, for several columns) into a new
+        partial, and skips nulls as declared."""
         lift, identity, skips = self.lift, self.identity, self.skips
         vector = self.shape == "vector"
 
@@ -241,7 +242,7 @@ class Operator:
         return self._returning(self.combine)
 
     def python_inverse(self) -> Callable[[Any, Any], Any]:
-        """`inverse` as a plain function: what is left of `total` without its oldest part."""
+        """`inverse` as a plain function: `total` without its oldest part."""
         if self.inverse is None:
             raise TypeError(f"{self!r} has no inverse")
         return self._returning(self.inverse)
@@ -265,7 +266,7 @@ class Operator:
         return write
 
     def __getstate__(self) -> dict[str, Any]:
-        """The operator for another process, without the kernels that are kept with it here."""
+        """The operator's fields without its kernels, for another process."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def __repr__(self) -> str:
@@ -273,8 +274,8 @@ class Operator:
 
 
 def ready(made: Operator, name: str | None = None, parameters: tuple[Any, ...] = ()) -> Operator:
-    """The operator marked as a ready one, under its own name without the parameters, and with the
-    arguments that make it where that takes any."""
+    """Mark an operator as a ready one, under its name without the parameters, and record the
+    arguments of its factory, if any."""
     object.__setattr__(made, "ready", made.name.partition("(")[0] if name is None else name)
     object.__setattr__(made, "parameters", parameters)
     return made
@@ -303,7 +304,7 @@ def type_name(given: Any) -> str:
 
 
 def objects_only(name: str, what: str) -> Callable[[tuple[str, ...]], None]:
-    """For `typed` of an operator that takes no numbers, times or bools: refuses them."""
+    """A `typed` for operators that take no numbers, times or bools: it refuses such columns."""
 
     def typed(types: tuple[str, ...]) -> None:
         if set(types) != {"object"}:
@@ -313,7 +314,7 @@ def objects_only(name: str, what: str) -> Callable[[tuple[str, ...]], None]:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two partials or answers are equal, NaN being equal to NaN.
+    """True if two partials or answers are equal, where NaN equals NaN.
 
     >>> same((1, float("nan")), (1, float("nan")))
     True
@@ -337,8 +338,8 @@ def _join(
     types: tuple[str, ...] = (),
     rule: Callable[[Any, Any], bool] | None = None,
 ) -> Operator:
-    """Several operators as one; a partial is the tuple of theirs, but for shared ones.  With a rule
-    there are two, and the answer is the first one's."""
+    """Join several operators into one.  A partial is the tuple of their partials, without shared
+    ones.  With a rule there are two operators, and the answer is that of the first."""
     numbers = [i for i, p in enumerate(parts) if p.shares is None]
     ops = [parts[i].operator for i in numbers]
     lifts = [_part_lift(parts[i]) for i in numbers]
@@ -391,7 +392,7 @@ def _join(
 
 
 def _part_lift(part: Part) -> Callable[[Any], Any]:
-    """A part's lift, from a row of all columns."""
+    """The lift of one part, which takes a row of all columns."""
     op, where, columns = part.operator, part.where, part.columns
     lift = op.python_lift()
     pick: Callable[[Any], Any] = itemgetter(*columns) if columns else lambda row: ()
@@ -407,7 +408,7 @@ def _part_lift(part: Part) -> Callable[[Any], Any]:
 
 
 def _names(ops: Sequence[Operator]) -> tuple[str, ...]:
-    """Names for the answers of several operators, made different where they are not."""
+    """Names for the answers of several operators, with equal names made different."""
     names: list[str] = []
     for op in ops:
         name, n = op.name, 2
@@ -422,7 +423,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def itself(value: Any) -> Any:
-    """The value itself."""
+    """Return the value itself."""
     return value
 
 

@@ -1,11 +1,12 @@
 """Sums and means of decimals, exactly, in Spark's types.
 
 A sum of decimal(p, s) is a decimal(p + 10, s), a mean a decimal(p + 4, s + 4), rounded half away
-from zero, each with at most 38 digits; one that has more is an error, as with Spark's ANSI mode.
+from zero, each with at most 38 digits.  An answer with more digits is an error, as in Spark's ANSI
+mode.
 
-A decimal of up to 18 digits is a whole number of 64 bits, so its sums run compiled, in the words of
-a sum of integers.  An answer is then two words, of 64 and 62 bits, as it may have 38 digits.
-Others are Python's decimals.
+A decimal of up to 18 digits is stored as a whole number of 64 bits, so its sums run compiled, with
+the partials of integer sums.  An answer may have 38 digits, so it is two words, of 64 and 62 bits.
+Longer decimals run as Python's decimals.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Name = Literal["sum", "mean"]
 
 
 def decimal_type(name: Name, precision: int, scale: int) -> tuple[int, int]:
-    """The precision and scale of an answer.
+    """The precision and scale of the answer.
 
     >>> decimal_type("sum", 30, 2), decimal_type("mean", 10, 2)
     ((38, 2), (14, 6))
@@ -42,7 +43,7 @@ def decimal_type(name: Name, precision: int, scale: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=64)
 def decimal_operator(name: Name, precision: int, scale: int) -> Operator:
-    """The sum or mean of decimals of a type.
+    """The operator that sums or averages decimals of a type.
 
     >>> op = decimal_operator("mean", 5, 2)
     >>> op.lower(op.fold([Decimal("0.01"), None, Decimal("0.02")]))
@@ -107,7 +108,7 @@ def decimal_operator(name: Name, precision: int, scale: int) -> Operator:
 
 
 def adds_decimals(operator: Operator) -> bool:
-    """True for operators of this module."""
+    """True if an operator comes from this module."""
     return operator.lift is _one
 
 
@@ -124,8 +125,8 @@ def _add(a: Any, b: Any) -> Any:
 
 
 def _divided(high: int, low: int, by: int, times: int) -> tuple[int, int]:
-    """A number of two words, times one of less than 2^14, divided by one of less than 2^32 and
-    rounded half away from zero, as two words."""
+    """Multiply a number of two words by a number below 2^14, divide it by a number below 2^32, and
+    round half away from zero; returns two words."""
     negative = high < 0
     if negative:
         low = -low

@@ -1,14 +1,14 @@
-"""Sums and means of floats that do not depend on order: correctly rounded, whatever is added when.
+"""Sums and means of floats that do not depend on the order of additions: correctly rounded, once.
 
-A float is a whole number of 2^-1074, the smallest one.  A sum of floats is such a number too, and
-is kept as it is, in digits of 32 bits, each in a word of 64:
+A float is a whole multiple of 2^-1074, the smallest float.  So is a sum of floats.  A partial holds
+this whole number in digits of 32 bits, each in a word of 64:
 
     word       0         1         2       …      66     |  count, NaNs, infinities of both signs
     digit   2^-1074   2^-1042   2^-1010    …   2^1038    |
 
-A value adds to three digits, and digits are carried on only after many values, so two partials are
-combined by adding their words.  That is exact, so it commutes and has an inverse; an answer is
-rounded once, to the nearest float, of two the even one.
+A value adds to three digits.  Carries wait until after many values, so `combine` adds the words of
+two partials.  The addition is exact, so it commutes and has an inverse.  `lower` rounds once, to
+the nearest float, and to the even one of two.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ __all__ = ["exact_mean", "exact_sum"]
 
 Vector = np.ndarray[Any, Any]
 
-DIGITS = 67  # the last has room for 2^62 of the greatest floats
+DIGITS = 67  # the last digit has room for 2^62 of the greatest floats
 COUNT, NANS, UP, DOWN = DIGITS, DIGITS + 1, DIGITS + 2, DIGITS + 3
 _WIDTH = DIGITS + 4
 _MASK = 2**32 - 1
 _FRACTION = 2**52 - 1
 _LEAST = -1074  # the exponent of the first digit
-_MANY = 2**26  # values that digits have room for until they are carried on
+_MANY = 2**26  # digits have room for so many values before they must carry
 _ONE = 33 * 32 + 18  # the place of 2^0
 
 
 def _carry(out: Vector) -> None:
-    """Carry digits on: all but the last are then from 0 to 2^32 - 1."""
+    """Propagate carries: all digits but the last are then from 0 to 2^32 - 1."""
     carried = 0
     for i in range(DIGITS - 1):
         digit = out[i] + carried
@@ -48,7 +48,7 @@ def _carry(out: Vector) -> None:
 
 
 def _add_at(out: Vector, place: int, magnitude: int, negative: bool) -> None:
-    """Add a number of less than 2^63, times 2^place of the smallest float, to the digits."""
+    """Add a number below 2^63, times 2^place times the smallest float, to the digits."""
     at, by = place >> 5, place & 31
     low, high = (magnitude & _MASK) << by, (magnitude >> 32) << by
     first = low & _MASK
@@ -87,7 +87,7 @@ def _lift_float(out: Vector, x: Any) -> None:
 def _lift_int(out: Vector, x: Any) -> None:
     v = int(x)
     _count_one(out)
-    # in two halves: the distance of the lowest int64 from 0 is no int64
+    # in two halves: the absolute value of the lowest int64 does not fit int64
     _add_at(out, _ONE, v & _MASK, False)
     high = v >> 32
     _add_at(out, _ONE + 32, -high if high < 0 else high, high < 0)
@@ -108,7 +108,7 @@ def _inverse(out: Vector, total: Vector, old: Vector) -> None:
 
 
 def _magnitude(a: Vector) -> tuple[Vector, bool]:
-    """The digits of the sum's distance from 0, carried on, and whether the sum is below 0."""
+    """The digits of the sum's absolute value, with carries, and whether the sum is negative."""
     digits = a[:DIGITS].copy()
     _carry(digits)
     if digits[DIGITS - 1] >= 0:
@@ -120,9 +120,9 @@ def _magnitude(a: Vector) -> tuple[Vector, bool]:
 
 
 def _rounded(top: int, exponent: int, more: bool) -> float:
-    """The float nearest to a number, of two the even one: its highest 62 bits, the exponent of the
-    highest one, and whether there is more below them."""
-    last = exponent - 52  # the exponent of the lowest bit that is kept
+    """The float nearest to a number, and the even one of two.  The number is given by its highest
+    62 bits, the exponent of the highest bit, and whether lower bits are set."""
+    last = exponent - 52  # the exponent of the lowest bit of the result
     if last < _LEAST:
         last = _LEAST
     drop = last - (exponent - 61)
@@ -141,7 +141,7 @@ def _rounded(top: int, exponent: int, more: bool) -> float:
 
 
 def _special(a: Vector) -> float:
-    """What NaN and infinities make of a sum; 0.0 if there are none."""
+    """The sum if it contains NaN or infinities: NaN or an infinity; 0.0 if it contains none."""
     if a[NANS] > 0 or (a[UP] > 0 and a[DOWN] > 0):
         return math.nan
     if a[UP] > 0:
@@ -150,7 +150,7 @@ def _special(a: Vector) -> float:
 
 
 def _quotient(a: Vector, by: int) -> float:
-    """The sum divided by a number of less than 2^31, rounded once."""
+    """The sum divided by a number below 2^31, rounded once."""
     special = _special(a)
     if special != 0.0:
         return special
@@ -206,8 +206,8 @@ def _mean_of(a: Vector) -> float | None:
     return _quotient(a, 1) / a[COUNT]  # type: ignore[no-any-return]
 
 
-# the same for any Python number: (how many, the total, NaNs, infinities of both signs, and how many
-# are no whole numbers)
+# the same for any Python number: (count, the total, NaNs, infinities of both signs, and the count
+# of values that are no whole numbers)
 
 
 def _lift_any(x: Any) -> Any:
@@ -292,7 +292,7 @@ def _make(name: str, lower: Any, lower_any: Any) -> Operator:
     )
 
 
-#: The sum, correctly rounded in whatever order values come; of integers exact.
+#: The correctly rounded sum, the same in any order of the values; exact for integers.
 exact_sum = _make("exact_sum", _sum_of, _sum_any)
-#: The arithmetic mean, correctly rounded in whatever order values come.
+#: The correctly rounded arithmetic mean, the same in any order of the values.
 exact_mean = _make("exact_mean", _mean_of, _mean_any)

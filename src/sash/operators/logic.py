@@ -1,6 +1,6 @@
 """Operators on bools and on the bits of whole numbers.
 
-As on Spark, nulls are skipped, and over no values the answer is null.
+As on Spark, they skip nulls, and the answer over no values is null.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["all", "any", "bit_and", "bit_or", "bit_xor"]
 
 
 def _only(name: str, wanted: str, words: str) -> Callable[[tuple[str, ...]], None]:
-    """For `typed` of an operator over one type: refuses others."""
+    """A `typed` for operators over one type: it refuses columns of other types."""
 
     def typed(types: tuple[str, ...]) -> None:
         if types[0] != wanted:
@@ -23,7 +23,7 @@ def _only(name: str, wanted: str, words: str) -> Callable[[tuple[str, ...]], Non
     return typed
 
 
-# (there is a value, what all of them make together)
+# (there is a value, all values combined)
 
 
 def _truth(x: Any) -> Any:
@@ -64,17 +64,17 @@ def _make(
     )
 
 
-#: Whether one of the bools is true.
+#: True if one of the bools is true.
 any = _make("any", False, _either)
-#: Whether all of the bools are true.
+#: True if all of the bools are true.
 all = _make("all", True, _both)
-#: The bits that are set in one of the whole numbers.
+#: The bits that are set in at least one of the whole numbers.
 bit_or = _make("bit_or", 0, _bits_of_either, bits=True)
 #: The bits that are set in all of the whole numbers.
 bit_and = _make("bit_and", -1, _bits_of_both, bits=True)
 
 
-# (how many, the bits that are set in an odd number of them), so that it has an inverse
+# (count, the bits that are set in an odd number of the values): the count allows an inverse
 
 
 def _one(x: Any) -> Any:

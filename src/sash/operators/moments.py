@@ -1,7 +1,7 @@
 """Operators on moments: covariance, correlation, skewness, kurtosis.
 
-Partials have means and sums of powers of the deviations from them, and merge as Chan, Golub and
-LeVeque (1979) and Pébay (2008) have it: never by sums of powers of the values themselves, which
+Partials hold means and sums of powers of the deviations from them, and merge as in Chan, Golub and
+LeVeque (1979) and Pébay (2008).  They never hold sums of powers of the values themselves, which
 cancel.  Answers are Spark's: skewness and kurtosis are those of the population, kurtosis is that
 beyond a normal distribution's 3, and what would be divided by zero is null.
 """
@@ -56,11 +56,11 @@ def _of_pairs(name: str, lower: Any) -> Operator:
 covariance = _of_pairs("covariance", _covariance)
 #: Of (x, y): the population covariance.
 population_covariance = _of_pairs("population_covariance", _population_covariance)
-#: Of (x, y): Pearson's correlation; null where x or y does not vary.
+#: Of (x, y): Pearson's correlation; null if x or y does not vary.
 correlation = _of_pairs("correlation", _correlation)
 
 
-# one column: (how many, mean, sums of squares, cubes and fourth powers of deviations)
+# one column: (count, mean, sums of squares, cubes and fourth powers of deviations)
 
 
 def _lift(x: Any) -> Any:
@@ -92,8 +92,8 @@ def _merge(a: Any, b: Any) -> Any:
 
 
 def _near(a: Any, b: Any) -> bool:
-    """Whether two partials are the same up to rounding: cubes cancel, so theirs is in proportion to
-    what the squares and the mean's rounding can make."""
+    """True if two partials are equal up to rounding.  Cubes cancel, so their tolerance is in
+    proportion to the squares and to the rounding of the mean."""
     if a[0] != b[0] or not close(a[:3], b[:3]):
         return False
     if a[3] != a[3] or b[3] != b[3]:
@@ -130,7 +130,7 @@ def _of_moments(name: str, lower: Any) -> Operator:
     )
 
 
-#: The skewness of the population; null where values do not vary.
+#: The skewness of the population; null if the values do not vary.
 skewness = _of_moments("skewness", _skewness)
-#: The kurtosis of the population beyond a normal distribution's; null where values do not vary.
+#: The excess kurtosis of the population; null if the values do not vary.
 kurtosis = _of_moments("kurtosis", _kurtosis)

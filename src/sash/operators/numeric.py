@@ -1,10 +1,10 @@
 """Operators that add up: counts, sums, means, variances, regression.
 
-Integer sums are exact: two words of 62 and 64 bits, and an error only if the answer itself
-leaves int64.  Variances and regressions merge means and squared deviations (Chan, Golub and
-LeVeque 1979), never sums of squares; geometric means add logarithms, never multiply.  Sums of
-floats have no inverse: what rounding took from a sum cannot be given back, and infinity
-less infinity is no number.
+Integer sums are exact: they use two words of 62 and 64 bits, and raise an error only if the answer
+itself does not fit int64.  Variances and regressions merge means and squared deviations (Chan,
+Golub and LeVeque 1979), never sums of squares.  Geometric means add logarithms and never multiply.
+Sums of floats have no inverse: a subtraction cannot undo rounding, and infinity minus infinity is
+NaN.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "variance",
 ]
 
-#: Decimals of any length are added and moved exactly.
+#: Adds and shifts decimals of any length exactly.
 WIDE = Context(prec=400, rounding=ROUND_HALF_UP)
 _LOW_BITS = 62
 _LOW = 2**62 - 1
@@ -45,7 +45,7 @@ _ROOT = 3037000499  # the largest integer whose square fits int64
 
 
 def close(a: Any, b: Any) -> bool:
-    """Whether two partials are the same up to rounding."""
+    """True if two partials are equal up to rounding."""
     return all(
         x == y or (x != x and y != y) or math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-9)
         for x, y in zip(_fields(a), _fields(b), strict=True)
@@ -77,11 +77,11 @@ def _subtract(a: Any, b: Any) -> Any:
     return a - b
 
 
-#: How many rows there are, nulls included; `count.ignore_nulls()` leaves them out.
+#: The number of rows, nulls included; `count.ignore_nulls()` leaves out nulls.
 count = ready(Operator("count", 0, _one, _add, inverse=_subtract, commutative=True, skips=(False,)))
 
 
-# sums and means of integers: (how many, high word, low word)
+# sums and means of integers: (count, high word, low word)
 
 
 def _int_lift(x: Any) -> Any:
@@ -92,7 +92,7 @@ def _int_lift(x: Any) -> Any:
 def _int_square(x: Any) -> Any:
     v = int(x)
     if v > _ROOT or v < -_ROOT:
-        return (1, 4, 0)  # some number beyond int64: so is any sum of squares with it
+        return (1, 4, 0)  # beyond int64, as is then every sum that includes this square
     v = v * v
     return (1, v >> _LOW_BITS, v & _LOW)
 
@@ -126,7 +126,7 @@ def _int_mean(a: Any) -> float | None:
     return int_total(a) / a[0] if a[0] != 0 else None
 
 
-# sums of floats: one number, -0.0 when empty (no sum of others gives it, as -0.0 is read as 0.0)
+# sums of floats: one number, -0.0 if empty (lift turns -0.0 into 0.0, so no other sum is -0.0)
 
 
 def _float_lift(x: Any) -> float:
@@ -143,7 +143,7 @@ def _float_sum(a: float) -> float | None:
     return a
 
 
-# the same for any Python number: (how many, total)
+# the same for any Python number: (count, total)
 
 
 def _number(x: Any) -> Any:
@@ -155,7 +155,7 @@ def _number(x: Any) -> Any:
 
 
 def divided(total: Decimal, count: int, scale: int) -> Decimal:
-    """A quotient with so many digits behind the point, rounded half away from zero, once.
+    """A quotient with a number of digits after the point, rounded once, half away from zero.
 
     >>> divided(Decimal("0.05"), 2, 2), divided(Decimal("-0.05"), 2, 2)
     (Decimal('0.03'), Decimal('-0.03'))
@@ -175,7 +175,7 @@ def _any_add(a: Any, b: Any) -> Any:
 
 
 def _any_mean(a: Any) -> Any:
-    """The mean; of decimals one with four more digits behind the point, as on Spark."""
+    """The mean; a mean of decimals has four more digits after the point, as on Spark."""
     exponent = a[1].as_tuple().exponent if isinstance(a[1], Decimal) else None
     if isinstance(exponent, int):
         return divided(a[1], a[0], 4 - exponent)
@@ -215,7 +215,7 @@ def _how_many(a: Any) -> int:
     return a[0]  # type: ignore[no-any-return]
 
 
-#: Partials that begin with how many values there are tell `count` as well.
+#: A partial that begins with the number of values also answers `count`.
 _COUNTS = ((_one, _how_many),)
 
 
@@ -262,13 +262,13 @@ def _mean(types: tuple[str, ...]) -> Operator:
     return dataclasses.replace(_sum(types), name="mean", lower=_int_mean)
 
 
-#: The sum; of integers and decimals exact.
+#: The sum; exact for integers and decimals.
 sum = ready(
     Operator(
         "sum", (0, 0), _any_lift, _any_add, _any_sum, commutative=True, equal=close, typed=_sum
     )
 )
-#: The sum of the squares; of integers exact.
+#: The sum of the squares; exact for integers.
 sum_of_squares = ready(
     Operator(
         "sum_of_squares",
@@ -281,7 +281,7 @@ sum_of_squares = ready(
         typed=_sum_of_squares,
     )
 )
-#: The arithmetic mean, a float; of decimals a decimal.
+#: The arithmetic mean: a float, or for decimals a decimal.
 mean = ready(
     Operator(
         "mean", (0, 0), _any_lift, _any_add, _any_mean, commutative=True, equal=close, typed=_mean
@@ -312,7 +312,7 @@ def _log_mean(a: Any) -> Any:
 
 
 def _for_numbers(made: Operator) -> Operator:
-    """The operator, refusing columns that hold no numbers."""
+    """Make the operator refuse columns that hold no numbers."""
 
     def typed(types: tuple[str, ...]) -> Operator | None:
         _numbers(made.name, types)
@@ -325,7 +325,8 @@ def _for_numbers(made: Operator) -> Operator:
 
 @cache  # operators share a partial only if they have the same lift
 def _from_bools(lift: Callable[..., Any], types: tuple[str, ...]) -> Callable[..., Any]:
-    """A lift whose bools are integers first: numba makes no float of a bool."""
+    """A lift that turns bools into integers first, because numba does not convert a bool to a
+    float."""
     first, *rest = (_int if t == "bool" else itself for t in types)
     if not rest:
         return lambda x: lift(first(x))
@@ -349,7 +350,7 @@ product = _for_numbers(
         equal=close,
     )
 )
-#: The geometric mean, of values that are not negative (NaN else).
+#: The geometric mean; NaN if a value is negative.
 geometric_mean = _for_numbers(
     Operator(
         "geometric_mean", (0, 0.0), _log_lift, _pair_add, _log_mean, commutative=True, equal=close
@@ -357,7 +358,7 @@ geometric_mean = _for_numbers(
 )
 
 
-# variance: (how many, mean, sum of squared deviations from it)
+# variance: (count, mean, sum of squared deviations from it)
 
 
 def _moments(x: Any) -> Any:
@@ -417,7 +418,7 @@ stddev = _of_moments("stddev", _stddev)
 population_stddev = _of_moments("population_stddev", _population_stddev)
 
 
-# regression: (how many, mean of x, mean of y, and sums of deviations xx, xy, yy)
+# regression: (count, mean of x, mean of y, and sums of deviations xx, xy, yy)
 
 
 def _point(x: Any, y: Any) -> Any:
@@ -452,7 +453,7 @@ def _line(a: Any) -> tuple[float, float, float] | None:
     return (slope, a[2] - slope * a[1], fit)
 
 
-#: Of (x, y): the least-squares line as slope, intercept and r squared; null where x varies not.
+#: Of (x, y): the least-squares line as slope, intercept and r squared; null if x does not vary.
 linear_regression = _for_numbers(
     Operator(
         "linear_regression",

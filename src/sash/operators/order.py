@@ -1,8 +1,8 @@
-"""Operators that pick by order: least, greatest, and a value picked by another.
+"""Operators that compare values: the least, the greatest, and the value of the row with either.
 
-NaN is the greatest number; among equals, the first in order wins.  Of zeros, min keeps -0.0 and max
-0.0, so that both commute: where Spark keeps the first one that it meets, either is right there, and
-where all are the same it is the same.
+NaN is the greatest number; of equal values, the first in order wins.  Of zeros, min keeps -0.0 and
+max keeps 0.0, so that both commute.  Spark keeps the first zero that it meets, so both zeros are
+right there; if all zeros are alike, sash and Spark keep the same one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["arg_max", "arg_min", "max", "max_count", "min", "min_count", "span"]
 
 
 def _extreme(name: str, type_: str, *, greatest: bool) -> Operator:
-    """min or max: (whether there is a value, its key)."""
+    """min or max; the partial is (there is a value, its key)."""
     r = rank(type_)
     to_key, to_value = r.key, r.value
     beats = _beats(greatest)
@@ -50,7 +50,7 @@ def _extreme(name: str, type_: str, *, greatest: bool) -> Operator:
 
 
 def _object_extreme(name: str, *, greatest: bool) -> Operator:
-    """min or max of objects: (whether there is a value, its key and the sign of a zero)."""
+    """min or max of objects; the partial is (there is a value, its key and the sign of a zero)."""
     r = rank("object")
 
     def lift(x: Any) -> Any:
@@ -63,7 +63,8 @@ def _object_extreme(name: str, *, greatest: bool) -> Operator:
 
 
 def _float_extreme(name: str, *, greatest: bool) -> Operator:
-    """min or max of floats: the key alone, with one beyond all floats for emptiness."""
+    """min or max of floats; the partial is the key alone, and a key beyond all floats means
+    empty."""
     empty = BELOW if greatest else ABOVE
 
     def lower(key: int) -> float | None:
@@ -94,7 +95,7 @@ def _beats(greatest: bool) -> Callable[[Any, Any], bool]:
 
 
 def _codec(type_: str) -> dict[str, Any]:
-    """Bytes for partials that are objects."""
+    """Encode and decode for partials that are objects."""
     return {"encode": encode_value, "decode": decode_value} if type_ == "object" else {}
 
 
@@ -112,7 +113,7 @@ def _with(generic: Operator, typed: Callable[[tuple[str, ...]], Operator | None]
 
 
 def _span(type_: str) -> Operator:
-    """max - min: (whether there is a value, least key, greatest key)."""
+    """max - min; the partial is (there is a value, least key, greatest key)."""
     r = rank(type_)
     to_key, to_value = r.key, r.value
     integer = type_ in ("int64", "bool", "timestamp")
@@ -136,7 +137,8 @@ def _span(type_: str) -> Operator:
             found = lower(a)
         except TypeError:
             raise TypeError(
-                f"span takes numbers, times and what else has differences, not {to_value(a[2])!r}"
+                "span takes values that can be subtracted, such as numbers and times, not "
+                f"{to_value(a[2])!r}"
             ) from None
         if isinstance(found, int) and found >= 2**63:
             raise OverflowError("the span leaves int64")
@@ -161,7 +163,7 @@ def _span(type_: str) -> Operator:
 
 
 def _extreme_count(name: str, type_: str, *, greatest: bool) -> Operator:
-    """How often the least or greatest value occurs: (times, its key)."""
+    """Counts the least or greatest value; the partial is (count, its key)."""
     r = rank(type_)
     to_key = r.key
     beats = _beats(greatest)
@@ -192,8 +194,8 @@ def _make_extreme_count(name: str, *, greatest: bool) -> Operator:
 
 
 def _arg(name: str, types: tuple[str, ...], *, greatest: bool) -> Operator:
-    """The value of the row whose `by` is least or greatest: (there is a row, the key of its `by`,
-    its value is not null, its value)."""
+    """The value of the row whose `by` is least or greatest; the partial is (there is a row, the key
+    of its `by`, its value is not null, its value)."""
     zero, r = zero_of(types[0]), rank(types[1])
     to_key = r.key
     beats = _beats(greatest)
@@ -232,17 +234,17 @@ def _make_arg(name: str, *, greatest: bool) -> Operator:
     return _with(_arg(name, ("object", "object"), greatest=greatest), typed)
 
 
-#: The least value; NaN only if there is nothing else.
+#: The least value, which is NaN only if all values are.
 min = _make_extreme("min", greatest=False)
-#: The greatest value, NaN above all.
+#: The greatest value, where NaN is above all numbers.
 max = _make_extreme("max", greatest=True)
-#: The greatest value less the least.
+#: The greatest value minus the least.
 span = _with(_span("object"), lambda types: _span(types[0]))
-#: How many values equal the least one.
+#: The number of values that equal the least.
 min_count = _make_extreme_count("min_count", greatest=False)
-#: How many values equal the greatest one.
+#: The number of values that equal the greatest.
 max_count = _make_extreme_count("max_count", greatest=True)
-#: Of rows (value, by): the value of the row whose `by` is least, the first of equals.
+#: Of rows (value, by): the value of the row whose `by` is least; the first of several such rows.
 arg_min = _make_arg("arg_min", greatest=False)
-#: Of rows (value, by): the value of the row whose `by` is greatest, the first of equals.
+#: Of rows (value, by): the value of the row whose `by` is greatest; the first of several such rows.
 arg_max = _make_arg("arg_max", greatest=True)

@@ -1,7 +1,7 @@
 """Operators that answer from all values in order, exactly: quantiles, the most frequent value.
 
-Their partials grow with the window.  A quantile's is the sorted run of its values, which merges
-with another in one pass; `quantiles` estimates in fixed space.
+Their partials grow with the window.  The partial of a quantile is the sorted run of the values; two
+runs merge in one pass.  `quantiles` estimates in fixed space.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def _merged(a: bytes, b: bytes) -> bytes:
         return b
     if not b:
         return a
-    # sorts two runs that follow each other in one pass
+    # this sort merges two neighbouring runs in one pass
     return np.sort(np.frombuffer(a + b), kind="stable").tobytes()
 
 
 def interpolated(low: float, high: float, place: float, below: int) -> float:
-    """The value between two neighbours in order, where `below` is the place of the lower one; as
-    Spark's `percentile` has it.
+    """The value between two neighbours in order, where `below` is the position of the lower one, as
+    Spark's `percentile` computes it.
 
     >>> interpolated(1.0, 3.0, 4.5, 4)
     2.0
@@ -51,7 +51,7 @@ def interpolated(low: float, high: float, place: float, below: int) -> float:
 
 
 def quantile(at: float) -> Operator:
-    """The quantile at the rank `at`, exactly, between two neighbours in proportion; null if there
+    """The exact quantile at the rank `at`, interpolated between its two neighbours; null if there
     are no values.
 
     It is Spark's `percentile`, DuckDB's `quantile_cont` and pandas' `quantile`; NaN is the greatest
@@ -95,11 +95,11 @@ def _numbers_only(types: tuple[str, ...]) -> None:
         raise TypeError("a quantile takes numbers, not a column of timestamp")
 
 
-#: The median, exactly: the quantile at 0.5.
+#: The exact median: the quantile at 0.5.
 median = ready(dataclasses.replace(quantile(0.5), name="median"))
 
 
-# mode: how often each value is there, by a key that is equal where values count as equal
+# mode: the count of each value, under a key that is equal for equal values
 
 
 def _once(x: Any) -> Any:
@@ -132,7 +132,7 @@ def _counts(a: Any) -> Any:
     return {key: count for key, (_, count) in a.items()}
 
 
-#: The most frequent value, the least of several; null if there are none.
+#: The most frequent value, and the least of several such values; null if there are none.
 mode = ready(
     Operator(
         "mode",

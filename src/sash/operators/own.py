@@ -1,4 +1,4 @@
-"""Operators of one's own, from Python functions: `sash.operator`."""
+"""Operators of users, built from Python functions: `sash.operator`."""
 
 from __future__ import annotations
 
@@ -30,23 +30,24 @@ def operator(
     compile: bool = True,
     unchecked: bool = False,
 ) -> Operator:
-    """Make an operator from Python functions, or anything else that can be called.
+    """Build an operator from Python functions or other callables.
 
-    `lift(x)`, or `lift(x, y, …)` for several columns, makes the partial of one event, and without
-    `lift` that is the value itself.  A parameter with a default is no column.
-    `combine(a, b)` joins two neighbouring partials, older first, and must be associative with
-    `identity` neutral; `lower(a)` gives the answer, None for null.  `inverse(total, old)`
-    gives what is left of `total` when its oldest part `old` leaves.  If `identity` is a numpy
-    array, `lift(out, x)`, `combine(out, a, b)` and `inverse(out, total, old)` write their result
-    into `out`, which is never one of the others (a numpy ufunc as `combine` does so as well).
-    `combine` must not raise.
+    `lift(x)`, or `lift(x, y, …)` for several columns, returns the partial of one event; without
+    `lift` the value itself is the partial.  A parameter with a default is no column.  `combine(a,
+    b)` joins two neighbouring partials, the older one first.  It must be associative, with
+    `identity` as its neutral element, and must not raise.  `lower(a)` returns the answer, None for
+    null.  `inverse(total, old)` returns `total` without its oldest part `old`.
 
-    The functions are compiled where numba can compile them; a warning names one that it refuses,
-    and the operator runs in plain Python, as it does with `compile=False`.  Compiled, integers have
-    64 bits and wrap around.  `int(x)` of a NaN, an infinity or a float beyond 64 bits raises in
-    plain Python but not compiled, where it is some integer, on most machines the lowest one: test
-    `x == x` first.  An index beyond an array raises IndexError, which `unchecked=True` leaves out
-    of compiled functions: a wrong index then reads or overwrites other memory.
+    If `identity` is a numpy array, `lift(out, x)`, `combine(out, a, b)` and `inverse(out, total,
+    old)` write their result into `out`, which is never one of the other arguments.  `combine` may
+    also be a numpy ufunc.
+
+    numba compiles the functions.  If it refuses one, a warning names that function, and the
+    operator runs in plain Python, as it does with `compile=False`.  Compiled integers have 64 bits
+    and wrap around.  `int(x)` of a NaN, an infinity or a float beyond 64 bits raises in plain
+    Python.  Compiled, it returns some integer, on most machines the lowest one: test `x == x`
+    first.  An index beyond an array raises IndexError.  `unchecked=True` leaves this check out of
+    compiled functions: a wrong index then reads or overwrites other memory.
 
     >>> import sash
     >>> clamped = sash.operator(
@@ -106,7 +107,7 @@ def operator(
 
 
 def _positional(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function must have (one, where it does not tell)."""
+    """The number of positional arguments that a function needs (1 if it is unknown)."""
     if isinstance(function, np.ufunc):
         return function.nin
     try:
@@ -120,7 +121,8 @@ def _positional(function: Callable[..., Any]) -> int:
 
 
 def _into_out(function: Any) -> Any:
-    """A function of two vectors that writes into its first argument, also where it is a ufunc."""
+    """A function that writes its result from two vectors into its first argument, also for a
+    ufunc."""
     if not isinstance(function, np.ufunc):
         return function
 

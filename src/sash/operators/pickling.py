@@ -1,8 +1,8 @@
-"""Operators for another process: a ready one goes by its name, parameters and types.
+"""Pickle operators: pickle a ready operator as its name, parameters and types.
 
-Its functions are closures, which pickle refuses, and on arrival it is the very object that the
-process has under that name, with the kernels that are kept with it.  An operator of your own goes
-by its functions, so these must be importable (or the pickler must be cloudpickle).
+Its functions are closures, which pickle refuses.  Unpickling returns the object that the process
+already has under that name, with its kernels.  An operator of your own is pickled as its functions,
+so these must be importable (or the pickler must be cloudpickle).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 
 def _reduced(operator: Operator) -> tuple[Any, ...]:
-    """How pickle makes the operator again."""
+    """The call with which pickle rebuilds the operator."""
     if operator.ready:
         return _remade, (operator.ready, operator.parameters, operator.skips, operator.types)
     if operator.parts:
@@ -30,7 +30,7 @@ def _reduced(operator: Operator) -> tuple[Any, ...]:
 def _remade(
     name: str, parameters: tuple[Any, ...], skips: tuple[bool, ...], types: tuple[str, ...]
 ) -> Operator:
-    """A ready operator of this process."""
+    """The ready operator of this process, by name."""
     made: Any = getattr(import_module("sash.operators"), name)
     if not isinstance(made, Operator):
         made = made(*parameters)
@@ -47,7 +47,7 @@ def _rejoined(
     types: tuple[str, ...],
     rule: Callable[[Any, Any], bool] | None,
 ) -> Operator:
-    """Several operators as one."""
+    """Join several operators into one."""
     return _join(parts, columns, name=name, types=types, rule=rule)
 
 

@@ -1,7 +1,7 @@
-"""Operators that pick by place: the first, the last, the n-th, and M4's four points.
+"""Operators that pick by position: the first, the last, the n-th, and M4's four points.
 
-Place is the order in which partials combine: event time, ties in arrival order.  A null has a
-place like any other value; `.ignore_nulls()` leaves nulls out.
+The position follows the order in which partials combine: event time, then order of arrival.  A null
+has a position like any other value; `.ignore_nulls()` leaves out nulls.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["change", "first", "first_n", "last", "last_n", "m4", "nth_youngest"]
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
-    """Refuse a parameter that is no whole number, or out of range."""
+    """Raise an error if a parameter is no whole number, or out of range."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
     if value < least or (most is not None and value > most):
@@ -26,11 +26,11 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
 
 
 def _codec(types: tuple[str, ...]) -> dict[str, Any]:
-    """Bytes for partials that are objects."""
+    """Encode and decode for partials that are objects."""
     return {"encode": encode_value, "decode": decode_value} if "object" in types else {}
 
 
-# first and last: (how many rows, whether the one picked is not null, its value)
+# first and last: (count of rows, the picked value is not null, the picked value)
 
 
 def _first(types: tuple[str, ...]) -> Operator:
@@ -81,9 +81,9 @@ def _picked(a: Any) -> Any:
     return a[2] if a[1] else None
 
 
-#: The first value, null if that is what it is; `first.ignore_nulls()` takes the first non-null.
+#: The first value, which may be null; `first.ignore_nulls()` takes the first non-null value.
 first = ready(_first(("object",)))
-#: The last value, null if that is what it is; `last.ignore_nulls()` takes the last non-null.
+#: The last value, which may be null; `last.ignore_nulls()` takes the last non-null value.
 last = ready(_last(("object",)))
 
 
@@ -124,7 +124,7 @@ def _change(types: tuple[str, ...]) -> Operator:
             return difference(int(a[2]) - int(a[1]) if isinstance(a[1], bool) else a[2] - a[1])
         except TypeError:
             raise TypeError(
-                f"change takes numbers, times and what else has differences, not {a[2]!r}"
+                f"change takes values that can be subtracted, such as numbers, not {a[2]!r}"
             ) from None
 
     def difference(found: Any) -> Any:
@@ -143,11 +143,11 @@ def _change(types: tuple[str, ...]) -> Operator:
     )
 
 
-#: The last value less the first, without nulls; null if there are none.
+#: The last value minus the first, without nulls; null if there are none.
 change = ready(_change(("object",)))
 
 
-# several at one end: their tuple
+# first_n and last_n: the tuple of the values
 
 
 def _one(x: Any) -> Any:
@@ -194,7 +194,7 @@ def last_n(n: int) -> Operator:
 
 
 def nth_youngest(i: int) -> Operator:
-    """The `i`-th value from the young end, 1 being the last; null if there are fewer.
+    """The `i`-th value from the end, where 1 is the last; null if there are fewer.
 
     >>> op = nth_youngest(2)
     >>> op.lower(op.fold([5, 6, 7]))
@@ -268,5 +268,6 @@ def _m4(types: tuple[str, ...]) -> Operator:
 
 
 #: Of (time, value): the first, last, least and greatest value, each with its time (M4, Jugel et
-#: al., VLDB 2014); the first of equals.  These four points draw a window's line without error.
+#: al., VLDB 2014); the first of equal values.  These four points draw a window's line without
+#: error.
 m4 = ready(_m4(("object", "object")))

@@ -1,11 +1,12 @@
-"""Values as keys that compare by plain `<`, for operators that put values in order.
+"""Turn values into keys that compare by plain `<`, for operators that compare values.
 
-NaN is the greatest number, as in Spark, and -0.0 equals 0.0; Python's comparison and the machine's
-know no place for NaN.  A float becomes the integer with the same place in that order, so that
-comparing is one instruction, and an integer below all of them is left for emptiness.
+NaN is the greatest number, as in Spark, and -0.0 equals 0.0; neither Python nor the processor
+orders NaN.  A float becomes the integer with the same rank in that order, so a comparison is one
+instruction, and an integer below all of them is free to mean empty.
 
-Structs (dicts) and lists have Spark's order too: part by part, a null below all else, and a list
-that begins another one below it.  Python compares no dicts, and nothing with None.
+Structs (dicts) and lists have Spark's order too: field by field, with null below everything else,
+and a list below any longer list that begins with it.  Python compares no dicts, and nothing with
+None.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .contract import itself
 
 __all__ = ["ABOVE", "BELOW", "Rank", "rank", "zero_of"]
 
-#: Below and above the key of every float.
+#: Keys below and above that of every float.
 BELOW, ABOVE = -(2**63), 2**63 - 1
 
 _NAN = 0x7FF8000000000000
@@ -30,7 +31,7 @@ _MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 
 @dataclass(frozen=True)
 class Rank:
-    """How values of a type become keys and come back; `zero` is some key, for empty fields."""
+    """Converts values of a type to keys and back; `zero` is some key, for empty fields."""
 
     key: Callable[[Any], Any]
     value: Callable[[Any], Any]
@@ -39,7 +40,7 @@ class Rank:
 
 
 def rank(type_: str) -> Rank:
-    """Keys for the values of a column type."""
+    """The conversion for the values of a column type."""
     if type_ == "float64":
         return Rank(float_key, float_value, 0)
     if type_ == "bool":
@@ -57,7 +58,7 @@ def zero_of(type_: str) -> Any:
 
 
 def float_key(value: float) -> int:
-    """The integer with a float's place in the order of floats, NaN last.
+    """The integer with a float's rank in the order of floats, NaN last.
 
     >>> float_key(-1.5) < float_key(0.0) == float_key(-0.0) < float_key(float("nan"))
     True
@@ -69,7 +70,7 @@ def float_key(value: float) -> int:
 
 
 def signed_key(value: float) -> int:
-    """`float_key` with -0.0 below 0.0, so that which zero is kept does not depend on order.
+    """`float_key` with -0.0 below 0.0, so that the choice between zeros does not depend on order.
 
     >>> signed_key(-1.5) < signed_key(-0.0) < signed_key(0.0) == float_key(0.0)
     True
@@ -93,7 +94,7 @@ def signed_keys(values: Any) -> Any:
 
 
 def sign_of_zero(value: Any) -> int:
-    """-1 for -0.0 and 0 for all else.
+    """-1 for -0.0 and 0 for every other value.
 
     >>> sign_of_zero(-0.0), sign_of_zero(0.0), sign_of_zero(-2.5), sign_of_zero("text")
     (-1, 0, 0, 0)
@@ -104,7 +105,7 @@ def sign_of_zero(value: Any) -> int:
 
 
 def float_value(key: int) -> float:
-    """The float with this key, of either kind."""
+    """The float with this key, from `float_key` or `signed_key`."""
     return float(np.int64(key ^ ((key >> 63) & _MAGNITUDE)).view(np.float64))
 
 
@@ -117,8 +118,8 @@ def _bool(key: int) -> bool:
 
 
 def _object_key(value: Any) -> Any:
-    """A pair or triple: whether it is NaN, what it is compared by, and of what is nested its shape,
-    from which the value comes back."""
+    """A pair or triple: whether the value is NaN, its sort key, and for a nested value its shape,
+    from which the value can be rebuilt."""
     kind = type(value)
     if kind is dict:
         return (0, tuple(map(_part_key, value.values())), tuple(value))
@@ -137,7 +138,7 @@ def _object_value(key: Any) -> Any:
 
 
 def _part_key(value: Any) -> Any:
-    """What a part of a struct or list is compared by; a null comes before all else."""
+    """The sort key of a field of a struct or an element of a list; null sorts first."""
     return (-1,) if value is None else _object_key(value)
 
 

@@ -1,9 +1,9 @@
 """The longest run of rising values.
 
-The AMTA paper's experiments call it LIS.  Read as the longest increasing *subsequence* it has
-no partial of fixed size; as the longest increasing *run* of neighbouring values it has, and
-that is what is meant here.  The partial of a span knows the run that begins it and the run that
-ends it, because only these can grow when a neighbour comes:
+The AMTA paper's experiments call it LIS.  The longest increasing *subsequence* has no partial of
+fixed size; the longest increasing *run* of neighbouring values has one, and this module computes
+the run.  The partial of a span holds its first run and its last run, because only these can grow
+when a neighbour joins:
 
     3 5 | 4 6 9 | 2        count 6, prefix run of 2, suffix run of 1, best 4 6 9
 """
@@ -20,7 +20,7 @@ __all__ = ["longest_run"]
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
-# where each field stands in a partial
+# the index of each field in a partial
 _COUNT, _FIRST, _LAST = 0, 1, 2
 _BEGIN, _END = 3, 4
 _PREFIX, _PREFIX_END = 5, 6
@@ -110,7 +110,7 @@ def _longest_run(types: tuple[str, ...]) -> Operator:
 
 
 #: Of (time, value): the longest run of neighbouring values in which each is above the one
-#: before, as start, end, interval (end - start; of a timestamp column in microseconds) and
-#: length in values; the first of equally long ones.  NaN is above all numbers.  Rows with a null
-#: are left out, and so do not end a run.
+#: before, as start, end, interval (end - start; for a timestamp column in microseconds) and
+#: length in values; the first of equally long runs.  NaN is above all numbers.  It skips rows with
+#: a null, which do not end a run.
 longest_run = ready(_longest_run(("object", "object")))

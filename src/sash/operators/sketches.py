@@ -1,8 +1,8 @@
 """Operators that estimate in fixed space, each with a stated bound on its error.
 
-`bloom` and `count_min` are vectors that sash adds up itself, compiled over numbers.  `hll`,
-`quantiles` and `top_k` keep sketches of Apache DataSketches, so that what they serialise can be
-read wherever that library runs; they need `pip install sash[sketches]`.
+`bloom` and `count_min` are vectors that sash itself combines, compiled for numbers.  `hll`,
+`quantiles` and `top_k` use sketches of Apache DataSketches, whose bytes that library can read
+anywhere; they need `pip install sash[sketches]`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def _wrap(v: int) -> int:
     """The low 64 bits as a signed integer.
 
-    Compiled arithmetic wraps by itself, and there this changes nothing; Python's does not.
+    Compiled arithmetic already wraps, so this changes nothing there; Python's does not wrap.
     """
     return (v & _POSITIVE) | (-((v >> 63) & 1) << 63)
 
@@ -53,15 +53,15 @@ def _mix(v: int) -> int:
 
 
 def _place(seed: int, i: int, size: int) -> int:
-    """The i-th place, from 0 to size - 1, of the value with this seed."""
+    """The i-th position, from 0 to size - 1, of the value with this seed."""
     return (_mix(_wrap(seed + (i + 1) * _STEP)) & _POSITIVE) % size
 
 
 def _code(value: Any) -> int:
     """The integer that stands for a value, the same in every process.
 
-    Numbers and times have the one they have in a typed column: themselves, microseconds, or
-    the float's bits, with -0.0 as 0.0 and one NaN.
+    Numbers and times get the same integer as in a typed column: the number itself, microseconds, or
+    the float's bits, with -0.0 as 0.0 and a single NaN.
     """
     if isinstance(value, np.datetime64):
         micros = value.astype("M8[us]")
@@ -81,7 +81,7 @@ def _code(value: Any) -> int:
 
 
 def _text(value: Any) -> bytes:
-    """Bytes that are equal where values are."""
+    """Bytes that are equal for equal values."""
     if isinstance(value, tuple | list):
         return b"(" + b"".join(_sized(_text(x)) for x in value)
     if isinstance(value, frozenset | set):
@@ -102,7 +102,7 @@ def _sized(raw: bytes) -> bytes:
 def _by_type(
     make: Callable[[Callable[[Any], int]], Operator],
 ) -> Callable[[tuple[str, ...]], Operator | None]:
-    """Ties a sketch to a column type, by how such values become integers."""
+    """Tie a sketch to a column type: choose how values of the type become integers."""
 
     def typed(types: tuple[str, ...]) -> Operator | None:
         return None if types[0] == "object" else make(rank(types[0]).key)
@@ -110,15 +110,16 @@ def _by_type(
     return typed
 
 
-# bloom: the bits, and a last word with the number of hashes once there is a value
+# bloom: the bits, and a last word with the number of hashes if there is a value
 
 
 def bloom(bits: int, hashes: int = 7) -> Operator:
     """A Bloom filter of the values, as an array of 64-bit words for `might_contain`.
 
-    `bits` is rounded up to a multiple of 64.  It never misses a value it holds; of other
-    values it takes about (1 - e^(-hashes·n/bits))^hashes for held, where n distinct values
-    are: 1% at 10 bits a value and 7 hashes.  An integer and the equal float differ.
+    `bits` is rounded up to a multiple of 64.  The filter never misses a value that it holds.  If it
+    holds n distinct values, it wrongly reports a share of about (1 - e^(-hashes·n/bits))^hashes of
+    other values as held: 1% with 10 bits per value and 7 hashes.  An integer and the equal float
+    differ.
 
     >>> op = bloom(1024)
     >>> held = op.fold(["a", "b"])
@@ -156,7 +157,7 @@ def _either(out: Vector, a: Vector, b: Vector) -> None:
 
 
 def might_contain(vector: Vector, value: Any) -> bool:
-    """Whether a Bloom filter may hold a value; if not, it certainly does not.
+    """True if a Bloom filter may hold a value; if False, it certainly does not.
 
     >>> might_contain(bloom(1024).fold([1, 2, 3]), 2)
     True
@@ -175,8 +176,8 @@ def might_contain(vector: Vector, value: Any) -> bool:
 def count_min(width: int, depth: int) -> Operator:
     """A count-min sketch of how often each value occurs, for `estimate`.
 
-    Of n values, an estimate is never below the true count, and with a probability of at least
-    1 - e^-depth it is at most e·n/width above.  An integer and the equal float differ.
+    For n values, an estimate is never below the true count, and with a probability of at least 1 -
+    e^-depth it is at most e·n/width above.  An integer and the equal float differ.
 
     >>> op = count_min(256, 4)
     >>> estimate(op.fold(["a", "b", "a"]), "a", 256, 4)
@@ -214,7 +215,7 @@ def _subtract(out: Vector, a: Vector, b: Vector) -> None:
 
 
 def estimate(vector: Vector, value: Any, width: int, depth: int) -> int:
-    """How often a value occurs, from the answer of `count_min(width, depth)`.
+    """Estimate how often a value occurs, from the answer of `count_min(width, depth)`.
 
     >>> estimate(count_min(64, 3).fold([5, 5, 6]), 5, 64, 3)
     2
@@ -222,7 +223,7 @@ def estimate(vector: Vector, value: Any, width: int, depth: int) -> int:
     if len(vector) != width * depth:
         raise ValueError(
             f"this vector has {len(vector)} counts, not width {width} times depth {depth}; give "
-            "the numbers that count_min was made with"
+            "the same numbers as to count_min"
         )
     seed = _mix(_code(value))
     return min(int(vector[i * width + _place(seed, i, width)]) for i in range(depth))
@@ -242,10 +243,10 @@ def _library() -> Any:
 
 
 def hll(lg_k: int = 12) -> Operator:
-    """How many distinct values there are, estimated by HyperLogLog with 2^lg_k registers.
+    """Estimates the number of distinct values, by HyperLogLog with 2^lg_k registers.
 
     The relative error is within about 3.1/√(2^lg_k) in 997 of 1000 cases: 5% for 12, 1.2% for 16.
-    Two partials are `equal` if their own intervals of three standard deviations meet.
+    Two partials are `equal` if their intervals of three standard deviations overlap.
 
     >>> op = hll()
     >>> round(op.lower(op.fold(["a", "b", "a", None])))
@@ -292,8 +293,9 @@ def hll(lg_k: int = 12) -> Operator:
 
 
 def _countable(x: Any) -> Any:
-    """A value as the library hashes it where it can, so that its sketches of the same values
-    elsewhere merge with ours; it passes over the empty string, and knows few other types."""
+    """The value in the form that the library hashes, if it can, so that sketches of the same values
+    built elsewhere merge with ours.  The library skips the empty string, and knows few other
+    types."""
     if isinstance(x, np.generic) and not isinstance(x, np.datetime64):
         x = x.item()
     if isinstance(x, float) or (isinstance(x, str) and x):
@@ -302,13 +304,13 @@ def _countable(x: Any) -> Any:
 
 
 def quantiles(k: int = 200, at: float | Sequence[float] = (0.5,)) -> Operator:
-    """Quantiles at the ranks `at` (or at one), as a tuple, estimated by a KLL sketch; null if there
-    are none.
+    """Estimates the quantiles at the ranks `at` (or at one rank), as a tuple, by a KLL sketch; null
+    if there are no values.
 
-    An answer's rank is off by at most about 2.3/k^0.9 with 99% probability: 1.33% for 200.  Up to
-    k values or so it is exact: the least value with at least that share of all at or below it.
-    NaN is left out.  Two partials are `equal` if they hold as many values and rank each other's
-    deciles alike to within three times that error.
+    An answer's rank is off by at most about 2.3/k^0.9 with 99% probability: 1.33% for 200.  For up
+    to about k values it is exact: the least value with at least that share of all values at or
+    below it.  It leaves out NaN.  Two partials are `equal` if they hold the same number of values
+    and rank each other's deciles alike to within three times that error.
 
     >>> op = quantiles(at=(0.5, 1.0))
     >>> op.lower(op.fold([3, 1, 2]))
@@ -368,11 +370,11 @@ def quantiles(k: int = 200, at: float | Sequence[float] = (0.5,)) -> Operator:
 def top_k(k: int) -> Operator:
     """The `k` most frequent strings with estimated counts, as a list, most frequent first.
 
-    Kept in a frequent-items sketch with a map of at least 1024 and 16·k places.  Of n values,
-    an estimate is off by at most 3.5/places·n: 0.35% for up to 64 strings, and it is exact as
-    long as there are no more than three quarters as many distinct strings as places.  Equal
-    counts go by the string.  Two partials are `equal` if they hold as many values and their
-    bounds for each string meet.
+    It uses a frequent-items sketch with a map of at least 1024 and 16·k places.  For n values, an
+    estimate is off by at most 3.5/places·n: 0.35% for up to 64 strings.  It is exact as long as
+    there are no more than three quarters as many distinct strings as places.  Strings with equal
+    counts are in order of the string.  Two partials are `equal` if they hold the same number of
+    values and their bounds for each string overlap.
 
     >>> op = top_k(2)
     >>> op.lower(op.fold(["b", "a", "c", "a", "b", "a"]))

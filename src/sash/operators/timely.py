@@ -1,4 +1,4 @@
-"""Operators that go by time: a mean that forgets, and what there is a second."""
+"""Operators that depend on time: a mean that weights by age, and a rate per second."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .position import check_whole
 __all__ = ["ewm", "rate"]
 
 
-# ewm: (the youngest time, the sum of values that have decayed to it, the sum of their weights)
+# ewm: (the youngest time, the sum of the values decayed to it, the sum of their weights)
 
 
 def ewm(half_life: int) -> Operator:
     """Of (value, time): the mean weighted by age, where a value counts half as much for each
-    half-life, in microseconds, that it is older than the youngest; null if there are none.
+    half-life, in microseconds, that it is older than the youngest value; null if there are none.
 
     It is pandas' `ewm(halflife=…, times=…).mean()`.
 
@@ -83,8 +83,8 @@ def ewm(half_life: int) -> Operator:
     return ready(made, parameters=(half_life,))
 
 
-# rate: a sum, or a number of rows, by the length of the window.  The lifts are its own, because
-# operators with one lift may be answered from each other's partials.
+# rate: a sum, or a number of rows, divided by the length of the window. It has lifts of its own,
+# because operators with the same lift may share a partial.
 
 
 def _float_value(x: Any) -> float:
@@ -100,24 +100,26 @@ def _row(x: Any) -> int:
 
 
 def rate(seconds: float | None = None, rows: bool = False) -> Operator:
-    """The sum of the values for each second of a window that is so long, or the number of `rows`;
-    null if there are no values, but 0 of no rows.
+    """The sum of the values, or with `rows` the number of rows, per second of a window of
+    `seconds`; null if there are no values, but 0 if there are no rows.
 
-    In a query the window says how long it is.
+    In a query the window gives the length.
 
     >>> op = rate(60.0)
     >>> op.lower(op.fold([30, None, 90]))
     2.0
     """
     if seconds is not None and not 0 < seconds < float("inf"):
-        raise ValueError(f"a rate is by a length of time in seconds, not {seconds!r}")
+        raise ValueError(f"a rate divides by a length of time in seconds, not {seconds!r}")
     said = [*([] if seconds is None else [repr(seconds)]), *(["rows"] if rows else [])]
     name = f"rate({', '.join(said)})" if said else "rate"
     length = 0.0 if seconds is None else float(seconds)
 
     def by_length(total: float) -> float:
         if length == 0.0:
-            raise ValueError("a rate is by the length of a window, which a query says")
+            raise ValueError(
+                "rate needs the length of the window: give its seconds, or use sash.rate in a query"
+            )
         return total / length
 
     def lower_float(a: Any) -> float | None:

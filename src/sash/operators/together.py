@@ -1,4 +1,4 @@
-"""Several operators run as one, over one window."""
+"""Run several operators as one, over one window."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["together"]
 def together(
     *operators: Operator, columns: Sequence[int | Sequence[int]] | None = None
 ) -> Operator:
-    """Several operators as one: each event is stored once, each answer is a tuple.
+    """Join several operators into one: it stores each event once, and each answer is a tuple.
 
-    Without `columns`, all read the same column(s).  With it, each operator has the index of
-    the column, or the indices of the columns, that it reads.
+    Without `columns`, all operators read the same column(s).  `columns` has, for each operator, the
+    index of the column, or the indices of the columns, that it reads.
 
     >>> from sash.operators import max, sum
     >>> both = together(sum, max)
@@ -53,5 +53,5 @@ def together(
 
 
 def max_index(parts: Sequence[Part]) -> Any:
-    """The largest column index any part reads."""
+    """The largest column index that any part reads."""
     return max(c for p in parts for c in p.columns)

@@ -1,11 +1,11 @@
-"""The live page of a running job: what the job reports, and a small server that shows it.
+"""The live page of a running job: a feed of the job's reports, and a small server that shows it.
 
     job ─→ Feed ─→ serve ─→ browser
            │  numbers of each micro-batch, lateness, the heat map, the end
            └─ Heat: the largest keys by the last windows
 
-The job's process fills a `Feed`, from any thread; `serve` answers a browser on 127.0.0.1 with what
-the feed holds.  Neither starts or stops the job, and nothing here imports Spark.
+The job's process fills a `Feed`, from any thread; `serve` sends the contents of the feed to a
+browser on 127.0.0.1.  Neither starts or stops the job, and nothing here imports Spark.
 
 >>> import sash.page as page
 >>> feed = page.Feed("flights", explain="a plan")

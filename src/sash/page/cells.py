@@ -5,8 +5,8 @@
       0   10:00          1      15
       0   10:01          0       9
 
-A job emits many rows between two looks at the map, so that they are put in order by numpy, and none
-of them becomes an object.
+A job emits many rows between two looks at the map, so numpy sorts them, and no row becomes a Python
+object.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Cells"]
 
-#: How many revisions of a cell are kept.
+#: The number of revisions that a cell keeps.
 REVISIONS = 20
 
 
@@ -34,7 +34,7 @@ class Cells:
         self._last = np.zeros(0, bool)
 
     def add(self, keys: Array, starts: Array, revisions: Array, values: Array) -> None:
-        """Take in rows in the order in which they came; a revision that comes again is replaced."""
+        """Add rows in order of arrival; a repeated revision replaces the earlier one."""
         self.keys = np.concatenate([self.keys, keys])
         self.starts = np.concatenate([self.starts, starts])
         self.revisions = np.concatenate([self.revisions, revisions])
@@ -52,7 +52,8 @@ class Cells:
 
     @staticmethod
     def _is_next(*columns: Array) -> Array:
-        """True for each row behind which the columns have other values, and for the last."""
+        """True for each row whose successor has other values in the columns, and for the last
+        row."""
         made = np.zeros(len(columns[0]), bool)
         for column in columns:
             made[:-1] |= column[1:] != column[:-1]
@@ -60,7 +61,7 @@ class Cells:
         return made
 
     def keep(self, first: int, keys: Array) -> None:
-        """Forget windows that start before a time, and all other keys."""
+        """Drop windows that start before a time, and all keys but some."""
         kept = (self.starts >= first) & np.isin(self.keys, keys)
         if not kept.all():
             self._take(np.flatnonzero(kept))
@@ -71,13 +72,13 @@ class Cells:
         self.revisions, self.values = self.revisions[rows], self.values[rows]
 
     def sizes(self, many: int) -> Array:
-        """The sum of what the cells of each key show, without signs, for keys below a number."""
+        """For each key below a number, the sum of the absolute values that its cells show."""
         shown = np.abs(np.nan_to_num(self.values[self._last]))
         return np.bincount(self.keys[self._last], shown, many)
 
     def shown(self, keys: Array, starts: Array) -> tuple[Array, Array]:
-        """The last values of some keys and windows, and whether each was corrected; NaN where there
-        is none."""
+        """The last values of some keys and windows (NaN for none), and whether each was
+        corrected."""
         values = np.full((len(keys), len(starts)), np.nan)
         order = np.argsort(keys)
         rows = np.flatnonzero(self._last & np.isin(self.keys, keys))
@@ -89,7 +90,7 @@ class Cells:
         return values, corrected[np.lexsort((corrected[:, 1], corrected[:, 0]))]
 
     def of(self, key: int, start: int) -> list[tuple[int, float | None]]:
-        """The revisions of a cell, and the value of each; none if there is no such cell."""
+        """The revisions of a cell and their values; empty if there is no such cell."""
         rows = np.flatnonzero((self.keys == key) & (self.starts == start))
         values = [None if value != value else value for value in self.values[rows].tolist()]
         return list(zip(self.revisions[rows].tolist(), values, strict=True))

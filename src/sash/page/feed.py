@@ -1,12 +1,12 @@
-"""What a running job reports, for whoever shows it.
+"""The reports of a running job, for readers such as the page.
 
 A job calls `state`, `batch`, `emitted`, `late`, `note`, and at last `ended` or `failed`, from any
-thread.  Readers wait for changes and take what is new since the version they have seen.  A feed
-holds the last 600 micro-batches and running totals, so its memory does not grow with the job.
+thread.  Readers wait for changes and fetch the changes since the version that they have seen.  A
+feed holds the last 600 micro-batches and running totals, so its memory does not grow with the job.
 
-Rows for the heat map wait until a reader asks for it, or until they are many: the map then takes
-in all of them at once, in the reader's thread.  For a job of small micro-batches that is a small
-part of what each by itself would cost.
+Rows for the heat map wait until a reader asks for the map, or until there are many.  The map then
+adds all of them at once, in the reader's thread.  For a job of small micro-batches, this costs a
+small part of adding each micro-batch by itself.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .heat import Heat
 
 __all__ = ["KEPT", "REPLAY", "Batch", "Feed"]
 
-#: So many rows do not wait any longer to be taken into the heat map.
+#: The number of waiting rows at which the heat map adds them.
 _MANY = 100_000
 
-#: How many micro-batches a feed holds.
+#: The number of micro-batches that a feed holds.
 KEPT = 600
-#: A watermark that is this many seconds behind the clock is that of a replay of old data.
+#: A watermark this many seconds behind the clock means a replay of old data.
 REPLAY = 7 * 86_400
 
 
@@ -37,9 +37,9 @@ REPLAY = 7 * 86_400
 class Batch:
     """The numbers of one micro-batch.  `at` is when it ended, in seconds since 1970, and `seconds`
     how long it took.  `rows` came in and `emitted` went out; `late` counts the late rows by reason.
-    `watermark` is in microseconds.  `lateness` is the histogram that `Stream.delays` has, of this
-    micro-batch: how many rows came in order, then how many in each bucket.  None stands
-    for what is not known."""
+    `watermark` is in microseconds.  `lateness` is the histogram of `Stream.delays` for this
+    micro-batch: the number of rows in order, then the number in each bucket.  None means
+    unknown."""
 
     at: float
     seconds: float
@@ -53,18 +53,18 @@ class Batch:
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def lag(self) -> float | None:
-        """How many seconds the watermark is behind the clock."""
+        """The seconds that the watermark is behind the clock."""
         return None if self.watermark is None else self.at - self.watermark / 1e6
 
 
 class Feed:
-    """What a job reports; see the module.  `allowance` is the allowed lateness in microseconds, and
-    `heat` the heat map, for jobs whose results it can show.
+    """The reports of a job; see the module.  `allowance` is the allowed lateness in microseconds,
+    and `heat` the heat map, if it can show the job's results.
 
     >>> feed = Feed("flights")
     >>> feed.batch(Batch(at=10.0, seconds=2.0, rows=50))
@@ -95,24 +95,23 @@ class Feed:
         self._last: Batch | None = None
         self._rate: float | None = None  # of the last micro-batch that had rows
         self._heat_version = 0
-        self._heat_lock = threading.Lock()  # taken before the condition, if both are
+        self._heat_lock = threading.Lock()  # take it before the condition, if you need both
         self._emitted: list[pa.Table] = []
         self._missed: list[pa.Table] = []
-        self._waiting = 0  # rows in these
+        self._waiting = 0  # number of rows that wait
 
-    # what a job calls
+    # methods for the job
 
     def state(self, what: str) -> None:
-        """Say what the job does now: "running", "waiting for data", "stopping", ….  What a job that
-        has ended or failed says is ignored."""
+        """Report the state of the job: "running", "waiting for data", "stopping", ….  The feed
+        ignores reports after the job has ended or failed."""
         with self._changed:
             if what != self._state and not self.over:
                 self._state, self._since = what, self._clock()
                 self._touch()
 
     def note(self, text: str) -> None:
-        """Say something about the job as it stands, such as what a window waits for; "" takes it
-        back."""
+        """Show a note about the job, such as what a window waits for; "" removes it."""
         with self._changed:
             if text != self._note:
                 self._note = text
@@ -158,7 +157,7 @@ class Feed:
                 self._heated()
 
     def _heated(self) -> Heat | None:
-        """The heat map with all rows that waited; its lock is the caller's."""
+        """The heat map with all waiting rows added; the caller holds its lock."""
         if self._heat is not None:
             with self._changed:
                 emitted, missed = list(self._emitted), list(self._missed)
@@ -172,7 +171,7 @@ class Feed:
         return self._heat
 
     def ended(self, message: str = "") -> None:
-        """Report that the job has ended; a message may say that it was stopped."""
+        """Report that the job has ended; a message may say that Ctrl-C stopped it."""
         self._end("ended", message)
 
     def failed(self, message: str) -> None:
@@ -189,7 +188,7 @@ class Feed:
         self._version += 1
         self._changed.notify_all()
 
-    # what readers call
+    # methods for readers
 
     @property
     def over(self) -> bool:
@@ -197,7 +196,7 @@ class Feed:
         return self._state in ("ended", "failed")
 
     def wait(self, version: int, timeout: float) -> bool:
-        """Wait until there is something newer than a version; False if there is not in time."""
+        """Wait for a change after a version; returns False on timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: self._version > version, timeout)
 
@@ -207,8 +206,8 @@ class Feed:
             self._changed.wait_for(lambda: self.over, max(timeout, 0.0))
 
     def since(self, version: int) -> dict[str, Any]:
-        """What there is to show, as JSON has it.  Micro-batches, the heat map and the explain text
-        are there only if they are newer than a version; version 0 has everything."""
+        """The contents of the feed, for JSON.  Micro-batches, the heat map and the explain text are
+        included only if they are newer than a version; version 0 gets everything."""
         with self._changed:
             last = self._last
             made: dict[str, Any] = {

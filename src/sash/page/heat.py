@@ -4,9 +4,9 @@
     JFK        12         15              9          a cell has a value, and its revisions
     LGA         3         [4]             7          [corrected]
 
-A key's size is the sum of what its cells show, without signs.  Memory is bounded: twice as many
-keys are kept as are shown, the largest so far, so a key that becomes large lacks the cells from
-before it was among these.
+The size of a key is the sum of the absolute values in its cells.  Memory is bounded: the map keeps
+the largest keys so far, twice as many as it shows.  A key that becomes large later lacks the cells
+from before.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "WINDOWS", "Heat"]
 
-#: How many keys and windows are shown.
+#: The number of keys and windows that the map shows.
 KEYS, WINDOWS = 40, 120
 _LATE, _LATE_A_BATCH = 100, 1000
 
 
 @dataclass
 class _Key:
-    """A key that is kept: its number, what it is called, and late rows."""
+    """A key in the map: its number, its text, and its late rows."""
 
     number: int
     name: str
@@ -73,8 +73,8 @@ class Heat:
 
     @classmethod
     def of(cls, query: Query, results: pa.Schema) -> Heat | None:
-        """The heat map of a query whose results have a schema: of the first value that is a number.
-        None if there is none, or if windows are not aligned, so that keys have none in common."""
+        """The heat map of the first numeric value in a query's results.  None if there is no such
+        value, or if windows are not aligned, because keys then have no windows in common."""
         if not isinstance(query.window, Aligned):
             return None
         for name in query.select:
@@ -84,7 +84,7 @@ class Heat:
         return None
 
     def add(self, table: pa.Table) -> None:
-        """Take in rows of results; of a window that comes again, a further revision."""
+        """Add rows of results; a repeated window adds a revision."""
         starts, _ = times_of(flat(table.column("window_start")))
         known = np.unique(np.append(starts, self._starts))
         self._starts = known[-self._windows :]
@@ -105,15 +105,15 @@ class Heat:
         self._forget()
 
     def _read(self, table: pa.Table) -> tuple[list[pa.Array], Array, Array]:
-        """The keys of a table, the number of each row's key, and the values, as floats that are NaN
-        where there is none to show."""
+        """The keys of a table, the number of each row's key, and the values as floats, NaN for
+        none."""
         codes, keys = key_codes([flat(table.column(name)) for name in self._by], table.num_rows)
         values = pc.cast(flat(table.column(self.value)), pa.float64(), safe=False)
         numbers = values.to_numpy(zero_copy_only=False)
         return keys, codes, np.where(np.isfinite(numbers), numbers, np.nan)
 
     def _kept(self, keys: list[pa.Array], sizes: Array) -> dict[int, _Key]:
-        """Those of a batch's keys that are kept already, or are among its largest."""
+        """The keys of a batch that the map holds already, or that are among the batch's largest."""
         largest = np.argsort(-sizes, kind="stable")[: 2 * self._most]
         looked_at = np.union1d(largest, self._maybe_known(keys, len(sizes)))
         parts = [map(_hashable, key.take(pa.array(looked_at)).to_pylist()) for key in keys]
@@ -128,15 +128,15 @@ class Heat:
         return kept
 
     def _maybe_known(self, keys: list[pa.Array], many: int) -> Array:
-        """The numbers of a batch's keys, without many that are not kept: a batch may have a hundred
-        thousand."""
+        """The numbers of the batch's keys that the map may hold.  This drops most other keys
+        quickly, because a batch may have a hundred thousand."""
         if len(keys) == 1 and (pa.types.is_integer(keys[0].type) or _is_text(keys[0].type)):
             known = pa.array([name[0] for name in self._keys], keys[0].type)
             return np.flatnonzero(np.asarray(pc.is_in(keys[0], value_set=known)))
         return np.arange(many)
 
     def _forget(self) -> None:
-        """Let go of windows that are no longer shown, and of keys beyond twice the shown ones."""
+        """Drop windows that the map no longer shows, and keys beyond twice the shown number."""
         if len(self._keys) > 2 * self._most:
             sizes = self._cells.sizes(self._next)
             order = sorted(self._keys.items(), key=lambda item: -sizes[item[1].number])
@@ -145,7 +145,7 @@ class Heat:
         self._cells.keep(int(self._starts[0]), np.array(list(self._numbered), np.int64))
 
     def add_late(self, table: pa.Table) -> None:
-        """Take in late rows, with the spans that they missed; of many, the last ones."""
+        """Add late rows, with the spans that they missed; keep only the last of many."""
         table = table.slice(max(0, table.num_rows - _LATE_A_BATCH))
         bounds = [times_of(flat(table.column(name))) for name in ("missed_start", "missed_end")]
         (starts, none), (ends, _) = bounds
@@ -157,8 +157,8 @@ class Heat:
                 key.late.append((int(start), int(end), text))
 
     def shown(self) -> dict[str, Any]:
-        """The map as JSON has it: keys, the starts of windows, and a row of values for each key;
-        the places of the cells that were corrected."""
+        """The map, for JSON: keys, the starts of windows, a row of values for each key, and the
+        positions of the corrected cells."""
         sizes = self._cells.sizes(self._next)
         keys = sorted(self._keys.values(), key=lambda key: (-sizes[key.number], key.name))
         keys = keys[: self._most]
@@ -175,7 +175,8 @@ class Heat:
         }
 
     def cell(self, key: int, start: int) -> dict[str, Any] | None:
-        """A cell's revisions, and the late rows that missed it; None if it is not kept."""
+        """A cell's revisions, and the late rows that missed it; None if the map does not hold
+        it."""
         found, cell = self._numbered.get(key), self._cells.of(key, start)
         if found is None or not cell:
             return None

@@ -3,9 +3,9 @@
     /                the page            /events   what is new, as Server-Sent Events
     /page.js, …      its files           /cell     a cell of the heat map, as JSON
 
-A page of another site may point a browser here, by a name that it lets resolve to 127.0.0.1, so
-requests whose Host is not localhost or 127.0.0.1 are refused.  Everything that is shown travels as
-JSON and becomes text in the page, and the page may load nothing from elsewhere.
+Another site could let a name of its own resolve to 127.0.0.1 and point a browser here, so the
+server refuses requests whose Host is not localhost or 127.0.0.1.  All data travels as JSON and
+becomes text in the page, and the page may load nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .feed import Feed
 
 __all__ = ["PORT", "Page", "serve"]
 
-#: Where the page is unless told otherwise.
+#: The default port of the page.
 PORT = 8765
 
 _FILES = {
@@ -49,7 +49,7 @@ def _file(name: str) -> bytes:
 
 
 class Page:
-    """A page that is being served; made by `serve`."""
+    """A running page; `serve` starts it."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -60,7 +60,7 @@ class Page:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://127.0.0.1:{self._server.server_port}/"
 
     def close(self) -> None:
@@ -72,8 +72,8 @@ class Page:
 
 
 def serve(feed: Feed, port: int = PORT) -> Page:
-    """Serve the page of a feed on 127.0.0.1, in a thread of its own, until it is closed.  Port 0
-    takes any that is free.
+    """Serve the page of a feed on 127.0.0.1, in a thread of its own, until `close`.  Port 0 picks a
+    free port.
 
     >>> page = serve(Feed("flights"), port=0)
     >>> page.close()
@@ -98,7 +98,7 @@ class _Server(ThreadingHTTPServer):
         self.stopping = threading.Event()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: browsers close connections when they like."""
+        """Print nothing: browsers close connections at any time."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -108,10 +108,10 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: the terminal is the job's."""
+        """Log nothing: the terminal belongs to the job."""
 
     def do_HEAD(self) -> None:
-        """Answer as to GET, without the body."""
+        """Answer like GET, without the body."""
         self.do_GET()
 
     def do_GET(self) -> None:
@@ -143,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(json.dumps(found, default=str).encode(), "application/json")
 
     def _events(self) -> None:
-        """Send what is new until the browser goes or the server stops."""
+        """Send changes until the browser disconnects or the server stops."""
         self._head(HTTPStatus.OK, "text/event-stream", None)
         feed, stopping, seen = self.server.feed, self.server.stopping, 0
         while not stopping.is_set():

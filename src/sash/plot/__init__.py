@@ -1,7 +1,7 @@
 """Pictures of results and of lateness, by matplotlib: `pip install sash[plots]`.
 
 Each function returns a `matplotlib.figure.Figure`, which a notebook shows and `savefig` writes.
-Nothing is changed in matplotlib's own settings.
+The functions do not change matplotlib's settings.
 """
 
 from .lateness import lateness

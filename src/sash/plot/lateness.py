@@ -1,4 +1,4 @@
-"""A picture of what each allowed lateness would cost."""
+"""Draw the cost of each allowed lateness."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _COLUMNS = ("allowance", "rows", "late", "partly_late", "kept")
 
 
 def lateness(found: Any) -> Figure:
-    """Draw what `sash.lateness` found: above, which share of rows would miss some or all of their
-    windows at each allowed lateness; below, how much the stream would keep.
+    """Draw the table of `sash.lateness`.  The upper chart shows the share of rows that would miss
+    some or all of their windows at each allowed lateness, the lower chart how much the stream would
+    keep.
 
     >>> import pyarrow as pa, sash
     >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -39,7 +40,7 @@ def lateness(found: Any) -> Figure:
         )
     allowed, rows, late, partly, kept = (_numbers(table, name) for name in _COLUMNS)
     if not len(allowed):
-        raise ValueError("there is no allowance to draw; give at least one")
+        raise ValueError("the table has no allowance to draw; give at least one")
     allowed = allowed / 1e6
     share = 100 / max(1, int(rows[0]))
     figure = new_figure(7.5, 5)
@@ -74,7 +75,7 @@ def _numbers(table: pa.Table, name: str) -> Array:
 
 
 def _name_areas(axes: Any, late: Array, partly: Array) -> None:
-    """Say what the colours are, if there is any of them."""
+    """Label the coloured areas that exist."""
     from matplotlib.patches import Patch
 
     named = [
@@ -90,7 +91,7 @@ def _name_areas(axes: Any, late: Array, partly: Array) -> None:
 
 
 def _time_axis(axes: Any, allowed: Array) -> None:
-    """Logarithmic, and 0 has a place at the left."""
+    """Set a logarithmic time axis, with 0 at the left."""
     positive = allowed[allowed > 0]
     if not len(positive):
         axes.set_xticks([0], ["0"])
@@ -105,7 +106,7 @@ def _time_axis(axes: Any, allowed: Array) -> None:
 
 
 def _headline(allowed: Array, missing: Array, rows: int) -> str:
-    """What a reader wants to know first: the cost of waiting for none, and two ways out."""
+    """The headline: the cost of not waiting, and two better choices."""
     if not missing[0] > 0:
         return f"no row of {rows:,} would miss a window, even if the stream waits for none"
     said = f"{missing[0]:.3g} % of {rows:,} rows would miss windows if the stream waited for none"

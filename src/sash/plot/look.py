@@ -1,4 +1,4 @@
-"""What the pictures have in common: figures, colours, axes of time."""
+"""The common parts of the pictures: figures, colours, axes of time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NICE = (
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, so many inches large."""
+    """An empty figure of a size in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -41,7 +41,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def plain_axes(axes: Any) -> None:
-    """Take away what carries no information."""
+    """Remove lines and ticks that carry no information."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e7eb", linewidth=0.8)
     axes.set_axisbelow(True)

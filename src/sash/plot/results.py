@@ -1,4 +1,4 @@
-"""A picture of a query's results: a line for each key, and what was corrected."""
+"""Draw a query's results: a line for each key, and the corrections."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "results"]
 
-#: How many keys a picture shows at most.
+#: The largest number of keys in a picture.
 KEYS = len(COLORS)
 
 
 def results(table: Any, query: Query, value: str | None = None, *, keys: int = KEYS) -> Figure:
-    """Draw one value of a query's results over the ends of its windows, with a line for each key:
-    the largest ones, at most 8.
+    """Draw one value of a query's results over the ends of its windows, with a line for each of the
+    largest keys, at most 8.
 
-    The results may be those of `Query.run`, or all that a live stream has emitted, one batch after
-    the other.  Then a line has each window's last revision, and a thin stroke goes from what was
-    emitted first to what a correction made of it.  `value` names the value; the first number among
-    those that are selected, unless told otherwise.
+    The results come from `Query.run`, or are all rows that a live stream has emitted, in order.
+    For a live stream, a line shows each window's last revision, and a thin stroke goes from the
+    first revision to the last.  `value` names the value to draw; the default is the first selected
+    value that is a number.
 
     >>> import pyarrow as pa, sash
     >>> q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.count()})
@@ -94,7 +94,8 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 class _Rows:
-    """The rows of results, by key and window: the first and the last revision of each."""
+    """The rows of results, by key and window, with the first and the last revision of each
+    window."""
 
     def __init__(self, table: pa.Table, query: Query, value: str) -> None:
         for name in (*query.by, "window_start", "window_end"):
@@ -117,7 +118,7 @@ class _Rows:
         revisions = np.zeros(many, dtype=np.int64)
         if "revision" in table.column_names:
             revisions = np.asarray(flat(table.column("revision")))
-        # a driven window has a row for each event, and those of one time are rows of their own
+        # a driven window has a row for each event, so events of one time have separate rows
         single = np.arange(many) if "revision" not in table.column_names else np.zeros(many, int)
         order = np.lexsort((revisions, single, starts, codes))
         groups = np.stack([codes, starts, single])[:, order]
@@ -133,7 +134,8 @@ class _Rows:
         self.revised = revisions[last] > 0
 
     def largest(self, keys: int) -> list[int]:
-        """The numbers of the keys with the largest sums, without signs, in the order of keys."""
+        """The numbers of the keys with the largest sums of absolute values, in the order of
+        keys."""
         sizes = np.bincount(self.codes, np.abs(np.nan_to_num(self.last)), len(self.names))
         there = np.flatnonzero(np.bincount(self.codes, minlength=len(self.names)))
         order = there[np.argsort(-sizes[there], kind="stable")]
@@ -145,7 +147,7 @@ class _Rows:
 
 
 def _draw(axes: Any, rows: _Rows, key: int, color: str) -> int:
-    """Draw a key's line; how many of its windows were corrected."""
+    """Draw a key's line; returns the number of its corrected windows."""
     own = np.flatnonzero(rows.codes == key)
     own = own[np.argsort(rows.ends[own], kind="stable")]
     at, last = rows.times(rows.ends[own]), rows.last[own]

@@ -1,6 +1,6 @@
-"""Window slide policies: what leaves a window, in terms of what is aggregated.
+"""Window slide policies: rules, on aggregates, that decide which values leave a window.
 
-Windows that can evict in bulk, `LogMta` and `Amta`, take a policy and enforce it.
+The aggregators with bulk eviction, `LogMta` and `Amta`, take a policy and enforce it.
 """
 
 from .contract import Policy, any_of, policy

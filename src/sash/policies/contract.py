@@ -1,15 +1,16 @@
-"""What a window slide policy is: a rule about what leaves, in terms of what is aggregated.
+"""The contract of a window slide policy: a rule, on aggregates, that decides which values leave.
 
-A policy looks at two answers of an operator of its own: `total`, over the whole window, and `old`,
-over some of the oldest values.  It says whether at least these must go.  For example the values
-that add up to at most 10, by an operator that knows the sum and the youngest value of a span:
+A policy looks at two answers of its own operator: `total`, over the whole window, and `old`, over
+some of the oldest values.  It returns True if at least these oldest values must leave.  For
+example, keep the values that add up to at most 10, with an operator for the sum and the youngest
+value of a span:
 
     total = (sum 14, youngest 4)    of 2 2 3 3 4
     old = (sum 4, youngest 2)       of 2 2
     14 - 4 + 2 > 10                 even the second 2 is one too many
 
-A policy must be monotone: if it holds for some of the oldest values, it holds for fewer of them.
-`sash.testing.monotone` looks for a counterexample.
+A policy must be monotone: if it is True for some number of the oldest values, it is True for any
+smaller number.  `sash.testing.monotone` looks for a counterexample.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["Policy", "any_of", "guard", "policy"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Policy:
-    """A window slide policy; made by `sash.policy(…)`, or ready in `sash.policies`.
+    """A window slide policy; `sash.policy(…)` builds one, and `sash.policies` has ready ones.
 
     >>> from sash.policies import at_most
     >>> at_most(3).rule(5, 1), at_most(3).rule(5, 3)
@@ -38,7 +39,7 @@ class Policy:
     over: Operator
     columns: tuple[int | str, ...] | None = None
     name: str = "policy"
-    types: tuple[str, ...] = ()  # of its columns, where the window's operator does not say them
+    types: tuple[str, ...] = ()  # of its columns, if the window's operator does not have them
 
     def __repr__(self) -> str:
         return f"<{self.name} over {self.over.name}>"
@@ -51,12 +52,12 @@ def policy(
     columns: int | str | Sequence[int | str] | None = None,
     name: str = "policy",
 ) -> Policy:
-    """Make a window slide policy from a plain Python function.
+    """Build a window slide policy from a plain Python function.
 
-    `rule(total, old)` says whether at least the oldest values, whose answer by the operator `over`
-    is `old`, must leave a window whose answer is `total`.  `columns` are the columns of the
-    window's values that `over` reads: without them, the same as the window's operator.  In a query
-    they have names.
+    The operator `over` answers `total` for the whole window and `old` for some of its oldest
+    values.  `rule(total, old)` returns True if at least these oldest values must leave.  `columns`
+    are the columns that `over` reads; the default is the columns of the window's operator.  In a
+    query they are names, otherwise numbers from 0 on.
 
     >>> import sash
     >>> from sash.aggregators import Amta
@@ -80,7 +81,7 @@ def policy(
 
 
 def any_of(*policies: Policy) -> Policy:
-    """Several policies at once: what any of them wants to go, goes.
+    """Several policies at once: a value leaves if any of them says so.
 
     >>> from sash.aggregators import Amta
     >>> from sash.operators import concat, max
@@ -103,7 +104,7 @@ def any_of(*policies: Policy) -> Policy:
 
 
 def _either(one: Policy, other: Policy) -> Policy:
-    """Two policies as one; each keeps an operator of its own."""
+    """Join two policies into one; each keeps its own operator."""
     f, g = one.rule, other.rule
 
     def either(total: Any, old: Any) -> bool:
@@ -112,7 +113,7 @@ def _either(one: Policy, other: Policy) -> Policy:
     columns = tuple(dict.fromkeys((*_reads(one), *_reads(other))))
     reads = [tuple(columns.index(c) for c in _reads(each)) for each in (one, other)]
     over = together(one.over, other.over, columns=reads)
-    # What reads the same columns as the window, wherever these are, reads as many of them.
+    # A policy that reads the same columns as the window reads the same number of columns.
     same = one.columns is None and other.columns is None
     known = _types(one) | _types(other)
     return Policy(
@@ -125,7 +126,7 @@ def _either(one: Policy, other: Policy) -> Policy:
 
 
 def guard(operator: Operator, rules: Policy | None) -> Operator:
-    """An operator with a policy's own beside it, whose answer is the operator's."""
+    """Join an operator and the policy's operator; the answer is that of the first."""
     if rules is None:
         return operator
     if not isinstance(rules, Policy):
@@ -152,7 +153,7 @@ def _guard(operator: Operator, rules: Policy) -> Operator:
         if not isinstance(column, int):
             raise TypeError(
                 f"{rules!r} reads column {column!r} by its name, and columns have names in a "
-                "sash.Query only; say its number, from 0 on"
+                "sash.Query only; give its number, from 0 on"
             )
         reads.append(column)
     columns = max(width, 1 + max(reads))
@@ -161,12 +162,12 @@ def _guard(operator: Operator, rules: Policy) -> Operator:
     made = _join(parts, columns, name=name, rule=rules.rule)
     known = _types(rules) | dict(enumerate(operator.types))
     types = [known.get(c, "") for c in range(columns)]
-    # Tied if the operator is, and the types of all columns are known; else the values say them.
+    # Tied if the operator is tied and all column types are known; else the values show the types.
     return made.of(*types) if operator.types and all(types) else made
 
 
 def _types(rules: Policy) -> dict[int | str, str]:
-    """The types of columns that a policy tells."""
+    """The types of the columns that the policy knows."""
     types = rules.over.types or rules.types
     return {c: t for c, t in zip(_reads(rules), types) if t}
 

@@ -1,7 +1,7 @@
-"""Ready policies: by count, time, sum, maximum, longest run, and by limits in the stream itself.
+"""Ready policies: by count, time, sum, maximum and longest run, and by limits in the stream itself.
 
 Each has a small operator of its own.  A null counts in `at_most`, adds nothing to a sum, and is no
-limit; without a time, as a maximum or in a run it is never what others are kept for.
+limit.  A row with a null time, maximum or run value never keeps other rows in the window.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def at_most(n: int) -> Policy:
-    """The n youngest values.
+    """Keep the n youngest values.
 
     >>> from sash.aggregators import Amta
     >>> from sash.operators import concat
@@ -40,12 +40,12 @@ def at_most(n: int) -> Policy:
     ['a', 'ab', 'bc']
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise ValueError(f"at most so many values is a whole number of at least 0, not {n!r}")
+        raise ValueError(f"n is a whole number of at least 0, not {n!r}")
     n = int(n)
     return Policy(lambda total, old: total - old >= n, count, (0,), f"at_most({n})")
 
 
-# A span of time: (whether there is a time, the greatest)
+# A span of time: (there is a time, the greatest time)
 
 
 def _micros(time: Any) -> Any:
@@ -71,9 +71,10 @@ _youngest = Operator("youngest", (0, 0), lambda t: (1, _micros(t)), _later, type
 
 
 def at_most_span(span: Any, column: int | str | None = None) -> Policy:
-    """What is at most `span` older than the youngest time, as in `slide(times, values, span=…)`.
+    """Keep values at most `span` older than the youngest time, as `slide(times, values, span=…)`
+    does.
 
-    Times are integers, or datetimes with a timedelta for `span`; `column` is the one they are in.
+    Times are integers, or datetimes with a timedelta for `span`; `column` is the column of times.
 
     >>> from sash.aggregators import Amta
     >>> from sash.operators import concat
@@ -98,7 +99,7 @@ def at_most_span(span: Any, column: int | str | None = None) -> Policy:
     return Policy(rule, _youngest, _one(column), f"at_most_span({span})", ("timestamp",))
 
 
-# A sum: (how many, the sum, the youngest value)
+# A sum: (count, the sum, the youngest value)
 
 
 def _sum_lift(x: Any) -> Any:
@@ -113,7 +114,7 @@ _sum_and_last = Operator("sum_and_last", (0, 0, 0), _sum_lift, _sum_later, skips
 
 
 def at_most_sum(limit: float, column: int | str | None = None) -> Policy:
-    """As many of the youngest values as add up to at most `limit`.  Values are not negative.
+    """Keep the youngest values that add up to at most `limit`.  Values must not be negative.
 
     >>> from sash.aggregators import Amta
     >>> from sash.operators import max
@@ -134,12 +135,12 @@ def _typed_keys(types: tuple[str, ...]) -> Operator:
     return dataclasses.replace(greatest.of(*types), lower=None, typed=None, returns=())
 
 
-#: The maximum as the key that it is compared by: NaN is greatest.
+#: The maximum as its sort key: NaN is greatest.
 _keys = dataclasses.replace(greatest, name="key", lower=None, typed=_typed_keys)
 
 
 def since_maximum(column: int | str | None = None) -> Policy:
-    """Nothing older than the maximum, which is all that its future needs; of equal ones, the first.
+    """Drop values older than the maximum (the first of equal ones): later maxima do not need them.
 
     >>> from sash.aggregators import Amta
     >>> from sash.operators import concat
@@ -186,7 +187,7 @@ _run = dataclasses.replace(_runs("object"), typed=lambda types: _runs(type_name(
 
 
 def since_longest_run(column: int | str | None = None) -> Policy:
-    """Nothing older than the longest run of rising values, see `operators.longest_run`.
+    """Drop values older than the longest run of rising values; see `operators.longest_run`.
 
     >>> from sash.aggregators import Amta
     >>> from sash.operators import collect
@@ -196,7 +197,7 @@ def since_longest_run(column: int | str | None = None) -> Policy:
     return Policy(lambda total, old: total[6] >= old[0], _run, _one(column), "since_longest_run")
 
 
-# A limit in the stream: (how many, whether there is a limit, the youngest one)
+# A limit in the stream: (count, there is a limit, the youngest limit)
 
 
 def _told(x: Any) -> Any:
@@ -215,7 +216,7 @@ _limits = Operator("limit", (0, 0, 0), _told, _told_later, skips=(False,))
 
 
 def limited_by(column: int | str) -> Policy:
-    """As many values as the youngest of the limits says that come with them in this column.
+    """Keep as many values as the youngest limit says; limits come with the values, in this column.
 
     >>> from sash.aggregators import Amta
     >>> from sash.operators import concat

@@ -1,10 +1,10 @@
-"""A query and what it is made of.
+"""A query and its parts.
 
 aggregates   operators over columns
 query        aggregates, a window, and keys
 shared       several queries over the same events
-registry     what is known of each ready operator: its names, the type of its answers, …
-elsewhere    what other libraries call what is here under another name
+registry     facts about each ready operator: its names, the type of its answers, …
+elsewhere    names of other libraries, and what sash calls the same thing
 plan         a query tied to the types of a table: operators to run, columns of the result
 """
 

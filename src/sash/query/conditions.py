@@ -1,8 +1,8 @@
 """Conditions that rows must satisfy to count in an aggregate: SQL's FILTER.
 
-A condition is an Arrow expression, such as `pyarrow.compute.field("country") == "FR"`, kept as the
-bytes that Arrow makes of it: so equal ones are equal, and are evaluated once, and they can be sent
-to other processes.  The bytes tell which columns it reads, too.
+A condition is an Arrow expression, such as `pyarrow.compute.field("country") == "FR"`. sash keeps
+it as the bytes that Arrow serializes it to.  So it can compare conditions, evaluate equal ones
+once, send them to other processes, and read from the bytes which columns a condition uses.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import Any
 __all__ = ["Condition", "condition_text"]
 
 
-#: For tables that are there, by their ids: which rows satisfy conditions, by the bytes of these.
+#: For each live table, by its id: the rows that satisfy a condition, by the condition's bytes.
 _found: dict[int, tuple[weakref.ref[Any], dict[bytes, Any]]] = {}
 
 
 def condition_text(expression: Any) -> str:
-    """An expression as text that differs from that of any other one."""
+    """The text of an expression, different for different expressions."""
     text = str(expression)
-    if "..." in text:  # of a long list Arrow shows the ends only
+    if "..." in text:  # Arrow shows only the ends of a long list
         text += " " + hashlib.sha256(_data(expression)).hexdigest()[:16]
     return text
 
 
 @dataclass(frozen=True, repr=False)
 class Condition:
-    """An Arrow expression as a value: two that say the same are equal.
+    """An Arrow expression that can be compared: two conditions with the same expression are equal.
 
     >>> import pyarrow.compute as pc
     >>> chosen = Condition.of((pc.field("country") == "FR") & (pc.field("x") > 0))
@@ -45,7 +45,7 @@ class Condition:
 
     @classmethod
     def of(cls, given: Any) -> Condition:
-        """The condition that an expression states."""
+        """The condition for an Arrow expression."""
         if isinstance(given, Condition):
             return given
         cls.check_expression(given)
@@ -61,7 +61,7 @@ class Condition:
 
     @staticmethod
     def check_expression(given: Any) -> None:
-        """Refuse what is no Arrow expression."""
+        """Raise TypeError unless `given` is an Arrow expression."""
         from pyarrow.compute import Expression  # imports pyarrow, which takes a while
 
         if not isinstance(given, Expression):
@@ -80,8 +80,8 @@ class Condition:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads; of a part of a struct, the struct."""
-        found, inner = [], 0  # so many names are of parts of the one before
+        """The columns that the condition reads; for a field of a struct, the struct's column."""
+        found, inner = [], 0  # so many of the next names are fields of the struct before
         for word, said in self.words():
             if word == "nested_field_ref":
                 inner = -int(said)
@@ -92,12 +92,12 @@ class Condition:
         return tuple(dict.fromkeys(found))
 
     def check(self, schema: Any) -> None:
-        """Refuse a schema that the condition cannot be used on."""
+        """Raise ValueError if the condition does not work on a schema."""
         self.holds(schema.empty_table())
 
     def holds(self, table: Any) -> Any:
-        """For each row of a table whether it satisfies the condition; where that is null, it does
-        not.  Of one table it is evaluated once, whoever asks.
+        """For each row of a table, True if it satisfies the condition; null counts as False.  A
+        second call with the same table returns the first result.
 
         >>> import pyarrow as pa, pyarrow.compute as pc
         >>> Condition.of(pc.field("x") > 1).holds(pa.table({"x": [1, None, 2]}))
@@ -115,7 +115,7 @@ class Condition:
         return known[self.data]
 
     def _by_entry(self, column: Any) -> Any:
-        """The same for a column that is a dictionary, whose entries are few."""
+        """Evaluate the condition once for each entry of a dictionary column."""
         import pyarrow as pa
 
         whole = column.combine_chunks()
@@ -125,14 +125,14 @@ class Condition:
         found = self._holds(pa.table({self.columns[0]: entries}))
         at = whole.indices
         if whole.null_count:
-            at = at.cast(pa.int64()).fill_null(len(entries) - 1)  # there may be no index to spare
+            at = at.cast(pa.int64()).fill_null(len(entries) - 1)  # the type may be full
         return _looked_up(found, at.to_numpy(zero_copy_only=False))
 
     def _holds(self, table: Any) -> Any:
         import pyarrow as pa
         from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
-        # of a table without columns Arrow would forget how many rows there are
+        # Arrow does not count the rows of a table without columns
         read = table.select(list(self.columns) or table.column_names[:1])
         steps = [
             Declaration("table_source", TableSourceNodeOptions(read)),
@@ -150,12 +150,12 @@ class Condition:
         return (made.fill_null(False) if made.null_count else made).to_numpy()
 
     def words(self) -> Iterator[tuple[str, str]]:
-        """The expression as Arrow writes it down: calls, fields and literals, each with what it is
-        called."""
+        """The parts of the serialized expression: calls, fields and literals, each with its name or
+        value."""
         import pyarrow as pa
 
         schema = pa.ipc.open_file(pa.py_buffer(self.data)).schema
-        # a schema's metadata is a dict in Python, and here the same word comes several times
+        # the same key comes several times here, and Python would keep only one: it makes a dict
         capsule = schema.__arrow_c_schema__()
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -174,7 +174,7 @@ class Condition:
 
 
 def _found_for(table: Any) -> dict[bytes, Any]:
-    """What was found for a table; it is forgotten with the table."""
+    """The cached results of a table; they are dropped with the table."""
     at = id(table)
     known = _found.get(at)
     if known is None or known[0]() is not table:
@@ -188,8 +188,9 @@ def _found_for(table: Any) -> dict[bytes, Any]:
 
 
 def _looked_up(found: Any, at: Any) -> Any:
-    """What was found for each entry, by the numbers of entries.  To compare them with the one entry
-    that differs from the others, as in an equation, takes a tenth of the time of looking it up."""
+    """The result for each row, from the results of the dictionary's entries.  If one entry differs
+    from all others, as in an equation, comparing the indices with it takes a tenth of the time of a
+    look-up."""
     yes = int(found.sum())
     if yes == 1:
         return at == at.dtype.type(found.argmax())
@@ -199,13 +200,13 @@ def _looked_up(found: Any, at: Any) -> Any:
 
 
 def _data(expression: Any) -> bytes:
-    """The bytes that Arrow makes of an expression."""
+    """The bytes that Arrow serializes an expression to."""
     _, (buffer,) = expression.__reduce__()
     return buffer.to_pybytes()  # type: ignore[no-any-return]
 
 
 def _number(at: int) -> tuple[int, int]:
-    """A number in Arrow's C data interface, and where it ends."""
+    """A number in Arrow's C data interface, and the address behind it."""
     return struct.unpack("=i", ctypes.string_at(at, 4))[0], at + 4
 
 

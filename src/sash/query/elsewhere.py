@@ -1,10 +1,10 @@
-"""Names that other libraries have for what sash has under another one."""
+"""Names of other libraries, and what sash calls the same thing."""
 
 from __future__ import annotations
 
 __all__ = ["ELSEWHERE"]
 
-#: What to write instead, by the name in pandas, Polars, Spark, Flink or SQL.
+#: What to write in sash, by the name in pandas, Polars, Spark, Flink or SQL.
 ELSEWHERE = {
     "any_value": 'sash.first("x", ignore_nulls=True)',
     "approx_count_distinct": 'sash.hll("x")',

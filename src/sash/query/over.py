@@ -1,12 +1,12 @@
-"""Several sizes in one row: which aggregates of a query are the same but for the size of their
+"""Several sizes in one row: find the aggregates of a query that differ only in the size of their
 windows.
 
     select      n_1h = count().over("1 hour")    n_24h = count().over("24 hours")    max = max("x")
     aggregates  n_1h = count()                                                       max = max("x")
     sizes       24 hours, 1 hour
 
-An event is lifted once for each aggregate, whatever sizes it has; its windows differ in where they
-begin.
+The engine lifts an event once for each aggregate, however many sizes the aggregate has; its windows
+of different sizes end together and begin at different times.
 """
 
 from __future__ import annotations
@@ -25,30 +25,35 @@ Named = tuple[str, Aggregate]
 
 @dataclass(frozen=True)
 class Over:
-    """The sizes of a group's windows, which end together: longest first, in microseconds, None for
-    all since the beginning.  And for each column of the result the number of the aggregate that it
-    is, and of its size."""
+    """The sizes of a group's windows, which end together, and the columns of the result.
+
+    `sizes` has the longest first, in microseconds; None stands for all time so far.  `picked` has,
+    for each column of the result, its name, the index of its aggregate and the index of its size.
+    """
 
     sizes: tuple[int | None, ...]
     picked: tuple[tuple[str, int, int], ...]
 
     def at(self, size: int) -> tuple[str, ...]:
-        """The names of the aggregates over windows of a size, by its number, where there is one for
-        each aggregate."""
+        """The result's columns over windows of one size, given by its index, in order of
+        aggregates.  Every aggregate must have that size."""
         found = sorted((part, name) for name, part, place in self.picked if place == size)
         return tuple(name for _, name in found)
 
 
 @dataclass(frozen=True)
 class Represented:
-    """The aggregates of a query that differ in more than the size of their windows, each under the
-    first of its names; and for each the names that it has, by size."""
+    """The distinct aggregates of a query, where a difference in size alone does not count.
+
+    `aggregates` has each one under its first name; `names` has all names of each one, by size.
+    """
 
     aggregates: dict[str, Aggregate]
     names: dict[str, dict[int | None, str]]
 
     def over(self, names: Sequence[str], *, every: bool) -> Over:
-        """The sizes of some aggregates, or of all of them, and what these become in the result."""
+        """The sizes of the aggregates `names`, or with `every` the sizes of all aggregates of the
+        query."""
         used = {size for name in (self.names if every else names) for size in self.names[name]}
         sizes = sorted(used, key=lambda size: (size is not None, -(size or 0)))
         picked = tuple(
@@ -61,7 +66,7 @@ class Represented:
     def by_sizes(
         self, chosen: Sequence[tuple[str, Aggregate]]
     ) -> list[list[tuple[str, Aggregate]]]:
-        """Aggregates whose windows have the same sizes, side by side."""
+        """Group aggregates that have the same set of sizes."""
         made: dict[frozenset[int | None], list[Named]] = {}
         for name, aggregate in chosen:
             made.setdefault(frozenset(self.names[name]), []).append((name, aggregate))
@@ -69,7 +74,7 @@ class Represented:
 
 
 def represented(query: Query) -> Represented:
-    """The aggregates of a query with windows of several sizes.
+    """Find the distinct aggregates of a query with windows of several sizes.
 
     >>> import sash
     >>> select = {"short": sash.count(), "long": sash.count().over(9), "most": sash.max("x")}

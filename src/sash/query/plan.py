@@ -1,9 +1,9 @@
-"""A query tied to the types of a table: which operators run over which columns, and what the
-columns of the result are.
+"""A query tied to the types of a table: the operators, the columns that they read, and the columns
+of the result.
 
-Aggregates over numbers, times and bools run compiled, all together in one partial; those over
-anything else run on Python objects, together as well.  Aggregates that are computed from the same
-partial share it.
+Aggregates over numbers, times and bools run compiled, all together in one partial.  Aggregates over
+other types run on Python objects, in a second partial.  Aggregates that need the same partial share
+it.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from .types import How, column_type, in_ticks, value_type
 
 __all__ = ["NO_NAME", "Group", "Plan", "Ranged", "column_type", "make_plan"]
 
-#: The name of an aggregate that no result has.
+#: The name of an aggregate that is not in the result.
 NO_NAME = ""
 
-#: Types that become numbers by a cast, and what to call them.
+#: Types that a cast turns into numbers, and their names in messages.
 _TO_CAST = {"decimal": "decimals", "string": "text"}
 
 
@@ -54,46 +54,49 @@ class Group:
     columns: tuple[str, ...]  # that are read
     operator: Operator  # tied to the columns' types
     hows: tuple[How, ...]  # for each column: how it is read
-    exact: tuple[bool, ...]  # for each name: its answers have nanoseconds as whole numbers
-    values_of: tuple[int | None, ...]  # for each name: the column whose values it has by number
-    conditions: tuple[Condition, ...] = ()  # behind the columns, whether rows satisfy each
-    over: Over | None = None  # where windows of a row have several sizes
-    labelled: bool = False  # numbers of values become labels in partials that outlive their rows
+    exact: tuple[bool, ...]  # for each name: its answers are nanoseconds, as whole numbers
+    values_of: tuple[int | None, ...]  # for each name: the column whose values its answers number
+    conditions: tuple[Condition, ...] = ()  # each is one more input, behind the columns
+    over: Over | None = None  # if the windows of a row have several sizes
+    labelled: bool = False  # partials hold labels of values, because they outlive the rows
 
     def alone(self, size: int) -> Group:
-        """The group over windows of one of its sizes, by its number, where each aggregate has all
-        sizes."""
+        """The same group over windows of one size, given by its index.  Every aggregate must have
+        that size."""
         assert self.over is not None
         return dataclasses.replace(self, names=self.over.at(size), over=None)
 
 
 @dataclass(frozen=True)
 class Ranged:
-    """An aggregate over a whole table where windows are ranges of its rows, which are values of a
-    column there: all of them, so many of the first or last, the n-th from the end, a quantile."""
+    """An aggregate that `run` answers from a window's range of rows, without partials.
+
+    The answer is all values of a column in that range, the first or last `count` of them, the n-th
+    from the end, or a quantile.
+    """
 
     name: str
     column: str
     which: Which
-    count: float  # of the first or last, which one from the end, or the quantile's rank
-    skips: bool  # nulls are left out
+    count: float  # how many of the first or last, which one from the end, or the quantile's rank
+    skips: bool  # leave out nulls
     where: Condition | None = None  # which rows count
 
     @property
     def ordered(self) -> bool:
-        """True if its answer depends on the order of events."""
+        """True if the answer depends on the order of events."""
         return self.which != "quantile"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A query for one schema."""
+    """A query tied to one schema."""
 
     query: Query
-    schema: pa.Schema  # of the columns that are read
+    schema: pa.Schema  # of the columns that the query reads
     groups: tuple[Group, ...]
-    types: dict[str, pa.DataType | None]  # of the result's values; None where only answers tell
-    extra: tuple[str, ...] = ()  # columns that are keys besides those of the query
+    types: dict[str, pa.DataType | None]  # of the result's values; None if only the answers show it
+    extra: tuple[str, ...] = ()  # key columns besides those of the query
     ranged: tuple[Ranged, ...] = ()  # aggregates that need no operator over a whole table
 
     def __deepcopy__(self, memo: Any) -> Plan:
@@ -106,8 +109,8 @@ class Plan:
 
     @cached_property
     def ordered(self) -> bool:
-        """True if an aggregate needs events in order.  Then the events of a slice are not kept as
-        one partial, as more events may come between them."""
+        """True if an aggregate needs events in order.  Then a stream cannot keep the events of a
+        slice as one partial, because late events may come between them."""
         return bool(self.ranged) or not all(g.operator.commutative for g in self.groups)
 
     @cached_property
@@ -124,14 +127,13 @@ def make_plan(
     labelled: bool = False,
     by_sizes: bool = False,
 ) -> Plan:
-    """The plan, or an error that says what is wrong with the table's columns.
+    """Plan a query for the columns of a table; raise an error if they do not fit.
 
-    With `whole` it is for a whole table, where values of any type can be numbers by their row or
-    their place, and lists are ranges of rows; without, partials are kept longer than their rows.
-    With `labelled` it is for a stream that has dictionaries: values of any type are labels there.
-    Where windows have several sizes, a group's aggregates have the same ones if they are to be
-    grouped `by_sizes`, as they are where events drive the windows of a whole table; else all groups
-    have all sizes, and hold the same slices.
+    `whole` is for `run`, where partials do not outlive the table: a number, the row or the rank,
+    can stand for a value of any type, and a range of rows for a list.  `labelled` is for a stream
+    with dictionaries, where a label stands for a value of any type.  `by_sizes` is for windows of
+    several sizes: each group has aggregates of the same sizes, as `run` needs them for driven
+    windows.  Without `by_sizes` all groups have all sizes, and hold the same slices.
     """
     fields = {}
     for name in (*query.columns, *extra):
@@ -147,7 +149,8 @@ def make_plan(
             if name in schema.names:
                 raise column_kept(name, query.window)
     typed: list[tuple[str, Aggregate]] = []
-    #: With labels: always compiled, so not grouped with operators of users, which numba may refuse.
+    #: Aggregates with labels.  They must compile, and numba may refuse an operator of a user, so
+    #: they do not share a group with one.
     apart: list[tuple[str, Aggregate]] = []
     objects: list[tuple[str, Aggregate]] = []
     ranged: list[Ranged] = []
@@ -180,7 +183,7 @@ def make_plan(
         compiled = tied.compile and tied.shape != "object"
         held_as_labels = labelled and any(how in ("rows", "places") for _, how in read)
         (apart if held_as_labels else typed if compiled else objects).append((name, chosen))
-    if not typed and not apart and not objects:  # something has to tell which windows there are
+    if not typed and not apart and not objects:  # a group must find out which windows exist
         typed.append((NO_NAME, Aggregate(REGISTRY["count"].make, ())))  # type: ignore[arg-type]
         types[NO_NAME] = pa.int64()
     if several:
@@ -201,8 +204,8 @@ def make_plan(
 
 
 def _of_ranges(window: Window, which: Which, given: Sequence[pa.DataType]) -> bool:
-    """True if an aggregate is answered from ranges of a table's rows: lists where windows are
-    aligned, quantiles of numbers but where a window is a range with a hole."""
+    """True if `run` answers an aggregate from ranges of rows: lists if the window is aligned, and
+    quantiles of numbers unless `exclude` makes a hole in the window's range."""
     if which != "quantile":
         return isinstance(window, Aligned)
     hole = isinstance(window, Driven) and window.excluded in ("row", "ties")
@@ -211,7 +214,7 @@ def _of_ranges(window: Window, which: Which, given: Sequence[pa.DataType]) -> bo
 
 
 def _over_decimals(chosen: Aggregate, fields: dict[str, pa.Field]) -> Aggregate:
-    """An aggregate with the operator for decimals, where it adds them up."""
+    """Replace the operator by the one for decimals, if the aggregate sums or averages decimals."""
     kinds = [value_type(fields[c].type) for c in chosen.columns]
     operator = for_decimals(chosen.operator, kinds) if kinds else None
     return chosen if operator is None else dataclasses.replace(chosen, operator=operator)
@@ -220,7 +223,7 @@ def _over_decimals(chosen: Aggregate, fields: dict[str, pa.Field]) -> Aggregate:
 def _reads(
     chosen: Aggregate, time: str, fields: dict[str, pa.Field], *, whole: bool, labelled: bool
 ) -> tuple[tuple[str, How], ...]:
-    """The columns an aggregate reads, and how; what only counts rows reads their times."""
+    """The columns that an aggregate reads, and how; one that only counts rows reads the times."""
     reads = chosen.columns or (time,)
     kinds = [value_type(fields[c].type) for c in reads]
     hows = read_numbered(chosen.operator, kinds) if whole or labelled else None
@@ -229,7 +232,7 @@ def _reads(
     for i, (column, kind) in enumerate(zip(reads, kinds, strict=True)):
         how: How = hows[i] if hows else "values"
         if labelled and column_type(in_ticks(kind)) != "object":
-            how = "values"  # which are numbers, and need no labels
+            how = "values"  # numbers need no labels
         if how == "values" and picks and in_ticks(kind) != kind:
             how = "ticks"
         elif adds_decimals(chosen.operator) and kind.precision <= SMALL:
@@ -241,7 +244,7 @@ def _reads(
 
 
 def _read_as(kind: pa.DataType, how: How) -> str:
-    """What operators call the type of a column as it is read."""
+    """The name, for operators, of a column's type as it is read."""
     if how in ("rows", "places", "unscaled"):
         return "int64"
     if how == "floats":
@@ -289,22 +292,23 @@ def _sized(group: Group, several: Represented, *, every: bool) -> Group:
 
 @lru_cache(maxsize=256)
 def _joined(parts: tuple[Part, ...], names: tuple[str, ...], types: tuple[str, ...]) -> Operator:
-    """Parts as one operator: the same for the same parts, because kernels are kept with it."""
+    """Join parts into one operator; equal parts give the same object, because it holds the
+    kernels."""
     return _join(parts, len(types), name=", ".join(names), types=types)
 
 
 @lru_cache(maxsize=256)
 def _served(server: Operator, name: str, lower: Callable[[Any], Any]) -> Operator:
-    """What another operator's partial tells."""
+    """The operator `server` under another name, with another `lower`."""
     return dataclasses.replace(server, name=name, lower=lower)
 
 
 def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Parts of tied operators, with those that follow from another's partial sharing it.
+    """Let parts share a partial where one part's answer follows from another's partial.
 
-    Operators over the same columns and rows share if they lift and combine alike (sum and mean of
-    integers, all that follows from moments), or if one serves the other (mean of floats serves
-    sum).
+    Two operators over the same columns and rows share if they lift and combine alike (sum and mean
+    of integers; variance, stddev and other moments), or if one serves the other (mean of floats
+    serves sum).
     """
     alike: dict[Any, list[int]] = {}
     for i, part in enumerate(parts):
@@ -332,8 +336,8 @@ def shared(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _place(chosen: tuple[str, Aggregate]) -> tuple[Any, ...]:
-    """Where an aggregate stands in its group: by what it is, so that the same ones selected in
-    another order run on the same kernels."""
+    """The sort key of an aggregate in its group.  It depends on the aggregate alone, so a query
+    that selects the same aggregates in another order runs on the same kernels."""
     name, aggregate = chosen
     return aggregate.operator.name, aggregate.columns, repr(aggregate.where), name
 

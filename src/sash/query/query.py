@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["RESERVED", "Query"]
 
-#: Names that results have for themselves.
+#: Names of columns that the engine adds to results.
 RESERVED = ("window", "window_start", "window_end", "revision")
 
 
 def column_kept(name: str, window: Window) -> ValueError:
-    """The error for a name that a result would have twice."""
+    """The error for a name that would be in the result twice."""
     return ValueError(
         f"{window!r} keeps all columns of its events, and adds some, so the result would have "
         f"{name!r} twice; choose another name, or rename or drop that column first"
@@ -36,16 +36,16 @@ def column_kept(name: str, window: Window) -> ValueError:
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What to compute, over which windows, for each of which keys.
+    """A query: which aggregates to compute, over which windows, for which keys.
 
     `time` names the column with the events' times.  `by` names the key columns, if any.  `select`
-    has an aggregate for each column of the result.  `where` is an Arrow expression
-    (`pyarrow.compute.field("x") > 0`) that rows must satisfy.  `tie` names a column that puts
-    events of one time in order where arrival does not, as on Spark.  With `emit="changes"` a
-    window is emitted only if its values differ from those of the same key's window before it.
+    maps each column of the result to an aggregate.  `where` is an Arrow expression
+    (`pyarrow.compute.field("x") > 0`) that rows must satisfy.  `tie` names a column that orders
+    events of the same time where their arrival has no order, as on Spark.  With `emit="changes"`
+    the query emits a window only if its values differ from those of the key's window before.
 
-    An aggregate of `select` may have windows of another size (`Aggregate.over`), which end together
-    with the query's; the rows are those of the query's own windows.
+    An aggregate of `select` may have windows of another size (`Aggregate.over`).  They end together
+    with the query's windows.  The result has one row for each of the query's own windows.
 
     >>> import sash
     >>> q = sash.Query(
@@ -66,7 +66,7 @@ class Query:
     tie: str | None = None
     emit: Emit = "all"
 
-    if TYPE_CHECKING:  # a policy is a window too, and becomes one
+    if TYPE_CHECKING:  # a policy becomes a window
 
         def __init__(
             self,
@@ -91,7 +91,7 @@ class Query:
                 f"not {self.window!r}"
             )
         if not isinstance(self.by, Iterable):
-            raise TypeError(f"by has the names of columns, such as ['k'], not {self.by!r}")
+            raise TypeError(f"by is a list of column names, such as ['k'], not {self.by!r}")
         by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         object.__setattr__(self, "by", by)
         self._check_select()
@@ -100,7 +100,7 @@ class Query:
             object.__setattr__(self, "window", Ruled(self.window, self._read_by(self.window)))
         for name in by:
             if not isinstance(name, str):
-                raise TypeError(f"by has the names of columns, not {name!r}")
+                raise TypeError(f"by is a list of column names, and {name!r} is not text")
         names = [*by, *self.select]
         for name in names:
             if name in RESERVED:
@@ -130,11 +130,11 @@ class Query:
             )
         for name, chosen in self.select.items():
             if not isinstance(name, str):
-                raise TypeError(f"select has text for names, not {name!r}")
+                raise TypeError(f"a name in select is text, not {name!r}")
             if isinstance(chosen, Aggregate):
                 continue
             raise TypeError(
-                f"select has {chosen!r} for {name!r}, which is no aggregate; give one such as "
+                f"select has {chosen!r} for {name!r}, which is no aggregate; use one such as "
                 "sash.max('x'), or sash.aggregate(operator, 'x') for an operator of your own"
             )
         made = {name: resolved(a, self.time, self.window) for name, a in self.select.items()}
@@ -146,17 +146,17 @@ class Query:
                 continue
             if not isinstance(self.window, Sized):
                 raise ValueError(
-                    f"select has {chosen!r} for {name!r}, and the window is {self.window!r}; an "
-                    "aggregate has windows of a size of its own with sash.trailing(…), "
-                    "sash.lifetime(), or sash.sliding(…) and sash.tumbling(…) without a timezone"
+                    f"select has {chosen!r} for {name!r}, but an aggregate cannot have its own "
+                    f"size with {self.window!r}; use sash.trailing(…), sash.lifetime(), or "
+                    "sash.sliding(…) or sash.tumbling(…) without a timezone"
                 )
             self.window.of_length(None if chosen.size == "lifetime" else chosen.size)
 
     @property
     def sizes(self) -> dict[str, int | None]:
-        """The size of each aggregate's windows in microseconds, None for all since the beginning.
-        It is the query's own, where the aggregate says no other (`Aggregate.over`).  For windows
-        that have one size only.
+        """The size of each aggregate's windows in microseconds; None stands for all time so far.
+        It is the size of the query's window, unless the aggregate has its own (`Aggregate.over`).
+        Only for windows that have one size.
 
         >>> import sash
         >>> select = {"n": sash.count(), "ever": sash.count().over(sash.lifetime())}
@@ -172,14 +172,14 @@ class Query:
 
     @property
     def several(self) -> bool:
-        """True if an aggregate has windows of another size than the query's."""
+        """True if an aggregate has windows of another size than the query."""
         if not isinstance(self.window, Sized):
             return False
         return any(size != self.window.length for size in self.sizes.values())
 
     def _read_by(self, policy: Policy) -> tuple[str, ...]:
-        """The columns that a policy reads: by their names, or by their places among the columns
-        that are selected; or all of these, if it does not say."""
+        """The columns that a policy reads.  A policy gives their names, or their positions among
+        the selected columns; without either it reads all selected columns."""
         selected = list(dict.fromkeys(c for a in self.select.values() for c in a.columns))
         wanted = policy.columns
         if wanted is None:
@@ -187,29 +187,29 @@ class Query:
                 return tuple(selected)
             raise ValueError(
                 f"the policy {policy.name} reads {len(policy.over.skips)} column(s), and the "
-                f"aggregates read {len(selected)}; name the policy's own, as in "
+                f"aggregates read {len(selected)}; name the policy's columns, as in "
                 "sash.policies.at_most_sum(100, column='x')"
             )
         known = selected or [self.time]
         for column in wanted:
             if isinstance(column, int) and column >= len(known):
                 raise ValueError(
-                    f"the policy {policy.name} reads column {column} of those that are selected, "
-                    f"which are {', '.join(known)}; name it instead, as in "
+                    f"the policy {policy.name} reads the selected column number {column}, and the "
+                    f"selected columns are {', '.join(known)}; name the column, as in "
                     "sash.policies.at_most_sum(100, column='x')"
                 )
         return tuple(known[c] if isinstance(c, int) else c for c in wanted)
 
     @property
     def aligned(self) -> Aligned:
-        """The window, for code that aligned windows alone can reach."""
+        """The window, typed as aligned, for code that only aligned windows reach."""
         assert isinstance(self.window, Aligned), f"{self.window!r} is not aligned"
         return self.window
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that the query reads, each once: time, keys, tie, the window's, and those of
-        the aggregates and their conditions; those of `where` come on top."""
+        """All columns that the query reads, each once: time, keys, tie, the columns of the window,
+        of the aggregates and of their conditions.  The columns of `where` are not among them."""
         read = [self.time, *self.by, *([self.tie] if self.tie else [])]
         read += [*self.window.columns, *(c for a in self.select.values() for c in a.reads)]
         return tuple(dict.fromkeys(read))
@@ -232,17 +232,18 @@ class Query:
     ) -> pyarrow.Table: ...
 
     def run(self, table: Any, *, threads: int | None = None, slicing: SlicingName = "auto") -> Any:
-        """The results over a whole table (pandas, Polars or Arrow, rows in any order), as the
-        same kind of table, ordered by keys, then window.  Where events drive the window, the result
-        has a row for each that fires, with all its columns, in the table's order.
+        """Run the query over a whole table (pandas, Polars or Arrow, rows in any order).
 
-        `threads` says how many threads work on it; by default as many as the environment variable
-        SASH_THREADS says, or else one for each core that the process may use.  Results are the same
-        to the bit for any number of threads.
+        The result is the same kind of table, ordered by keys, then window.  For driven windows, it
+        has a row for each event that fires, with all columns of the event, in the table's order.
 
-        `slicing` says how windows that are aligned to the clock are cut into slices: by "panes",
-        "pairs", or "cutty", which has half as many and puts rows in order of time first; "auto" is
-        pairs.  Results are the same, but for the rounding of floats that are added up.
+        `threads` is the number of threads; the default is the environment variable SASH_THREADS, or
+        else one thread for each core that the process may use.  Results are the same to the bit for
+        any number of threads.
+
+        `slicing` chooses how to cut windows aligned to the clock into slices: "panes", "pairs", or
+        "cutty", which makes half as many slices but first sorts the rows by time; "auto" means
+        "pairs".  Results are the same, except for the rounding of float sums.
 
         >>> import pyarrow as pa, sash
         >>> q = sash.Query(
@@ -263,16 +264,16 @@ class Query:
                 raise
             if self.window.empty:
                 raise MemoryError(
-                    f"the result does not fit into memory; it has a row for each window of "
-                    f"{self.window!r} between two of a key that hold something: give idle='…', so "
-                    "that longer gaps are left out, or let windows start less often"
+                    "the result does not fit into memory; it also has a row for each empty window "
+                    f"of {self.window!r} between two windows of a key that hold events: give "
+                    "idle='…' to leave out longer gaps, or let windows start less often"
                 ) from None
             time = self.window.start(0)
             many = self.window.last(time) - self.window.first(time) + 1
             raise MemoryError(
                 f"the result does not fit into memory; an event is in {many:,} windows of "
-                f"{self.window!r}: let windows start less often, or ask for those that differ from "
-                "the one before, with emit='changes'"
+                f"{self.window!r}: let windows start less often, or use emit='changes' to get only "
+                "windows that differ from the one before"
             ) from None
 
     def at(
@@ -284,13 +285,13 @@ class Query:
         known: str | None = None,
         threads: int | None = None,
     ) -> Any:
-        """The values of the query at moments of your choosing: the rows of `questions`, in their
-        order, each with the values as of its time, which is in the column `time`, for its key.
+        """Compute the query at times that you choose.  The result has the rows of `questions`, in
+        their order, each with the values for its key as of the time in its column `time`.
 
         The query's window is `trailing` or `lifetime`, and aggregates may have windows of other
-        sizes (`Aggregate.over`).  A key that no event has gets the values over nothing.  With
-        `known`, a column of the events that says when each became known, only events that were
-        known by a question's time count: what the answer was then, not what it is now.
+        sizes (`Aggregate.over`).  A key without events gets the values of an empty window.  `known`
+        names a column of the events that says when each event became known.  With it, only events
+        that were known by a question's time count: the answer as it was then, not as it is now.
 
         >>> import pyarrow as pa, sash
         >>> q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})
@@ -317,13 +318,14 @@ class Query:
         name: str | None = None,
         trust: Sequence[str] = (),
     ) -> Stream:
-        """Start a stream of the query, which is fed batch by batch; see `sash.Stream`.
+        """Start a stream of the query, into which you push batches; see `sash.Stream`.
 
-        With a `store` (`sash.stores`) the state lives there under a `name`, so that it can be
-        larger than memory; `Stream.sync` makes it durable, and a stream of that name goes on
-        from its last `sync`.  Another query is refused there; where only an operator of your own
-        was mended, and its partials mean the same, name its aggregate in `trust`.  Where events
-        drive the windows, rows then come by groups of keys, and not in the order of the events.
+        With a `store` (`sash.stores`) the state lives in the store under a `name`, and can be
+        larger than memory.  `Stream.sync` makes it durable, and a stream of that name continues
+        from its last `sync`.  The store refuses to continue with another query.  If you only
+        corrected an operator of your own, and its partials still mean the same, name its aggregate
+        in `trust`.  With a store, rows of driven windows come by groups of keys, not in the order
+        of the events.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -347,12 +349,12 @@ class Query:
     def explain(
         self, schema: Any = None, *, data: Any = None, slicing: SlicingName = "auto"
     ) -> Explanation:
-        """How `run` answers the query, why, and what that costs; see `sash.Explanation`.
+        """Explain how `run` computes the query, why, and what it costs; see `sash.Explanation`.
 
-        `schema` is a pyarrow.Schema, or a table that has one; without it, nothing is said that
-        depends on the types of columns.  `data` is a sample of some thousands of rows, which is run
-        and counted: what it took stands beside what was expected.  `slicing` is that of `run`.
-        For a stream, ask that: `q.stream(…).explain()`.
+        `schema` is a pyarrow.Schema, or a table that has one; without it, the explanation leaves
+        out what depends on column types.  `data` is a sample of some thousands of rows: `explain`
+        runs the query over it, and shows the measured costs beside the expected ones.  `slicing` is
+        that of `run`.  For a stream, call `q.stream(…).explain()`.
 
         >>> import sash
         >>> window = sash.sliding("6 min", "2 min")

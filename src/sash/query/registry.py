@@ -1,7 +1,7 @@
-"""What a query must know of each ready operator, one row for each: how to make it, its other names,
-the type of its answers as Spark has it, and whether an answer can be null.
+"""Facts about each ready operator, one row each: how to build it, its other names, the type of its
+answers, which is Spark's, and whether an answer can be null.
 
-A row is found by `Operator.ready`, so that an operator of your own is yours, whatever its name is.
+`Operator.ready` is the key of a row, so a user's operator has no row, whatever its name is.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ __all__ = [
     "which_of_range",
 ]
 
-#: The type of the answers, from the operator and the types of the columns; None if only the
-#: answers tell.
+#: Returns the type of the answers, from the operator and the types of its columns; None if only
+#: the answers show it.
 Rule = Callable[[Operator, Sequence[pa.DataType]], pa.DataType | None]
 
 
-#: What an answer is of the rows of a range: all, some of the first or of the last, the n-th from
-#: the end, a quantile of their values.
+#: Which rows of a range form the answer: all, the first few, the last few, the n-th from the end,
+#: or a quantile of their values.
 Which = Literal["all", "first", "last", "nth", "quantile"]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Types of columns, and what to call them."""
+    """A kind of column types, and its name in messages."""
 
     words: str
     tests: tuple[Callable[[pa.DataType], bool], ...]
@@ -88,27 +88,27 @@ JOINED = Kind(
 
 @dataclass(frozen=True)
 class Facts:
-    """One row: a ready operator, or the factory that makes it from parameters, and its facts."""
+    """One row: a ready operator, or the factory that builds it from parameters, and its facts."""
 
     make: Operator | Callable[..., Operator]
     type: Rule
     aliases: tuple[str, ...] = ()
-    nullable: bool = True  # False if it has an answer over no values as well
+    nullable: bool = True  # False if it has an answer over no values
     counts_rows: bool = False  # it may read no column
     picks: bool = False  # it only picks or compares values, and so keeps their nanoseconds
-    #: Values of any type can be whole numbers instead: for each column, the field of a partial
-    #: that has its number.
+    #: Set if the operator can read numbers in place of values of any type: for each column, the
+    #: field of a partial that holds the number.
     numbered: tuple[int, ...] = ()
-    value_of: int | None = None  # the column whose value an answer is, if it is one
-    ranged: Which | None = None  # over a range of rows, which of them an answer is
-    orders: tuple[int, ...] = ()  # the columns whose values it puts in order
-    takes: tuple[Kind | None, ...] = ()  # what its columns must hold, None for anything
+    value_of: int | None = None  # the column from which an answer takes a value, if it does
+    ranged: Which | None = None  # which rows of a range form the answer
+    orders: tuple[int, ...] = ()  # the columns whose values it compares
+    takes: tuple[Kind | None, ...] = ()  # the kinds of its columns, None for any kind
     floats: bool = False  # it reads decimals as floats, as Spark does
 
 
 def result_type(chosen: Aggregate, given: Sequence[pa.DataType]) -> pa.DataType | None:
     """The Arrow type of an aggregate's answers over columns of these types, or None if only the
-    answers tell.
+    answers show it.
 
     >>> import sash
     >>> result_type(sash.max("x"), [pa.int32()]), result_type(sash.sum("x"), [pa.int32()])
@@ -151,9 +151,9 @@ def picks_values(operator: Operator) -> bool:
 
 
 def read_numbered(operator: Operator, kinds: Sequence[pa.DataType]) -> tuple[How, ...] | None:
-    """How the operator can read columns of these types so that it runs compiled if some of them
-    hold neither numbers nor times: by row where it only picks a value, by place where it compares
-    values.  None if it cannot, or need not.
+    """How the operator can read columns of these types and still run compiled, if some of them hold
+    neither numbers nor times: it reads row numbers if it only picks a value, and ranks if it
+    compares values.  None if it cannot, or if it need not.
 
     >>> read_numbered(ops.arg_max, [pa.string(), pa.float64()])
     ('rows', 'values')
@@ -172,8 +172,8 @@ def read_numbered(operator: Operator, kinds: Sequence[pa.DataType]) -> tuple[How
 
 
 def numbered_fields(operator: Operator) -> tuple[int, ...]:
-    """For each column of an operator that reads values by number, the field of a partial that has
-    the number.
+    """For each column of an operator that reads numbers in place of values, the field of a partial
+    that holds the number.
 
     >>> numbered_fields(ops.arg_max), numbered_fields(ops.sum)
     ((3, 1), ())
@@ -193,8 +193,8 @@ def reads_floats(operator: Operator) -> bool:
 
 
 def which_of_range(operator: Operator) -> Which | None:
-    """Which rows of a range an answer is, if it is rows: all of them, so many of the first or of
-    the last, or the n-th from the end.
+    """Which rows of a range form the answer, if the answer consists of rows: all, the first or last
+    few, or the n-th from the end.
 
     >>> which_of_range(ops.last_n(3)), which_of_range(ops.max)
     ('last', None)
@@ -204,7 +204,7 @@ def which_of_range(operator: Operator) -> Which | None:
 
 
 def value_of(operator: Operator) -> int | None:
-    """The column whose value an answer is, None if it is none of a column's values.
+    """The column from which the answer takes a value; None if the answer is not such a value.
 
     >>> value_of(ops.max), value_of(ops.max_count)
     (0, None)
@@ -214,7 +214,7 @@ def value_of(operator: Operator) -> int | None:
 
 
 def check_columns(operator: Operator, given: Sequence[pa.DataType]) -> None:
-    """Refuse columns of types that the operator cannot use."""
+    """Raise TypeError if the operator cannot use columns of these types."""
     facts = REGISTRY.get(operator.ready)
     if facts is None:
         return
@@ -223,7 +223,7 @@ def check_columns(operator: Operator, given: Sequence[pa.DataType]) -> None:
             raise TypeError(f"{operator.ready} takes {wanted.words}")
     for i in facts.orders:
         if not has_order(given[i]):
-            raise TypeError("maps have no order; give a column of a part of them")
+            raise TypeError("maps have no order; use a column of their keys or values")
 
 
 # Rules
@@ -254,7 +254,7 @@ def _unknown(_: Operator, kinds: Sequence[pa.DataType]) -> None:
 
 
 def _number(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
-    """A sum, or another number in the domain of the values."""
+    """The type of a sum, or of another number in the domain of the values."""
     kind = column_type(kinds[0])
     if kind == "timestamp":
         return pa.int64()  # microseconds
@@ -262,12 +262,12 @@ def _number(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
 
 
 def _summed(operator: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
-    """A sum: of decimals one with ten more digits, as on Spark."""
+    """The type of a sum; for decimals, with ten more digits, as on Spark."""
     return _decimal("sum", kinds[0]) or _number(operator, kinds)
 
 
 def _averaged(operator: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """A mean: of decimals one with four more digits behind the point, as on Spark."""
+    """The type of a mean; for decimals, with four more digits after the point, as on Spark."""
     return _decimal("mean", kinds[0]) or pa.float64()
 
 
@@ -313,7 +313,7 @@ def _top_k(_: Operator, kinds: Sequence[pa.DataType]) -> pa.DataType:
     return pa.list_(pa.struct([("item", kinds[0]), ("count", pa.int64())]))
 
 
-#: By the name in `sash.operators`.
+#: The facts, by the operator's name in `sash.operators`.
 REGISTRY: dict[str, Facts] = {
     "count": Facts(ops.count, _whole, nullable=False, counts_rows=True),
     "sum": Facts(ops.sum, _summed, takes=(RANKED,)),
@@ -393,7 +393,7 @@ REGISTRY: dict[str, Facts] = {
     "top_k": Facts(ops.top_k, _top_k, nullable=False, takes=(TEXT,)),
 }
 
-#: Further names in texts of SQL, by the name in `sash.operators`.
+#: More names in SQL, by the operator's name in `sash.operators`.
 SQL_NAMES: dict[str, tuple[str, ...]] = {
     "variance": ("var_samp",),
     "population_variance": ("var_pop",),

@@ -1,4 +1,4 @@
-"""What an aggregate takes from its query: the column of times, and how long a window is."""
+"""Fill in what an aggregate takes from its query: the column of times, and the window's length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["resolved"]
 
 
 def resolved(chosen: Aggregate, time: str, window: Any) -> Aggregate:
-    """The aggregate with all that its query says.
+    """The aggregate, with its query's column of times and window length filled in.
 
     >>> import sash
     >>> resolved(sash.rate("x"), "t", sash.tumbling("1 minute"))
@@ -37,6 +37,6 @@ def _length(chosen: Aggregate, window: Any) -> int:
     if chosen.size is None and isinstance(window, Sized) and window.length is not None:
         return window.length
     raise ValueError(
-        f"sash.rate is by the length of a window, and those of {window!r} have several; "
-        "select sash.sum or sash.count, and divide by the length of the windows that hold them"
+        f"sash.rate divides by the length of a window, and windows of {window!r} differ in "
+        "length; select sash.sum or sash.count, and divide by the length of each window"
     )

@@ -1,4 +1,4 @@
-"""Several queries over one stream or table, which share what they can: `sash.share`."""
+"""Several queries over one stream or table that share slices and intake: `sash.share`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ __all__ = ["Shared", "check_queries", "share"]
 
 
 def check_queries(queries: Any) -> dict[str, Query]:
-    """Named queries that read one time column, or an error that says what is wrong."""
+    """Check that `queries` maps names to queries with the same time column; raise an error if
+    not."""
     if not isinstance(queries, Mapping) or not queries:
         raise TypeError(
             "sash.share takes a name and a query for each result, such as {'fast': q1, 'daily': "
@@ -31,24 +32,24 @@ def check_queries(queries: Any) -> dict[str, Query]:
         if not isinstance(name, str) or not name:
             raise TypeError(f"a query's name is text, not {name!r}")
         if not isinstance(query, Query):
-            raise TypeError(f"the query {name!r} is a sash.Query, not {query!r}")
+            raise TypeError(f"the query {name!r} must be a sash.Query, not {query!r}")
     times = {query.time: name for name, query in queries.items()}
     if len(times) > 1:
         said = ", ".join(f"{time!r} for {name!r}" for time, name in times.items())
         raise ValueError(
-            f"queries that share a stream have one time column, and these have {said}; share those "
-            "that have the same"
+            f"queries that share a stream must read one time column, and these read {said}; share "
+            "only queries with the same time column"
         )
     return dict(queries)
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Several queries over the same events; made by `sash.share`.
+    """Several queries over the same events; `sash.share` builds it.
 
-    Results are those of each query alone.  Aligned queries with the same keys, `where` and `tie`
-    share one copy of the slices, and equal aggregates one partial; others share the intake.
-    `plan` says which.
+    Each query gives the same results as when it runs alone.  Aligned queries with the same keys,
+    `where` and `tie` share one copy of the slices, and equal aggregates share one partial.  Other
+    queries share the intake.  `plan` says which queries share what.
 
     >>> import sash
     >>> def over(size, every):
@@ -73,13 +74,13 @@ class Shared:
 
     @cached_property
     def plan(self) -> SharedPlan:
-        """What the queries share with each other, as data."""
+        """Which queries share slices and partials, as data."""
         from ..engine.bundles import shared_plan
 
         return shared_plan(self.queries)
 
     def run(self, table: Any, *, threads: int | None = None) -> dict[str, Any]:
-        """The results of each query over a whole table, by name, as `Query.run` gives them.
+        """Run every query over a whole table; returns the result of `Query.run` for each name.
 
         >>> import sash
         >>> n = {"n": sash.count()}
@@ -105,10 +106,10 @@ class Shared:
         name: str | None = None,
         trust: Sequence[str] = (),
     ) -> SharedStream:
-        """Start a stream of all queries, which is fed batch by batch; see `sash.SharedStream`.
+        """Start one stream of all queries, into which you push batches; see `sash.SharedStream`.
 
         With a `store` the state lives there under a `name`, as for `Query.stream`: a stream of that
-        name goes on from its last `sync`, and another set of queries is refused.
+        name continues from its last `sync`, and the store refuses another set of queries.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -130,11 +131,12 @@ class Shared:
         return open_shared(SharedStream, self, store, name, trust, **given)  # type: ignore[arg-type]
 
     def explain(self, schema: Any = None, *, data: Any = None) -> SharedExplanation:
-        """What the queries share with each other when they run over a table, why, and what that
-        costs; see `sash.SharedExplanation`.
+        """Explain what the queries share when they run over a table, why, and what it costs; see
+        `sash.SharedExplanation`.
 
         `schema` is a pyarrow.Schema, or a table that has one.  `data` is a sample of some thousands
-        of rows, which is run and counted.  For a stream, ask that: `shared.stream(…).explain()`.
+        of rows: `explain` runs the queries over it and measures the costs.  For a stream, call
+        `shared.stream(…).explain()`.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})

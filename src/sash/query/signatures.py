@@ -1,4 +1,4 @@
-"""Types for signatures: the modes of a stream, and which kind of table comes back."""
+"""Types for signatures: the modes of a stream, and the kinds of tables."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ __all__ = ["ArrowStream", "Columns", "Emit", "Frame", "LazyFrame", "Mode", "Slic
 
 #: When a stream emits a window: once, when it closes, or as soon as it ends and at each change.
 Mode: TypeAlias = Literal["final", "live"]
-#: Which windows are emitted: all, or those whose values differ from the window before.
+#: Which windows a query emits: all, or only windows whose values differ from the window before.
 Emit: TypeAlias = Literal["all", "changes"]
-#: How windows that are aligned to the clock are cut into slices.
+#: How to cut windows aligned to the clock into slices.
 SlicingName: TypeAlias = Literal["auto", "panes", "pairs", "cutty"]
-#: A table as plain Python lists or arrays by the names of columns.
+#: A table as plain Python: lists or arrays by column name.
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 class _Frame(Protocol):
-    """What DataFrames of pandas and Polars and tables of Arrow have, and nothing else here: a
-    lazy frame has no shape, and a record batch no join.
+    """The attributes that only DataFrames of pandas and Polars and tables of Arrow have: a lazy
+    frame has no shape, and a record batch no join.
 
-    So the type of the result is known without stubs of libraries that are not installed.
+    A type checker thus knows the type of the result, even if the library's stubs are not installed.
     """
 
     @property

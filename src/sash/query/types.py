@@ -1,4 +1,4 @@
-"""Types of columns as operators know them."""
+"""The column types that operators know."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pyarrow as pa
 
 __all__ = ["How", "column_type", "has_order", "has_places", "in_ticks", "value_type"]
 
-#: How a column is read: its values; nanoseconds as whole numbers; the numbers of its rows; the
-#: places of its values in order; decimals as whole numbers of their last digit, or as floats.
+#: What an operator reads of a column: its values; nanoseconds as whole numbers; the numbers of its
+#: rows; the ranks of its values; decimals as whole multiples of their last digit, or as floats.
 How = Literal["values", "ticks", "rows", "places", "unscaled", "floats"]
 
 
 def column_type(given: pa.DataType) -> str:
-    """What operators call the type of an Arrow column."""
+    """The name that operators have for the type of an Arrow column."""
     if pa.types.is_boolean(given):
         return "bool"
     if pa.types.is_integer(given):
@@ -27,15 +27,15 @@ def column_type(given: pa.DataType) -> str:
 
 
 def value_type(given: pa.DataType) -> pa.DataType:
-    """The type of a column's values, however they are encoded."""
+    """The type of a column's values, without their dictionary encoding."""
     return given.value_type if pa.types.is_dictionary(given) else given
 
 
 def in_ticks(given: pa.DataType) -> pa.DataType:
-    """A type with whole numbers for all that counts nanoseconds, also within structs and lists.
+    """The type with each type of nanoseconds replaced by int64, also within structs and lists.
 
-    Operators know times in microseconds, as Spark does.  One that only picks or compares values
-    reads nanoseconds as numbers, and its answers become what they were.
+    Operators count times in microseconds, as Spark does.  An operator that only picks or compares
+    values reads nanoseconds as whole numbers, and the engine casts its answers back.
     """
     if _counts_nanoseconds(given):
         return pa.int64()
@@ -60,7 +60,7 @@ def _counts_nanoseconds(given: pa.DataType) -> bool:
 
 
 def has_order(given: pa.DataType) -> bool:
-    """True if values of a type can be compared: maps cannot, and what holds them."""
+    """True if values of a type can be compared; maps, and types that contain maps, cannot."""
     if pa.types.is_map(given):
         return False
     if pa.types.is_nested(given):
@@ -69,7 +69,7 @@ def has_order(given: pa.DataType) -> bool:
 
 
 def has_places(given: pa.DataType) -> bool:
-    """True if Arrow puts values of a type in the order that Python has them in."""
+    """True if Arrow sorts values of a type in the same order as Python."""
     types = pa.types
     return bool(
         types.is_string(given)

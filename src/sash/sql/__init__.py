@@ -1,17 +1,17 @@
-"""SQL that people write already, as a statement that runs over tables and streams.
+"""Read SQL that people already write, as a statement that runs over tables and streams.
 
     sash.sql(text, time=None, timezone=None, operators={}) -> Statement
 
-Windows are written in the words of Spark, Flink, the standard or CQL:
+The text writes windows as Spark, Flink, the standard or CQL do:
 
     GROUP BY k, window(ts, '3 hours', '1 minute')                                          Spark
     FROM TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '3' HOUR))       Flink
     max(x) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '3' HOUR PRECEDING …)   standard
     FROM t [RANGE 3 HOURS SLIDE 1 MINUTE]                                                  CQL
 
-`time` names the column of times where the text does not, as in CQL.  With a `timezone`, windows of
-days, weeks and months are those of its calendar, and EXTRACT and CAST read times by its clock.
-`operators` has operators of your own by the names that the text calls them by.
+`time` names the column of times if the text does not, as in CQL.  With a `timezone`, windows of
+days, weeks and months follow its calendar, and EXTRACT and CAST read times by its clock.
+`operators` has your own operators, by the names that the text uses.
 
 >>> import sash
 >>> hourly = sash.sql(
@@ -21,14 +21,14 @@ days, weeks and months are those of its calendar, and EXTRACT and CAST read time
 >>> hourly.run(table).to_pylist()
 [{'k': 'a', 'hour': 0, 'worst': 4}]
 
-Where it is:
+The modules:
 
-tokens, numbers, cursor, read_…                a text is read into nodes
-forms, windows, intervals                      which window it asks for
-aggregates                                     calls as aggregates of sash
-plan, planned, scope                           what it comes to: before, query, after
-evaluate, arithmetic, casts, functions, …      expressions over Arrow columns, as Spark's
-tabled, statement, stream                      what runs it
+tokens, numbers, cursor, read_…                read a text into nodes
+forms, windows, intervals                      find its window
+aggregates                                     turn calls into aggregates of sash
+plan, planned, scope                           plan it: before, query, after
+evaluate, arithmetic, casts, functions, …      compute expressions over Arrow columns, as Spark
+tabled, statement, stream                      run it
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def sql(
     timezone: Any = None,
     operators: Mapping[str, Operator] | None = None,
 ) -> Statement:
-    """Read a text of SQL and return the statement, which runs as a query does.
+    """Read a text of SQL and return its statement, which runs like a query.
 
     >>> import sash
     >>> sash.sql("SELECT count(*) FROM t [RANGE 1 HOUR SLIDE 1 MINUTE]", time="ts").query.window
@@ -61,7 +61,7 @@ def sql(
 
 
 class _Callable(ModuleType):
-    """This module, which can be called: `sash.sql` is the folder and the function."""
+    """Makes this module callable: `sash.sql` is both the folder and the function."""
 
     def __call__(
         self,

@@ -1,7 +1,7 @@
-"""Aggregates by their names in SQL: a call in the text becomes an `Aggregate` over columns.
+"""Turn a call of an aggregate in the text into an `Aggregate` over columns.
 
-Names come from the one registry of operators: an operator's own name, its aliases, and its names in
-SQL.  How many columns and parameters an aggregate takes, the Python function of the same name says.
+The registry of operators has the names: an operator's own name, its aliases, and its names in SQL.
+The Python function of the same name determines the columns and parameters of an aggregate.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .nodes import Call, Literal_, Node, Star, Unary
 
 __all__ = ["AGGREGATES", "Made", "aggregate_of", "constants", "is_aggregate", "refuse_ranking"]
 
-#: What becomes of an answer: nothing, the whole number next to it, the one field of a struct, or
-#: its fields as a list.
+#: What to do with an answer: keep it, round it to a whole number, or take the one field of a
+#: struct, or its fields as a list.
 Then = Literal["", "whole", "field", "list"]
 
-#: Functions of windows that are no aggregates, and what to write instead.
+#: Window functions that are no aggregates, and what to write instead.
 _RANKING = {
     **dict.fromkeys(
         ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"),
@@ -46,7 +46,7 @@ _SCALAR = ("concat",)
 
 @dataclass(frozen=True)
 class Made:
-    """An aggregate, and what becomes of its answers."""
+    """An aggregate, and what to do with its answers."""
 
     aggregate: Aggregate
     then: Then = ""
@@ -69,12 +69,12 @@ def AGGREGATES() -> list[str]:
 
 
 def is_aggregate(call: Call, operators: Mapping[str, Operator]) -> bool:
-    """True if a call is one of an aggregate."""
+    """True if a call names an aggregate."""
     return call.name in _names() or call.name in operators
 
 
 def refuse_ranking(call: Call, source: Source) -> None:
-    """Refuse functions of windows that are no aggregates."""
+    """Refuse window functions that are no aggregates."""
     if call.name in _RANKING:
         raise source.error(_RANKING[call.name], *call.named)
 
@@ -85,8 +85,8 @@ def aggregate_of(
     column: Callable[[Node], str],
     source: Source,
 ) -> Made:
-    """The aggregate that a call asks for; `column` gives the name of the column that has the values
-    of an expression."""
+    """The aggregate for a call; `column` returns the name of the column that holds the values of an
+    expression."""
     if call.ordered:
         raise source.error(
             f"ORDER BY within {call.name} is not supported: values are in order of event time",
@@ -142,10 +142,10 @@ def _own(
     source: Source,
     where: dict[str, Any],
 ) -> Made:
-    """An operator of the user's own, over columns."""
+    """An aggregate of the user's own operator, over columns."""
     if call.distinct or call.nulls or call.within:
         raise source.error(
-            f"{call.name} is an operator of yours, and takes columns and FILTER alone", *call.at
+            f"{call.name} is your own operator, and takes only columns and FILTER", *call.at
         )
     try:
         return Made(ready.aggregate(operator, *map(column, call.args), **where))
@@ -210,7 +210,7 @@ def _arguments(
     column: Callable[[Node], str],
     source: Source,
 ) -> tuple[list[Any], bool]:
-    """What the Python function is given, and whether its last parameter is one number."""
+    """The arguments for the Python function, and whether its last parameter is a single number."""
     wanted = [p for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     needed = [p for p in wanted if p.default is p.empty]
     if not len(needed) <= len(args) <= len(wanted):
@@ -227,7 +227,7 @@ def _arguments(
         value = _constant(node)
         if value is None:
             raise source.error(
-                f"{parameter.name} of {call.name} is a number that stands in the text", *node.at
+                f"{parameter.name} of {call.name} must be a number in the text", *node.at
             )
         scalar = not isinstance(value, list)
         made.append(value)
@@ -240,7 +240,7 @@ def constants(call: Call) -> list[Node]:
 
 
 def _constant(node: Node) -> Any:
-    """A number, or numbers in array(…); None if it is something else."""
+    """A number, or the numbers in array(…); None for anything else."""
     if isinstance(node, Unary) and node.op == "+":
         return _constant(node.of)
     if isinstance(node, Call) and node.name == "array" and node.args:

@@ -1,5 +1,5 @@
-"""Arithmetic and comparisons as in Spark's ANSI mode: what overflows, or is divided by zero, has
-failed; NaN equals NaN and is the greatest number."""
+"""Arithmetic and comparisons as in Spark's ANSI mode: a row that overflows or divides by zero
+fails; NaN equals NaN and is the greatest number."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _KERNELS = {
 def arithmetic(
     op: str, a: Value, b: Value, rows: int, literals: tuple[Any, Any] = (None, None)
 ) -> Value:
-    """`a op b`, where op is one of + - * / %; whole numbers that stand in the text are given, as a
-    decimal has the digits they are written with."""
+    """`a op b`, where op is one of + - * / %.  Whole numbers from the text come as written, because
+    a decimal takes its digits from them."""
     failed = a.failed + b.failed
     for side in (a, b):
         if not (is_number(side.type) or _is.is_string(side.type) or _is.is_null(side.type)):
@@ -82,7 +82,7 @@ def _to(value: Value, kind: pa.DataType) -> Any:
 
 
 def _zeros(x: Any, y: Any, rows: int) -> Any:
-    """Where a divisor is zero and there is something to divide."""
+    """True where a divisor is zero and the dividend is not null."""
     zero = pc.equal(y, zero_of(y.type))
     return as_mask(pc.and_(pc.is_valid(x), zero), rows) if _valid(x) else np.zeros(rows, dtype=bool)
 
@@ -92,7 +92,7 @@ def _valid(x: Any) -> bool:
 
 
 def _without(y: Any, bad: Any, rows: int) -> Any:
-    """Divisors with null for those that are zero."""
+    """The divisors, with null in place of zero."""
     if not bad.any():
         zero = pc.equal(y, zero_of(y.type))
         if isinstance(y, pa.Scalar):
@@ -109,7 +109,7 @@ def _divided(x: Any, y: Any, rows: int, what: str) -> Value:
 
 
 def _rest(x: Any, y: Any, rows: int) -> Value:
-    """The rest of a division, with the sign of what is divided."""
+    """The remainder of a division, with the sign of the dividend."""
     bad = _zeros(x, y, rows)
     y = _without(y, bad, rows)
     if _is.is_floating(y.type):
@@ -122,7 +122,7 @@ def _rest(x: Any, y: Any, rows: int) -> Value:
         nulls = ~(as_mask(pc.is_valid(x), rows) & as_mask(pc.is_valid(y), rows))
         made = pa.array(rest, mask=nulls).cast(y.type)
     else:
-        # the least integer divided by -1 is none, and its rest is zero
+        # the least integer divided by -1 does not fit, and its remainder is zero
         one = pc.equal(y, pa.scalar(-1, y.type))
         by = pc.if_else(one, pa.scalar(1, y.type), y)
         made = pc.subtract(x, pc.multiply(pc.divide(x, by), by))
@@ -197,7 +197,7 @@ def _decimal(op: str, a: Value, b: Value, rows: int, literals: tuple[Any, Any]) 
 
 
 def _digits(op: str, one: pa.DataType, two: pa.DataType) -> int:
-    """The digits of the type that Arrow has for a sum, difference or product."""
+    """The digits of Arrow's type for a sum, difference or product."""
     if op == "*":
         return int(one.precision + two.precision + 1)
     whole = max(one.precision - one.scale, two.precision - two.scale)
@@ -205,8 +205,8 @@ def _digits(op: str, one: pa.DataType, two: pa.DataType) -> int:
 
 
 def _exact(op: str, x: Any, y: Any, rows: int) -> list[decimal.Decimal | None]:
-    """Results that have more digits than Arrow's decimals: sums and products are exact, and
-    quotients have as many digits as it takes to round them once more."""
+    """Results with more digits than Arrow's decimals: sums and products are exact, and quotients
+    have enough digits to be rounded once more."""
     apply = _OPERATORS[op]
     pairs = zip(*(Value(s).array(rows).to_pylist() for s in (x, y)), strict=True)
     with decimal.localcontext(prec=200):
@@ -239,7 +239,7 @@ def negated(a: Value, rows: int) -> Value:
 
 
 def compare(op: str, a: Value, b: Value, rows: int, zone: str | None) -> Value:
-    """`a op b`, where op is one of = <> < <= > >= and <=>, which takes two nulls for equal."""
+    """`a op b`, where op is one of = <> < <= > >= and <=>, for which two nulls are equal."""
     kind = common_type(a.type, b.type)
     if _is.is_null(kind):
         kind = pa.int32()

@@ -1,4 +1,4 @@
-"""CAST as in Spark's ANSI mode: what has no value of the type has failed."""
+"""CAST as in Spark's ANSI mode: a row whose value does not exist in the new type fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 _is = pa.types
 _EPOCH = datetime(1970, 1, 1)
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
-_SPACE = "".join(map(chr, range(33))) + "\x7f"  # what Spark trims: spaces and control characters
+_SPACE = "".join(map(chr, range(33))) + "\x7f"  # Spark trims these: spaces and control characters
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
 _TWO = "([0-9]{1,2})"
 _TIME = re.compile(rf"([+-]?[0-9]{{4,6}})(?:-{_TWO}(?:-{_TWO}(?:[ T](.*))?)?)?", re.DOTALL)
@@ -38,8 +38,8 @@ _CLOCK = re.compile(rf"{_TWO}:{_TWO}(?::{_TWO}(?:\.([0-9]{{0,9}}))?)?\s*(.*)", r
 
 
 def cast(value: Value, kind: pa.DataType, rows: int, zone: str | None) -> Value:
-    """A value in another type.  `zone` is the time zone in which text and dates are times of a
-    column that has a zone; that of the column, if it is None."""
+    """Cast a value to another type.  `zone` is the time zone in which text and dates become
+    instants; None means the zone of the column."""
     given = value.type
     if given == kind:
         return value
@@ -47,7 +47,7 @@ def cast(value: Value, kind: pa.DataType, rows: int, zone: str | None) -> Value:
         return Value(pa.scalar(None, kind), value.failed)
     maker = _maker(given, kind)
     if maker is None:
-        raise Unusable(f"CAST makes no {spark_name(kind)} of {spark_name(given)}")
+        raise Unusable(f"CAST cannot turn {spark_name(given)} into {spark_name(kind)}")
     made = maker(value.data, kind, rows, zone)
     return Value(made.data, value.failed + made.failed)
 
@@ -75,7 +75,7 @@ def _maker(given: pa.DataType, kind: pa.DataType) -> Maker | None:
 def one_by_one(
     data: Any, rows: int, kind: pa.DataType, make: Callable[[Any], Any], why: Callable[[Any], str]
 ) -> Value:
-    """What a function makes of each distinct value; it raises ValueError for those that fail."""
+    """Apply a function to each distinct value; a value for which it raises ValueError fails."""
     column = pa.repeat(data, rows) if isinstance(data, pa.Scalar) else data
     coded = column.dictionary_encode()
     made: list[Any] = []
@@ -141,12 +141,12 @@ def _to_number(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Val
 
 
 def floats(data: Any, kind: pa.DataType) -> Any:
-    """Numbers as floats of a kind."""
+    """Numbers cast to a float type."""
     return _on_arrays(lambda x: as_floats(x, kind))(data)
 
 
 def _on_arrays(kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A kernel for scalars, too."""
+    """Let a kernel for arrays take scalars too."""
 
     def made(given: Any) -> Any:
         return (
@@ -171,8 +171,8 @@ def _in_limits(number: int, kind: pa.DataType) -> int:
 
 
 def fitted_decimal(data: Any, kind: pa.DataType, rows: int) -> Value:
-    """Decimals with no more digits behind the point than a type has, halves away from zero; those
-    that have too many before it have failed."""
+    """Round decimals to the digits after the point that a type has, half away from zero; decimals
+    with too many digits before the point fail."""
 
     def kernel(given: Any) -> Any:
         wide = given.cast(pa.decimal256(76, given.type.scale))
@@ -184,16 +184,16 @@ def fitted_decimal(data: Any, kind: pa.DataType, rows: int) -> Value:
 
 
 def rounded_decimal(data: Any, digits: int) -> Any:
-    """Decimals rounded to so many digits behind the point, halves away from zero."""
+    """Round decimals to a number of digits after the point, half away from zero."""
     scale = data.type.scale
-    # with room for a digit more, as Arrow's round has zero for what does not fit
+    # with room for one more digit, because Arrow's round returns zero if the result does not fit
     wide = data.cast(pa.decimal256(76, scale))
     array = pa.array([wide.as_py()], wide.type) if isinstance(wide, pa.Scalar) else wide
     ends = [e for e in pc.min_max(array).as_py().values() if e is not None]
     short = all(e.copy_abs() < Decimal(1).scaleb(38 - scale) for e in ends)
     if digits >= scale or (short and scale - digits < 76):
         return pc.round(wide, digits, round_mode="half_towards_infinity")
-    # Arrow's round loses a carry through many nines, and has no units beyond its digits
+    # Arrow's round loses a carry through many nines, and cannot round beyond its digits
     zero, unit, numbers = Decimal(0), Decimal(1).scaleb(-digits), array.to_pylist()
     with localcontext(prec=400):
         made = [None if x is None else x.quantize(unit, ROUND_HALF_UP) or zero for x in numbers]
@@ -202,7 +202,7 @@ def rounded_decimal(data: Any, digits: int) -> Any:
 
 
 def fitted_numbers(numbers: Sequence[Decimal | None], kind: pa.DataType) -> Value:
-    """As `fitted_decimal`, of numbers with more digits than Arrow's decimals have."""
+    """Like `fitted_decimal`, for numbers with more digits than Arrow's decimals."""
     made: list[Decimal | None] = []
     bad: dict[int, str] = {}
     for row, number in enumerate(numbers):
@@ -216,7 +216,7 @@ def fitted_numbers(numbers: Sequence[Decimal | None], kind: pa.DataType) -> Valu
 
 
 def _java_decimal(x: float, kind: pa.DataType) -> Decimal:
-    """A float as its shortest digits say."""
+    """The decimal with the shortest digits of a float."""
     return Decimal(str(np.float32(x)) if kind == pa.float32() else repr(x))
 
 
@@ -262,7 +262,7 @@ def _from_text(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Val
         found = one_by_one(data, rows, pa.int64(), make, _no(kind))
         return Value(found.data.view(kind), found.failed)
     else:
-        raise Unusable(f"CAST makes no {spark_name(kind)} of text")
+        raise Unusable(f"CAST cannot turn text into {spark_name(kind)}")
     return one_by_one(data, rows, kind, make, _no(kind))
 
 
@@ -310,7 +310,7 @@ def _to_text(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value
         return one_by_one(data, rows, kind, _decimal_text, str)
     if _is.is_integer(given) or _is.is_date(given):
         return Value(data.cast(kind))
-    raise Unusable(f"CAST makes no text of {spark_name(given)}")
+    raise Unusable(f"CAST cannot turn {spark_name(given)} into text")
 
 
 def _decimal_text(number: Decimal) -> str:
@@ -327,7 +327,7 @@ def _java_text(x: float, kind: pa.DataType) -> str:
         return "-0.0" if str(x).startswith("-") else "0.0"
     number = _java_decimal(x, kind)
     if len(number.normalize().as_tuple().digits) == 1:
-        # Java writes two digits at least: the closest ones, if they are of the same float
+        # Java writes at least two digits: the closest ones that give the same float
         with localcontext(prec=2):
             closest = +Decimal(x)
         number = closest if float(closest) == x else number
@@ -354,7 +354,7 @@ def _time_text(at: datetime) -> str:
 
 
 def _date_of(text: str) -> tuple[datetime, str | None]:
-    """A day as it is written, and what stands behind it."""
+    """Parse a day; returns it and the text behind it."""
     found = _TIME.fullmatch(text.strip(_SPACE))
     if found is None:
         raise ValueError(text)
@@ -363,7 +363,7 @@ def _date_of(text: str) -> tuple[datetime, str | None]:
 
 
 def _time_of(text: str) -> tuple[datetime, bool]:
-    """A time as it is written, and whether it has a zone, in which case it is in UTC."""
+    """Parse a time; returns it and whether it has a zone, in which case it is in UTC."""
     at, rest = _date_of(text)
     if not rest:
         return at, False
@@ -392,7 +392,7 @@ def _zone(where: str) -> Any:
 
 
 def _micros_of(text: str, home: str | None) -> int:
-    """Microseconds since 1970: in UTC for a column with a zone, else as the clock shows."""
+    """Microseconds since 1970: in UTC for a column with a zone, else by the clock."""
     at, in_utc = _time_of(text)
     if not in_utc and home is not None:
         at = at.replace(tzinfo=_zone(home)).astimezone(UTC).replace(tzinfo=None)
@@ -413,8 +413,8 @@ def _to_time(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value
 
 
 def _in_zone(data: Any, kind: pa.DataType, zone: str | None) -> Value:
-    """Times of a clock as times of a zone; those that its clock leaves out, or has twice, are the
-    first ones that it shows."""
+    """Turn clock times into instants of a zone.  A clock time that the zone repeats becomes the
+    earlier instant; one that the zone skips becomes the first instant after the gap."""
     if not kind.tz:
         return Value(data)
     made = pc.assume_timezone(data, zone or kind.tz, ambiguous="earliest", nonexistent="latest")
@@ -432,7 +432,7 @@ def _seconds_of(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Va
 
 def _time_of_seconds(data: Any, kind: pa.DataType, rows: int, zone: str | None) -> Value:
     if not _is.is_integer(data.type):
-        raise Unusable("CAST makes a timestamp of whole seconds")
+        raise Unusable("CAST turns only whole seconds into a timestamp")
     micros = checked(
         pc.multiply_checked,
         (data.cast(pa.int64()), pa.scalar(1_000_000, pa.int64())),

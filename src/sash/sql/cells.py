@@ -1,5 +1,5 @@
-"""The rows of a statement as cells of a map of keys by windows: which of its columns are the keys,
-which is the window's start, and which is the value."""
+"""Turn the rows of a statement into cells of the heat map: find the columns for the keys, the
+window's start, and the value."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["Cells"]
 
 @dataclass(frozen=True)
 class Cells:
-    """Where a statement's rows have what a map shows."""
+    """The columns of a statement's rows that the map shows."""
 
-    keys: dict[str, str]  # columns of the rows, by the names that the query has for the keys
+    keys: dict[str, str]  # columns of the rows, by the query's names for the keys
     start: str
     value: str
     withdraws: bool = False  # rows that HAVING rejects are marked deleted
 
     @classmethod
     def of(cls, planned: Planned, rows: pa.Schema) -> Cells | None:
-        """The columns of a statement whose rows have a schema; the value is the first number that
-        is no key.  None if the SELECT list lacks a key, the window's start, or a number."""
+        """Find the columns in the rows' schema; the value is the first number that is no key.  None
+        if the SELECT list lacks a key, the window's start, or a number."""
         refs = {o.name: o.node for o in planned.outputs if isinstance(o.node, Ref)}
         named = {ref.name: name for name, ref in refs.items() if ref.part is None}
         starts = [n for n, r in refs.items() if r.name == "window" and r.part in ("start", None)]
@@ -42,13 +42,13 @@ class Cells:
         return cls(keys, starts[0], values[0], planned.having is not None)
 
     def table(self, rows: pa.Table) -> pa.Table:
-        """The rows as a stream of a query would emit them; what is deleted has no value."""
+        """The rows as a stream of a query would emit them; deleted rows have no value."""
         made = {key: rows.column(name) for key, name in self.keys.items()}
         if self.start in rows.column_names:
             start = plain(rows.column(self.start))
             nested = pa.types.is_struct(start.type)
             made["window_start"] = pc.struct_field(start, "start") if nested else start
-        else:  # of results that were written, whose windows are two columns
+        else:  # written results have two columns for the window
             made["window_start"] = rows.column("window_start")
         value = rows.column(self.value)
         if "deleted" in rows.column_names and pa.types.is_boolean(

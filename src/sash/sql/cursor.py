@@ -1,4 +1,4 @@
-"""A place among the tokens of a text, and what a reader asks there."""
+"""A position among the tokens of a text, with the methods that readers need."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _WORDS = (
     "DIV "
 )
 
-#: Words that are no alias unless AS is before them.
+#: Words that are no alias without AS before them.
 RESERVED_WORDS = frozenset(_WORDS.split())
 
 _Made = TypeVar("_Made")
 
 
 class Cursor:
-    """A place among the tokens of a text."""
+    """A position among the tokens of a text."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -40,7 +40,7 @@ class Cursor:
         return self.tokens[self.at]
 
     def ahead(self, count: int = 1) -> Token:
-        """A token further on, the last one if there are not so many."""
+        """A token further on, or the last token."""
         return self.tokens[min(self.at + count, len(self.tokens) - 1)]
 
     @property
@@ -50,16 +50,16 @@ class Cursor:
 
     @property
     def begins(self) -> int:
-        """Where the token here begins in the text."""
+        """The place in the text where the token here begins."""
         return self.token.start
 
     @property
     def ended(self) -> int:
-        """Where the token before this one ends in the text."""
+        """The place in the text where the token before this one ends."""
         return self.tokens[self.at - 1].end if self.at else 0
 
     def since(self, start: int) -> At:
-        """The span from a place up to the last token that was read."""
+        """The span from a place up to the last token read."""
         return start, max(self.ended, start)
 
     def step(self) -> Token:
@@ -80,7 +80,7 @@ class Cursor:
         return True
 
     def sees_sign(self, sign: str, ahead: int = 0) -> bool:
-        """True if a sign is next, or so far ahead."""
+        """True if a sign is next, or a number of tokens ahead."""
         token = self.ahead(ahead)
         return token.kind == "sign" and token.value == sign
 
@@ -133,7 +133,7 @@ class Cursor:
         )
 
     def skip_parentheses(self) -> None:
-        """Go behind the parenthesis that closes the one here."""
+        """Move behind the parenthesis that closes the one here."""
         opened, depth = self.token, 0
         while True:
             token = self.step()

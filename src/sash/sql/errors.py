@@ -1,5 +1,5 @@
-"""The error that a text of SQL gets: where the mistake is, what is allowed there, and which known
-name is nearest to a misspelt one.
+"""The error for a text of SQL: the place of the mistake, what is allowed there, and the known name
+nearest to a misspelt one.
 
     line 1, column 8: there is no function mx; did you mean max?
         SELECT mx(x) FROM t
@@ -17,9 +17,9 @@ __all__ = ["Source", "SqlError", "nearest"]
 class SqlError(ValueError):
     """A mistake in a text of SQL, or SQL that is not supported.
 
-    `line` and `column` count from 1 and say where the mistake is.  `problem` says what is wrong,
-    `allowed` what can stand there instead (empty if that is not a list), and `nearest` is the known
-    name that is closest to a misspelt one, or None.
+    `line` and `column` count from 1 and give the place of the mistake.  `problem` describes the
+    mistake, `allowed` lists what can stand there instead (empty if there is no such list), and
+    `nearest` is the known name closest to a misspelt one, or None.
 
     >>> import sash
     >>> try:
@@ -71,7 +71,7 @@ def _again(
 
 
 class Source:
-    """A text of SQL, which makes errors that point into it.
+    """A text of SQL, and the errors that point into it.
 
     >>> print(Source("SELECT a\\nFORM t").error("this is no clause", 9, 13))
     line 2, column 1: this is no clause

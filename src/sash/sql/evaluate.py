@@ -1,4 +1,4 @@
-"""Computes expressions over the columns of a table, as Spark does in its default (ANSI) mode."""
+"""Compute expressions over the columns of a table, as Spark does in its default (ANSI) mode."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _BINARY += ("=", "<>", "<", "<=", ">", ">=", "<=>")
 
 
 def check_expression(node: Node, source: Source) -> None:
-    """Refuse an expression that is not computed in this process, whatever the table."""
+    """Refuse an expression that this process cannot compute over any table."""
     for part in walk(node):
         problem, allowed, at = _problem(part)
         if problem:
@@ -74,7 +74,7 @@ class Evaluator:
     rows: int
     column: Callable[[str, Literal["start", "end"] | None], Any]  # by name, and part of a window
     zone: str | None = None
-    home: str | None = None  # the zone of timestamps; None if they are times of a clock
+    home: str | None = None  # the zone of timestamps; None if they are clock times
 
     def value(self, node: Node) -> Value:
         """The values of an expression, for all rows."""
@@ -84,7 +84,7 @@ class Evaluator:
             raise self.source.error(str(error), *node.at) from None
         except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
             raise self.source.error(
-                "this cannot be computed over columns of these types", *node.at
+                "this expression does not work on columns of these types", *node.at
             ) from None
 
     def _value(self, node: Node) -> Value:
@@ -123,8 +123,8 @@ class Evaluator:
         if isinstance(node, Call):
             return self._call(node)
         if isinstance(node, Interval):
-            raise Unusable("an interval is a length of a window, and no value in this process")
-        raise Unusable("this is not supported in this process; sash.spark.sql has all of Spark's")
+            raise Unusable("an interval is the length of a window, and no value in this process")
+        raise Unusable("this process cannot compute this; sash.spark.sql has all of Spark's")
 
     def _literal(self, node: Literal_) -> pa.Scalar:
         if node.kind == "null":
@@ -148,7 +148,7 @@ class Evaluator:
             raise Unusable(f"{node.value} is beyond {spark_name(kind)}") from None
 
     def _type(self, name: str) -> pa.DataType:
-        """The type that a name stands for: a timestamp is an instant where columns have a zone."""
+        """The type for a name: a timestamp is an instant if columns have a zone."""
         if name == "timestamp" and self.home is not None:
             return pa.timestamp("us", self.home)
         kind = type_named(name)
@@ -167,14 +167,14 @@ class Evaluator:
         return Value(pc.invert(value.data), value.failed) if negated else value
 
     def condition(self, value: Value, node: Node) -> Value:
-        """A value as a condition, or an error."""
+        """The value of a condition; raises an error if it is no boolean."""
         if _is.is_null(value.type):
             return Value(pa.scalar(None, pa.bool_()), value.failed)
         if _is.is_string(value.type):
             return cast(value, pa.bool_(), self.rows, self.zone)
         if not _is.is_boolean(value.type):
             raise self.source.error(
-                f"this is {spark_name(value.type)}, and a condition is wanted; compare it with "
+                f"this is {spark_name(value.type)}, and a condition is boolean; compare it with "
                 "something, as in x > 0",
                 *node.at,
             )
@@ -202,7 +202,7 @@ class Evaluator:
         return compare(op, left, right, self.rows, self.zone)
 
     def _and(self, left: Value, right: Value) -> Value:
-        """The right side counts where the left one is not false."""
+        """AND, where failures of the right side count only if the left side is not false."""
         open_ = ~as_mask(pc.invert(left.data), self.rows)
         return Value(pc.and_kleene(left.data, right.data), left.failed + right.within(open_))
 
@@ -293,7 +293,7 @@ class Evaluator:
             for argument in node.args:
                 value = self.value(argument)
                 there = left & as_mask(pc.is_valid(value.data), self.rows)
-                # where it is null by a failure, it has failed
+                # a null that comes from a failure counts as a failure
                 for mask, _ in value.failed:
                     there = there | (left & mask)
                 branches.append((there, value))
@@ -309,7 +309,7 @@ class Evaluator:
 
 
 def _pattern(like: str, escape: str) -> str | None:
-    """A pattern of LIKE as a regular expression; None if its escapes are wrong."""
+    """Turn a pattern of LIKE into a regular expression; None if its escapes are wrong."""
     made, at = "", 0
     while at < len(like):
         sign = like[at]

@@ -1,4 +1,4 @@
-"""Which of the forms a statement has, and what it asks for: the window, the time, the keys."""
+"""Find the form of a statement, and its window, time and keys."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class Asked:
 
     @property
     def named_bounds(self) -> bool:
-        """True if the window's bounds are columns, window_start and window_end."""
+        """True if the window's bounds are the columns window_start and window_end."""
         return self.call is None and not self.over and not self.cql_rows
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """How the window's bounds are written."""
+        """How the text writes the window's bounds."""
         if self.call is not None:
             return f"{self.call.name}.start", f"{self.call.name}.end"
         return ("window_start", "window_end") if self.named_bounds else ()
 
     def sized(self, call: Call, made: Aggregate) -> Aggregate:
-        """An aggregate over the size that its OVER has."""
+        """Give an aggregate the window size of its OVER."""
         own = None if call.over is None else self.sizes.get(call.over)
         if own is None or own == self.window:
             return made
@@ -67,7 +67,7 @@ def window_of(
     timezone: Any,
     is_aggregate: Callable[[Node], bool],
 ) -> Asked:
-    """What a statement asks for."""
+    """Find the window, the time and the keys of a statement."""
     calls = [n for g in select.group for n in walk(g) if isinstance(n, Call)]
     _check_old(select, source, calls)
     spark = [c for c in calls if c.name in ("window", "session_window")]
@@ -96,11 +96,12 @@ def window_of(
     named = isinstance(asked.time, Column) and asked.time.name.lower()
     if time is not None and named != time.lower():
         raise source.error(
-            f"time={time!r} was given, and the text has another time; leave one out", *asked.time.at
+            f"time={time!r} and the text name different columns of times; leave out one",
+            *asked.time.at,
         )
     if select.windows and not asked.over:
         spec = next(iter(select.windows.values()))
-        raise source.error("this window is not used by any OVER", *spec.at)
+        raise source.error("no OVER uses this window", *spec.at)
     return asked
 
 
@@ -115,7 +116,7 @@ def _called(given: Table | Cql) -> str:
 
 
 def _check_old(select: Select, source: Source, grouped: list[Call]) -> None:
-    """Refuse Flink's old GROUP BY HOP(…), with the form to write."""
+    """Refuse Flink's old GROUP BY HOP(…), and show the form to write."""
     for call in [*grouped, *(n for n in _selected(select) if isinstance(n, Call))]:
         if call.name in _OLD or call.name in _OLD_BOUNDS:
             name = call.name.split("_")[0].upper()
@@ -145,7 +146,7 @@ def _no_window(select: Select, source: Source, is_aggregate: Callable[[Node], bo
 
 def _by_spark(select: Select, source: Source, timezone: Any, call: Call) -> Asked:
     if call not in select.group:
-        raise source.error(f"{call.name}(…) stands by itself in GROUP BY", *call.at)
+        raise source.error(f"{call.name}(…) must be an item of GROUP BY by itself", *call.at)
     time, window = spark_window(call, source, timezone)
     keys = tuple(g for g in select.group if g != call)
     measured = tuple(a for a in call.args[1:] if isinstance(a, Column))
@@ -204,7 +205,7 @@ def _by_cql(select: Select, cql: Cql, source: Source, time: str | None, timezone
 def _by_over(select: Select, source: Source, calls: list[Call]) -> Asked:
     if select.group or select.grouped:
         raise source.error(
-            "GROUP BY makes a row for each group, and OVER one for each event; keep one of them",
+            "GROUP BY returns a row for each group, and OVER one for each event; use one of them",
             *(select.grouped or select.at),
         )
     resolved: dict[WindowSpec, Framed] = {}
@@ -215,7 +216,7 @@ def _by_over(select: Select, source: Source, calls: list[Call]) -> Asked:
             resolved[call.over] = framed(_named(call.over, select, source, used), source)
     for name, spec in select.windows.items():
         if name not in used:
-            raise source.error(f"the window {name} is not used by any OVER", *spec.at)
+            raise source.error(f"no OVER uses the window {name}", *spec.at)
     first, *others = resolved.values()
     for other in others:
         differs = first.differs(other)
@@ -235,7 +236,7 @@ def _by_over(select: Select, source: Source, calls: list[Call]) -> Asked:
 def _named(
     spec: WindowSpec, select: Select, source: Source, used: set[str], within: tuple[str, ...] = ()
 ) -> WindowSpec:
-    """A window with what its named one has; `within` are the names on the way to it."""
+    """Fill in a window from its named window; `within` has the names on the way to it."""
     if spec.base is None:
         return spec
     name = spec.base.lower()
@@ -251,7 +252,7 @@ def _named(
     used.add(name)
     base = _named(select.windows[name], select, source, used, (*within, name))
     if (spec.partition and base.partition) or (spec.order and base.order):
-        raise source.error(f"the window {spec.base} has this already", *spec.at)
+        raise source.error(f"the window {spec.base} already has this clause", *spec.at)
     return replace(
         spec,
         base=None,

@@ -1,5 +1,4 @@
-"""Scalar functions as Spark has them, computed by Arrow: the ones that a statement can use in this
-process."""
+"""Spark's scalar functions, computed by Arrow: those that a statement can use in this process."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ FORMS = {
     "substring": "substring(s, from[, length])",
     "upper": "upper(s)",
 }
-#: All functions by name; CAST, TRY_CAST, EXTRACT, CASE have words of their own.
+#: All functions by name; CAST, TRY_CAST, EXTRACT and CASE have their own syntax.
 FUNCTIONS = tuple(FORMS)
 
 _COUNTS = {"round": (1, 2), "substring": (2, 3), "substr": (2, 3), "concat": (0, 10**6)}
@@ -45,13 +44,13 @@ _COUNTS |= {"coalesce": (1, 10**6), "nullif": (2, 2)}
 
 
 def takes(name: str, count: int) -> bool:
-    """True if a function takes so many arguments."""
+    """True if a function takes this number of arguments."""
     low, high = _COUNTS.get(name, (1, 1))
     return low <= count <= high
 
 
 def call(name: str, given: list[Value], rows: int, zone: str | None) -> Value:
-    """What a function makes of its arguments."""
+    """Compute a function of its arguments."""
     made = _MAKERS[name](given, rows, zone)
     return Value(made.data, tuple(f for v in given for f in v.failed) + made.failed)
 
@@ -105,14 +104,14 @@ def _next_whole(name: str) -> Callable[..., Value]:
 
 def _digits(value: Value) -> int:
     if not isinstance(value.data, pa.Scalar) or not _is.is_integer(value.type):
-        raise Unusable("the digits of round are a whole number that stands in the text")
+        raise Unusable("the digits of round must be a whole number in the text: round(x, 2)")
     return int(value.data.as_py())
 
 
 def _round(given: list[Value], rows: int, zone: str | None) -> Value:
     x = _number(given[0], "round")
     digits = _digits(given[1]) if len(given) > 1 else 0
-    digits = max(-400, min(digits, 1100))  # no number has any beyond
+    digits = max(-400, min(digits, 1100))  # no number has digits beyond these
     kind = x.type
     if _is.is_decimal(kind):
         scale = min(kind.scale, max(digits, 0))
@@ -137,7 +136,7 @@ def _round(given: list[Value], rows: int, zone: str | None) -> Value:
 
 
 def _round_floats(column: pa.Array, digits: int) -> Value:
-    """Halves away from zero, of the digits that a float is written with: 2.675 is 2.68."""
+    """Round half away from zero, by the digits of a float as written: 2.675 becomes 2.68."""
     kind = column.type
     plain = np.asarray(column.cast(pa.float64()).fill_null(0.0))
     made = plain.copy()
@@ -155,10 +154,10 @@ def _round_floats(column: pa.Array, digits: int) -> Value:
         number = Decimal(written)
         exponent = number.as_tuple().exponent
         if isinstance(exponent, int) and -exponent <= digits:
-            made[row] = plain[row]  # it has no more digits
+            made[row] = plain[row]  # the float has no more digits
             continue
         made[row] = float(_quantized(number, digits))
-    made[made == 0] = 0.0  # which has no sign
+    made[made == 0] = 0.0  # without a sign
     return Value(pa.array(made, mask=np.asarray(column.is_null())).cast(kind))
 
 
@@ -199,7 +198,7 @@ def _substring(given: list[Value], rows: int, zone: str | None) -> Value:
 
 
 def _cut(text: str, start: int, length: int) -> str:
-    """A part of a text, counted from 1, or from the end by negative numbers."""
+    """A part of a text; positions count from 1, negative ones from the end."""
     begins = start - 1 if start > 0 else len(text) + start if start < 0 else 0
     ends = begins + length
     return text[max(begins, 0) : max(ends, 0)] if ends > begins else ""
@@ -275,13 +274,13 @@ UNITS = tuple(_PARTS)
 
 
 def unit_named(unit: str) -> str | None:
-    """A unit of EXTRACT by any of its names; None if there is none."""
+    """The unit of EXTRACT for any of its names; None if there is none."""
     name = _OTHER.get(unit, unit)
     return name if name in _PARTS else None
 
 
 def extract(unit: str, value: Value, rows: int, zone: str | None) -> Value:
-    """A part of a time or a date, as the clock of its zone shows it."""
+    """A field of a time or a date, by the clock of its zone."""
     kind = value.type
     if _is.is_string(kind) or _is.is_null(kind):
         value = cast(value, pa.timestamp("us"), rows, zone)

@@ -1,5 +1,5 @@
-"""What comes before the queries of statements on a stream: a batch as a table, with the columns
-that are computed, and the rows that cannot be used."""
+"""Prepare batches for the queries of statements on a stream: a table with the computed columns, and
+the rows that the queries cannot use."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ __all__ = ["Intake"]
 
 @dataclass
 class Intake:
-    """Makes what is pushed into what the queries of some statements read.  Several statements are
-    aligned to the clock, and compute the same columns under the same condition."""
+    """Turns pushed batches into tables for the queries of some statements.  If there are several
+    statements, all are aligned to the clock, and compute the same columns under the same
+    condition."""
 
     statements: Sequence[tuple[Planned, str | None]]  # with the time zone of each
     mode: Mode
     early: bool
-    known: pa.Schema | None = None  # the columns that are read, once there is a batch
+    known: pa.Schema | None = None  # the columns that the queries read, after the first batch
     place: Place = "Query.stream"
 
     def taken(self, batch: Any) -> Prepared | None:
-        """A batch for the queries; None for one without columns before any other."""
+        """The batch as a table for the queries; None if the first batches have no columns."""
         table, reasons = given_table(batch, self._reading(), self.known, {})
         if self.known is None:
             if not len(table.schema):
@@ -47,7 +48,7 @@ class Intake:
 
     def learn(self, schema: pa.Schema) -> pa.Schema:
         """Take the names and types of the columns from the first batch, and tie the statements to
-        them; the columns that the queries read then."""
+        them; returns the columns that the queries read."""
         schema = pa.schema([f.with_type(plain_type(f.type)) for f in schema], schema.metadata)
         fields: dict[str, pa.Field] = {}
         for planned, zone in self.statements:
@@ -60,16 +61,16 @@ class Intake:
         return self._computed(schema.empty_table())[0].schema
 
     def takes_events(self) -> bool:
-        """True if a query can take events as they are: the types of their columns are known, they
-        have the names that the query uses, and none is to be computed or dropped."""
+        """True if the query can take events unchanged: the column types are known, the names are
+        those of the query, and there is no column to compute and no row to drop."""
         ((planned, _),) = self.statements
         if self.known is None or planned.before or (planned.driven and not planned.stars):
             return False
         return bool(list(planned.read) == self.known.names)
 
     def _reading(self) -> Query:
-        """A query that reads the columns which the statements read, by the names that events have
-        for them, for taking in events."""
+        """A query that reads the statements' columns, under their names in the events, to take in
+        events."""
         (planned, _), *_ = self.statements
         read = list(planned.read)
         names = read if self.known is None else self.known.names
@@ -83,11 +84,11 @@ class Intake:
         return Query(time=time, window=tumbling(1), select=select)
 
     def _computed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
-        """The table with the columns that are computed, and the rows that an expression has no
-        value for, with the reason."""
+        """The table with the computed columns, and the rows for which an expression fails, with the
+        reason."""
         (planned, zone), *others = self.statements
         ready, noted = prepared(planned, table, zone, whole=not planned.driven)
-        for other, _ in others:  # which compute the same, of columns spelt in another way perhaps
+        for other, _ in others:  # they compute the same, perhaps from columns in another spelling
             for name, i in columns_read(other, table.column_names).items():
                 if name not in ready.column_names:
                     ready = ready.append_column(name, table.column(i))

@@ -1,4 +1,4 @@
-"""Lengths of time as SQL writes them, as text that `sash.windows.duration` reads.
+"""Turn SQL's lengths of time into text for `sash.windows.duration`.
 
 INTERVAL '1' HOUR, INTERVAL 1 HOUR 30 MINUTES, INTERVAL '1 hour 30 minutes',
 INTERVAL '1:30' HOUR TO MINUTE, and in Spark's window() a plain '1 hour'
@@ -34,13 +34,13 @@ _FIX = "write the unit, as in INTERVAL '5' MINUTE"
 
 
 def unit_of(word: str) -> str | None:
-    """A unit of time without its plural s, None if it is none."""
+    """A unit of time without its plural s; None if the word is no unit."""
     singular = word.upper().removesuffix("S")
     return singular if singular in _UNITS else None
 
 
 def interval_text(cursor: Cursor, start: int) -> str:
-    """Read a length of time, behind INTERVAL; it began at `start`."""
+    """Read a length of time behind the INTERVAL that began at `start`."""
     parts: list[str] = []
     while True:
         amount = _amount(cursor, signed=not parts)
@@ -70,7 +70,7 @@ def interval_text(cursor: Cursor, start: int) -> str:
 
 
 def _amount(cursor: Cursor, signed: bool) -> tuple[str, bool] | None:
-    """A number, with its sign, or a text; and whether it is a text."""
+    """Read a number with its sign, or a text; returns it and whether it is a text."""
     token = cursor.token
     if token.kind == "string":
         return cursor.step().value, True
@@ -110,7 +110,7 @@ def _from_to(cursor: Cursor, text: str, unit: str, start: int) -> str:
     parts = re.split(r"[\s:]+", text.strip().lstrip("+-"))
     if len(parts) != len(wanted) or not all(re.fullmatch(r"\d+(\.\d+)?", p) for p in parts):
         raise cursor.source.error(
-            f"{text!r} has not the form of {unit} TO {last}, which is written as "
+            f"{text!r} does not have the form of {unit} TO {last}; write it as "
             f"INTERVAL '{_FORMS[unit, last]}' {unit} TO {last}",
             start,
             cursor.ended,
@@ -129,7 +129,7 @@ _FORMS = {
 
 
 def length_text(node: Node, source: Source, what: str) -> str:
-    """A length of time that an argument of a window gives: an INTERVAL, or Spark's text."""
+    """The length of time in an argument of a window: an INTERVAL, or Spark's text."""
     if isinstance(node, Interval):
         return node.text
     if isinstance(node, Literal_) and node.kind == "string":
@@ -144,7 +144,6 @@ def length_text(node: Node, source: Source, what: str) -> str:
     if isinstance(node, Literal_) and node.kind != "null":
         raise source.error(f"{what} of {node.value} has no unit; {_FIX}", *node.at, _UNITS)
     raise source.error(
-        f"{what} is a length of time that stands in the text, as INTERVAL '5' MINUTE or "
-        "'5 minutes'",
+        f"{what} must be a length of time in the text, such as INTERVAL '5' MINUTE or '5 minutes'",
         *node.at,
     )

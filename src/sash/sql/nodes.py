@@ -1,8 +1,8 @@
-"""What a text of SQL is read into: expressions, window specifications, and a SELECT.
+"""The nodes of a text of SQL: expressions, window specifications, and a SELECT.
 
-Every node has `at`, its span in the text, which does not count when nodes are compared: `X + 1` and
-`x+1` are the same expression.  Names of columns and functions are compared in lower case, and
-without the table's name before them.
+Every node has `at`, its span in the text.  Comparisons of nodes ignore it: `X + 1` and `x+1` are
+the same expression.  They compare names of columns and functions in lower case, and without the
+table's name.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Literal_(Node):
-    """A value as it is written.  Kinds are Spark's types: int, bigint, smallint, tinyint, decimal,
+    """A value from the text.  Kinds are Spark's types: int, bigint, smallint, tinyint, decimal,
     double, float, string, boolean, null, date, timestamp."""
 
     value: Any
@@ -73,14 +73,14 @@ class Literal_(Node):
 
 @dataclass(frozen=True)
 class Interval(Node):
-    """A length of time, as `sash.windows.duration` reads it."""
+    """A length of time, as text for `sash.windows.duration`."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Column(Node):
-    """A column by its name, perhaps with names before it: a table's, or a struct's."""
+    """A column by its name, perhaps with the name of a table or struct before it."""
 
     name: str = field(compare=False)
     before: tuple[str, ...] = field(default=(), compare=False)
@@ -88,7 +88,7 @@ class Column(Node):
 
     @property
     def written(self) -> str:
-        """The name with what is before it."""
+        """The full name, with table and struct."""
         return ".".join((*self.before, self.name))
 
 
@@ -117,7 +117,7 @@ class Bound(Node):
 
 @dataclass(frozen=True)
 class Frame(Node):
-    """Which rows before an event its window holds."""
+    """The frame of an OVER: which rows before an event its window holds."""
 
     unit: Literal["range", "rows"]
     start: Bound
@@ -127,7 +127,7 @@ class Frame(Node):
 
 @dataclass(frozen=True)
 class WindowSpec(Node):
-    """What is between the parentheses of OVER, or behind WINDOW w AS."""
+    """The window in the parentheses of OVER, or behind WINDOW w AS."""
 
     base: str | None = None
     partition: tuple[Node, ...] = ()
@@ -137,7 +137,7 @@ class WindowSpec(Node):
 
 @dataclass(frozen=True)
 class Call(Node):
-    """A function and its arguments; the name is in lower case, and `named` at is its place."""
+    """A function and its arguments; the name is in lower case, and `named` is its span."""
 
     name: str
     args: tuple[Node, ...]
@@ -188,7 +188,7 @@ class In(Node):
 
 @dataclass(frozen=True)
 class Between(Node):
-    """BETWEEN two expressions, both in."""
+    """BETWEEN two expressions, both included."""
 
     of: Node
     low: Node
@@ -236,7 +236,7 @@ class Extract(Node):
 
 @dataclass(frozen=True)
 class Field(Node):
-    """A field of a struct that is no column: `f(x).a`."""
+    """A field of a struct that an expression returns: `f(x).a`."""
 
     of: Node
     name: str
@@ -260,14 +260,14 @@ class Lambda(Node):
 
 @dataclass(frozen=True)
 class Raw(Node):
-    """What only Spark reads: a subquery, or a function's own words."""
+    """Text that only Spark reads: a subquery, or a function with its own syntax."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Ref(Node):
-    """A column of the query's result, in place of what it stands for in the text."""
+    """A column of the query's result, in place of the text's expression for it."""
 
     name: str
     part: Literal["start", "end"] | None = None  # of a window
@@ -275,7 +275,7 @@ class Ref(Node):
 
 @dataclass(frozen=True)
 class Guarded(Node):
-    """An argument of an aggregate with FILTER, which is computed where the condition holds."""
+    """An argument of an aggregate with FILTER, computed only where the condition holds."""
 
     of: Node
     where: Node
@@ -283,7 +283,7 @@ class Guarded(Node):
 
 @dataclass(frozen=True)
 class Alias(Node):
-    """An item of the SELECT list, where its alias stands for it."""
+    """A use of an alias, in place of the item of the SELECT list."""
 
     of: Node
 
@@ -306,7 +306,7 @@ class Named(Node):
 
 @dataclass(frozen=True)
 class Table(Node):
-    """FROM TABLE(HOP(…)), as Flink writes it; `given` has the arguments by their names."""
+    """FROM TABLE(HOP(…)), as Flink writes it; `given` has the arguments by name."""
 
     function: str
     name: str
@@ -331,7 +331,7 @@ class Cql(Node):
 
 @dataclass(frozen=True)
 class Other(Node):
-    """FROM what only Spark reads: joins, subqueries."""
+    """A FROM that only Spark reads: joins, subqueries."""
 
     what: str
 
@@ -388,8 +388,8 @@ def free_columns(node: Node) -> Iterator[Column]:
 
 
 def rebuilt(node: Node, change: Callable[[Node], Node | None]) -> Node:
-    """The node with parts replaced: by what `change` returns for a part, or, where that is None, by
-    the part with its own parts replaced."""
+    """The node with its parts replaced by the results of `change`; if `change` returns None for a
+    part, the parts of that part are replaced in turn."""
     made = change(node)
     if made is not None:
         return made

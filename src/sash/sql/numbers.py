@@ -1,5 +1,5 @@
-"""Numbers as they are written, in Spark's types: 1 is an int, 1.5 a decimal, 1e3 a double, and a
-letter behind a number names another type."""
+"""Numbers of the text, in Spark's types: 1 is an int, 1.5 a decimal, 1e3 a double, and a letter
+behind a number names another type."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["NUMBERS", "negative_of", "number_of"]
 _SUFFIXES = {"L": "bigint", "S": "smallint", "Y": "tinyint", "D": "double", "F": "float"}
 #: The types of literals that are numbers.
 NUMBERS = ("int", *_SUFFIXES.values(), "decimal")
-#: The numbers that only with a minus are of a type.
+#: The numbers that fit a type only with a minus.
 _BEYOND = {2**31: "int", 2**63: "bigint"}
 
 
 def number_of(token: Token) -> Literal_:
-    """The number that a token stands for.
+    """The number of a token.
 
     >>> number_of(Token("number", "1.50", 0, 4))
     Literal_(at=(0, 4), value=Decimal('1.50'), kind='decimal')
@@ -40,8 +40,8 @@ def number_of(token: Token) -> Literal_:
 
 
 def negative_of(token: Token) -> Literal_:
-    """The number that a minus and a token stand for.  To Spark the minus belongs to the number, so
-    the least int and the least bigint have their types, which the number without it is beyond.
+    """The number of a minus and a token.  For Spark the minus belongs to the number, so the least
+    int and the least bigint fit their types, although the number without the minus does not.
 
     >>> negative_of(Token("number", "9223372036854775808", 1, 20)).kind
     'bigint'

@@ -1,4 +1,4 @@
-"""A text that is made of pieces of another one, and where each of its characters comes from."""
+"""A text composed of pieces of another text, with the origin of each character."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Pieces"]
 
 @dataclass
 class Pieces:
-    """A text for Spark, made of pieces of a statement; what Spark says about a place in it can be
-    said about the place in the statement.
+    """A text for Spark, composed of pieces of a statement; it maps a place in Spark's error to the
+    place in the statement.
 
     >>> made = Pieces(Source("SELECT max(x) FROM t"))
     >>> made.add("SELECT ").copy((11, 12)).add("`t`", (19, 20))
@@ -30,29 +30,29 @@ class Pieces:
         return f"Pieces({self.text!r})"
 
     def add(self, text: str, at: At | None = None) -> Pieces:
-        """Add text, which stands for a part of the statement."""
+        """Add text that stands for a part of the statement."""
         if at is not None:
             self._marks.append((len(self.text), len(self.text) + len(text), at, False))
         self.text += text
         return self
 
     def copy(self, at: At) -> Pieces:
-        """Add a part of the statement as it is written."""
+        """Add a part of the statement unchanged."""
         text = self.source[at[0] : at[1]]
         self._marks.append((len(self.text), len(self.text) + len(text), at, True))
         self.text += text
         return self
 
     def join(self, other: Pieces) -> Pieces:
-        """Add another such text."""
+        """Append another text of pieces."""
         by = len(self.text)
         self._marks += [(start + by, end + by, at, same) for start, end, at, same in other._marks]
         self.text += other.text
         return self
 
     def place(self, first: int, last: int) -> At | None:
-        """Where the characters from the first to the last one come from; None if they are of no
-        part of the statement."""
+        """The place in the statement from which a range of characters comes; None if there is no
+        such place."""
         start, end = self._of(first), self._of(last)
         if start is None or end is None:
             return None

@@ -1,10 +1,10 @@
-"""What a statement comes to: columns computed before a query, the query, and the columns of its
+"""Plan a statement: the columns to compute before the query, the query, and the columns of the
 result.
 
     table → before: expressions, WHERE → Query → after: SELECT list, HAVING, ORDER BY, LIMIT
 
-In the expressions after the query, a `Ref` stands for a column of the query's result, in place of
-the key, the aggregate or the window's bound that is written there.
+In the expressions after the query, a `Ref` to a column of the query's result replaces the key, the
+aggregate or the window's bound in the text.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def plan(
     operators: Mapping[str, Operator],
     functions: Collection[str] | None,
 ) -> Planned:
-    """What a statement comes to.  `functions` has the scalar functions that there are; None for
-    Spark, which says so itself."""
+    """Plan a statement.  `functions` has the scalar functions that exist; None for Spark, which
+    checks them itself."""
     return _Planner(select, source, time, timezone, operators, functions).plan()
 
 
@@ -83,7 +83,7 @@ class _Planner:
         self.aggregates: dict[str, Aggregate] = {}
         self.conditions: dict[str, None] = {}
         self.then: dict[str, Then] = {}
-        self.refs: dict[Node, Ref] = {}  # aggregates that have a name already
+        self.refs: dict[Node, Ref] = {}  # aggregates that already have a name
         self.keys: dict[Node, str] = {}
         self.taken: set[str] = {name.lower() for name in RESERVED}
         self.taken |= {n.folded for n in self._every(Column)}
@@ -129,7 +129,7 @@ class _Planner:
         )
 
     def _window_place(self) -> At:
-        """Where the window stands in the text: in GROUP BY, in FROM, or behind an aggregate."""
+        """The place of the window in the text: in GROUP BY, in FROM, or behind an aggregate."""
         if self.asked.call is not None:
             return self.asked.call.at
         if self.asked.over:
@@ -148,8 +148,8 @@ class _Planner:
     # before the query
 
     def _grouped(self, node: Node) -> Node:
-        """An expression of GROUP BY: a number stands for an item of the SELECT list, and a name
-        that is no column may be its alias."""
+        """Resolve an expression of GROUP BY: a number stands for an item of the SELECT list, and a
+        name that is no column may be an alias."""
         items = self.select.items
         if isinstance(node, Literal_) and isinstance(node.value, int):
             if not 1 <= node.value <= len(items):
@@ -166,7 +166,7 @@ class _Planner:
                 continue
             columns = [n for n in walk(item.of) if isinstance(n, Column)]
             if any(c.folded == node.folded for c in columns):
-                continue  # the column itself, as SQL has it
+                continue  # SQL takes the column itself
             if any(map(self._is_aggregate, walk(item.of))):
                 self._fail(f"{node.name} is an aggregate, by which rows cannot be grouped", node)
             self.aliases.append((node.name, node.at))
@@ -174,8 +174,8 @@ class _Planner:
         return node
 
     def _column(self, node: Node) -> str:
-        """The name of the column that has the values of an expression, which is computed before
-        the query if it is no column of the table."""
+        """The name of the column that holds the values of an expression; if that is no column of
+        the table, compute it before the query."""
         if any(map(self._is_aggregate, walk(node))):
             inner = next(n for n in walk(node) if self._is_aggregate(n))
             self._fail("an aggregate cannot stand within another one", inner)
@@ -188,7 +188,7 @@ class _Planner:
         return self._computed(node)
 
     def _computed(self, node: Node) -> str:
-        """The name of a column that is computed before the query."""
+        """The name of a column to compute before the query."""
         for column in free_columns(node):
             if not column.before:
                 self.read.setdefault(self._canonical(column), column)
@@ -197,14 +197,14 @@ class _Planner:
         return name
 
     def _canonical(self, column: Column) -> str:
-        """The name that the query has for a column: as it is written first."""
+        """The query's name for a column: its first spelling in the text."""
         for name in self.read:
             if name.lower() == column.folded:
                 return name
         return column.name
 
     def _fresh(self, name: str) -> str:
-        """A name that nothing else has."""
+        """A name that is not in use."""
         made, count = name, 1
         while made.lower() in self.taken:
             count += 1
@@ -234,7 +234,7 @@ class _Planner:
         return self._condition(where)
 
     def _condition(self, node: Node) -> str:
-        """The name of the computed column that has a condition."""
+        """The name of the computed column that holds a condition."""
         for inner in walk(node):
             if self._is_aggregate(inner):
                 self._fail("an aggregate cannot stand within another one", inner)
@@ -277,8 +277,8 @@ class _Planner:
         return replace(order, by=self._after(self._aliased(by, outputs)))
 
     def _aliased(self, node: Node, outputs: list[Output]) -> Node:
-        """An expression behind the SELECT list, in which aliases of that list may stand; a key of
-        the same name comes first."""
+        """Resolve aliases of the SELECT list in an expression behind it; a key of the same name
+        takes precedence."""
         named = {o.name.lower(): o.node for o in outputs}
 
         def change(part: Node) -> Node | None:
@@ -289,7 +289,7 @@ class _Planner:
         return rebuilt(node, change)
 
     def _after(self, node: Node, alias: str | None = None) -> Node:
-        """An expression in terms of the query's result."""
+        """Rewrite an expression in terms of the query's result."""
         direct = node if self._is_aggregate(node) else None
         if self.asked.over and not any(map(self._is_aggregate, walk(node))):
             if isinstance(node, Column) and not node.before:
@@ -348,7 +348,7 @@ class _Planner:
         return Ref("window", name.lower(), at=node.at)  # type: ignore[arg-type]
 
     def _kept(self, column: Column) -> Node:
-        """A column behind the query, which events have kept, or which is an error."""
+        """A column after the query: one that the events' rows keep, or else an error."""
         if self.asked.over:
             return Ref(self._column(column), at=column.at)
         keys = [k.name if isinstance(k, Column) else text_of(self.source, k) for k in self.keys]
@@ -393,7 +393,7 @@ class _Planner:
     # checks
 
     def _check_calls(self) -> None:
-        """Refuse functions that there are not."""
+        """Refuse unknown functions."""
         calls = self._every(Call)
         lists = [a for c in calls if self._is_aggregate(c) for a in constants(c)]
         for call in calls:
@@ -409,8 +409,8 @@ class _Planner:
     def _check_shown(
         self, outputs: Iterable[Output], having: Node | None, order: Iterable[Order]
     ) -> None:
-        """Refuse an aggregate of ISTREAM that is not in the SELECT list by itself: a change of it
-        would repeat a row."""
+        """Refuse an aggregate of ISTREAM that is not by itself in the SELECT list: a change of the
+        aggregate would repeat a row."""
         shown = {o.node.name for o in outputs if isinstance(o.node, Ref)}
         parts = [o.node for o in outputs] + [o.by for o in order]
         parts += [] if having is None else [having]
@@ -456,7 +456,7 @@ class _Planner:
 
 
 def _in_lambda(part: Lambda, change: Callable[[Node], Node | None]) -> Node:
-    """A lambda with parts of its body replaced; its own names stay."""
+    """Replace parts of a lambda's body, except its own parameters."""
     names = {name.lower() for name in part.names}
 
     def inner(node: Node) -> Node | None:

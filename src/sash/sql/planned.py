@@ -1,4 +1,5 @@
-"""What a statement comes to, as data: `plan` makes it, and what runs a statement reads it."""
+"""The plan of a statement, as data: `plan` builds it, and the code that runs a statement reads
+it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ __all__ = ["Output", "Planned"]
 
 @dataclass(frozen=True)
 class Output:
-    """A column of the result: its name, and what it is, in terms of the query's result."""
+    """A column of the result: its name, and its expression over the query's result."""
 
     name: str
     node: Node
@@ -30,19 +31,19 @@ class Planned:
 
     source: Source
     select: Select
-    query: Query  # with `where` for rows that the condition's column chooses
-    before: Mapping[str, Node]  # columns that are computed, by name
-    read: Mapping[str, Column]  # columns of the table, by the name that the query has for them
-    where: str | None  # the computed column that says which rows count
+    query: Query  # its `where` is the column of the condition
+    before: Mapping[str, Node]  # expressions of the computed columns, by name
+    read: Mapping[str, Column]  # columns of the table, by the query's name for them
+    where: str | None  # the computed column that chooses the rows
     conditions: frozenset[str]  # computed columns that are conditions: that one, and FILTERs
     outputs: tuple[Output, ...]  # a Star for all columns of the table
     having: Node | None
     order: tuple[Order, ...]
-    then: Mapping[str, Then]  # what becomes of some aggregates' answers
+    then: Mapping[str, Then]  # what to do with some aggregates' answers
     aliases: tuple[tuple[str, At], ...]  # names in GROUP BY that are aliases of the SELECT list
     timed: Node  # the expression of the time
-    places: Mapping[str, At]  # where each aggregate stands in the text, by its name
-    windowed: At  # where the window stands
+    places: Mapping[str, At]  # the place of each aggregate in the text, by its name
+    windowed: At  # the place of the window in the text
 
     @property
     def driven(self) -> bool:
@@ -50,8 +51,7 @@ class Planned:
         return isinstance(self.query.window, Driven)
 
     def check_own(self, own: Collection[str]) -> None:
-        """Refuse a column of the SELECT list that is called like one that results have for
-        themselves."""
+        """Refuse a column of the SELECT list with the name of a column that the engine adds."""
         for output in self.outputs:
             if output.name.lower() in own:
                 raise self.source.error(
@@ -60,7 +60,8 @@ class Planned:
                 )
 
     def check_event_columns(self, mode: Mode, names: Collection[str]) -> None:
-        """In live mode an event's row has its columns, so that its revisions can be told apart."""
+        """In live mode, require all columns of the event, which identify its row across
+        revisions."""
         if mode != "live" or not self.driven or self.stars:
             return
         shown = {o.node.name.lower() for o in self.outputs if isinstance(o.node, Ref)}
@@ -76,5 +77,5 @@ class Planned:
 
     @property
     def stars(self) -> bool:
-        """True if all columns of the table are selected."""
+        """True if the SELECT list has all columns of the table."""
         return any(isinstance(o.node, Star) for o in self.outputs)

@@ -1,9 +1,8 @@
-"""Reads expressions, with Spark's precedence of operators.
+"""Read expressions, with Spark's precedence of operators.
 
     OR < AND < NOT < IS, IN, BETWEEN, LIKE < comparisons < | < ^ < & < + - || < * / % DIV < - ~
 
-What only Spark knows (a subquery, a function with words of its own among its arguments) is kept as
-it is written, as `Raw`.
+Text that only Spark can read (a subquery, a function with its own syntax) stays as it is, as `Raw`.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class ExpressionReader(OverReader):
     """Reads expressions."""
 
     def expression(self) -> Node:
-        """An expression of any kind."""
+        """Read an expression of any kind."""
         start, found = self.begins, self._and()
         while self.sees("OR"):
             sign = self.step()
@@ -87,7 +86,7 @@ class ExpressionReader(OverReader):
             found = made
 
     def _tested(self, of: Node, start: int) -> Node | None:
-        """IS, IN, BETWEEN or LIKE behind a value."""
+        """Read IS, IN, BETWEEN or LIKE behind a value."""
         if self.takes("IS"):
             negated = self.takes("NOT")
             if self.takes("DISTINCT", "FROM"):
@@ -120,7 +119,7 @@ class ExpressionReader(OverReader):
         return None
 
     def value(self, level: int = 0) -> Node:
-        """A value: arithmetic and comparisons."""
+        """Read a value: arithmetic and comparisons."""
         if level == len(_LEVELS):
             return self._unary()
         start, found = self.begins, self.value(level + 1)
@@ -145,7 +144,7 @@ class ExpressionReader(OverReader):
                 if sign == "-" and isinstance(of, Literal_) and of.kind in NUMBERS:
                     if of.at == (token.start, token.end):
                         return replace(negative_of(token), at=self.since(start))
-                    # the minus of a decimal would round it
+                    # negating a decimal would round it
                     value = of.value.copy_negate() if of.kind == "decimal" else -of.value
                     return Literal_(value, of.kind, at=self.since(start))
                 return Unary(sign, of, at=self.since(start))
@@ -204,7 +203,7 @@ class ExpressionReader(OverReader):
         raise self.unexpected([_EXPRESSION])
 
     def _special(self, word: str) -> Node | None:
-        """What begins with a word of its own."""
+        """Read an expression that begins with a keyword."""
         start = self.begins
         if word in ("NULL", "TRUE", "FALSE"):
             self.step()
@@ -228,7 +227,7 @@ class ExpressionReader(OverReader):
         return None
 
     def interval(self) -> Interval:
-        """INTERVAL and a length of time."""
+        """Read INTERVAL and a length of time."""
         start = self.begins
         self.needs("INTERVAL")
         return Interval(interval_text(self, start), at=self.since(start))
@@ -250,7 +249,7 @@ class ExpressionReader(OverReader):
         return found
 
     def _lambda_names(self) -> tuple[str, ...] | None:
-        """The names of `(a, b) ->`, behind the parenthesis; None if it is something else."""
+        """Read the names of `(a, b) ->`, behind the parenthesis; None if it is something else."""
         place, names = self.at, []
         while self.token.kind in ("word", "name"):
             names.append(self.step().value)
@@ -307,7 +306,7 @@ class ExpressionReader(OverReader):
         return Cast(of, name, tries, at, at=self.since(start))
 
     def _type(self) -> str:
-        """The name of a type, in lower case, with its parameters."""
+        """Read the name of a type, in lower case, with its parameters."""
         start = self.begins
         name = self.name("a type").value.lower()
         if self.sees_sign("("):
@@ -384,13 +383,13 @@ class ExpressionReader(OverReader):
         return self.expression()
 
     def _nulls(self) -> Literal["ignore", "respect"] | None:
-        """IGNORE NULLS or RESPECT NULLS."""
+        """Read IGNORE NULLS or RESPECT NULLS."""
         if self.takes("IGNORE", "NULLS"):
             return "ignore"
         return "respect" if self.takes("RESPECT", "NULLS") else None
 
     def _suffixes(self, found: Call, start: int) -> Node:
-        """What may follow a call: WITHIN GROUP, FILTER, IGNORE NULLS, OVER."""
+        """Read the clauses that may follow a call: WITHIN GROUP, FILTER, IGNORE NULLS, OVER."""
         within, where, nulls, over = found.within, found.where, found.nulls, found.over
         if self.takes("WITHIN", "GROUP"):
             self.needs_sign("(", "WITHIN GROUP")

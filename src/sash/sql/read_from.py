@@ -1,6 +1,5 @@
-"""Reads what is behind FROM: a table by its name, Flink's TABLE(HOP(TABLE t, DESCRIPTOR(ts), …)),
-CQL's `t [RANGE 1 HOUR SLIDE 1 MINUTE]`, or what only Spark can read, which is kept as it is
-written."""
+"""Read the FROM clause: a table by its name, Flink's TABLE(HOP(TABLE t, DESCRIPTOR(ts), …)), CQL's
+`t [RANGE 1 HOUR SLIDE 1 MINUTE]`, or text that only Spark can read, which stays as it is."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ __all__ = ["CLAUSES", "REFUSED", "FromReader"]
 #: The clauses behind FROM, in order.
 CLAUSES = ("WHERE", "GROUP BY", "HAVING", "WINDOW", "ORDER BY", "LIMIT")
 
-#: Clauses of others, and what to do instead.
+#: Clauses that sash does not have, and what to do instead.
 REFUSED = {
     "UNION": "run each SELECT by itself and put the results together",
     "INTERSECT": "run each SELECT by itself",
@@ -29,8 +28,8 @@ REFUSED = {
     "SORT": "write ORDER BY instead",
 }
 
-#: Flink's windowing functions and their arguments behind the table and the time column: the ones
-#: that must be there, and those that may.
+#: Flink's windowing functions, and their required and optional arguments behind the table and the
+#: time column.
 _FUNCTIONS = {
     "TUMBLE": (("SIZE",), ("OFFSET",)),
     "HOP": (("SLIDE", "SIZE"), ("OFFSET",)),
@@ -42,14 +41,14 @@ _UNITS = ("SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS", "MICROSECONDS", "MILLI
 
 
 class FromReader(ExpressionReader):
-    """Reads what is behind FROM, and names that are given with AS."""
+    """Reads the FROM clause, and aliases."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self._guessed: tuple[int, int, str] | None = None  # the last alias without AS
 
     def alias(self) -> str | None:
-        """A name behind something, with AS or without."""
+        """Read an alias, with or without AS."""
         self._guessed = None
         if self.takes("AS"):
             if self.token.kind == "string":
@@ -62,8 +61,8 @@ class FromReader(ExpressionReader):
         return None
 
     def misspelt(self, allowed: list[str]) -> SqlError:
-        """The error where something else must stand, which looks at a word before it that was taken
-        for an alias as well."""
+        """The error for an unexpected token; it also considers that the alias read before it may be
+        a misspelt keyword."""
         if self._guessed is not None and self._guessed[1] == self.ended:
             start, end, word = self._guessed
             words = [one.split()[0] for one in allowed if one.isupper()]
@@ -73,7 +72,7 @@ class FromReader(ExpressionReader):
         return self.unexpected(allowed)
 
     def source_of(self) -> From:
-        """What is behind FROM."""
+        """Read the FROM clause."""
         start = self.begins
         if self.takes("TABLE"):
             self.needs_sign("(", "TABLE")
@@ -110,7 +109,7 @@ class FromReader(ExpressionReader):
         return token.kind == "end" or self.sees_sign(")") or token.word in begin | set(REFUSED)
 
     def _is_more(self) -> bool:
-        """True if a join, a list of tables or the like goes on here."""
+        """True if a join, a list of tables or the like continues here."""
         more = "JOIN INNER LEFT RIGHT FULL CROSS NATURAL LATERAL PIVOT UNPIVOT TABLESAMPLE"
         return self.sees_sign(",") or self.token.word in more.split()
 
@@ -143,7 +142,7 @@ class FromReader(ExpressionReader):
         )
 
     def _table_function(self, start: int) -> Table:
-        """HOP(TABLE t, DESCRIPTOR(ts), …), by place or by name."""
+        """Read HOP(TABLE t, DESCRIPTOR(ts), …), with arguments by position or by name."""
         token = self.token
         function = token.word
         if function not in _FUNCTIONS:
@@ -219,7 +218,7 @@ class FromReader(ExpressionReader):
         return Table(function, name, tuple(partition), given, None, table, at=self.since(start))
 
     def _partition(self, order: tuple[str, ...]) -> list[Node]:
-        """The keys behind PARTITION BY, up to the next argument."""
+        """Read the keys behind PARTITION BY, up to the next argument."""
         found = [self.expression()]
         while self.sees_sign(",") and not (
             self.ahead().word == "DESCRIPTOR" or self.sees_sign("=>", 2)
@@ -318,7 +317,7 @@ class FromReader(ExpressionReader):
 
 
 def _form(function: str) -> str:
-    """How a windowing function is written."""
+    """How to write a windowing function."""
     needed, further = _FUNCTIONS[function]
     rest = "".join(f", {a.lower()}" for a in needed) + "".join(f"[, {a.lower()}]" for a in further)
     keys = " PARTITION BY k" if function == "SESSION" else ""

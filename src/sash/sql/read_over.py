@@ -1,4 +1,4 @@
-"""Reads windows of the standard: what stands behind OVER, and behind WINDOW w AS."""
+"""Read windows of the standard, behind OVER and behind WINDOW w AS."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class OverReader(Cursor, ABC):
 
     @abstractmethod
     def expression(self) -> Node:
-        """An expression of any kind."""
+        """Read an expression of any kind."""
 
     @abstractmethod
     def value(self, level: int = 0) -> Node:
-        """A value: arithmetic and comparisons."""
+        """Read a value: arithmetic and comparisons."""
 
     def order_by(self) -> list[Order]:
-        """The expressions behind ORDER BY."""
+        """Read the expressions behind ORDER BY."""
         return self.listed(self._order)
 
     def _order(self) -> Order:
@@ -42,14 +42,14 @@ class OverReader(Cursor, ABC):
         return Order(by, descending, nulls, at=self.since(start))  # type: ignore[arg-type]
 
     def over(self) -> WindowSpec:
-        """What is behind OVER: a name, or a specification."""
+        """Read the window behind OVER: a name, or a specification."""
         start = self.begins
         if self.token.kind in ("word", "name"):
             return WindowSpec(self.step().value, at=self.since(start))
         return self.window_spec()
 
     def window_spec(self) -> WindowSpec:
-        """A window in parentheses."""
+        """Read a window in parentheses."""
         start = self.begins
         self.needs_sign("(", "OVER")
         base, frame = None, None

@@ -1,4 +1,4 @@
-"""Reads a statement: SELECT … FROM … WHERE … GROUP BY … HAVING … WINDOW … ORDER BY … LIMIT."""
+"""Read a statement: SELECT … FROM … WHERE … GROUP BY … HAVING … WINDOW … ORDER BY … LIMIT."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["read"]
 
 
 def read(source: Source) -> Select:
-    """The statement in a text."""
+    """Read the statement in a text."""
     return _SelectReader(source).statement()
 
 
 class _SelectReader(FromReader):
     def statement(self) -> Select:
-        """The whole text."""
+        """Read the whole text."""
         if self.token.kind == "end":
             raise self.source.error("there is no SQL in this text", 0, 0, ["SELECT"])
         start, ctes = self.begins, self._ctes()
@@ -67,7 +67,7 @@ class _SelectReader(FromReader):
         return word.value.lower()
 
     def _ctes(self) -> At | None:
-        """WITH … before SELECT, which only Spark reads."""
+        """Skip WITH … before SELECT, which only Spark reads."""
         if not self.sees("WITH"):
             return None
         start = self.begins
@@ -145,7 +145,7 @@ class _SelectReader(FromReader):
         return Item(of, self.alias(), at=self.since(start))
 
     def _behind(self) -> SqlError:
-        """The error for what follows the last clause."""
+        """The error for text behind the last clause."""
         token = self.token
         guessed = self.misspelt([*CLAUSES, "the end"])
         if guessed.nearest and guessed.problem.endswith("is no keyword"):

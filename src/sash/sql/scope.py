@@ -1,4 +1,4 @@
-"""Names in a statement: which of them are the table's, and nodes as text."""
+"""Resolve the names in a statement, and turn nodes back into text."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ class Scope:
             self.tables = {name.lower() for name in (table.name, table.alias) if name}
 
     def resolved(self, select: Select) -> Select:
-        """The statement with columns that have no table's name before them, where there is one
-        table."""
+        """The statement without table names before its columns, if there is only one table."""
         made = rebuilt(select, self._changed)
         assert isinstance(made, Select)
         windows = {n: rebuilt(spec, self._changed) for n, spec in made.windows.items()}
@@ -71,7 +70,7 @@ class Scope:
         )
 
     def _check(self, top: Node) -> None:
-        """Refuse what only Spark reads."""
+        """Refuse text that only Spark reads."""
         if self.on_spark:
             return
         if isinstance(top, Select) and top.ctes is not None:
@@ -94,14 +93,14 @@ class Scope:
 
 
 def text_of(source: Source, node: Node) -> str:
-    """An expression as it is written, on one line; count(*) as Spark calls it, count(1)."""
+    """The text of an expression, on one line; count(*) becomes count(1), as on Spark."""
     if isinstance(node, Call) and node == Call("count", (Star(at=node.at),), at=node.at):
         return "count(1)"
     return " ".join(source[node.at[0] : node.at[1]].split())
 
 
 def spliced(source: Source, node: Node, into: Pieces | None = None) -> Pieces:
-    """An expression as it is written, with a column's name, in backticks, for each reference."""
+    """The text of an expression, with a column's name in backticks for each reference."""
     made, end = Pieces(source) if into is None else into, node.at[0]
     for part in _replaced(node):
         made.copy((end, part.at[0]))
@@ -123,6 +122,6 @@ def _replaced(node: Node) -> list[Ref | Alias]:
 
 
 def _quoted(ref: Ref) -> str:
-    """A column of the result, as Spark reads it."""
+    """A column of the result, quoted for Spark."""
     name = f"`{ref.name.replace('`', '``')}`"
     return f"{name}.`{ref.part}`" if ref.part else name

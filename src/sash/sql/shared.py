@@ -1,4 +1,4 @@
-"""Statements of SQL that share what they can over one table or stream: `sash.share`."""
+"""Statements of SQL that share slices over one table or stream: `sash.share`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["SharedStatements"]
 
 @dataclass(frozen=True)
 class SharedStatements(Shared):
-    """Queries and statements over the same events; made by `sash.share`.
+    """Queries and statements over the same events; `sash.share` builds it.
 
-    The columns that statements compute before their queries are computed once if they are the same.
+    If statements compute the same columns before their queries, sash computes them once.
 
     >>> import sash
     >>> text = "SELECT max(2 * x) AS m FROM t GROUP BY window(t, '{} microseconds')"
@@ -40,7 +40,7 @@ class SharedStatements(Shared):
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> SharedStatements:
-        """What some queries and statements share."""
+        """Let queries and statements share a table or stream."""
         inner = {n: q.query if isinstance(q, Statement) else q for n, q in given.items()}
         return cls(inner, dict(given))
 
@@ -49,8 +49,9 @@ class SharedStatements(Shared):
         return {n: q for n, q in self.given.items() if isinstance(q, Statement)}
 
     def _check(self) -> None:
-        """Refuse statements that compute different things under one name, for they share a table
-        here.  In a stream each has columns of its own unless all that they compute is equal."""
+        """Refuse statements that compute different columns of one name, because `run` puts them
+        into one table.  In a stream each statement has its own columns, unless all computed columns
+        are equal."""
         known: dict[str, tuple[str, Any]] = {}
         for name, statement in self._statements.items():
             for column, expression in statement.computed.items():
@@ -62,7 +63,7 @@ class SharedStatements(Shared):
                     )
 
     def run(self, table: Any, *, threads: int | None = None) -> dict[str, Any]:
-        """The results of each query and statement over a whole table, by name."""
+        """Run each query and statement over a whole table; returns the results by name."""
         computed = {name for s in self._statements.values() for name in s.computed}
         found = super().run(self._prepared(table), threads=threads)
         made = {}
@@ -76,7 +77,7 @@ class SharedStatements(Shared):
         return made
 
     def _prepared(self, table: Any) -> pa.Table:
-        """The table that the queries run over, with all that statements compute."""
+        """The table for the queries, with all columns that the statements compute."""
         self._check()
         raw = as_arrow(table)
         columns = dict(zip(raw.column_names, raw.columns, strict=True))
@@ -97,7 +98,7 @@ class SharedStatements(Shared):
         name: str | None = None,
         trust: Sequence[str] = (),
     ) -> SharedSqlStream:
-        """Start a stream of all statements and queries, which is fed batch by batch; see
+        """Start one stream of all statements and queries, into which you push batches; see
         `sash.SharedSqlStream`.
 
         >>> import sash
@@ -117,7 +118,7 @@ class SharedStatements(Shared):
         )
 
     def explain(self, schema: Any = None, *, data: Any = None) -> SharedExplanation:
-        """What the queries share with each other when they run over a table, as `Shared.explain`.
+        """Explain what the queries share when they run over a table, like `Shared.explain`.
 
         >>> import sash
         >>> text = "SELECT max(2 * x) AS m FROM t GROUP BY window(t, '{}')"

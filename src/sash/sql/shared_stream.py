@@ -1,10 +1,10 @@
-"""Statements of SQL over one stream that is fed batch by batch: `sash.share(…).stream`.
+"""Statements of SQL over one stream: `sash.share(…).stream`.
 
 batch ─→ before: expressions, WHERE, once where they are the same
       ─→ streams of queries that share slices ─→ after: SELECT list, HAVING of each statement
 
-A row for which an expression fails is late for the statements that compute it, and for no other.
-So statements share slices if they compute the same columns under the same condition.
+A row for which an expression fails is late only for the statements that compute that expression.
+So statements share slices only if they compute the same columns under the same condition.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _KIND = "SharedSqlStream 1"
 
 
 class _Member(Protocol):
-    """Streams of some of the statements or queries."""
+    """The stream of some of the statements or queries, which run together."""
 
     @property
     def names(self) -> Sequence[str]:
-        """Of the statements or queries."""
+        """The names of the statements or queries."""
 
     @property
     def stream(self) -> Any:
@@ -52,20 +52,20 @@ class _Member(Protocol):
 
     @property
     def intake(self) -> Intake | None:
-        """What makes batches; None where events go into queries as they are."""
+        """Prepares the batches; None if the queries take events unchanged."""
 
     def each(self, found: Any) -> dict[str, pa.Table]:
-        """What the streams have emitted, as rows of each statement."""
+        """The rows of each statement, from the rows that the streams emitted."""
 
     def late(self, rows: pa.Table) -> pa.Table:
-        """Late rows, as they are shown."""
+        """Late rows, as `late` shows them."""
 
     def by_name(self, found: Any) -> dict[str, Any]:
-        """Counts, or what else there is for each query, by name."""
+        """The counts, or other values of each query, by name."""
 
 
 class _Queries:
-    """Queries among statements."""
+    """Queries that run beside statements."""
 
     intake = None
 
@@ -104,7 +104,7 @@ class _Alone:
 
 
 class _Group:
-    """Statements that compute the same columns, and share what their queries can."""
+    """Statements that compute the same columns, and whose queries share slices where possible."""
 
     def __init__(
         self, statements: Mapping[str, Statement], intake: Intake, stream: SharedStream
@@ -130,11 +130,11 @@ class _Group:
 
 
 class SharedSqlStream:
-    """Statements, and queries, over one stream; made by `sash.share(…).stream`.
+    """Statements and queries over one stream; `sash.share(…).stream` starts it.
 
-    It has what `sash.SharedStream` has.  Statements that compute the same columns before their
-    queries share slices; a row that an expression fails for is late for the statements that compute
-    it.  In `late` a row has the names of the `queries` that it is late for.
+    It has the methods of `sash.SharedStream`.  Statements that compute the same columns before
+    their queries share slices.  A row for which an expression fails is late for the statements that
+    compute it.  In `late`, the column `queries` of a row names the queries for which it is late.
 
     >>> import sash
     >>> text = "SELECT max({} * x) AS m FROM t GROUP BY window(t, '{} microseconds')"
@@ -166,7 +166,7 @@ class SharedSqlStream:
             self._members.append(_member(some, schema, more))
 
     def _settle(self) -> None:
-        """Members settle by themselves."""
+        """Do nothing: members settle by themselves."""
 
     @property
     def queries(self) -> Mapping[str, Query | Statement]:
@@ -175,12 +175,12 @@ class SharedSqlStream:
 
     @in_turn
     def push(self, batch: Any) -> dict[str, Any]:
-        """Insert a batch, as `Stream.push` does, and return for each statement the rows that are
-        then due."""
+        """Insert a batch, as `Stream.push` does, and return the rows that are then due, for each
+        statement."""
         check_no_queries(batch)
         self._kind = kind_of(batch)
         if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "columns"):
-            batch = as_arrow(batch)  # once for all
+            batch = as_arrow(batch)  # once for all members
         elif not isinstance(batch, Mapping | str | bytes):
             batch = list(batch)
         taken = self._taken(batch)
@@ -192,7 +192,7 @@ class SharedSqlStream:
         return self._all(insert)
 
     def _taken(self, batch: Any) -> list[Prepared | None]:
-        """The batch as each member reads it; an error has changed nothing."""
+        """The batch as each member reads it; an error here changes no member."""
         intakes = [m.intake for m in self._members]
         before = [None if intake is None else intake.known for intake in intakes]
         try:
@@ -204,8 +204,8 @@ class SharedSqlStream:
             raise
 
     def _all(self, call: Callable[[int, _Member], Any]) -> dict[str, Any]:
-        """Call each member, and put together what each returns.  A batch is in or out as a whole:
-        if one raises, those before it have changed."""
+        """Call each member, and collect the results.  A batch is in or out as a whole: if a member
+        raises, the members before it have already changed."""
         made: dict[str, Any] = {}
         for number, member in enumerate(self._members):
             try:
@@ -219,41 +219,41 @@ class SharedSqlStream:
 
     @in_turn
     def advance(self, watermark: Any) -> dict[str, Any]:
-        """Close all windows that end by a time, as `Stream.advance`."""
+        """Close all windows that end by a time, like `Stream.advance`."""
         return self._all(lambda _, member: member.stream.advance(watermark))
 
     @in_turn
     def close(self) -> dict[str, Any]:
-        """Close all windows and return what is left; nothing can be pushed any more."""
+        """Close all windows and return their rows; the stream takes no more batches."""
         return self._all(lambda _, member: member.stream.close())
 
     @property
     def late(self) -> pa.Table:
-        """Rows that missed windows or could not be used, as `SharedStream.late`."""
+        """Rows that missed windows or that the stream could not use, like `SharedStream.late`."""
         return _together([m.late(m.stream.late) for m in self._members])
 
     @in_turn
     def take_late(self) -> pa.Table:
-        """The rows in `late`, which is empty afterwards."""
+        """Return the rows in `late`, and empty it."""
         made = self.late
-        self._turns.changing = True  # from here on rows would be lost
+        self._turns.changing = True  # an error from here on would lose rows
         for member in self._members:
             member.stream.take_late()
         return made
 
     @property
     def late_dropped(self) -> int:
-        """How many late rows were dropped unread."""
+        """The number of late rows that the stream dropped unread."""
         return sum(m.stream.late_dropped for m in self._members)
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
-        """The counts of each statement's query, as `Stream.counts` has them."""
+        """The counts of each statement's query, like `Stream.counts`."""
         return self._by_name("counts")
 
     @property
     def delays(self) -> dict[str, list[int]]:
-        """How late the rows of each statement came, as `Stream.delays` has it."""
+        """The lateness of the rows of each statement, like `Stream.delays`."""
         return self._by_name("delays")
 
     def _by_name(self, what: str) -> dict[str, Any]:
@@ -269,7 +269,7 @@ class SharedSqlStream:
 
     @property
     def watermark(self) -> int | None:
-        """Windows of all statements that end by this time, in microseconds, are closed."""
+        """The watermark: all windows that end by this time, in microseconds, are closed."""
         each = [m.stream.watermark for m in self._members]
         return None if None in each else min(each)
 
@@ -277,8 +277,8 @@ class SharedSqlStream:
     def query(
         self, name: str, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
     ) -> dict[str, Any]:
-        """The values of the aggregates of one statement or query over a range of times of one key,
-        or as of a time; see `SqlStream.query`."""
+        """The aggregates of one statement or query, for one key, over a range of times or as of a
+        time; see `SqlStream.query`."""
         for member in self._members:
             if name in member.names:
                 named = (name,) if isinstance(member.stream, SharedStream) else ()
@@ -287,7 +287,7 @@ class SharedSqlStream:
         raise KeyError(f"there is no statement {name!r} here; there are: {', '.join(self.queries)}")
 
     def state_size(self) -> dict[str, int]:
-        """How much state there is, as `SharedStream.state_size`."""
+        """The size of the state, like `SharedStream.state_size`."""
         each = [m.stream.state_size() for m in self._members]
         return {name: sum(size[name] for size in each) for name in ("keys", "slices", "bytes")}
 
@@ -305,7 +305,7 @@ class SharedSqlStream:
     def from_bytes(
         cls, data: bytes, shared: SharedStatements, trust: Sequence[str] = ()
     ) -> SharedSqlStream:
-        """The stream again, from the bytes of `to_bytes` and the same statements."""
+        """Restore a stream from the bytes of `to_bytes` and the same statements."""
         check_bytes(data)
         said, body = open_bytes(bytes(data))
         if said != [_KIND]:
@@ -327,14 +327,14 @@ class SharedSqlStream:
 
 
 def _text(given: Query | Statement) -> str:
-    """What a snapshot knows a statement by; a query has a fingerprint of its own there."""
+    """The text by which a snapshot identifies a statement; a query has its own fingerprint."""
     return given.text if isinstance(given, Statement) else ""
 
 
 def grouped(given: Mapping[str, Query | Statement]) -> list[tuple[str, ...]]:
-    """The names of those that run together: queries, and statements that compute the same columns
-    under the same condition.  A statement whose windows events make is by itself, since it keeps
-    the columns that it reads."""
+    """Group the names of the queries and statements that run together: all queries, and statements
+    that compute the same columns under the same condition.  A statement with a driven window runs
+    by itself, because it keeps the columns that it reads."""
     found: list[list[str]] = []
     for name, one in given.items():
         for names in found:
@@ -356,7 +356,7 @@ def _alike(one: Query | Statement, other: Query | Statement) -> bool:
 
 
 def _member(given: Mapping[str, Any], schema: pa.Schema | None, more: Mapping[str, Any]) -> _Member:
-    """The streams of some that run together."""
+    """The stream of queries or statements that run together."""
     name, first = next(iter(given.items()))
     if not isinstance(first, Statement):
         return _Queries(tuple(given), Shared(given).stream(schema=schema, **more))
@@ -381,7 +381,7 @@ def _restored(
     rest: bytes,
     trust: Sequence[str],
 ) -> _Member:
-    """The streams of some that run together, from their bytes."""
+    """Restore the stream of queries or statements that run together, from its bytes."""
     name, first = next(iter(given.items()))
     if isinstance(first, Statement) and len(given) == 1:
         return _Alone(name, SqlStream.from_bytes(blob, first, trust))
@@ -395,7 +395,7 @@ def _restored(
 
 
 def _together(tables: list[pa.Table]) -> pa.Table:
-    """Late rows of several members, with the columns of the events first."""
+    """Join the late rows of several members, with the columns of the events first."""
     made = joined_late([t for t in tables if t.num_rows] or tables[:1])
     added = [n for n in (*ADDED, QUERIES) if n in made.column_names]
     return made.select([*(n for n in made.column_names if n not in added), *added])

@@ -1,9 +1,8 @@
-"""Types of values as Spark has them, and the type that two of them have in common, in its default
-(ANSI) mode.
+"""Spark's types of values, and the common type of two of them, in its default (ANSI) mode.
 
     tinyint < smallint < int < bigint < decimal < float < double
 
-Where an integer or a decimal meets a float, both become doubles, so that no digits are lost.
+If an integer or a decimal meets a float, both become doubles, so that no digits are lost.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = [
 
 _is = pa.types
 _WHOLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-#: Digits that the integers of a type can have.
+#: The largest number of digits of an integer type.
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 
 _NAMED = {
@@ -43,7 +42,7 @@ TYPE_NAMES = tuple(n for n in _NAMED if n not in ("dec", "byte", "short", "long"
 
 
 def type_named(name: str) -> pa.DataType | None:
-    """The type that a name in SQL stands for; None if there is none."""
+    """The type of a name in SQL; None if there is none."""
     base, _, rest = name.partition("(")
     if base in ("decimal", "dec", "numeric") and rest:
         digits = rest.rstrip(")").split(",")
@@ -56,7 +55,7 @@ def type_named(name: str) -> pa.DataType | None:
 
 
 def spark_name(kind: pa.DataType) -> str:
-    """What Spark calls a type."""
+    """Spark's name of a type."""
     for name, known in _NAMED.items():
         if known == kind:
             return name
@@ -73,16 +72,16 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def as_decimal(kind: pa.DataType, literal: Any = None) -> pa.DataType:
-    """The decimal that holds all integers of a type, or a literal as it is written."""
+    """The decimal type that holds all integers of a type, or the digits of a literal."""
     if _is.is_decimal(kind):
         return kind
-    if literal is not None and kind != pa.int8():  # whose literals Spark does not look at
+    if literal is not None and kind != pa.int8():  # Spark ignores the literals of this type
         return pa.decimal128(max(1, len(str(abs(int(literal))))), 0)
     return pa.decimal128(_DIGITS[kind], 0)
 
 
 def common_type(one: pa.DataType, two: pa.DataType) -> pa.DataType:
-    """The type in which values of two types are compared, or that a result of both has."""
+    """The type in which to compare values of two types, or the type of a result of both."""
     if one == two:
         return one
     if _is.is_null(one) or _is.is_null(two):
@@ -126,7 +125,7 @@ def _common_number(one: pa.DataType, two: pa.DataType) -> pa.DataType:
 
 
 def result_decimal(op: str, one: pa.DataType, two: pa.DataType) -> pa.DataType:
-    """The type of a sum, product, quotient or rest of two decimals."""
+    """The type of a sum, product, quotient or remainder of two decimals."""
     p1, s1, p2, s2 = one.precision, one.scale, two.precision, two.scale
     if op in "+-":
         scale = max(s1, s2)
@@ -141,7 +140,7 @@ def result_decimal(op: str, one: pa.DataType, two: pa.DataType) -> pa.DataType:
 
 
 def _adjusted(precision: int, scale: int) -> pa.DataType:
-    """At most 38 digits, of which six or more stay behind the point if there are so many."""
+    """Limit a decimal to 38 digits; at least six stay after the point, if it has so many."""
     if precision <= 38:
         return pa.decimal128(precision, scale)
     least = min(scale, 6)

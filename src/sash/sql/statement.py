@@ -1,4 +1,4 @@
-"""`sash.sql`: a text of SQL as a statement, which runs over tables and streams as a query does."""
+"""`sash.sql`: a statement from a text of SQL, which runs over tables and streams like a query."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ __all__ = ["Statement", "check_stream", "checked_operators", "statement"]
 
 
 class Statement:
-    """A statement of SQL, ready to run; made by `sash.sql`.
+    """A statement of SQL, ready to run; `sash.sql` builds it.
 
-    `query` is the query that it comes to.  `before` has the expressions that are computed for it,
-    by the names of their columns, as they are written.
+    `query` is its query.  `before` has the texts of the expressions to compute before the query, by
+    the names of their columns.
 
     >>> import sash
     >>> s = sash.sql(
@@ -51,12 +51,12 @@ class Statement:
 
     @property
     def query(self) -> Query:
-        """The query, over the columns that are computed before it."""
+        """The query, which also reads the computed columns."""
         return self._planned.query
 
     @property
     def before(self) -> dict[str, str]:
-        """The expressions that are computed before the query, by the names of their columns."""
+        """The expressions to compute before the query, by the names of their columns."""
         source = self._planned.source
         return {n: source[e.at[0] : e.at[1]] for n, e in self._planned.before.items()}
 
@@ -69,7 +69,7 @@ class Statement:
         return f"sash.sql({self._text!r})"
 
     def schema(self, given: pa.Schema) -> pa.Schema:
-        """The columns that the query reads from a table of these, the computed ones among them.
+        """The columns that the query reads, including computed ones, for a table of this schema.
 
         >>> import pyarrow as pa, sash
         >>> s = sash.sql("SELECT sum(x / 2) AS s FROM t GROUP BY window(ts, '1 hour')")
@@ -86,9 +86,9 @@ class Statement:
         *,
         late: bool = False,
     ) -> Tied:
-        """Tie the statement to the columns of a table in place of FROM: what comes before its
-        query, the query, and what comes after it.  What is wrong with their types, or cannot be had
-        in this place and mode, is an `SqlError`.
+        """Tie the statement to the columns of a table in place of FROM: the expressions before its
+        query, the query, and the expressions after it.  Raises an `SqlError` if a type is wrong, or
+        if this place and mode do not support the statement.
 
         >>> import pyarrow as pa, sash
         >>> s = sash.sql("SELECT sum(x / 2) > 9 AS big FROM t GROUP BY window(ts, '1 hour')")
@@ -100,7 +100,7 @@ class Statement:
         return tie(self._planned, schema, self._zone, place, mode, late=late)
 
     def check_source(self, name: str) -> None:
-        """Raise if FROM is not this name.
+        """Raise an error if FROM is not this name.
 
         >>> import sash
         >>> sash.sql("SELECT max(x) AS m FROM t GROUP BY window(ts, '1 hour')").check_source("t")
@@ -115,7 +115,7 @@ class Statement:
             )
 
     def check_stream(self, mode: Mode) -> None:
-        """Raise if a stream in this mode cannot run the statement.
+        """Raise an error if a stream in this mode cannot run the statement.
 
         >>> import sash
         >>> sash.sql("SELECT max(x) AS m FROM t GROUP BY window(ts, '1 h')").check_stream("final")
@@ -123,8 +123,9 @@ class Statement:
         check_stream(self._planned, mode)
 
     def run(self, table: Any, *, threads: int | None = None) -> Any:
-        """The results over a whole table (pandas, Polars or Arrow), as the same kind of table: the
-        columns of the SELECT list, in its order.  `threads` is as for `Query.run`.
+        """Run the statement over a whole table (pandas, Polars or Arrow).  The result is the same
+        kind of table, with the columns of the SELECT list, in its order.  `threads` is that of
+        `Query.run`.
 
         >>> import sash
         >>> s = sash.sql("SELECT max(x) AS worst FROM t GROUP BY window(ts, '10 microseconds')")
@@ -132,40 +133,40 @@ class Statement:
         [4, 5]
         """
         given = as_arrow(table, self._wanted(table))
-        if computes_after(self._planned):  # so that a mistake there is found before the work
+        if computes_after(self._planned):  # to find a mistake there before the work
             self.tie(given.schema)
         ready = self.prepared(given)
         try:
             found = self.query.run(ready, threads=threads)
         except (KeyError, TypeError, ValueError):
-            self.tie(given.schema)  # which has places for what the query refuses
+            self.tie(given.schema)  # its errors point to the text
             raise
         return self.projected(found, table)
 
     @property
     def computed(self) -> dict[str, Any]:
-        """What is computed before the query, by name, in a form that can be compared."""
+        """The expressions before the query, by name, in a form that can be compared."""
         return {name: (node, self._zone) for name, node in self._planned.before.items()}
 
     def prepared(self, table: pa.Table) -> pa.Table:
-        """The table that the query runs over, of an Arrow table in place of FROM."""
+        """The table for the query, from an Arrow table in place of FROM."""
         ready, noted = prepared(self._planned, table, self._zone, whole=False)
         if noted:
             raise self._failure(noted, "row")
         return ready
 
     def projected(self, found: pa.Table, table: Any, hidden: Collection[str] = ()) -> Any:
-        """The rows of the statement, of its query's result, as the kind of table that was given;
-        * has none of the `hidden` columns."""
+        """The rows of the statement, from its query's result, as the same kind of table as the
+        input; * leaves out the `hidden` columns."""
         made, noted = projected(self._planned, found, self._zone, hidden=hidden)
         if noted:
             raise self._failure(noted, "row of the result")
         return self._as_given(made, table)
 
     def explain(self, schema: Any = None, *, data: Any = None) -> Explanation:
-        """How `run` answers the statement's query, why, and what that costs; see
-        `sash.Explanation`.  `schema` is that of a table in place of FROM, or a table that has one;
-        `data` is a sample, which is run and counted.
+        """Explain how `run` computes the statement's query, why, and what it costs; see
+        `sash.Explanation`.  `schema` is the schema of the table in place of FROM, or a table;
+        `data` is a sample, over which `explain` runs the query to measure the costs.
 
         >>> import sash
         >>> s = sash.sql("SELECT sum(x * 2) FROM t GROUP BY window(ts, '6 min', '2 min')")
@@ -180,7 +181,8 @@ class Statement:
         return self.query.explain(given, data=sample)
 
     def _wanted(self, table: Any) -> list[str] | None:
-        """The columns that are read, where all are there by these very names."""
+        """The columns to read, or None for all: `*` needs all, and aliases are compared with
+        all."""
         planned = self._planned
         return None if planned.stars or planned.aliases else list(planned.read)
 
@@ -203,8 +205,8 @@ class Statement:
         return as_given(made, kind, like)
 
     def identity(self, table: pa.Table) -> list[pa.Array]:
-        """The columns of a result that tell its windows apart in live mode: of the rows that have
-        the same values there, the one with the highest revision counts.
+        """The columns of a result that identify a window in live mode: of the rows with equal
+        values in them, the one with the highest revision counts.
 
         >>> import sash
         >>> s = sash.sql("SELECT k, window, max(x) AS m FROM t GROUP BY k, window(ts, '1 hour')")
@@ -215,7 +217,7 @@ class Statement:
 
     @property
     def withdraws(self) -> bool:
-        """True if rows of a live stream can be withdrawn, so that they have a column `deleted`."""
+        """True if a live stream can withdraw rows, so that rows have a column `deleted`."""
         merging = isinstance(self.query.window, Merging)
         return merging or self._planned.having is not None
 
@@ -231,11 +233,12 @@ class Statement:
         name: str | None = None,
         trust: Sequence[str] = (),
     ) -> SqlStream:
-        """Start a stream of the statement, which is fed batch by batch; the arguments are those of
-        `Query.stream`.  A statement whose `query` is another one is refused by what is in a
-        store; HAVING, and what is computed from aggregates, may change.
+        """Start a stream of the statement, into which you push batches; the arguments are those of
+        `Query.stream`.  A store refuses a statement with another `query`; HAVING, and expressions
+        over aggregates, may change.
 
-        A row for which an expression fails, by a division by zero say, is late, with the reason.
+        A row for which an expression fails, for example by a division by zero, is late, with the
+        reason.
 
         >>> import sash
         >>> s = sash.sql("SELECT sum(6 / x) AS s FROM t GROUP BY window(ts, '10 microseconds')")
@@ -261,8 +264,8 @@ class Statement:
 
 
 def check_stream(planned: Planned, mode: Mode) -> None:
-    """Refuse what a stream cannot have: an order of all rows, and in live mode rows whose revisions
-    cannot be told apart."""
+    """Refuse a statement that a stream cannot run: one with ORDER BY or LIMIT, and in live mode one
+    whose columns do not identify a row across revisions."""
     select, source = planned.select, planned.source
     if select.order:
         raise source.error(
@@ -291,7 +294,7 @@ def statement(
     timezone: Any = None,
     operators: Mapping[str, Operator] | None = None,
 ) -> Statement:
-    """The statement in a text; see `sash.sql`."""
+    """Read the statement in a text; see `sash.sql`."""
     source = _source(text)
     zone = _zone_name(timezone)
     select = read(source)
@@ -326,7 +329,7 @@ def _zone_name(timezone: Any) -> str | None:
 
 
 def checked_operators(operators: Mapping[str, Operator] | None) -> Mapping[str, Operator]:
-    """The user's own operators by name."""
+    """Check the user's own operators, by name."""
     for name, operator in (operators or {}).items():
         if not isinstance(name, str) or not isinstance(operator, Operator):
             raise TypeError(
@@ -337,7 +340,7 @@ def checked_operators(operators: Mapping[str, Operator] | None) -> Mapping[str, 
 
 
 def _check(planned: Planned) -> None:
-    """Refuse expressions that are not computed in this process."""
+    """Refuse expressions that this process cannot compute."""
     source = planned.source
     nodes = [*planned.before.values(), *(o.node for o in planned.outputs)]
     nodes += [o.by for o in planned.order]

@@ -1,4 +1,4 @@
-"""A statement over a stream that is fed batch by batch: `Statement.stream`.
+"""A statement over a stream: `Statement.stream`.
 
 batch → before: expressions, WHERE → Stream of the query → after: SELECT list, HAVING → rows
 """
@@ -37,12 +37,13 @@ _LENGTH = struct.Struct("<q")
 
 
 class SqlStream:
-    """A statement over a stream; made by `Statement.stream`.
+    """A statement over a stream; `Statement.stream` starts it.
 
-    It has what `sash.Stream` has.  `push` takes a batch and returns the rows that are then due: the
-    columns of the SELECT list, then `revision` in live mode, and `deleted` where rows can be
-    withdrawn.  In live mode a revision that HAVING rejects is marked deleted.  `late` has rows that
-    missed windows or could not be used, also because an expression failed, with the reason.
+    It has the methods of `sash.Stream`.  `push` takes a batch and returns the rows that are then
+    due: the columns of the SELECT list, then `revision` in live mode, and `deleted` if the stream
+    can withdraw rows.  In live mode, a revision that HAVING rejects comes marked `deleted`.  `late`
+    has the rows that missed windows or that the stream could not use, for example because an
+    expression failed, with the reason.
 
     >>> import sash
     >>> s = sash.sql("SELECT max(x) AS m FROM t GROUP BY window(ts, '5 microseconds')")
@@ -90,47 +91,47 @@ class SqlStream:
             self._remember(self._stream._beside)
 
     def push(self, batch: Any) -> Any:
-        """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
-        rows that are then due, as the same kind of table."""
+        """Insert a batch (a table of any kind, an event as a dict, or a list of events), and return
+        the rows that are then due, as the same kind of table."""
         kind = kind_of(batch)
         if kind == "builtins" and self._intake.takes_events():
             return self._emitted(self._stream.push(batch), kind)
         return self._push(batch, self._intake.taken(batch), kind)
 
     def _push(self, batch: Any, taken: Prepared | None, kind: str) -> Any:
-        """Insert a batch that the intake has taken."""
+        """Insert a batch that the intake has prepared."""
         return self._emitted(self._stream.push(batch if taken is None else taken), kind)
 
     def advance(self, watermark: Any) -> Any:
-        """Close all windows that end by a time, as `Stream.advance`."""
+        """Close all windows that end by a time, like `Stream.advance`."""
         return self._emitted(self._stream.advance(watermark), "")
 
     def close(self) -> Any:
-        """Close all windows and return what is left, as `Stream.close`."""
+        """Close all windows and return their rows, like `Stream.close`."""
         return self._emitted(self._stream.close(), "")
 
     @property
     def late(self) -> pa.Table:
-        """Rows that missed windows or could not be used, as `Stream.late`."""
+        """Rows that missed windows or that the stream could not use, like `Stream.late`."""
         return self._shown(self._stream.late)
 
     def take_late(self) -> pa.Table:
-        """The rows in `late`, which is empty afterwards."""
+        """Return the rows in `late`, and empty it."""
         return self._shown(self._stream.take_late())
 
     @property
     def late_dropped(self) -> int:
-        """How many late rows were dropped unread."""
+        """The number of late rows that the stream dropped unread."""
         return self._stream.late_dropped
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows so far, as `Stream.counts`."""
+        """The counts of rows so far, like `Stream.counts`."""
         return self._stream.counts
 
     @property
     def delays(self) -> list[int]:
-        """How late rows came, as `Stream.delays`."""
+        """The lateness of the rows, like `Stream.delays`."""
         return self._stream.delays
 
     @property
@@ -140,14 +141,14 @@ class SqlStream:
 
     @property
     def watermark(self) -> int | None:
-        """Windows that end by this time, in microseconds, are closed."""
+        """The watermark: windows that end by this time, in microseconds, are closed."""
         return self._stream.watermark
 
     def query(
         self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
     ) -> dict[str, Any]:
-        """The values of the aggregates over a range of times of one key, or as of a time, as
-        `Stream.query` has them; their names are those in the statement's `query`.
+        """The aggregates of one key over a range of times, or as of a time, like `Stream.query`;
+        they have the names of the statement's `query`.
 
         >>> import sash
         >>> over = "OVER (PARTITION BY k ORDER BY t RANGE INTERVAL 5 MICROSECONDS PRECEDING)"
@@ -160,8 +161,8 @@ class SqlStream:
         return self._stream.query(key, lo, hi, at=at)
 
     def explain(self, schema: Any = None, *, data: Any = None, batch: int = 1000) -> Explanation:
-        """How the stream of the statement's query runs, as `Stream.explain`; `schema` and `data`
-        are of what is pushed."""
+        """Explain how the stream of the statement's query runs, like `Stream.explain`; `schema` and
+        `data` describe the pushed batches."""
         if isinstance(schema, pa.Schema):
             schema = schema.empty_table()
         ready = [
@@ -171,14 +172,14 @@ class SqlStream:
         return self._stream.explain(ready[0], data=ready[1], batch=batch)
 
     def sync(self) -> None:
-        """Make all up to now durable, for a stream with a store, as `Stream.sync`."""
+        """Make the stream durable up to here, if it has a store, like `Stream.sync`."""
         known = self._intake.known
         head = "" if known is None else b64encode(known.serialize().to_pybytes()).decode()
         self._stream._beside = json.dumps({"zone": self._zone, "known": head})
         self._stream.sync()
 
     def _remember(self, beside: str) -> None:
-        """Take back what `sync` kept beside the stream of the query."""
+        """Restore what `sync` saved beside the stream of the query."""
         kept = json.loads(beside)
         if kept["zone"] != self._zone:
             self._stream.release()
@@ -191,11 +192,11 @@ class SqlStream:
             self._intake.known = known
 
     def release(self) -> None:
-        """Let another process open the stream in its store, as `Stream.release`."""
+        """Let another process open the stream in its store, like `Stream.release`."""
         self._stream.release()
 
     def state_size(self) -> dict[str, int]:
-        """How much state there is, as `Stream.state_size`."""
+        """The size of the state, like `Stream.state_size`."""
         return self._stream.state_size()
 
     def to_bytes(self) -> bytes:
@@ -204,7 +205,7 @@ class SqlStream:
 
     @classmethod
     def from_bytes(cls, data: bytes, statement: Statement, trust: Sequence[str] = ()) -> SqlStream:
-        """The stream again, from the bytes of `to_bytes` and the same statement."""
+        """Restore a stream from the bytes of `to_bytes` and the same statement."""
         known, rest = known_of(data)
         made = object.__new__(cls)
         made._planned, made._zone = statement._planned, statement._zone
@@ -223,19 +224,19 @@ class SqlStream:
         return as_given(made, self._kind)
 
     def _shown(self, late: pa.Table) -> pa.Table:
-        """Late rows without the columns that were computed."""
+        """Late rows without the computed columns."""
         return without(late, self._planned.before)
 
 
 def without(late: pa.Table, computed: Collection[str]) -> pa.Table:
-    """Late rows without the columns that were computed."""
+    """Late rows without the computed columns."""
     gone = [name for name in computed if name in late.column_names]
     return late.drop_columns(gone) if gone else late
 
 
 def emitted_rows(planned: Planned, found: pa.Table, zone: str | None, mode: Mode) -> pa.Table:
-    """The rows of a statement, of what its query's stream emits, with a warning for rows that an
-    expression behind the query has no value for."""
+    """The rows of a statement, from the rows that its query's stream emits; warns about rows for
+    which an expression after the query fails."""
     made, noted = projected(planned, found, zone, live=mode == "live")
     for left_out in (False, True):
         some = [n for n in noted if n.left_out == left_out]
@@ -255,13 +256,13 @@ def emitted_rows(planned: Planned, found: pa.Table, zone: str | None, mode: Mode
 
 
 def with_known(known: pa.Schema | None, data: bytes) -> bytes:
-    """The bytes of a stream behind the columns that it has seen."""
+    """Put the stream's known columns before its bytes."""
     head = b"" if known is None else known.serialize().to_pybytes()
     return _LENGTH.pack(len(head)) + head + data
 
 
 def known_of(data: bytes) -> tuple[pa.Schema | None, bytes]:
-    """What `with_known` put together."""
+    """Take apart the bytes of `with_known`."""
     (length,) = _LENGTH.unpack_from(data)
     start = _LENGTH.size
     rest = data[start + length :]

@@ -1,4 +1,5 @@
-"""A statement over Arrow tables: the columns before its query, and the rows of its result."""
+"""Run a statement over Arrow tables: compute the columns before its query, and the rows of its
+result."""
 
 from __future__ import annotations
 
@@ -23,17 +24,17 @@ __all__ = ["Noted", "columns_read", "identity", "prepared", "projected"]
 
 @dataclass(frozen=True)
 class Noted:
-    """A row for which an expression failed, why, and which expression it was."""
+    """A row for which an expression failed, with the expression and the reason."""
 
     row: int
     why: str
     at: At
-    left_out: bool = False  # the expression is HAVING, which does not keep the row
+    left_out: bool = False  # the expression is HAVING, which then drops the row
 
 
 def columns_read(planned: Planned, names: Sequence[str]) -> dict[str, int]:
-    """Where the columns that a statement reads are in a table, by the names that its query has for
-    them.  Names are compared as Spark does it: as they are, or else whatever their case."""
+    """The positions of a statement's columns in a table, by the query's names for them.  Names
+    match as on Spark: exactly, or else in any case."""
     found = {}
     for name, node in planned.read.items():
         at = [i for i, n in enumerate(names) if n == name]
@@ -67,8 +68,8 @@ def _no_column(planned: Planned, node: Column, names: Sequence[str], *, twice: b
 def prepared(
     planned: Planned, table: pa.Table, zone: str | None, *, whole: bool
 ) -> tuple[pa.Table, list[Noted]]:
-    """The table that the query runs over, and the rows that have no value for an expression.  With
-    `whole` it has the other columns of the table, too, for late rows."""
+    """The table for the query, and the rows for which an expression failed.  With `whole` it also
+    has the other columns of the table, for late rows."""
     at = columns_read(planned, table.column_names)
     columns: dict[str, Any] = {}
     if planned.stars or whole:
@@ -85,7 +86,7 @@ def prepared(
                 *planned.before[name].at,
             )
     home = _home(columns, (planned.query.time, *at), zone)
-    spelt = {name.lower(): name for name in at}  # an expression may write a name in another case
+    spelt = {name.lower(): name for name in at}  # an expression may have a name in another case
 
     def column(name: str) -> Any:
         return columns[spelt.get(name.lower(), name)]
@@ -111,8 +112,8 @@ def prepared(
 
 
 def _home(columns: Mapping[str, Any], names: Iterable[str], zone: str | None) -> str | None:
-    """The zone of CAST(… AS timestamp): the one that the statement names, else that of the first of
-    these columns that has one; None if none has, so that times are those of a clock."""
+    """The zone of CAST(… AS timestamp): that of the statement, or else that of the first column
+    with a zone; None if no column has one, so that times are clock times."""
     for name in names:
         kind = columns[name].type if name in columns else pa.null()
         if pa.types.is_timestamp(kind) and kind.tz:
@@ -121,7 +122,7 @@ def _home(columns: Mapping[str, Any], names: Iterable[str], zone: str | None) ->
 
 
 class _Cached:
-    """Columns in types that expressions know, each made once."""
+    """Columns in the types that expressions know, each converted once."""
 
     def __init__(self, column: Callable[[str], Any]) -> None:
         self._column = column
@@ -139,13 +140,13 @@ class _Cached:
 
 @dataclass(frozen=True)
 class _Result:
-    """The result of the query, as expressions see it."""
+    """The result of the query, for expressions."""
 
     planned: Planned
     table: pa.Table
 
     def column(self, name: str) -> Any:
-        """A column, with what becomes of an aggregate's answers."""
+        """A column; an aggregate's answers are converted as its `then` says."""
         if name == "window" and "window" not in self.table.column_names:
             ends = [plain(self.table.column(f"window_{end}")) for end in ("start", "end")]
             return pa.StructArray.from_arrays(ends, names=["start", "end"])
@@ -182,11 +183,12 @@ def projected(
     live: bool = False,
     hidden: Collection[str] = (),
 ) -> tuple[pa.Table, list[Noted]]:
-    """The SELECT list over the result of the query, with the rows that HAVING keeps, in order; and
-    the rows that have no value for HAVING, or are kept and have none for the SELECT list.
+    """Compute the SELECT list over the query's result, for the rows that HAVING keeps, in order.
+    Also returns the rows for which HAVING fails, and the kept rows for which the SELECT list fails.
 
-    In live mode a revision that HAVING rejects is marked deleted, as an earlier one may have been
-    emitted; the first of a window is left out.  * has none of the `hidden` columns."""
+    In live mode, a revision that HAVING rejects comes marked `deleted`, because the stream may have
+    emitted an earlier one; the first revision of a window is left out. * leaves out the `hidden`
+    columns."""
     result = _Result(planned, table)
     rows = table.num_rows
     columns = dict(zip(table.column_names, table.columns, strict=True))
@@ -233,8 +235,8 @@ def projected(
 
 
 def identity(planned: Planned, table: pa.Table) -> list[pa.Array]:
-    """The columns of a statement's result that tell windows apart in live mode: keys and bounds (of
-    a session, whose end moves, the start), or those of the event."""
+    """The columns of a statement's result that identify a window in live mode: keys and bounds (for
+    a session, whose end moves, only the start), or the columns of the event."""
     if planned.driven:
         computed = {o.name for o in planned.outputs if not _is_kept(planned, o.node)}
         own = (*computed, "revision", "deleted")
@@ -256,7 +258,7 @@ def identity(planned: Planned, table: pa.Table) -> list[pa.Array]:
 
 
 def _is_kept(planned: Planned, node: Node) -> bool:
-    """True for a column of the table."""
+    """True for a column of the table that the row keeps."""
     return isinstance(node, Star) or (isinstance(node, Ref) and node.name in planned.read)
 
 
@@ -269,7 +271,7 @@ def _add(columns: dict[str, Any], name: str, data: Any, planned: Planned, at: At
 
 
 def _marked(made: pa.Table, table: pa.Table, kept: Array) -> tuple[pa.Table, Array]:
-    """Rows that HAVING rejects marked deleted, and which rows are emitted."""
+    """Mark the rows that HAVING rejects as deleted; returns the rows to emit."""
     gone = ~kept
     again = np.asarray(table.column("revision")) > 0
     if "deleted" in made.column_names:
@@ -279,8 +281,7 @@ def _marked(made: pa.Table, table: pa.Table, kept: Array) -> tuple[pa.Table, Arr
 
 
 def _order(keys: Sequence[tuple[Any, Any]]) -> pa.Array:
-    """The order of rows, as Spark has it: nulls first, and last where it goes down; NaN above all
-    numbers."""
+    """The order of rows, as on Spark: nulls first, or last with DESC; NaN above all numbers."""
     columns: dict[str, Any] = {}
     wanted: list[tuple[str, str]] = []
     for order, data in keys:
@@ -297,7 +298,7 @@ def _order(keys: Sequence[tuple[Any, Any]]) -> pa.Array:
             column = pc.if_else(odd, pa.scalar(0.0, column.type), column)
         columns[f"key {n}"] = column
         wanted.append((f"key {n}", way))
-    # what Arrow sorts is not always stable over several keys
+    # Arrow's sort is not always stable over several keys
     columns["row"] = pa.array(np.arange(len(next(iter(columns.values())))))
     wanted.append(("row", "ascending"))
     return pc.sort_indices(pa.table(columns), sort_keys=wanted)

@@ -1,4 +1,4 @@
-"""A text of SQL as words, numbers, strings and signs, each with its place in the text.
+"""Split a text of SQL into words, numbers, strings and signs, each with its place in the text.
 
 The rules are Spark's: names in backticks, text in quotes with backslash escapes, a doubled quote
 for a quote, comments after `--` and between `/*` and `*/`.
@@ -19,7 +19,7 @@ Kind = Literal["word", "name", "string", "number", "sign", "end"]
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token: its kind, its value without quotes, and where it is."""
+    """One token: its kind, its value without quotes, and its place."""
 
     kind: Kind
     value: str
@@ -49,7 +49,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
 
 
 def tokens(source: Source) -> list[Token]:
-    """All tokens, with one of kind `end` behind the last.
+    """All tokens, with a token of kind `end` at the end.
 
     >>> [t.value for t in tokens(Source("max(`a b`) -- of 'it'"))]
     ['max', '(', 'a b', ')', '']
@@ -94,7 +94,7 @@ def _unknown(source: Source, at: int) -> Exception:
 
 
 def _unquoted(given: str) -> str:
-    """The text between quotes, with what its escapes stand for."""
+    """The text between quotes, with its escapes replaced."""
     raw = given[0] in "rR"
     quote = given[-1]
     inner = given[2:-1] if raw else given[1:-1]
@@ -108,6 +108,6 @@ def _escaped(match: re.Match[str]) -> str:
     sign = match[1]
     if sign[0] == "u" and len(sign) == 5:
         return chr(int(sign[1:], 16))
-    if sign in "%_":  # LIKE wants to see these
+    if sign in "%_":  # LIKE needs these escapes
         return "\\" + sign
     return _ESCAPES.get(sign, sign)

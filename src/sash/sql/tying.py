@@ -1,5 +1,5 @@
-"""A statement tied to the columns of a table: all that is wrong with their types is found here,
-before there are rows, and has its place in the text.
+"""Tie a statement to the columns of a table: find all type errors before there are rows, with their
+place in the text.
 
 columns → before: expressions, WHERE → plan of the query → its results → after: SELECT list, HAVING
 """
@@ -27,18 +27,18 @@ from .tabled import prepared, projected
 
 __all__ = ["Tied", "check_place", "check_query", "computes_after", "tie"]
 
-#: What a plan or a place raises for columns, aggregates or windows that it cannot have.
+#: The errors of a plan or a place for columns, aggregates or windows that it refuses.
 _REFUSED = (KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
 class Tied:
-    """The columns on a statement's way."""
+    """The schemas of a statement, stage by stage."""
 
     plan: Plan
-    columns: pa.Schema  # that the query reads, the computed ones among them
-    results: pa.Schema  # of the query
-    rows: pa.Schema  # of the statement
+    columns: pa.Schema  # of the columns that the query reads, computed ones included
+    results: pa.Schema  # of the query's result
+    rows: pa.Schema  # of the statement's rows
 
 
 def tie(
@@ -51,7 +51,7 @@ def tie(
     early: bool = False,
     late: bool = False,
 ) -> Tied:
-    """Tie a statement to the columns of what stands in place of FROM, or raise an `SqlError`."""
+    """Tie a statement to the columns of the table in place of FROM, or raise an `SqlError`."""
     streams = place != "Query.run"
     schema = pa.schema([f.with_type(plain_type(f.type)) for f in schema])
     whole = streams and not planned.driven
@@ -69,8 +69,8 @@ def tie(
 
 
 def check_place(planned: Planned, asked: Asked, place: Place) -> None:
-    """Refuse what a place cannot have, with the place of the window in the text."""
-    if asked.early and asked.mode != "live":  # which is no fault of the text
+    """Refuse a query that a place does not support; the error points to the window in the text."""
+    if asked.early and asked.mode != "live":  # not a mistake in the text
         check(place, asked)
     try:
         check(place, asked)
@@ -79,7 +79,7 @@ def check_place(planned: Planned, asked: Asked, place: Place) -> None:
 
 
 def _own_on_spark(planned: Planned, mode: Mode, *, late: bool) -> list[str]:
-    """The columns that the results of a stream on Spark have for themselves."""
+    """The columns that a stream on Spark adds to results."""
     own = ["event_time", *(["late"] if late else [])]
     if mode == "live":
         withdrawn = planned.having is not None or isinstance(planned.query.window, Merging)
@@ -98,7 +98,7 @@ def _check_typed(planned: Planned, plan: Plan) -> None:
 
 
 def computes_after(planned: Planned) -> bool:
-    """True if the SELECT list or what follows it has expressions, which types can be wrong for."""
+    """True if the SELECT list, or a clause after it, has expressions whose types can be wrong."""
     if planned.having is not None or planned.order:
         return True
     return not all(isinstance(o.node, Ref | Star) for o in planned.outputs)
@@ -107,7 +107,8 @@ def computes_after(planned: Planned) -> bool:
 def check_query(
     planned: Planned, columns: pa.Schema, place: Place, mode: Mode, *, late: bool = False
 ) -> None:
-    """Raise an `SqlError` if the query cannot have these columns, or the place not the query."""
+    """Raise an `SqlError` if the query cannot read these columns, or the place cannot run the
+    query."""
     plan = _plan(planned, columns, whole=False)
     check_place(planned, Asked(planned.query, plan, mode, late=late), place)
 
@@ -120,8 +121,8 @@ def _plan(planned: Planned, columns: pa.Schema, *, whole: bool) -> Plan:
 
 
 def _place_of(planned: Planned, columns: pa.Schema, error: Exception) -> At:
-    """Where a plan goes wrong: at the time, or a key, if not even a count has a plan, or else at
-    the aggregate that has none by itself."""
+    """The place of a plan's error in the text: the time or a key, if even a count has no plan;
+    otherwise the aggregate that has no plan by itself."""
     query = planned.query
     n = {"n": count()}
     if _refused(query, columns, select=n, by=()) is not None:
@@ -140,7 +141,7 @@ def _place_of(planned: Planned, columns: pa.Schema, error: Exception) -> At:
 
 
 def _refused(query: Query, columns: pa.Schema, **changed: Any) -> str | None:
-    """Why a query with some changes has no plan, None if it has one."""
+    """The reason why a query with some changes has no plan; None if it has one."""
     try:
         make_plan(dataclasses.replace(query, **changed), columns)
     except _REFUSED as error:

@@ -1,8 +1,8 @@
-"""Columns of values that are computed by expressions, and the rows for which that failed.
+"""Values of expressions, and the rows for which an expression failed.
 
-A failure belongs to a row: a division by zero is none where CASE takes another branch.  So kernels
-never raise for a whole column; they note which rows failed, and why, and the caller decides: an
-error over a table, a late row on a stream.
+A failure belongs to a row: a division by zero does not count if CASE takes another branch.  So
+kernels never raise for a whole column.  They record which rows failed, and why, and the caller
+decides: `run` raises an error, and a stream makes the row late.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..kernels.columns import Array
 
 __all__ = ["Failures", "Unusable", "Value", "as_mask", "checked", "plain", "reasons"]
 
-#: Rows that failed, and why: the first reason of a row counts.
+#: The rows that failed, and the first reason of each.
 Failures = tuple[tuple[Array, str], ...]
 
 
 class Unusable(TypeError):
-    """An expression that cannot be computed over columns of these types."""
+    """Raised for an expression that cannot be computed over columns of these types."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Value:
         return self.data
 
     def within(self, mask: Array) -> Failures:
-        """The failures of the rows that a mask chooses."""
+        """The failures among the rows that a mask selects."""
         return tuple((failed & mask, why) for failed, why in self.failed)
 
 
 def plain(column: Any) -> pa.Array:
-    """A column as one array of one of the types that expressions know: no dictionaries, views or
-    unsigned integers, and times in microseconds, as Spark has them."""
+    """Convert a column to one array of a type that expressions know: no dictionaries, views or
+    unsigned integers, and times in microseconds, as on Spark."""
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
@@ -80,7 +80,7 @@ _PLAIN = {
 
 
 def as_mask(data: Any, rows: int) -> Array:
-    """Where a boolean column is true."""
+    """True where a boolean column is true."""
     if isinstance(data, pa.Scalar):
         return np.full(rows, bool(data.as_py()))
     return np.asarray(data.fill_null(False))
@@ -89,8 +89,8 @@ def as_mask(data: Any, rows: int) -> Array:
 def checked(
     kernel: Callable[..., Any], inputs: Sequence[Any], rows: int, why: Callable[..., str]
 ) -> Value:
-    """What a kernel makes of columns; rows that it refuses are null and noted, with the reason that
-    `why` gives for their values."""
+    """Apply a kernel to columns; a row that it refuses becomes null and is recorded as failed, with
+    the reason that `why` returns for its values."""
     try:
         return Value(kernel(*inputs))
     except (pa.ArrowInvalid, OverflowError):
@@ -119,7 +119,7 @@ def checked(
 
 
 def reasons(failed: Failures) -> dict[int, str]:
-    """The rows that failed, and why."""
+    """The failed rows, and the reason of each."""
     found: dict[int, str] = {}
     for mask, why in failed:
         for row in np.flatnonzero(mask).tolist():

@@ -1,12 +1,11 @@
-"""The windows that statements ask for, in the words of Spark, Flink, the standard and CQL, as
-windows of sash.
+"""Turn the windows of Spark, Flink, the standard and CQL into windows of sash.
 
-    Spark      GROUP BY window(ts, size[, slide[, offset]])     sliding, tumbling
-               GROUP BY session_window(ts, gap)                 session
-    Flink      TABLE(HOP(TABLE t, DESCRIPTOR(ts), slide, size)) sliding; TUMBLE, CUMULATE, SESSION
-    standard   OVER (… RANGE BETWEEN size PRECEDING AND …)      trailing, lifetime
-               OVER (… ROWS BETWEEN n PRECEDING AND …)          rows
-    CQL        t [RANGE size SLIDE slide], t [ROWS n SLIDE m]   sliding, rows
+Spark      GROUP BY window(ts, size[, slide[, offset]])     sliding, tumbling
+           GROUP BY session_window(ts, gap)                 session
+Flink      TABLE(HOP(TABLE t, DESCRIPTOR(ts), slide, size)) sliding; TUMBLE, CUMULATE, SESSION
+standard   OVER (… RANGE BETWEEN size PRECEDING AND …)      trailing, lifetime
+           OVER (… ROWS BETWEEN n PRECEDING AND …)          rows
+CQL        t [RANGE size SLIDE slide], t [ROWS n SLIDE m]   sliding, rows
 """
 
 from __future__ import annotations
@@ -38,20 +37,20 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class _Reader:
-    """What is needed to read lengths of time: the text, for errors, and the calendar's zone."""
+    """Reads lengths of time; it has the text, for errors, and the calendar's zone."""
 
     source: Source
     timezone: Any
 
     def length(self, node: Node, what: str) -> str:
-        """A length of time as text, which is known to be one."""
+        """A length of time as text, checked."""
         text = length_text(node, self.source, what)
         if not self._is_calendar(text):
             self.made(node, lambda: duration(text, what, _MONTHS))
         return text
 
     def _is_calendar(self, text: str) -> bool:
-        """True if a length is of days or more, and a time zone says of which calendar."""
+        """True if a length counts days or longer units of a time zone's calendar."""
         if self.timezone is None:
             return False
         try:
@@ -61,14 +60,14 @@ class _Reader:
         return all(unit.removesuffix("s") in _CALENDAR for unit in units)
 
     def made(self, node: Node, make: Callable[[], _Made]) -> _Made:
-        """What is made, with errors that point to a node."""
+        """Call `make`; its errors point to a node."""
         try:
             return make()
         except (ValueError, TypeError) as error:
             raise self.source.error(str(error), *node.at) from None
 
     def sliding(self, node: Node, size: str, every: str, offset: str | None) -> Window:
-        """Sliding windows, of the calendar where all lengths are."""
+        """Sliding windows; they follow the calendar if their size or slide does."""
         calendar = self._is_calendar(size) or self._is_calendar(every)
 
         def make() -> Window:
@@ -115,10 +114,10 @@ _SPARK = {
 
 
 def _check_order(read: _Reader, node: Node, size: str, every: str, form: str) -> None:
-    """Refuse a slide that is longer than the size, which is likely to be in its place."""
+    """Refuse a slide longer than the size: the text has probably swapped them."""
     try:
         longer = duration(every) > duration(size)
-    except ValueError:  # of a calendar, which compares for itself
+    except ValueError:  # calendar windows compare these themselves
         return
     if longer:
         raise read.source.error(
@@ -178,7 +177,8 @@ def cql_window(cql: Cql, source: Source, timezone: Any) -> Window:
 
 @dataclass(frozen=True)
 class Framed:
-    """What one OVER asks for: keys, time, what orders events of one time, and the window."""
+    """The contents of one OVER: keys, time, the column that orders events of one time, and the
+    window."""
 
     partition: tuple[Node, ...]
     time: Node
@@ -187,7 +187,7 @@ class Framed:
     spec: WindowSpec
 
     def differs(self, other: Framed) -> str | None:
-        """What two OVER of one SELECT must share and do not, None if they share all."""
+        """The first thing that two OVER of one SELECT must share but do not; None if they agree."""
         if self.partition != other.partition:
             return "PARTITION BY"
         if (self.time, self.tie) != (other.time, other.tie):
@@ -203,7 +203,7 @@ class Framed:
 
 
 def framed(spec: WindowSpec, source: Source) -> Framed:
-    """What an OVER asks for; its named window is resolved already."""
+    """Read the contents of an OVER, whose named window is already resolved."""
     if not spec.order:
         raise source.error(
             "this window has no ORDER BY, so that it is all rows of its key; write OVER (PARTITION "
@@ -272,7 +272,7 @@ def _check_ends(frame: Frame, source: Source) -> None:
 
 
 def _distance(bound: Bound, read: _Reader) -> int:
-    """How long before the event an end of a frame lies, in microseconds."""
+    """The distance from an end of a frame to the event, in microseconds."""
     if bound.kind == "current":
         return 0
     assert bound.amount is not None

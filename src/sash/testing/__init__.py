@@ -1,19 +1,19 @@
-"""For tests, yours as well as ours: the laws of operators, an oracle, counts, schedules.
+"""Tools for your tests and ours: the laws of operators, an oracle, counts, schedules.
 
-    laws(operator)             checks what an operator declares, by hypothesis
-    answer(operator, values)   the answer straight from the definition; `agrees` judges one
+    laws(operator)             checks an operator's declarations, by hypothesis
+    answer(operator, values)   the answer by definition; `agrees` compares an answer with it
     monotone(policy)           looks for windows in which a policy is not monotone
     counting(operator)         a copy that counts its calls
-    schedule(kind)             operations on a window, with `windows` and `replay` to judge by;
+    schedule(kind)             operations on a window, with `windows` and `replay` to check them;
                                `schedules()` is a hypothesis strategy of them
     timed_schedule(disorder)   the same with times, out of order, and `arrivals` alone
-    queries                    a query's rows by brute force, over a table or a stream
+    queries                    the rows of a query by brute force, over a table or a stream
     streams                    tables of events to try queries on
-    loops, worst               loops of operations, and a search for those that cost most
-    fuzz                       random cases for as long as one likes: python -m sash.testing.fuzz
+    loops, worst               loops of operations, and a search for the most expensive
+    fuzz                       random cases without end: python -m sash.testing.fuzz
     stored                     streams whose state is in a store
 
-hypothesis, of the extra `test`, is imported only when it is first needed.
+The extra `test` installs hypothesis; this package imports it only when it needs it.
 """
 
 from .counting import Counted, counting

@@ -1,6 +1,6 @@
-"""The judge of windows that are aligned to the clock: which ones hold a time, listed one by one.
+"""The oracle of windows aligned to the clock: list, one by one, the windows that hold a time.
 
-Nothing is shared with what is judged.
+It shares no code with the engine.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = [
 
 Span = tuple[int, int]  # a window's start and end
 
-#: Beyond this a time cannot be used.
+#: The largest usable time, in either direction.
 FARTHEST = 2**60
 
 
 def windows_of(window: Window, time: int) -> list[Span]:
-    """The windows that hold a time, in order, looked for one by one.
+    """The windows that hold a time, in order, found one by one.
 
     >>> from sash.windows import cumulate, sliding
     >>> windows_of(sliding(4, 2), 3), windows_of(cumulate(6, 2), 3)
@@ -54,7 +54,7 @@ def windows_of(window: Window, time: int) -> list[Span]:
 
 
 def closed_windows_of(query: Query, time: int, watermark: int | None) -> list[Span]:
-    """The windows whose rows have an aggregate over a time, of those that end by the watermark.
+    """The closed windows (they end by the watermark) whose aggregates, of any size, hold a time.
 
     >>> import sash
     >>> select = {"n": sash.count(), "ever": sash.count().over(sash.lifetime())}
@@ -68,7 +68,7 @@ def closed_windows_of(query: Query, time: int, watermark: int | None) -> list[Sp
         return [span for span in windows_of(query.window, time) if span[1] <= watermark]
     window = query.window
     assert isinstance(window, Sliding), f"the judge does not know {window!r}"
-    made, end = [], windows_of(window, time)[0][1]  # the first that ends behind it
+    made, end = [], windows_of(window, time)[0][1]  # the end of the first that holds the time
     while end <= watermark and any(end - time <= size for size in _sizes(query)):
         made.append((end - window.size, end))
         end += window.every
@@ -76,15 +76,15 @@ def closed_windows_of(query: Query, time: int, watermark: int | None) -> list[Sp
 
 
 def _sizes(query: Query) -> list[float]:
-    """The sizes of the windows of a row, also the query's own."""
+    """The window sizes of a row, including the query's own."""
     assert isinstance(query.window, Sliding), f"the judge does not know {query.window!r}"
     given = [query.window.size, *(a.size for a in query.select.values() if a.size)]
     return [math.inf if size == "lifetime" else size for size in given]
 
 
 def events_over(chosen: Any, end: int, events: Iterable[tuple[Any, Row]]) -> list[Row]:
-    """Of events in order, each behind its place, which begins with its time, those that the window
-    of an aggregate's own size holds."""
+    """The events in the window of an aggregate's own size.  Events come in order, each with its
+    position, which begins with its time."""
     start = -math.inf if chosen.size == "lifetime" else end - chosen.size
     return [row for place, row in events if start <= place[0] < end]
 
@@ -108,14 +108,14 @@ def window_before(window: Window, span: Span) -> Span:
 
 
 def usable(window: Window, time: int | None) -> bool:
-    """True if a time is there, and within what windows are counted to."""
+    """True if a time is not null, and within the usable range."""
     if time is None or not -FARTHEST < time < FARTHEST:
         return False
     return not isinstance(window, Calendar) or in_calendar(window, math.floor(time))
 
 
 def empty_between(window: Window, before: Span | None, span: Span) -> list[Span]:
-    """The windows to emit between two of a key that hold something, one by one.
+    """The empty windows to emit between two windows of a key that hold events, one by one.
 
     >>> from sash.windows import tumbling
     >>> empty_between(tumbling(2, empty="zero", idle=4), (0, 2), (6, 8))

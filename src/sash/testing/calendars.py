@@ -1,7 +1,7 @@
-"""The windows of calendars by brute force: dates of the standard library, looked for one by one.
+"""The windows of calendars by brute force: try dates of the standard library one by one.
 
-A day begins at the first moment at which the clock of its time zone shows its date, or a later one:
-moment after moment is asked what the clock shows.
+A day begins at the first moment at which the clock of its time zone shows its date, or a later one.
+The search reads the clock at one moment after another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MICROSECOND, _MINUTE = timedelta(microseconds=1), timedelta(minutes=1)
 
 
 def in_calendar(window: Calendar, time: int) -> bool:
-    """True if a time is in a year that the standard library has."""
+    """True if a time is in a year that the standard library supports."""
     try:
         return (_EPOCH + time * _MICROSECOND).astimezone(ZoneInfo(window.timezone)).year > 0
     except OverflowError:
@@ -56,7 +56,7 @@ def calendar_window_before(window: Calendar, span: Span) -> Span:
 
 
 def _start_by(window: Calendar, day: date) -> date:
-    """The last day up to a day at which a window starts."""
+    """The last day, up to a given day, on which a window starts."""
     count = window.every.count
     if window.every.unit == "month":
         months = (day.year - 1970) * 12 + day.month - 1
@@ -70,7 +70,7 @@ def _start_by(window: Calendar, day: date) -> date:
 
 
 def _span(window: Calendar, day: date) -> Span:
-    """The window that starts at a day."""
+    """The window that starts on a day."""
     count = window.size.count
     if window.size.unit == "month":
         year, month = divmod(day.year * 12 + day.month - 1 + count, 12)
@@ -83,10 +83,10 @@ def _span(window: Calendar, day: date) -> Span:
 
 @cache
 def _begin(timezone: str, day: date) -> int:
-    """When a day begins, in microseconds."""
+    """The begin of a day, in microseconds."""
     zone = ZoneInfo(timezone)
     midnight = datetime(day.year, day.month, day.day)
-    # no clock is so far away from UTC, and none has shown a later date for less than a minute
+    # no clock is further from UTC, and none has shown a later date for less than a minute
     at = midnight.replace(tzinfo=UTC) - timedelta(hours=16)
     while at.astimezone(zone).replace(tzinfo=None) < midnight:
         at += _MINUTE

@@ -1,4 +1,4 @@
-"""Counting an operator's calls: costs that no noisy machine can disturb."""
+"""Count an operator's calls: a measure of cost that a noisy machine cannot disturb."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ROLES = ("lift", "combine", "lower", "inverse")
 
 
 class Counted:
-    """A copy of an operator, and how often its functions were called.
+    """A copy of an operator that counts the calls of its functions.
 
-    `operator` is the copy, to give to an aggregator; `lifts`, `combines`, `lowers` and
-    `inverses` are the counts.
+    Pass `operator`, the copy, to an aggregator; `lifts`, `combines`, `lowers` and `inverses` are
+    the counts.
 
     >>> from sash.operators import max
     >>> counted = counting(max.of(int))
@@ -33,22 +33,22 @@ class Counted:
 
     @property
     def lifts(self) -> int:
-        """How often `lift` was called; skipped nulls are not lifted."""
+        """The number of calls of `lift`; skipped nulls do not count."""
         return self.calls["lift"]
 
     @property
     def combines(self) -> int:
-        """How often `combine` was called, also with the identity."""
+        """The number of calls of `combine`, including calls with the identity."""
         return self.calls["combine"]
 
     @property
     def lowers(self) -> int:
-        """How often `lower` was called; an operator without one counts none."""
+        """The number of calls of `lower`; 0 for an operator without `lower`."""
         return self.calls["lower"]
 
     @property
     def inverses(self) -> int:
-        """How often `inverse` was called."""
+        """The number of calls of `inverse`."""
         return self.calls["inverse"]
 
     def reset(self) -> None:
@@ -71,8 +71,8 @@ class Counted:
 def counting(operator: Operator) -> Counted:
     """A copy of an operator that counts its calls, in plain Python.
 
-    Operators that run `together` count as one: one combine for each joined combine.  Tied to
-    types by `of`, the copy goes on counting.
+    Operators that run `together` count as one: one combine for each joined combine.  The copy also
+    counts after `of` has tied it to types.
 
     >>> from sash.aggregators.two_stacks_lite import TwoStacksLite
     >>> from sash.operators import max
@@ -87,7 +87,7 @@ def counting(operator: Operator) -> Counted:
 
 
 class _CountedOperator(Operator):
-    """An operator whose copies tied to types count as well."""
+    """An operator that still counts after `of` has tied it to types."""
 
     def of(self, *types: Any) -> Operator:
         counts: Counted = self.combine.counts  # type: ignore[attr-defined]

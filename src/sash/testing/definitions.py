@@ -1,6 +1,6 @@
-"""What each ready operator answers, by definition.
+"""The answer of each ready operator, by definition.
 
-Each takes the list of values, or of rows, without those that a null skips.
+Each function takes the list of values or rows, without the skipped nulls.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def _least(values: list[Any]) -> Any:
-    """The first of the least."""
+    """The first of the least values."""
     return next((x for x in values if not any(_before(y, x) for y in values)), None)
 
 
 def _greatest(values: list[Any]) -> Any:
-    """The first of the greatest."""
+    """The first of the greatest values."""
     return next((x for x in values if not any(_before(x, y) for y in values)), None)
 
 
 def _minimum(values: list[Any]) -> Any:
-    """The first of the least; of zeros -0.0, if there is one."""
+    """The first of the least values; of zeros -0.0, if there is one."""
     return _zero(_least(values), values, negative=True)
 
 
 def _maximum(values: list[Any]) -> Any:
-    """The first of the greatest; of zeros 0.0, if there is one."""
+    """The first of the greatest values; of zeros 0.0, if there is one."""
     return _zero(_greatest(values), values, negative=False)
 
 
@@ -92,7 +92,7 @@ def _whole(total: int) -> int:
 
 
 def _odd(values: list[Any]) -> float | None:
-    """What NaN and infinities make of a sum: a float, or None if there are none."""
+    """The sum if the values contain NaN or infinities; None if they contain none."""
     signs = {x for x in values if isinstance(x, float) and math.isinf(x)}
     if any(x != x for x in values) or len(signs) == 2:
         return math.nan
@@ -116,7 +116,7 @@ def _sum(values: list[Any]) -> Any:
     if all(isinstance(x, int) for x in values):
         return _whole(int(_exactly(values)))
     if not all(isinstance(x, int | float) for x in values):
-        return sum(values)  # of decimals, fractions and the like
+        return sum(values)  # decimals, fractions and the like
     odd = _odd(values)
     return _to_float(_exactly(values)) if odd is None else odd
 
@@ -311,7 +311,7 @@ def _m4(rows: list[Any]) -> tuple[Any, ...] | None:
 
 
 def _longest_run(rows: list[Any]) -> tuple[Any, ...] | None:
-    """Every span is tried; of equally long ones the first is kept."""
+    """Try every span, and keep the first of the longest."""
     best: list[Any] = []
     for i in range(len(rows)):
         for j in range(i + 1, len(rows) + 1):

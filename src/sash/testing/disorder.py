@@ -1,11 +1,11 @@
-"""Streams out of order, and schedules of timed operations, to drive an aggregator and an oracle.
+"""Times out of order, and schedules of timed operations, for an aggregator and an oracle.
 
 A timed schedule is a list of steps:
 
     ("insert", time, value)         one value at a time
-    ("evict", time)                 what is at a time leaves; the time may be absent
+    ("evict", time)                 evict the value at a time; the time may be absent
     ("bulk_insert", times, values)  many at once
-    ("bulk_evict", time)            all up to and including a time leave
+    ("bulk_evict", time)            evict all values up to and including a time
     ("query",)                      the answer over the window
     ("query", lo, hi)               the answer over the times from lo up to, not including, hi
 """
@@ -29,9 +29,9 @@ DISORDERS = ("in order", "uniform", "bursts", "at a distance", "duplicates", "al
 def arrivals(kind: str, count: int, *, seed: int = 0, distance: int = 16) -> list[int]:
     """Times in the order of their arrival.
 
-    uniform: each up to `distance` places too late; bursts: runs of `distance` times, each run
-    backwards; at a distance: a block of `distance` young times first, then all others before it;
-    duplicates: many equal times; all late: from the youngest to the oldest.
+    uniform: each time comes up to `distance` places too late; bursts: runs of `distance` times,
+    each run backwards; at a distance: a block of `distance` young times first, then all older
+    times; duplicates: many equal times; all late: from the youngest to the oldest.
 
     >>> arrivals("at a distance", 6, distance=2)
     [1000004, 1000005, 0, 1, 2, 3]
@@ -64,8 +64,9 @@ def timed_schedule(
 ) -> list[Step]:
     """Operations on a window whose times arrive in one of the `DISORDERS`.
 
-    The window grows, stays for a while, and shrinks; in between come single and bulk evictions of
-    old, inner (with `evict_inside`) and absent times, bulk insertions of 1 to all, and queries.
+    The window grows, keeps its size for a while, and shrinks.  In between come single and bulk
+    evictions of old, inner (with `evict_inside`) and absent times, bulk insertions of any size, and
+    queries.
 
     >>> timed_schedule("in order", size=1)[:2]
     [('query',), ('insert', 0, 11)]
@@ -116,7 +117,7 @@ def timed_schedule(
 
 
 def timed_windows(steps: Sequence[Step]) -> list[list[Any]]:
-    """The raw values that each query of a timed schedule is about, by time, then arrival.
+    """The raw values behind each query of a timed schedule, by time, then arrival.
 
     >>> timed_windows([("insert", 5, "b"), ("insert", 1, "a"), ("query",), ("query", 2, 9)])
     [['a', 'b'], ['b']]
@@ -142,7 +143,7 @@ def timed_windows(steps: Sequence[Step]) -> list[list[Any]]:
 def timed_replay(
     window: Any, steps: Sequence[Step], *, after: Callable[[], None] | None = None
 ) -> list[Any]:
-    """Take a timed aggregator through a schedule: its answers, one for each query.
+    """Run a schedule on a timed aggregator; returns its answer to each query.
 
     >>> from sash.aggregators import Fiba
     >>> from sash.operators import sum

@@ -1,7 +1,7 @@
-"""The judge of windows that events make: what each window holds, by brute force.
+"""The oracle of driven windows and sessions: find the events of each window by brute force.
 
-Each definition looks at all events of a key, for each event anew.  Nothing is shared with what is
-judged.
+For each event, a definition looks at all events of its key again.  It shares no code with the
+engine.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ __all__ = ["Fired", "fired", "fired_over", "sessions", "ticked"]
 
 Row = dict[str, Any]
 #: The number of the event that fires, the start and end of its window, and the numbers of the
-#: events that the window holds, in order.
+#: events in the window, in order.
 Fired = tuple[int, int | None, int, list[int]]
 
 
 def fired(
     query: Query, events: Sequence[Row], key: Callable[[Row], Any], tie: Callable[[Any], Any]
 ) -> list[Fired]:
-    """The events that fire, in order of arrival, and what their windows hold.  `key` says what
-    events are of one key by, `tie` what ties are in order by."""
+    """The events that fire, in order of arrival, and the events in their windows.  `key` returns
+    the key of an event, `tie` its rank among events of one time."""
     made: list[Fired] = []
     for _, ordered in _by_key(query, events, key, tie):
         times = {n: math.floor(events[n][query.time]) for n in ordered}
@@ -38,7 +38,7 @@ def fired(
 def fired_over(
     query: Query, events: Sequence[Row], key: Callable[[Row], Any], tie: Callable[[Any], Any]
 ) -> list[tuple[Fired, dict[str, list[int]]]]:
-    """The same, and for each aggregate the numbers of the events that its own window holds."""
+    """The same, and for each aggregate the numbers of the events in its own window."""
     own = fired(query, events, key, tie)
     held = {name: [numbers for *_, numbers in own] for name in query.select}
     for name, chosen in query.select.items():
@@ -53,7 +53,7 @@ def fired_over(
 def _by_key(
     query: Query, events: Sequence[Row], key: Callable[[Row], Any], tie: Callable[[Any], Any]
 ) -> list[tuple[Any, list[int]]]:
-    """Keys in order, and the numbers of each one's events in order of time."""
+    """The keys in order, each with the numbers of its events in order of time."""
     keys: dict[Any, list[int]] = {}
     for number, row in enumerate(events):
         keys.setdefault(key(row), []).append(number)
@@ -84,7 +84,7 @@ def _of_key(
 
 
 def _measures(window: Any) -> tuple[Any, Any]:
-    """What a window keeps, and what fires."""
+    """The two measures of a window: what it keeps, and what fires."""
     if isinstance(window, Rows):
         return Count(window.size), Count(window.every)
     if isinstance(window, Delta):
@@ -106,7 +106,7 @@ def _held(
     events: Sequence[Row],
     window: Any,
 ) -> list[int]:
-    """What is kept of the events held, of which the last has come just now."""
+    """The events that the window keeps, of those that it held and the last, which has just come."""
     newest = held[-1]
     if isinstance(keep, Span):
         assert keep.older is not None
@@ -144,8 +144,8 @@ def _fires(
 
 
 def _difference(column: str, a: int, b: int, ordered: list[int], events: Sequence[Row]) -> Any:
-    """By how much two events of a key differ, where a null, or NaN, is as the value before it, and
-    at the beginning as the first that there is."""
+    """The difference of two events of a key.  A null or NaN counts as the value before it, and at
+    the beginning as the first value."""
 
     def value(n: int) -> Any:
         at = ordered.index(n)
@@ -162,7 +162,7 @@ def _difference(column: str, a: int, b: int, ordered: list[int], events: Sequenc
 def ticked(
     query: Query, events: Sequence[Row], key: Callable[[Row], Any], tie: Callable[[Any], Any]
 ) -> list[tuple[Any, int, int, list[int]]]:
-    """The same as `sessions` for what is kept at ticks of the clock."""
+    """Like `sessions`, for windows that fire at ticks of the clock."""
     window = query.window
     assert isinstance(window, KeptByClock), f"the judge does not know {window!r}"
     made: list[tuple[Any, int, int, list[int]]] = []

@@ -1,4 +1,4 @@
-"""The laws an operator must obey, checked by hypothesis.
+"""Check the laws of operators, by hypothesis.
 
     no mutation     lift, combine, inverse, lower and encode leave their arguments as they were
     identity        combine(identity, a) == a == combine(a, identity)
@@ -8,9 +8,9 @@
     codec           decode(encode(a)) == a, if there is one
     fold            folding values one by one gives what a balanced tree over them gives
 
-Partials are made by folding lists of values, empty ones too.  They are compared by the
-operator's `equal` where it has one, else exactly, NaN being equal to NaN; and what they lower to
-must be null for both or for neither.
+The check folds lists of values, including empty ones, into partials.  It compares partials by the
+operator's `equal`, if it has one, or else exactly, where NaN equals NaN.  The answers of equal
+partials must both be null, or neither.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .schedules import POOLS, column_kinds
 
 __all__ = ["LAWS", "LawError", "laws", "values_of"]
 
-#: The names of the laws, in the order they are checked in.
+#: The names of the laws, in the order of the checks.
 LAWS = (
     "no mutation",
     "identity",
@@ -43,10 +43,10 @@ _LONGEST = 4  # values in one partial: enough for every order of three neighbour
 
 
 class LawError(AssertionError):
-    """An operator breaks a law that it must obey, or one that it declares.
+    """Raised if an operator breaks a law that it must obey, or one that it declares.
 
-    `laws` has the names of all broken ones; the message shows the smallest values found that
-    break each.
+    `laws` has the names of all broken laws; the message shows the smallest values found that break
+    each of them.
 
     >>> import sash
     >>> text = sash.operator(identity="", lift=str, combine=lambda a, b: a + b, commutative=True)
@@ -65,8 +65,8 @@ class LawError(AssertionError):
 def laws(operator: Operator, values: Any = None, *, max_examples: int = 100) -> None:
     """Check an operator against the laws; raise `LawError` if it breaks one.
 
-    `values` is a hypothesis strategy of raw values (tuples, for several columns); without it they
-    are chosen to suit the operator's types, or else numbers or strings, with nulls.
+    `values` is a hypothesis strategy of raw values (tuples, for several columns).  Without it, the
+    check draws values of the operator's types, or else numbers or strings, with nulls.
 
     >>> import sash
     >>> laws(sash.operators.max.of(float))
@@ -104,7 +104,7 @@ def laws(operator: Operator, values: Any = None, *, max_examples: int = 100) -> 
         example = _Example(operator, triple)
         for law in LAWS:
             if "no mutation" in broken:
-                return  # what is changed behind its back obeys no other law either
+                return  # an operator that mutates breaks other laws too
             if law not in broken and _CHECKS[law](example):
                 broken[law] = triple
 
@@ -130,8 +130,8 @@ def laws(operator: Operator, values: Any = None, *, max_examples: int = 100) -> 
 def values_of(operator: Operator) -> Any:
     """A hypothesis strategy of raw values that an operator takes.
 
-    Ties are frequent, one value in a few is None; floats have NaN, infinities and -0.0, and are
-    else sums of few powers of two, so that adding them is exact in any order.
+    Ties are frequent, and one value in a few is None.  Floats include NaN, infinities and -0.0; all
+    others are sums of few powers of two, so that adding them is exact in any order.
 
     >>> from hypothesis import find
     >>> from sash.operators import arg_max
@@ -161,7 +161,7 @@ def values_of(operator: Operator) -> Any:
 
 
 def need_hypothesis() -> Any:
-    """The hypothesis package, or an error that says how to get it."""
+    """Import the hypothesis package; raises an error that says how to install it."""
     try:
         import hypothesis
         import hypothesis.strategies
@@ -173,7 +173,8 @@ def need_hypothesis() -> Any:
 
 
 def _smallest(hypothesis: Any, triples: Any, operator: Operator, law: str, found: Any) -> Any:
-    """The simplest values that break a law, or the ones found if they break it no more."""
+    """The simplest values that break a law, or the first ones found if the failure does not
+    repeat."""
     hunt = hypothesis.settings(
         max_examples=500,
         deadline=None,
@@ -197,8 +198,9 @@ def _smallest(hypothesis: Any, triples: Any, operator: Operator, law: str, found
 
 
 class _Example:
-    """Three lists of values and their partials, and an operator's functions with a fresh identity
-    and arguments guarded against mutation, so that one example cannot spoil the next."""
+    """Three lists of values, their partials, and the operator's functions.  Each example has a
+    fresh identity and guards arguments against mutation, so that it cannot spoil the next
+    example."""
 
     def __init__(self, operator: Operator, triple: Any) -> None:
         self.operator = dataclasses.replace(operator, identity=_copy(operator, operator.identity))
@@ -232,7 +234,8 @@ class _Example:
         return self._lift(copy.deepcopy(value))
 
     def partial(self, values: Sequence[Any]) -> Any:
-        """The partial of values, not begun from the identity: a wrong one would hide itself."""
+        """The partial of values, folded without the identity, because a wrong identity would hide
+        itself."""
         if not values:
             return self.guard(self.identity)
         made = self.lift(values[0])
@@ -252,7 +255,7 @@ class _Example:
     def _null(self, partial: Any) -> bool:
         try:
             return self.lower(self.guard(partial)) is None
-        except OverflowError:  # an answer beyond its type is none of the partial's business
+        except OverflowError:  # an answer may not fit its type although the partial is right
             return False
 
 
@@ -272,7 +275,7 @@ def _copy(operator: Operator, partial: Any) -> Any:
 
 
 def _image(operator: Operator, partial: Any) -> Any:
-    """What a partial holds, to compare after a call with before."""
+    """An image of a partial, to compare it before and after a call."""
     if operator.parts:
         parts = zip(operator.parts, partial, strict=True)
         return tuple(_image(p.operator, x) for p, x in parts)
@@ -281,16 +284,16 @@ def _image(operator: Operator, partial: Any) -> Any:
     if operator.encode is not None:
         try:
             return bytes(operator.encode(partial))
-        except Exception:  # for the law of codecs to tell
+        except Exception:  # the law of codecs reports this
             return _copy(operator, partial)
     return _copy(operator, partial)
 
 
 def _unchanged(operator: Operator, before: Any, partial: Any) -> bool:
-    """Whether a partial still holds what it held.
+    """True if a partial still equals its image.
 
-    A sketch may tidy itself up when it is read (sort what it holds, say), which shows in its
-    bytes; what it stands for must be the same.
+    A sketch may reorganise itself when it is read, for example sort its values, which changes its
+    bytes; its meaning must stay the same.
     """
     if operator.parts:
         parts = zip(operator.parts, before, partial, strict=True)
@@ -408,7 +411,7 @@ def _round_trip(op: Operator, partial: Any, values: Sequence[Any]) -> str:
     except Exception as error:
         return f"{law}raises {type(error).__name__}: {error}"
     f = _Example(op, ([], [], []))
-    # Twice, as a window is written and read again and again: nothing may wear off.
+    # Twice, because a window is written and read many times, and must not change by it.
     if f.equal(back, partial) and f.equal(op.decode(op.encode(back)), partial):
         return ""
     return f"{law}decode(encode(a)) = {back!r}"

@@ -1,8 +1,8 @@
-"""Loops of operations on an aggregator, repeated to see what they cost.
+"""Repeat loops of operations on an aggregator, to measure their cost.
 
-A `Loop` names operations by kind and place, so that it means something on every window.  A
-`Subject` is an aggregator together with what can be done to it, and starts windows to run loops on.
-`sash.testing.worst` searches for the loops that cost most.
+A `Loop` names operations by kind and place, so that it can run on every window.  A `Subject` is an
+aggregator with its possible operations; it creates windows to run loops on.  `sash.testing.worst`
+searches for the loops that cost most.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _STRIDE = 32  # built windows are kept at multiples of this size
 _ENDS = {"oldest": 0.0, "youngest": 1.0}
 
 #: Ways to build the window that a loop starts from.  A thinned window loses every second time soon
-#: after it came, so that its nodes are as empty as they may be.
+#: after its insertion, so that its nodes are as empty as possible.
 BUILDS = ("in order", "backwards", "thinned")
 
 
 class Act(NamedTuple):
-    """An operation, where, and how often or on how many values: `off` places from the oldest
-    value (`near` 0), from the youngest (`near` 1), or from one between them."""
+    """An operation, its place, and its number of repetitions or values.  The place is `off` places
+    from the oldest value (`near` 0), from the youngest (`near` 1), or from one between them."""
 
     do: str
     near: float = 1.0
@@ -40,7 +40,7 @@ class Act(NamedTuple):
 
 @dataclass(frozen=True)
 class Loop:
-    """Operations to repeat, and how many values the window holds before the first.
+    """Operations to repeat, and the number of values in the window at the start.
 
     >>> loop = Loop(100, (Act("insert", 0.5, -3, 2), Act("query"), Act("evict", 0.0, 0, 2)))
     >>> str(loop)
@@ -55,7 +55,7 @@ class Loop:
 
     @classmethod
     def of(cls, text: str) -> Loop:
-        """The loop that a text describes."""
+        """Parse a loop from text."""
         start, acts = text.split(": ")
         size, built = start.split(" ", 1)
         found = []
@@ -78,11 +78,11 @@ class Loop:
 
 @dataclass(frozen=True)
 class Cost:
-    """What operations cost each: averages, and the most combines of any one of them.
+    """The cost per operation: averages, and the most combines of a single operation.
 
-    `combines` counts calls of an inverse as well, `visits` nodes that were looked at, `steps` nodes
-    that were split, merged or moved between, and `moved` places of memories that were replaced by
-    others of another size.  `largest` is the most values that the window held.
+    `combines` also counts calls of an inverse, `visits` the visited nodes, `steps` the nodes split,
+    merged or balanced, and `moved` the slots copied when a memory changes its size.  `largest` is
+    the largest number of values in the window.
     """
 
     operations: int
@@ -113,12 +113,12 @@ class _InOrder:
         return len(self.window)
 
     def grow(self, built: str) -> None:
-        """Add one value, in the way that the window is built."""
+        """Add one value, as when the window is built."""
         self.window.insert(1)
 
     def apply(self, act: Act) -> int:
-        """Do an operation once.  Returns how many operations that counts for; 0 if it could not be
-        done."""
+        """Do an operation once.  Returns the number of operations that it counts as; 0 if it was
+        impossible."""
         if act.do == "insert":
             self.window.insert(1)
         elif act.do == "query":
@@ -132,26 +132,26 @@ class _InOrder:
         return 1
 
     def capacity(self) -> int:
-        """How many places the memory has; 0 if it never moves to another."""
+        """The number of slots of the memory; 0 if it never changes its size."""
         core = getattr(self.window, "_fifo", self.window)._core
         return int(core.header[0])
 
     def work(self) -> dict[str, int]:
-        """What a tree counts of itself."""
+        """The tree's own counts of work."""
         return {}
 
 
 class _Levels(_InOrder):
-    """A window that evicts many values at once."""
+    """A window with bulk eviction."""
 
     verbs = (*_InOrder.verbs, "bulk_evict")
 
 
 class _InTime(_InOrder):
-    """A window of times, where values come in order of time and the oldest leave."""
+    """A window of times; values come in order of time, and the oldest leave."""
 
     verbs = (*_Levels.verbs, "bulk_insert")
-    anywhere: tuple[str, ...] = ()  # what is done at any place
+    anywhere: tuple[str, ...] = ()  # operations at any place
 
     def __init__(self, window: Any) -> None:
         super().__init__(window)
@@ -188,7 +188,7 @@ class _InTime(_InOrder):
         return 1
 
     def _place(self, act: Act, places: int) -> int:
-        """Which place an operation means."""
+        """The place of an operation in the window."""
         if act.do != "range" and act.do.removeprefix("bulk_") not in self.anywhere:
             return places - 1 if act.do.endswith("insert") else 0
         return max(0, min(int(act.near * (places - 1)) + act.off, places - 1))
@@ -217,7 +217,7 @@ class _InTime(_InOrder):
 
 
 class _EvictAnywhere(_InTime):
-    """A window of times that come in order and leave in any."""
+    """A window of times that come in order and leave in any order."""
 
     verbs = (*_InTime.verbs, "range")
     anywhere: tuple[str, ...] = ("evict",)
@@ -238,7 +238,7 @@ class _Tree(_EvictAnywhere):
 
 
 class _Slices(_Tree):
-    """Times in a B-tree that come in any order; the oldest leaves."""
+    """A B-tree of times that come in any order; the oldest leaves."""
 
     verbs = _InOrder.verbs
     anywhere = ("insert",)
@@ -281,11 +281,11 @@ _KINDS: dict[str, type[_InOrder]] = {
 
 
 class Subject:
-    """An aggregator under test: how its window is made, of which kind it is, and what is done with
-    it (`verbs`; all that the kind can do if not given).
+    """An aggregator under test: the function that creates its window, the window's kind, and its
+    operations (`verbs`; by default all operations of the kind).
 
-    `base` is how many entries a node of a tree adds when it splits off, in order.  With `ends`,
-    operations stay near the ends of the window.
+    `base` is the number of entries that a node of a tree adds when it splits off, in order.  With
+    `ends`, operations stay near the ends of the window.
 
     >>> from sash.aggregators import Fiba
     >>> subject = Subject("Fiba", lambda op: Fiba(op, min_arity=2), "tree")
@@ -321,7 +321,7 @@ class Subject:
 
     @property
     def combines(self) -> int:
-        """How many combines and inverses there were."""
+        """The number of combines and inverses so far."""
         return self._calls["combine"] + self._calls["inverse"]
 
     def start(self, loop: Loop) -> _InOrder:
@@ -339,7 +339,7 @@ class Subject:
 
 
 def measure(subject: Subject, loop: Loop, operations: int, *, warm: int = 0) -> Cost:
-    """What a loop costs over so many operations, after `warm` others.
+    """The cost of a loop over a number of operations, after `warm` others.
 
     >>> from sash.aggregators import TwoStacks
     >>> subject = Subject("TwoStacks", TwoStacks, "in order")
@@ -352,7 +352,7 @@ def measure(subject: Subject, loop: Loop, operations: int, *, warm: int = 0) -> 
     done = moved = 0
     most = 0.0
     before, combines, capacity = driver.work(), subject.combines, driver.capacity()
-    for _ in range(operations + warm):  # also where nothing can be done
+    for _ in range(operations + warm):  # also if no operation is possible
         for act in loop.acts:
             for _ in range(act.many if act.do in ("insert", "evict") else 1):
                 start = subject.combines

@@ -1,4 +1,4 @@
-"""Whether a window slide policy is monotone, by hypothesis."""
+"""Check that a window slide policy is monotone, by hypothesis."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ _LONGEST = 12  # values in a window: enough for a rule to change its mind
 
 
 def monotone(policy: Policy, values: Any = None, *, max_examples: int = 200) -> None:
-    """Check that a policy that holds for some of the oldest values holds for fewer of them; raise
-    `LawError` if it does not.  What such a policy evicts depends on the order of asking.
+    """Check that a policy is monotone: if it holds for some number of the oldest values, it holds
+    for any smaller number.  Raises `LawError` if not: the evictions of such a policy depend on the
+    order in which the window asks it.
 
-    `values` is a hypothesis strategy of the values that the policy's operator reads; without it
-    they are chosen to suit it, with negative ones and nulls.
+    `values` is a hypothesis strategy of the values that the policy's operator reads; without it,
+    the check draws suitable values, with negative ones and nulls.
 
     >>> import sash
     >>> monotone(sash.policies.at_most(3))
@@ -58,7 +59,8 @@ def monotone(policy: Policy, values: Any = None, *, max_examples: int = 200) -> 
 
 
 def _breaks(policy: Policy, window: list[Any]) -> tuple[int, int] | None:
-    """How many of the oldest values a policy does not hold for, and more for which it does."""
+    """Two numbers of oldest values: one for which the policy does not hold, and a larger one for
+    which it does; None if there are none."""
     over, less = policy.over, None
     lift, combine, lower = over.python_lift(), over.python_combine(), over.python_lower()
     total, old = lower(over.fold(window)), over.identity

@@ -1,8 +1,8 @@
-"""The judge: each ready operator's answer, straight from its definition.
+"""The oracle of operators: compute each ready operator's answer from its definition.
 
-Nothing here is shared with what is judged: no `lift`, `combine` or `lower`, no aggregator.  An
-answer is worked out from the raw list of values, exactly (in fractions) where rounding could
-come in, and nobody minds how slow that is.
+It shares no code with the operators: no `lift`, `combine` or `lower`, no aggregator.  It computes
+an answer from the raw list of values, and in exact fractions where rounding could matter.  Speed
+does not matter here.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def answer(
 ) -> Any:
     """The answer of a ready operator over a list of values, by definition.
 
-    None is null, and rows of several columns are tuples.  For an operator of your own,
-    `definition` is a function from the values that are left when nulls are skipped, as the
-    operator declares, to the answer.  OverflowError says that the answer leaves int64.
+    None is null, and rows of several columns are tuples.  For an operator of your own, `definition`
+    is a function that computes the answer from the values without skipped nulls.  `answer` raises
+    OverflowError if the answer does not fit int64.
 
     >>> from sash.operators import arg_max, max, mean, sum, together
     >>> answer(mean, [1, None, 4])
@@ -67,11 +67,11 @@ def agrees(
     *,
     definition: Callable[[list[Any]], Any] | None = None,
 ) -> bool:
-    """Whether an answer is right.
+    """True if an answer is right.
 
-    Sums, means and the like may be off by rounding, NaN equals NaN, null is only null, and all
-    else is exact; a sketch must keep its promise.  Where asking raised an OverflowError, give
-    that as `got`.
+    Sums, means and the like may differ by rounding, NaN equals NaN, null equals only null, and
+    everything else is exact; a sketch must keep its error bound.  If the query raised an
+    OverflowError, pass the error as `got`.
 
     >>> from sash.operators import max, sum
     >>> agrees(sum, [0.1, 0.2], 0.3), agrees(max, [0.1, 0.2], 0.3)
@@ -118,25 +118,24 @@ def _overflows(operator: Operator, values: Sequence[Any]) -> bool:
     return False
 
 
-# What reaches the definitions
+# The input of the definitions
 
 
 def _parameters(operator: Operator) -> tuple[str, tuple[Any, ...]]:
-    """A ready operator's name and its parameters that are numbers: `first_n` and 3 of
-    `first_n(3)`."""
+    """A ready operator's name and its numeric parameters: `first_n` and 3 for `first_n(3)`."""
     numbers = (x for x in operator.parameters if isinstance(x, int | float))
     return operator.ready, tuple(numbers)
 
 
 def _columns(operator: Operator, values: Sequence[Any], columns: tuple[int, ...]) -> list[Any]:
-    """Of each row, what one operator of several reads."""
+    """The columns of each row that one operator of several reads."""
     rows = [(v,) for v in values] if len(operator.skips) == 1 else list(values)
     picked = [tuple(row[c] for c in columns) for row in rows]
     return [row[0] for row in picked] if len(columns) == 1 else picked
 
 
 def _kept(operator: Operator, values: Sequence[Any]) -> list[Any]:
-    """The rows without those that a null skips, as values of the operator's types."""
+    """The rows without skipped nulls, as values of the operator's types."""
     width = len(operator.skips)
     made: list[Any] = []
     for value in values:
@@ -158,7 +157,7 @@ def _as(type_: str, value: Any) -> Any:
 
 
 def _micros(value: Any) -> Any:
-    """A time as microseconds since 1970; anything else as it is."""
+    """A time as microseconds since 1970; any other value unchanged."""
     if isinstance(value, np.datetime64):
         micros = value.astype("M8[us]")
         return int(micros.astype(np.int64)) - bool(micros > value)
@@ -170,7 +169,7 @@ def _micros(value: Any) -> Any:
 
 
 def _equal(expected: Any, got: Any, relative: float, absolute: Any) -> bool:
-    """Whether an answer is the expected one; `absolute` may have an entry for each field."""
+    """True if an answer is the expected one; `absolute` may have a tolerance for each field."""
     if expected is None or got is None or isinstance(got, BaseException):
         return expected is None and got is None
     if isinstance(got, np.ndarray):

@@ -1,6 +1,6 @@
-"""What sketches promise.
+"""Check that sketches keep their error bounds.
 
-Whether one holds a value only its own reader can tell, so that reader is judged with it.
+Only a sketch's own reader can tell whether it holds a value, so the check covers the reader too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["PROMISES"]
 
 
 def _tallied(values: list[Any]) -> dict[Any, tuple[Any, int]]:
-    """How often each value occurs; to a sketch, an integer and the equal float differ."""
+    """The count of each value; for a sketch, an integer and the equal float differ."""
     made: dict[Any, tuple[Any, int]] = {}
     for x in values:
         key = ("nan",) if x != x else (isinstance(x, float), x)
@@ -27,12 +27,12 @@ def _tallied(values: list[Any]) -> dict[Any, tuple[Any, int]]:
 
 
 def _few(found: int, expected: float) -> bool:
-    """Whether something is not seen much more often than expected."""
+    """True if a count is not much above its expected value."""
     return found <= expected + 5 * math.sqrt(expected) + 2
 
 
 def _bloom_holds(operator: Operator, values: list[Any], got: Any, bits: int, hashes: int) -> bool:
-    """Every value is found, and of others no more than the promised share."""
+    """True if the filter finds every value, and no more than the promised share of others."""
     from ..operators.sketches import might_contain
 
     held = _tallied(values)
@@ -46,7 +46,7 @@ def _bloom_holds(operator: Operator, values: list[Any], got: Any, bits: int, has
 def _count_min_holds(
     operator: Operator, values: list[Any], got: Any, width: int, depth: int
 ) -> bool:
-    """No count is too low, and few are too high by more than e·n/width."""
+    """True if no count is too low, and few are too high by more than e·n/width."""
     from ..operators.sketches import estimate
 
     held = _tallied(values).values()
@@ -58,7 +58,7 @@ def _count_min_holds(
 
 
 def _hll_holds(operator: Operator, values: list[Any], got: Any, lg_k: int) -> bool:
-    """Within four standard errors, and as good as exact for a few values."""
+    """True if the estimate is within four standard errors, and nearly exact for a few values."""
     # A number as an integer and as a float may count once or twice.
     low, high = len(distinct(values)), len(_tallied(values))
     error = 4 / 2 ** (lg_k / 2)
@@ -66,7 +66,7 @@ def _hll_holds(operator: Operator, values: list[Any], got: Any, lg_k: int) -> bo
 
 
 def _quantiles_hold(operator: Operator, values: list[Any], got: Any, k: int) -> bool:
-    """Each answer is one of the values, at its rank: exactly for up to k of them."""
+    """True if each answer is one of the values, at its rank, and exact for up to k values."""
     numbers = [float(x) for x in values if x == x]
     if not numbers or got is None:
         return not numbers and got is None
@@ -82,7 +82,7 @@ def _quantiles_hold(operator: Operator, values: list[Any], got: Any, k: int) -> 
 
 
 def _top_k_holds(operator: Operator, values: list[Any], got: Any, k: int) -> bool:
-    """No really frequent value is missing, and no count is off by more than the bound."""
+    """True if no frequent value is missing, and no count is off by more than the bound."""
     places = 2 ** math.ceil(math.log2(max(1024, 16 * k)))
     counts = dict(_tallied(values).values())
     if len(counts) <= places * 3 // 4:

@@ -1,12 +1,12 @@
-"""The judge of queries: their rows by brute force, for one run or for a stream of batches.
+"""The oracle of queries: compute their rows by brute force, for a table or a stream of batches.
 
-Nothing here is shared with what is judged: for each event the windows that hold it are listed one
-by one, the events of each are put in order, and the operator's plain functions fold them.  Only an
-operator in its generic form is used, so that typed ones are judged as well.
+It shares no code with the engine: for each event it lists the windows that hold it, one by one,
+sorts the events of each window, and folds them with the operator's plain functions.  It uses
+operators only in their generic form, so it also checks the typed form.
 
-A row is a dict: keys, or all columns of an event that drives a window (`testing.driven` says what
-its window holds), `window_start`, `window_end`, values.  Times are int64 microseconds
-wherever they stand, so that rows from tables of any kind can be compared (`rows_of`).
+A row is a dict: keys, or for driven windows all columns of the event (`testing.driven` finds the
+events of its window), then `window_start`, `window_end` and the values.  All times are int64
+microseconds, so that rows from tables of any kind can be compared (`rows_of`).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .rows import Row, arrow_of, equal, order_of, plain, rows_of, shown
 
 __all__ = ["answers", "differences", "replay", "rows_of"]
 
-#: The values over the events of each aggregate.
+#: Computes the values of a row from the events of each aggregate.
 Answer = Callable[[dict[str, Sequence[Row]]], Row]
 
 
 def answers(query: Query, table: Any) -> list[Row]:
-    """The rows of a query over a table, or over a list of events that are dicts.
+    """The rows of a query over a table, or over a list of events as dicts.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=sash.sliding(4, 2), select={"all": sash.collect("x")})
@@ -62,8 +62,8 @@ def answers(query: Query, table: Any) -> list[Row]:
 def answers_by_event(
     query: Query, events: Sequence[Row], answer: Answer | None = None
 ) -> list[tuple[int, Row]]:
-    """For a window that events drive: the number of each event that fires, in order of arrival, and
-    what its row adds to the event's columns; `answer` gives the values over events."""
+    """For a driven window: the number of each event that fires, in order of arrival, and the
+    columns that its row adds to the event's own; `answer` computes the values over events."""
     made = []
     for one, numbers in fired_over(query, events, lambda row: key_of(query, row)[0], _tie):
         n, start, end, _ = one
@@ -80,9 +80,9 @@ def _values(query: Query, events: dict[str, Sequence[Row]]) -> Row:
 def _replay_by_event(
     query: Query, batches: Iterable[Any], allowed: int, behind: int
 ) -> tuple[list[Row], list[tuple[Row, list[Span]]]]:
-    """The same where events make the windows.  One before the watermark is late; of sessions with
-    one gap and no greatest size, one whose gap ends before the watermark, too, or that touches a
-    session that is emitted."""
+    """`replay` for driven windows and sessions.  An event before the watermark is late.  For
+    sessions with one gap and no greatest size, an event is late if its gap ends before the
+    watermark, or if it touches an emitted session."""
     merging = isinstance(query.window, Merging)
     gap = _one_gap(query)
     accepted: list[Row] = []
@@ -115,7 +115,7 @@ def _replay_by_event(
 
 
 def _one_gap(query: Query) -> int:
-    """The gap of sessions that all have the same, and no greatest size; else 0."""
+    """The gap, if all sessions have the same gap and no greatest size; otherwise 0."""
     window = query.window
     if isinstance(window, Session) and isinstance(window.gap, int) and window.max_size is None:
         return window.gap
@@ -125,8 +125,8 @@ def _one_gap(query: Query) -> int:
 def rows_made_by_events(
     query: Query, events: Sequence[Row], answer: Answer | None = None
 ) -> list[Row]:
-    """The rows of windows that events make, and none of which is an event's own; `answer` gives the
-    values over events."""
+    """The rows of windows that events form but that belong to no single event, such as sessions;
+    `answer` computes the values over events."""
     made: list[Row] = []
     windows = sessions if isinstance(query.window, Merging) else ticked
     for _, start, end, numbers in windows(query, events, lambda r: key_of(query, r)[0], _tie):
@@ -140,13 +140,13 @@ def rows_made_by_events(
 def replay(
     query: Query, batches: Iterable[Any], lateness: Any = 0, *, behind: int = 0
 ) -> tuple[list[Row], list[tuple[Row, list[Span]]]]:
-    """The rows that a stream of batches ends with, and the late events, each with the windows that
-    it missed, as pairs of start and end (none, if its time cannot be used).
+    """The final rows of a stream of batches, and the late events, each with the windows that it
+    missed, as pairs of start and end (none, if its time is unusable).
 
-    After each batch the watermark is the largest time so far, over all keys, less the lateness.
-    A window is closed when its end is not after the watermark.  What `where` leaves out is no
-    event.  Rows are judged by the watermark of the batch before, or of one so many batches
-    `behind` it: on Spark by the one before that.
+    After each batch the watermark is the largest time so far, over all keys, minus the lateness.  A
+    window is closed once its end is at or before the watermark.  Rows that `where` leaves out are
+    no events.  The watermark of the batch before decides which rows are late, or with `behind` that
+    of an earlier batch: Spark uses the batch before that.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -184,13 +184,13 @@ class _Held:
 
     def __init__(self, query: Query) -> None:
         self._query = query
-        self._keys: dict[Any, Row] = {}  # how a key is shown, by what it is equal by
+        self._keys: dict[Any, Row] = {}  # a key's columns, by its value for comparisons
         self._events: dict[tuple[Any, Span], list[tuple[Any, Row]]] = {}
         self._all: dict[Any, list[tuple[Any, Row, int | None]]] = {}
         self._arrived = 0
 
     def add(self, row: Row, spans: Iterable[Span], watermark: int | None) -> None:
-        """Add an event to its windows that are open; those that end by the watermark are not."""
+        """Add an event to its open windows: those that end after the watermark."""
         query = self._query
         key, shown = key_of(query, row)
         tie = () if query.tie is None else _tie(row[query.tie])
@@ -202,7 +202,7 @@ class _Held:
             self._events.setdefault((key, span), []).append((place, row))
 
     def _values(self, key: Any, span: Span) -> Row:
-        """The values in the row of a window."""
+        """The values in a window's row."""
         own = [row for _, row in sorted(self._events.get((key, span), []), key=lambda e: e[0])]
         over: dict[str, Sequence[Row]] = {}
         for name, chosen in self._query.select.items():
@@ -236,7 +236,7 @@ def row_of(keys: Row, span: Span, values: Row) -> Row:
 
 
 def same_values(a: Row, b: Row) -> bool:
-    """True if two windows have the same values, NaN being NaN."""
+    """True if two windows have the same values, where NaN equals NaN."""
     return equal(a, b)
 
 
@@ -246,7 +246,7 @@ def fold(chosen: Any, events: Sequence[Row]) -> Any:
 
 
 class Event(dict[str, Any]):
-    """A row, and which conditions of aggregates it satisfies."""
+    """A row, and the aggregates' conditions that it satisfies."""
 
     holds: set[Any]
 
@@ -290,7 +290,7 @@ def folded(chosen: Any, events: Sequence[Row]) -> Any:
     from ..query.registry import picks_values
 
     rows = [tuple(row[c] for c in chosen.columns) for row in events]
-    if not picks_values(chosen.operator):  # only what is picked has nanoseconds
+    if not picks_values(chosen.operator):  # only operators that pick values keep nanoseconds
         rows = [tuple(map(_floored, row)) for row in rows]
     several = len(chosen.columns) > 1
     return chosen.operator.fold([row if several else row[0] for row in rows])
@@ -301,7 +301,7 @@ def _floored(value: Any) -> Any:
 
 
 def lowered(chosen: Any, partial: Any) -> Any:
-    """The answer out of a partial, as a table would give it back."""
+    """The answer from a partial, as a table would return it."""
     if not chosen.columns:
         return partial
     operator = chosen.operator
@@ -312,13 +312,13 @@ def lowered(chosen: Any, partial: Any) -> Any:
 
 
 def key_of(query: Query, row: Row) -> tuple[Any, Row]:
-    """A row's key: what it is equal and ordered by, and its columns as a result shows them."""
+    """A row's key: the value to compare and sort it by, and its columns as a result shows them."""
     key = {name: shown(row[name]) for name in query.by}
     return tuple(order_of(x) for x in key.values()), key
 
 
 def _tie(value: Any) -> Any:
-    """Ties in order; nulls and NaN come last."""
+    """The rank of an event among events of one time; nulls and NaN come last."""
     return (2,) if value is None else (1,) if value != value else (0, value)
 
 
@@ -339,10 +339,11 @@ def _events(query: Query, table: Any) -> list[Row]:
 def differences(
     query: Query, expected: Iterable[Row], got: Any, *, ordered: bool = True
 ) -> list[str]:
-    """What is wrong with the rows that a query gave, one line each.
+    """The differences between a query's rows and the expected rows, one line each.
 
-    Sums and the like may be off by rounding, NaN equals NaN, and all else is exact.  Columns that
-    were not asked for are passed over; with `ordered=False`, so is the order of rows.
+    Sums and the like may differ by rounding, NaN equals NaN, and everything else is exact.  The
+    comparison ignores columns that nobody asked for; with `ordered=False`, it also ignores the
+    order of rows.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})

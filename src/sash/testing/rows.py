@@ -1,7 +1,7 @@
-"""Tables of any kind as rows, and when two values are the same.
+"""Turn tables of any kind into rows, and compare values.
 
-A row is a dict.  Times are int64 microseconds wherever they stand, so that rows from tables of any
-kind can be compared.
+A row is a dict.  All times are int64 microseconds, so that rows from tables of any kind can be
+compared.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def arrow_of(table: Any) -> pa.Table:
 
 
 def _items(array: pa.Array) -> list[Any]:
-    """An array's values as Python has them, times as microseconds."""
+    """An array's values in Python, with times as microseconds."""
     import pyarrow as pa
 
     kind = array.type
@@ -82,7 +82,7 @@ def _items(array: pa.Array) -> list[Any]:
 
 
 def plain(value: Any, fields: Sequence[str] = ()) -> Any:
-    """An answer as a table would give it back: structs by name, arrays and tuples as lists."""
+    """An answer as a table would return it: structs as dicts, arrays and tuples as lists."""
     if fields and isinstance(value, tuple):
         return {name: plain(x) for name, x in zip(fields, value, strict=True)}
     if isinstance(value, timedelta):
@@ -104,7 +104,7 @@ def shown(key: Any) -> Any:
 
 
 def order_of(key: Any) -> Any:
-    """What keys are equal and in order by: null first, NaN last, structs field by field."""
+    """The value to compare and sort keys by: null first, NaN last, structs field by field."""
     if key is None:
         return (0,)
     if isinstance(key, dict):
@@ -115,7 +115,7 @@ def order_of(key: Any) -> Any:
 
 
 def equal(a: Any, b: Any, slack: float = 0.0) -> bool:
-    """Whether two values are the same, NaN being NaN; numbers may be off by the slack."""
+    """True if two values are the same, where NaN equals NaN; numbers may differ by the slack."""
     if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(equal(a[n], b[n], slack) for n in a)
     if isinstance(a, list) and isinstance(b, dict):

@@ -1,4 +1,4 @@
-"""Schedules of in-order operations, to drive an aggregator and the oracle alike.
+"""Schedules of in-order operations, for an aggregator and the oracle.
 
 A schedule is a list of steps:
 
@@ -6,8 +6,9 @@ A schedule is a list of steps:
     ("evict", n)        the n oldest leave; never more than there are
     ("query",)          ask for the answer over the window
 
-Each kind of schedule is there twice: as a seeded plain generator (`schedule`), quick and the same
-on every machine, and among the examples of a hypothesis strategy (`schedules`), which shrinks.
+Each kind of schedule exists twice: as a plain generator with a seed (`schedule`), which is quick
+and the same on every machine, and among the examples of a hypothesis strategy (`schedules`), which
+shrinks.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ __all__ = [
 #: ("insert", value), ("evict", n) or ("query",).
 Step = tuple[Any, ...]
 
-#: The kinds of schedule: what each is after stands at its generator.
+#: The kinds of schedule; the generator of each says what it tests.
 KINDS = ("fill", "steady", "sawtooth", "drain", "bulk", "ties", "negatives", "empties")
 
-#: Few enough values of each type that ties are frequent, with the ones that break things.  Floats
-#: are dyadic, so that their sums are exact in any order.
+#: Few values of each type, so that ties are frequent, including values that often break things.
+#: Floats are dyadic, so that their sums are exact in any order.
 POOLS: dict[str, tuple[Any, ...]] = {
     "int64": (0, 1, 1, 2, 3, -1, -2, 5, -7, 12, 40),
     "float64": (0.0, -0.0, 1.0, 1.0, 2.5, -0.25, -3.0, 7.75, 24.0, math.nan, math.inf, -math.inf),
@@ -47,7 +48,7 @@ POOLS: dict[str, tuple[Any, ...]] = {
     "text": ("", "a", "a", "b", "ab", "ba", "é"),
 }
 
-#: What the columns hold of ready operators that want something else than numbers.
+#: The column contents for ready operators that do not take numbers.
 _COLUMNS = {
     "all": ("bool",),
     "any": ("bool",),
@@ -63,8 +64,8 @@ _NULLS = 8  # one value in so many is null
 
 
 def column_kinds(operator: Operator) -> tuple[str, ...]:
-    """The pool to take each column's values from: by its type if the operator is tied to
-    types, else numbers or, where the operator does not take those, strings."""
+    """The pool of values for each column: that of its type if the operator is tied to types;
+    otherwise numbers, or strings if the operator takes no numbers."""
     if operator.types and "object" not in operator.types:
         return operator.types
     if operator.parts:
@@ -83,14 +84,14 @@ def column_kinds(operator: Operator) -> tuple[str, ...]:
         samples = list(zip(*(POOLS[k] * 14 for k in kinds)))[:14]
         try:
             operator.fold([row[0] if width == 1 else row for row in samples])
-        except Exception:  # whatever it is, these are no values for this operator
+        except Exception:  # any error means that the operator does not take these values
             continue
         return tuple(kinds)
     return ("number",) * width
 
 
 def draw_value(operator: Operator, source: random.Random) -> Any:
-    """A value that an operator takes, often one that was drawn before, now and then null.
+    """Draw a value for an operator: often one drawn before, and now and then null.
 
     >>> from sash.operators import max
     >>> [draw_value(max.of(int), random.Random(seed)) for seed in range(5)]
@@ -121,9 +122,9 @@ def schedule(
 ) -> list[Step]:
     """A schedule of one of the `KINDS`, the same for the same seed.
 
-    `values` is an operator, whose kind of values is drawn, or a function that draws one from a
-    `random.Random`; without it, small integers.  `size` is about how many values the window
-    holds when it is full.
+    `values` is an operator, for which the schedule draws values, or a function that draws a value
+    from a `random.Random`; without it, values are small integers.  `size` is the approximate number
+    of values in the full window.
 
     >>> schedule("drain", size=2)
     [('query',), ('insert', -2), ('query',), ('insert', 12), ('query',),
@@ -146,7 +147,7 @@ def schedule(
 
 
 class _Maker:
-    """Steps in the making, which knows how full the window is."""
+    """Collects steps, and knows how full the window is."""
 
     def __init__(self, source: random.Random, draw: Callable[[random.Random], Any]) -> None:
         self.source = source
@@ -173,14 +174,15 @@ class _Maker:
 
 
 def _fill(m: _Maker, size: int) -> None:
-    """The window only grows, through several resizings."""
+    """Only grow the window, through several resizings."""
     for _ in range(3 * size):
         m.put()
         m.query()
 
 
 def _steady(m: _Maker, size: int) -> None:
-    """Full, then one out and one in, long enough for a structure to go round several times."""
+    """Fill the window, then evict one and insert one, until a structure has wrapped around several
+    times."""
     m.put(size)
     for _ in range(4 * size):
         m.query()
@@ -190,7 +192,7 @@ def _steady(m: _Maker, size: int) -> None:
 
 
 def _sawtooth(m: _Maker, size: int) -> None:
-    """Up to the full size and down to about a third, again and again."""
+    """Grow to the full size and shrink to about a third, again and again."""
     for _ in range(4):
         while m.held < size:
             m.put()
@@ -202,7 +204,7 @@ def _sawtooth(m: _Maker, size: int) -> None:
 
 
 def _drain(m: _Maker, size: int) -> None:
-    """Up, then down to empty one by one, with an answer at each step."""
+    """Grow, then shrink to empty one by one, with a query at each step."""
     for _ in range(size):
         m.put()
         m.query()
@@ -212,7 +214,7 @@ def _drain(m: _Maker, size: int) -> None:
 
 
 def _bulk(m: _Maker, size: int) -> None:
-    """Many in, then many out, and only now and then a question."""
+    """Insert many, evict many, and query only now and then."""
     for _ in range(6):
         m.put(m.source.randint(1, 3 * size))
         m.query()
@@ -221,7 +223,7 @@ def _bulk(m: _Maker, size: int) -> None:
 
 
 def _ties(m: _Maker, size: int) -> None:
-    """Hardly more than two different values."""
+    """Use hardly more than two different values."""
     few = [m.draw(m.source) for _ in range(2)]
     for _ in range(4 * size):
         m.insert(m.source.choice(few))
@@ -231,7 +233,7 @@ def _ties(m: _Maker, size: int) -> None:
 
 
 def _negatives(m: _Maker, size: int) -> None:
-    """Only values below zero, falling at first: an identity of 0 shows itself."""
+    """Use only values below zero, falling at first: they expose an identity of 0."""
 
     def below(value: Any) -> Any:
         if isinstance(value, tuple):
@@ -254,7 +256,7 @@ def _falling(value: Any) -> float:
 
 
 def _empties(m: _Maker, size: int) -> None:
-    """Down to empty and filled again, by one value and by many."""
+    """Empty the window and fill it again, with one value and with many."""
     for n in (1, size, 1, 2, size // 2 + 1, 1):
         m.put(n)
         m.query()
@@ -281,7 +283,7 @@ _GENERATORS: dict[str, Callable[[_Maker, int], None]] = {
 
 
 def schedules(values: Any = None, *, max_runs: int = 8, max_size: int = 12) -> Any:
-    """A hypothesis strategy of schedules, of runs of inserts, evictions and rounds.
+    """A hypothesis strategy of schedules: runs of inserts, evictions and rounds.
 
     `values` is a strategy of values, an operator, or nothing for small integers.  A failing
     schedule shrinks to few steps with simple values.
@@ -310,7 +312,7 @@ def schedules(values: Any = None, *, max_runs: int = 8, max_size: int = 12) -> A
 
 
 def _steps(runs: list[tuple[str, Any]]) -> list[Step]:
-    """The steps of a list of runs, with evictions cut to what the window holds."""
+    """The steps of a list of runs; evictions are limited to the contents of the window."""
     m = _Maker(random.Random(0), lambda source: None)
     m.steps.clear()
     for what, given in runs:
@@ -356,7 +358,7 @@ def windows(steps: Sequence[Step]) -> list[list[Any]]:
 
 
 class InOrderWindow(Protocol):
-    """What `replay` needs of an aggregator."""
+    """The methods of an aggregator that `replay` needs."""
 
     def insert(self, value: Any, /) -> None: ...
     def evict(self) -> None: ...
@@ -369,10 +371,10 @@ def replay(
     *,
     after: Callable[[], None] | None = None,
 ) -> list[Any]:
-    """Take an aggregator through a schedule: its answers, one for each query.
+    """Run a schedule on an aggregator; returns its answer to each query.
 
-    Where asking raises OverflowError, that error stands for the answer.  `after` is called
-    after every step; give it the aggregator's `_check`.
+    If a query raises OverflowError, the error takes the place of the answer.  `replay` calls
+    `after` after every step; pass the aggregator's `_check`.
 
     >>> from sash.aggregators.two_stacks_lite import TwoStacksLite
     >>> from sash.operators import sum

@@ -1,6 +1,6 @@
-"""How far rounding may take an answer, beyond a relative 1e-9.
+"""The allowed rounding error of an answer, beyond a relative 1e-9.
 
-What adding in floats loses is in proportion to what was added, not to what is left of it.
+The rounding error of a float sum is in proportion to the values added, not to the result.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def _mean_slack(values: list[Any]) -> float:
 
 
 def _variance_slack(values: list[Any]) -> float:
-    """From Chan, Golub and LeVeque's bound for updating: n·eps·sqrt(1 + mean²/variance) of the
-    variance, and what rounding of the mean itself adds."""
+    """Chan, Golub and LeVeque's bound for updating, n·eps·sqrt(1 + mean²/variance) of the variance,
+    plus the error from rounding the mean itself."""
     finite = _finite(values)
     if len(finite) < 2:
         return 0.0
@@ -73,7 +73,7 @@ def _sizes(values: list[Any]) -> tuple[float, float]:
 
 
 def _pair_slack(rows: list[Any]) -> float:
-    """Of a covariance: what rounding of both means adds."""
+    """The slack of a covariance: the error from rounding both means."""
     both = [_sizes([row[i] for row in rows])[0] for i in range(2)]
     return 64 * _EPS * math.sqrt(both[0] * both[1]) * max(len(rows), 1)
 

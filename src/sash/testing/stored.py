@@ -1,7 +1,6 @@
-"""Streams whose state is in a store, as Spark runs them, for tests without Spark.
+"""Streams with their state in a store, as Spark runs them, for tests without Spark.
 
-What stands between two batches is bytes in the store and JSON, so that nothing is carried over in
-memory.
+Between two batches only bytes in the store and JSON survive; nothing is carried over in memory.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from ..stores import MemoryStore, Store
 __all__ = ["STATES", "CountingStore", "TileStream", "open_stream"]
 
 
-#: Where the state of a stream can be.
+#: The places where a stream can keep its state.
 STATES = ("memory", "tiles")
 
 
 class CountingStore(Store):
-    """A store in memory that counts the records and bytes that are moved."""
+    """A store in memory that counts the records and bytes that it reads and writes."""
 
     def __init__(self) -> None:
         self.kept = MemoryStore()
@@ -67,7 +66,7 @@ class CountingStore(Store):
 
 
 class TileStream(AlignedStream):
-    """A stream whose state is tiles in a store."""
+    """A stream that keeps its state as tiles in a store."""
 
     _place: Place = "Spark stream"
 
@@ -77,13 +76,13 @@ class TileStream(AlignedStream):
 
     def _set_up(self, schema: Any) -> None:
         super()._set_up(schema)
-        self._pending = None  # each batch is to go through the store
+        self._pending = None  # each batch must go through the store
 
     def _make_state(self, plan: Plan) -> Any:
         return TileState(plan, self.store)
 
     def _anew(self) -> None:
-        """Carry over nothing but bytes."""
+        """Rebuild progress and state, so that only bytes survive."""
         self._progress = Progress(**json.loads(json.dumps(asdict(self._progress))))
         if self._plan is not None:
             self._state = self._make_state(self._plan)
@@ -94,8 +93,8 @@ class TileStream(AlignedStream):
 
 
 def open_stream(state: str, query: Query, **more: Any) -> Any:
-    """A stream of a query over one of the states: "memory" or "tiles", which are records of a
-    store; where events make the windows, they are rows by key."""
+    """Start a stream of a query with one of the states: "memory", or "tiles", which are records of
+    a store; for driven windows and sessions, the records are rows by key."""
     if state == "memory":
         return query.stream(**more)
     if query.window.kind == "aligned":

@@ -1,7 +1,7 @@
-"""Streams of events to try queries on: tables with all that makes streams hard.
+"""Tables of events for tests of queries, with everything that makes streams hard.
 
-Each kind is a way for times to arrive; keys and values are drawn from few, so that ties are
-frequent, and have among them the ones that break things: null, NaN, infinities, two zeros.
+Each kind is a pattern of arrival times.  Keys and values come from small pools, so that ties are
+frequent, and include those that often break things: null, NaN, infinities, two zeros.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ __all__ = ["DRIVEN", "STREAMS", "WINDOWS", "batches", "stream"]
 
 _SECOND = 1_000_000
 
-#: Windows for these streams: slides that divide the size and that do not, offsets, one longer than
-#: any stream, one of a single microsecond, and windows that start together.
+#: Windows for these streams: with slides that divide the size and slides that do not, with offsets,
+#: longer than any stream, of a single microsecond, and with a common start.
 WINDOWS: tuple[Aligned, ...] = (
     tumbling("5 seconds"),
     sliding("10 seconds", "2 seconds"),
@@ -45,7 +45,7 @@ WINDOWS: tuple[Aligned, ...] = (
     cumulate("1 day", "2 hours"),
 )
 
-#: Windows that events of these streams drive, of every pair of measures but time by time.
+#: Driven windows for these streams, with every pair of measures except time by time.
 DRIVEN: tuple[Window, ...] = (
     rows(4),
     rows(1),
@@ -97,7 +97,7 @@ def stream(kind: str, count: int = 120, *, seed: int = 0, plain: bool = False) -
 
     keys = drawn(_KEYS)
     if kind == "keys come and go":
-        # a key is there for a stretch of the stream, and some come back
+        # a key appears for a stretch of the stream, and some come back
         keys = [f"key {(i * 12 // count) % 5}" for i in range(count)]
     later = [t + source.choice((0, 1, 5)) * _SECOND for t in times]
     at = pa.timestamp("us", "UTC")
@@ -119,7 +119,7 @@ def stream(kind: str, count: int = 120, *, seed: int = 0, plain: bool = False) -
 def batches(
     table: pa.Table, *, seed: int = 0, least: int = 0, most: int = 40
 ) -> Iterator[pa.Table]:
-    """A table cut into batches of random sizes, empty ones among them.
+    """Cut a table into batches of random sizes, including empty ones.
 
     >>> [b.num_rows for b in batches(stream("ties", 50), seed=2, most=20)]
     [1, 2, 2, 11, 5, 9, 8, 12]
@@ -133,7 +133,7 @@ def batches(
 
 
 def _spread(kind: str) -> Callable[[int, random.Random], list[int]]:
-    """The times of a disorder, two or so a second, not on whole ones."""
+    """The times of a disorder, about two per second, not on whole seconds."""
 
     def times(count: int, source: random.Random) -> list[int]:
         order = arrivals(kind, count, seed=source.randrange(100))
@@ -143,12 +143,12 @@ def _spread(kind: str) -> Callable[[int, random.Random], list[int]]:
 
 
 def _ties(count: int, source: random.Random) -> list[int]:
-    """Few times, many of them edges of windows."""
+    """Few distinct times, many of them edges of windows."""
     return [source.randrange(max(2, count // 8)) * _SECOND for _ in range(count)]
 
 
 def _gaps(count: int, source: random.Random) -> list[int]:
-    """Stretches without any event, longer than some windows, with a little disorder."""
+    """Times with gaps longer than some windows, and a little disorder."""
     at, made = 0, []
     for _ in range(count):
         at += source.choice((0, 0, 1, 1, 2, 3, 8, 15, 400)) * _SECOND // 2
@@ -157,16 +157,16 @@ def _gaps(count: int, source: random.Random) -> list[int]:
 
 
 def _before_1970(count: int, source: random.Random) -> list[int]:
-    """On both sides of the beginning of time."""
+    """Times before and after 1970."""
     return [source.randint(-count * _SECOND // 4, count * _SECOND // 4) for _ in range(count)]
 
 
 def _short(count: int, source: random.Random) -> list[int]:
-    """All within a second."""
+    """Times within one second."""
     return [1_700_000_000 * _SECOND + source.randrange(_SECOND) for _ in range(count)]
 
 
-#: The kinds of streams, each with the times of one.
+#: The kinds of streams, each with the function that draws its times.
 STREAMS: dict[str, Callable[[int, random.Random], list[int]]] = {
     "in order": _spread("in order"),
     "disorder": _spread("uniform"),

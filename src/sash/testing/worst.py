@@ -1,13 +1,13 @@
-"""Searching for the loops of operations that cost an aggregator most.
+"""Search for the loops of operations that cost an aggregator most.
 
-An amortised bound is a claim about every sequence of operations, and a schedule drawn at random
-hardly ever comes near one that breaks it.  `search` changes loops and the sizes of the windows they
-run on, by hill climbing, for as long as that makes them cost more.  Costs are counted, so the
-same seed finds the same loops.
+An amortised bound is a claim about every sequence of operations, and a random schedule hardly ever
+comes near one that breaks it.  `search` changes loops and the sizes of their windows by hill
+climbing, as long as the cost rises.  It counts costs instead of timing them, so the same seed finds
+the same loops.
 
     python -m sash.testing.worst --tries 2000 Fiba BTree
 
-searches for longer than the tests do, and prints the worst loop found for each kind of cost.
+searches for longer than the tests do, and prints the worst loop for each kind of cost.
 """
 
 from __future__ import annotations
@@ -41,22 +41,23 @@ from .loops import Act, Cost, Loop, Subject, measure
 
 __all__ = ["ARITIES", "SUBJECTS", "search", "tree"]
 
-_KEPT = 4  # how many loops are kept to be changed
+_KEPT = 4  # the number of loops to keep and change
 _FEW = (1, 1, 1, 2, 3, 8)
 
-#: Least arities that trees are searched at.
+#: The minimum arities of the trees in the search.
 ARITIES = (2, 3, 4, 8)
 
 
 class _Worst:
-    """A few loops of the highest cost of one kind, each with the size at which it costs most."""
+    """The few loops with the highest cost of one kind, each with the size at which it costs
+    most."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.kept: dict[tuple[Act, ...], tuple[float, Loop]] = {}
 
     def loops(self) -> list[Loop]:
-        """The loops that are kept, the worst first."""
+        """The kept loops, the worst first."""
         return [loop for _, loop in sorted(self.kept.values(), key=lambda one: -one[0])]
 
     def least(self) -> tuple[Act, ...]:
@@ -64,7 +65,7 @@ class _Worst:
         return min(self.kept, key=lambda acts: self.kept[acts][0])
 
     def exceeded(self, loop: Loop, cost: Cost) -> bool:
-        """True if the loop would be kept."""
+        """True if `offer` would keep the loop."""
         acts = loop.acts
         if acts not in self.kept:
             if len(self.kept) < _KEPT:
@@ -83,11 +84,11 @@ class _Worst:
 def search(
     subject: Subject, *, tries: int = 40, seed: int = 0, most: int = 1200, longest: int = 6
 ) -> dict[str, tuple[Loop, Cost]]:
-    """The loop found to cost most, of each kind of cost, and what it costs over a long time.
+    """Find the loop with the highest cost of each kind, and measure it over many operations.
 
-    The first half of the tries and some more are loops drawn at random, at a few sizes each; the
-    others change one of the worst so far.  At last the size of the worst is changed digit by
-    digit.  `most` bounds the size that a loop starts from, and `longest` its operations.
+    A bit more than half of the tries are random loops, at a few sizes each; the others change one
+    of the worst loops so far.  At last the search changes the size of the worst loop digit by
+    digit.  `most` bounds the size that a loop starts from, and `longest` its number of operations.
 
     >>> subject = Subject("TwoStacks", TwoStacks, "in order")
     >>> loop, cost = search(subject, tries=10)["combines"]
@@ -130,14 +131,14 @@ def search(
 
 
 def _draw(source: random.Random, subject: Subject, most: int, longest: int) -> Loop:
-    """A loop at random, on a window of any order of magnitude."""
+    """Draw a random loop, on a window of any order of magnitude."""
     size = int(2 ** source.uniform(0, most.bit_length())) % most
     acts = [_act(source, subject) for _ in range(1 + int(longest * source.random() ** 3))]
     return Loop(size, _balanced(source, subject, acts), source.choice(subject.builds))
 
 
 def _act(source: random.Random, subject: Subject) -> Act:
-    """An operation at random."""
+    """Draw a random operation."""
     do = source.choice(subject.verbs)
     if do == "query":
         return Act(do)
@@ -151,7 +152,7 @@ def _act(source: random.Random, subject: Subject) -> Act:
 
 
 def _balanced(source: random.Random, subject: Subject, acts: list[Act]) -> tuple[Act, ...]:
-    """The operations, and another one if the window would grow or shrink for ever."""
+    """The operations, plus one if the window would otherwise grow or shrink for ever."""
     more = 0
     for act in acts:
         if act.do.endswith("insert"):
@@ -159,20 +160,20 @@ def _balanced(source: random.Random, subject: Subject, acts: list[Act]) -> tuple
         elif act.do.endswith("evict"):
             more -= act.many
     if more and "evict" in subject.verbs:
-        # mostly where another one is: what splits a node, and what merges it again
+        # mostly at the place of another operation: one splits a node, the other merges it again
         like = source.choice(acts) if source.random() < 0.75 else _act(source, subject)
         acts = [*acts, Act("evict" if more > 0 else "insert", like.near, like.off, abs(more))]
     return tuple(acts)
 
 
 def _changed(source: random.Random, loop: Loop, subject: Subject, most: int, longest: int) -> Loop:
-    """A loop with one thing changed, or a few."""
+    """Change one or a few things in a loop."""
     size, acts, built = loop.size, list(loop.acts), loop.built
     for _ in range(source.choice((1, 1, 2, 3))):
         what = source.random()
         at = source.randrange(len(acts))
         if what < 0.4:
-            # which nodes are full follows from the digits of the size
+            # the digits of the size determine which nodes are full
             step = subject.base ** int(source.uniform(0, math.log(most, subject.base)))
             size = max(0, min(size + step * source.randint(-subject.base, subject.base), most))
         elif what < 0.5 and len(acts) < longest:
@@ -189,7 +190,7 @@ def _changed(source: random.Random, loop: Loop, subject: Subject, most: int, lon
 
 
 def tree(made: Callable[..., Any], arity: int, *, ends: bool, bulk: bool = True) -> Subject:
-    """A B-tree of times under test; without `bulk`, it evicts one time after the other."""
+    """A B-tree of times under test; without `bulk`, it evicts one time after another."""
     single = ("insert", "evict", "query")
     verbs = single if ends else () if bulk else (*single, "bulk_insert", "range")
     name = f"{made.__name__}({arity})" + (" at its ends" if ends else "")
@@ -202,7 +203,7 @@ def _timed(made: Any, *verbs: str) -> Subject:
     return Subject(f"Timed({made.__name__})", lambda op: Timed(made(op)), "in time", verbs)
 
 
-#: All aggregators but `Recalc`, whose cost is its window, and `FlatFat`, which has a fixed size.
+#: All aggregators except `Recalc`, whose cost is its window, and `FlatFat`, whose size is fixed.
 SUBJECTS: dict[str, Callable[[], Subject]] = {
     made.__name__: partial(Subject, made.__name__, made, "in order")
     for made in (SubtractOnEvict, TwoStacks, TwoStacksLite, Daba, DabaLite)
@@ -232,7 +233,7 @@ SUBJECTS |= {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Search, and print what was found."""
+    """Search, and print the findings."""
     parser = argparse.ArgumentParser(prog="python -m sash.testing.worst")
     parser.add_argument("names", nargs="*", help="how the names of the subjects begin; all if none")
     parser.add_argument("--tries", type=int, default=400, help="how many loops to try")

@@ -1,9 +1,9 @@
-"""Aggregates: operators over columns, by the names SQL has for them.
+"""Aggregates: operators over columns, with their names in SQL.
 
 sash.max("delay")                      one column
-sash.arg_max("carrier", by="delay")    what is picked, and by what
-sash.count()                           all rows; count("x") those in which x is not null
-sash.first_n("x", 3)                   an operator's own parameters
+sash.arg_max("carrier", by="delay")    the returned column, and the compared column
+sash.count()                           all rows; count("x") counts rows where x is not null
+sash.first_n("x", 3)                   a parameter of the operator
 sash.aggregate(mine, "x")              an operator of your own
 
 contract     Aggregate, and aggregate for any operator

@@ -62,11 +62,11 @@ def concat(column: str, *, where: Expression | None = None) -> Aggregate:
 
 
 def quantile(column: str, at: float, *, where: Expression | None = None) -> Aggregate:
-    """The quantile at the rank `at`, exactly, in proportion between two neighbours; null if there
+    """The exact quantile at the rank `at`, interpolated between its two neighbours; null if there
     are no values.
 
-    NaN is the greatest number.  All values of a window are kept, so a `lifetime` is refused;
-    `quantiles` estimates in fixed space.
+    NaN is the greatest number.  A stream keeps all values of a window, so `lifetime` windows refuse
+    this aggregate; `quantiles` estimates in fixed space.
 
     >>> import sash
     >>> sash.quantile("x", 0.75).answer({"x": [3, 1, None, 2]})
@@ -86,7 +86,7 @@ def median(column: str, *, where: Expression | None = None) -> Aggregate:
 
 
 def mode(column: str, *, where: Expression | None = None) -> Aggregate:
-    """The most frequent value, of equally frequent ones the least; null if there are none.
+    """The most frequent value, and of several such values the least; null if there are none.
 
     >>> import sash
     >>> sash.mode("x").answer({"x": ["b", "a", None, "b", "a"]})

@@ -1,4 +1,4 @@
-"""What an aggregate is: an operator, the columns it reads, and over how long a time."""
+"""An aggregate: an operator, the columns that it reads, and the size of its windows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TIME", "Aggregate", "Size", "aggregate", "reading"]
 
-#: The size of an aggregate's own windows, in microseconds, or all since the beginning.
+#: The size of an aggregate's own windows: microseconds, or all time so far.
 Size: TypeAlias = int | Literal["lifetime"]
 
-#: Stands for the column of times of the query that an aggregate is selected by.
+#: Stands for the column of times of the query that selects the aggregate.
 TIME = "\0time"
 
 
@@ -28,11 +28,11 @@ TIME = "\0time"
 class Aggregate:
     """An operator and the columns it reads, for a query's `select`.
 
-    `returns` is the Arrow type of the answers.  It is only needed for an operator of your own with
-    object partials, on Spark, which must know the type beforehand.  `where` is a condition: rows
+    `returns` is the Arrow type of the answers.  Only Spark needs it, for an operator of your own
+    with object partials, because Spark must know the type beforehand.  `where` is a condition: rows
     that do not satisfy it do not count in this aggregate, as with SQL's FILTER.
 
-    `size` is set by `over`; without it, the aggregate is over the query's own windows.
+    `over` sets `size`; without it, the aggregate uses the query's own windows.
 
     >>> import sash
     >>> sash.max("delay")
@@ -68,9 +68,9 @@ class Aggregate:
             check_length(self.size, "size")
 
     def over(self, size: Any) -> Aggregate:
-        """Give the aggregate windows of another size than the query's own: a duration, or
-        `sash.lifetime()` for all since the beginning.  They end together with the query's windows,
-        and the rows of the result are those of the query's windows.
+        """Give the aggregate windows of another size than the query's: a duration, or
+        `sash.lifetime()` for all time so far.  They end together with the query's windows, and the
+        result has one row for each of the query's windows.
 
         >>> import sash
         >>> q = sash.Query(
@@ -82,20 +82,20 @@ class Aggregate:
         count().over('9 microseconds')
         """
         if self.size is not None:
-            raise ValueError(f"{self!r} has a size already; give it one size")
+            raise ValueError(f"{self!r} has a size already; call over only once")
         if isinstance(size, Window):
             if size == lifetime():
                 return replace(self, size="lifetime")
             instead = "sash.lifetime()" if _lasts(size) else "the size itself, such as '1 hour'"
             raise TypeError(
-                f"over({size!r}) is a window, and an aggregate takes the place of its windows from "
-                f"the query's; give {instead}"
+                f"over takes a size, and {size!r} is a window; an aggregate's windows end where "
+                f"the query's windows end, so give {instead}"
             )
         return replace(self, size=duration(size, "the size of an aggregate's windows"))
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """All columns that it reads, its condition's too.
+        """All columns that the aggregate reads, including those of its condition.
 
         >>> import pyarrow.compute as pc, sash
         >>> sash.sum("amount", where=pc.field("country") == "FR").reads
@@ -109,8 +109,8 @@ class Aggregate:
         return counts_rows(self.operator)
 
     def answer(self, table: Mapping[str, Sequence[Any]]) -> Any:
-        """Return the answer over all rows of a table, in their order, by plain Python: to try an
-        aggregate out.
+        """Try the aggregate out: compute its answer over all rows of a table, in their order, in
+        plain Python.
 
         >>> import sash
         >>> table = {"carrier": ["UA", "AA", "B6"], "delay": [3, 9, None]}
@@ -156,15 +156,15 @@ def _lasts(window: Window) -> bool:
 def aggregate(
     operator: Operator | Any, *columns: str, returns: Any = None, where: Expression | None = None
 ) -> Aggregate:
-    """Apply any operator to columns, or an aggregator of Spark's shape.
+    """Apply an operator, or an object with Spark's `Aggregator` methods, to columns.
 
-    An aggregator has `zero`, `reduce(buffer, x)`, `merge(a, b)` and `finish(buffer)`, which may
-    change their buffers, as they get copies.  One whose buffers are not plain values and lists
-    needs `encode` and `decode`, to and from bytes, where they leave the process; one whose rows may
-    come in any order says `commutative = True`.
+    Such an object has `zero`, `reduce(buffer, x)`, `merge(a, b)` and `finish(buffer)`.  The methods
+    may change their buffers, because sash passes copies.  If the buffers are not plain values and
+    lists, the object needs `encode` and `decode`, to and from bytes, for stores, snapshots and
+    Spark.  If the order of rows does not matter, it sets `commutative = True`.
 
-    `returns` is the Arrow type of the answers, where Spark must know it beforehand.  Rows that do
-    not satisfy `where` do not count.
+    `returns` is the Arrow type of the answers, if Spark must know it beforehand.  Rows that do not
+    satisfy `where` do not count.
 
     >>> import sash
     >>> xor = sash.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a ^ b, name="xor")
@@ -179,6 +179,7 @@ def aggregate(
 def reading(
     operator: Operator, *columns: str, ignore_nulls: bool, where: Expression | None
 ) -> Aggregate:
-    """An operator over columns, without the rows in which one of them is null if so asked."""
+    """An aggregate of an operator over columns; with `ignore_nulls` it skips rows where one of them
+    is null."""
     chosen = operator.ignore_nulls() if ignore_nulls else operator
     return Aggregate(chosen, columns, where=where)

@@ -14,7 +14,7 @@ __all__ = ["all", "any", "bit_and", "bit_or", "bit_xor"]
 
 
 def any(column: str, *, where: Expression | None = None) -> Aggregate:
-    """Whether one of the bools is true; null if there are none.
+    """True if one of the bools is true; null if there are none.
 
     >>> import sash
     >>> sash.any("late").answer({"late": [False, None, True]})
@@ -24,7 +24,7 @@ def any(column: str, *, where: Expression | None = None) -> Aggregate:
 
 
 def all(column: str, *, where: Expression | None = None) -> Aggregate:
-    """Whether all of the bools are true; null if there are none.
+    """True if all of the bools are true; null if there are none.
 
     >>> import sash
     >>> sash.all("late").answer({"late": [False, None, True]})
@@ -34,7 +34,7 @@ def all(column: str, *, where: Expression | None = None) -> Aggregate:
 
 
 def bit_or(column: str, *, where: Expression | None = None) -> Aggregate:
-    """The bits that are set in one of the whole numbers; null if there are none.
+    """The bits that are set in at least one of the whole numbers; null if there are none.
 
     >>> import sash
     >>> sash.bit_or("flags").answer({"flags": [1, None, 4]})

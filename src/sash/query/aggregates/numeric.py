@@ -35,7 +35,7 @@ _non_null = operators.count.ignore_nulls()
 
 
 def count(column: str | None = None, *, where: Expression | None = None) -> Aggregate:
-    """Count the rows, or with a column the rows in which it is not null.
+    """Count the rows; with a column, count the rows where it is not null.
 
     >>> import sash
     >>> table = {"delay": [3, None, 9]}
@@ -50,9 +50,9 @@ def count(column: str | None = None, *, where: Expression | None = None) -> Aggr
 def sum(column: str, *, exact: bool = False, where: Expression | None = None) -> Aggregate:
     """Add up the values; null if there are none.
 
-    A sum of integers is exact, and an error if it leaves int64.  A sum of floats depends on the
-    order of adding by rounding; with `exact` it is the float nearest to the true sum, whatever the
-    order, so that tables, streams and Spark give the same to the bit.
+    A sum of integers is exact, and an error if it does not fit int64.  A sum of floats rounds at
+    each addition, so it depends on their order.  With `exact` it is the float nearest to the true
+    sum, in any order, so tables, streams and Spark agree to the bit.
 
     >>> import sash
     >>> sash.sum("delay").answer({"delay": [3, None, 9]})
@@ -76,7 +76,7 @@ def sum_of_squares(column: str, *, where: Expression | None = None) -> Aggregate
 
 
 def product(column: str, *, where: Expression | None = None) -> Aggregate:
-    """Multiply the values, as floats; null if there are none.
+    """Multiply the values as floats; null if there are none.
 
     >>> import sash
     >>> sash.product("x").answer({"x": [3, None, 4]})
@@ -87,7 +87,7 @@ def product(column: str, *, where: Expression | None = None) -> Aggregate:
 
 def mean(column: str, *, exact: bool = False, where: Expression | None = None) -> Aggregate:
     """The arithmetic mean of the values, a float; null if there are none.  With `exact` it is the
-    float nearest to the true mean, in whatever order values come.
+    float nearest to the true mean, in any order of the values.
 
     >>> import sash
     >>> sash.mean("delay").answer({"delay": [3, None, 9]})
@@ -97,7 +97,7 @@ def mean(column: str, *, exact: bool = False, where: Expression | None = None) -
 
 
 def avg(column: str, *, exact: bool = False, where: Expression | None = None) -> Aggregate:
-    """The arithmetic mean, by its name in SQL: see `mean`.
+    """The arithmetic mean, under its name in SQL: see `mean`.
 
     >>> import sash
     >>> sash.avg("delay").answer({"delay": [3, None, 9]})
@@ -107,7 +107,7 @@ def avg(column: str, *, exact: bool = False, where: Expression | None = None) ->
 
 
 def geometric_mean(column: str, *, where: Expression | None = None) -> Aggregate:
-    """The geometric mean of values that are not negative; NaN if one is, null if there are none.
+    """The geometric mean of the values; NaN if one is negative, null if there are none.
 
     >>> import sash
     >>> round(sash.geometric_mean("growth").answer({"growth": [2, 8]}), 9)
@@ -147,7 +147,7 @@ def stddev(column: str, *, where: Expression | None = None) -> Aggregate:
 
 
 def standard_deviation(column: str, *, where: Expression | None = None) -> Aggregate:
-    """The sample standard deviation, by its full name: see `stddev`.
+    """The sample standard deviation, under its full name: see `stddev`.
 
     >>> import sash
     >>> sash.standard_deviation("x").answer({"x": [1, 2, 3]})
@@ -218,8 +218,8 @@ def skewness(column: str, *, where: Expression | None = None) -> Aggregate:
 
 
 def kurtosis(column: str, *, where: Expression | None = None) -> Aggregate:
-    """The kurtosis of the values as a population, beyond a normal distribution's 3; null if they do
-    not vary.
+    """The excess kurtosis of the values as a population (0 for a normal distribution); null if they
+    do not vary.
 
     >>> import sash
     >>> sash.kurtosis("x").answer({"x": [1, 3]})

@@ -1,6 +1,6 @@
-"""Aggregates that pick by order: least, greatest, and a value picked by another.
+"""Aggregates that compare values: the least, the greatest, and the value of the row with either.
 
-NaN is the greatest number; among equals, the first in order wins.
+NaN is the greatest number; of equal values, the first in order wins.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def max(column: str, *, where: Expression | None = None) -> Aggregate:
-    """The greatest value, NaN above all numbers; null if there are none.
+    """The greatest value, where NaN is above all numbers; null if there are none.
 
     >>> import sash
     >>> sash.max("delay").answer({"delay": [3, None, 9]})
@@ -37,7 +37,7 @@ def max(column: str, *, where: Expression | None = None) -> Aggregate:
 
 
 def min(column: str, *, where: Expression | None = None) -> Aggregate:
-    """The least value, NaN only if there is nothing else; null if there are none.
+    """The least value, which is NaN only if all values are; null if there are none.
 
     >>> import sash
     >>> sash.min("delay").answer({"delay": [3, None, 9]})
@@ -47,7 +47,7 @@ def min(column: str, *, where: Expression | None = None) -> Aggregate:
 
 
 def span(column: str, *, where: Expression | None = None) -> Aggregate:
-    """The greatest value less the least, of times in microseconds; null if there are none.
+    """The greatest value minus the least, for times in microseconds; null if there are none.
 
     >>> import sash
     >>> sash.span("delay").answer({"delay": [3, None, 9]})
@@ -79,9 +79,9 @@ def min_count(column: str, *, where: Expression | None = None) -> Aggregate:
 def arg_max(
     value: str, by: str, *, ignore_nulls: bool = False, where: Expression | None = None
 ) -> Aggregate:
-    """The value of the row whose `by` is greatest, of equals the first.
+    """The value of the row whose `by` is greatest; the first of several such rows.
 
-    Rows whose `by` is null are left out; with `ignore_nulls` so are those whose value is null.
+    It leaves out rows whose `by` is null, and with `ignore_nulls` rows whose value is null.
 
     >>> import sash
     >>> table = {"carrier": ["UA", "AA", "B6"], "delay": [3, 9, None]}
@@ -94,7 +94,7 @@ def arg_max(
 def max_by(
     value: str, by: str, *, ignore_nulls: bool = False, where: Expression | None = None
 ) -> Aggregate:
-    """The value of the row whose `by` is greatest, by Spark's name: see `arg_max`.
+    """The value of the row whose `by` is greatest, under Spark's name: see `arg_max`.
 
     >>> import sash
     >>> sash.max_by("carrier", "delay").answer({"carrier": ["UA", "AA"], "delay": [3, 9]})
@@ -106,9 +106,9 @@ def max_by(
 def arg_min(
     value: str, by: str, *, ignore_nulls: bool = False, where: Expression | None = None
 ) -> Aggregate:
-    """The value of the row whose `by` is least, of equals the first.
+    """The value of the row whose `by` is least; the first of several such rows.
 
-    Rows whose `by` is null are left out; with `ignore_nulls` so are those whose value is null.
+    It leaves out rows whose `by` is null, and with `ignore_nulls` rows whose value is null.
 
     >>> import sash
     >>> table = {"carrier": ["UA", "AA", "B6"], "delay": [3, 9, None]}
@@ -121,7 +121,7 @@ def arg_min(
 def min_by(
     value: str, by: str, *, ignore_nulls: bool = False, where: Expression | None = None
 ) -> Aggregate:
-    """The value of the row whose `by` is least, by Spark's name: see `arg_min`.
+    """The value of the row whose `by` is least, under Spark's name: see `arg_min`.
 
     >>> import sash
     >>> sash.min_by("carrier", "delay").answer({"carrier": ["UA", "AA"], "delay": [3, 9]})

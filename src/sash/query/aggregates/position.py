@@ -1,6 +1,6 @@
-"""Aggregates that pick by place: the first, the last, the n-th, M4's four points, and runs.
+"""Aggregates that pick by position: the first, the last, the n-th, M4's four points, and runs.
 
-Place is the order of event time, ties in arrival order, or by the query's `tie` column.
+Events are in order of time; events of one time are in order of arrival, or of the `tie` column.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["change", "first", "first_n", "last", "last_n", "longest_run", "m4", 
 
 
 def first(column: str, *, ignore_nulls: bool = False, where: Expression | None = None) -> Aggregate:
-    """The first value, which may be null; with `ignore_nulls` the first that is not.
+    """The first value, which may be null; with `ignore_nulls`, the first value that is not null.
 
     >>> import sash
     >>> table = {"x": [None, 5, 7]}
@@ -28,7 +28,7 @@ def first(column: str, *, ignore_nulls: bool = False, where: Expression | None =
 
 
 def last(column: str, *, ignore_nulls: bool = False, where: Expression | None = None) -> Aggregate:
-    """The last value, which may be null; with `ignore_nulls` the last that is not.
+    """The last value, which may be null; with `ignore_nulls`, the last value that is not null.
 
     >>> import sash
     >>> table = {"x": [5, 7, None]}
@@ -39,7 +39,7 @@ def last(column: str, *, ignore_nulls: bool = False, where: Expression | None = 
 
 
 def change(column: str, *, where: Expression | None = None) -> Aggregate:
-    """The last value less the first, nulls left out, of times in microseconds; null if there are
+    """The last value minus the first, without nulls, for times in microseconds; null if there are
     none.
 
     >>> import sash
@@ -76,7 +76,7 @@ def last_n(
 def nth_youngest(
     column: str, i: int, *, ignore_nulls: bool = False, where: Expression | None = None
 ) -> Aggregate:
-    """The `i`-th value from the young end, 1 being the last; null if there are fewer.
+    """The `i`-th value from the end, where 1 is the last; null if there are fewer.
 
     >>> import sash
     >>> sash.nth_youngest("x", 2).answer({"x": [5, 6, 7]})
@@ -100,8 +100,8 @@ def m4(time: str, value: str, *, where: Expression | None = None) -> Aggregate:
 
 
 def longest_run(time: str, value: str, *, where: Expression | None = None) -> Aggregate:
-    """The longest run of rising values, as a struct of its start, end, interval and length; null
-    if there are no values.
+    """The longest run of rising values, as a struct of its start, end, interval and length; null if
+    there are no values.
 
     >>> import sash
     >>> sash.longest_run("t", "x").answer({"t": [1, 2, 3, 4], "x": [5, 4, 6, 9]})

@@ -20,7 +20,8 @@ __all__ = ["bloom", "count_min", "hll", "quantiles", "top_k"]
 def bloom(column: str, bits: int, hashes: int = 7, *, where: Expression | None = None) -> Aggregate:
     """A Bloom filter of the values, for `sash.operators.might_contain`.
 
-    With 10 bits a distinct value and 7 hashes, 1% of other values are taken for held.
+    With 10 bits per distinct value and 7 hashes, the filter wrongly reports 1% of other values as
+    held.
 
     >>> import sash
     >>> held = sash.bloom("x", bits=1024).answer({"x": ["a", "b"]})
@@ -33,7 +34,7 @@ def bloom(column: str, bits: int, hashes: int = 7, *, where: Expression | None =
 def count_min(column: str, width: int, depth: int, *, where: Expression | None = None) -> Aggregate:
     """A count-min sketch of how often each value occurs, for `sash.operators.estimate`.
 
-    Of n values, an estimate is never too low, and at most e·n/width too high with a probability of
+    For n values, an estimate is never too low, and at most e·n/width too high with a probability of
     at least 1 - e^-depth.
 
     >>> import sash
@@ -45,7 +46,7 @@ def count_min(column: str, width: int, depth: int, *, where: Expression | None =
 
 
 def hll(column: str, lg_k: int = 12, *, where: Expression | None = None) -> Aggregate:
-    """Estimate how many distinct values there are, by HyperLogLog with 2^lg_k registers.
+    """Estimate the number of distinct values, by HyperLogLog with 2^lg_k registers.
 
     The error is within 5% in 997 of 1000 cases for an `lg_k` of 12, and 1.2% for 16.
 

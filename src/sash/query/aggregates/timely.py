@@ -1,4 +1,4 @@
-"""Aggregates that go by time: a mean that forgets, and what there is a second."""
+"""Aggregates that depend on time: a mean that weights by age, and a rate per second."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ewm(
     """The mean weighted by age: a value counts half as much for each `half_life` that it is older
     than the youngest; null if there are no values.
 
-    Times are those of the query, unless you name a column of others.  It is pandas'
+    It uses the query's times, unless you name another column of times.  It equals pandas'
     `ewm(halflife=…, times=…).mean()` over the window.
 
     >>> import sash
@@ -35,10 +35,10 @@ def ewm(
 
 
 def rate(column: str | None = None, *, where: Expression | None = None) -> Aggregate:
-    """The sum of the values for each second of the window, or without a column the number of rows;
-    null if there are no values.
+    """The sum of the values per second of the window, or without a column the number of rows per
+    second; null if there are no values.
 
-    It is for windows of one length: `sliding`, `tumbling`, `trailing`.
+    It needs windows of one length: `sliding`, `tumbling`, `trailing`.
 
     >>> import sash
     >>> q = sash.Query(

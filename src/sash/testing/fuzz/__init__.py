@@ -1,11 +1,11 @@
-"""Random cases against the oracles, for as long as one likes: `python -m sash.testing.fuzz`.
+"""Compare random cases with the oracles, for as long as you like: `python -m sash.testing.fuzz`.
 
     aggregators   operations on every aggregator, over operators of every shape
     streams       queries over streams, with state in memory and in a store, any cutting into
                   batches, final and live, over snapshots; and the same queries by `run`
 
-A case is plain data, and the same for the same number.  One that fails is made as small as it gets
-and printed as a test to paste.
+A case is plain data; the same number gives the same case.  The fuzzer shrinks a failing case as far
+as it can, and prints it as a test to paste.
 """
 
 from .aggregators import WindowCase
@@ -15,5 +15,5 @@ from .streams import StreamCase
 
 __all__ = ["TARGETS", "Case", "Finding", "StreamCase", "Target", "WindowCase", "search", "smallest"]
 
-#: What can be tried, by name.
+#: The kinds of cases, by name.
 TARGETS: dict[str, type[Case]] = {"aggregators": WindowCase, "streams": StreamCase}

@@ -1,11 +1,11 @@
-"""Operations on aggregators at random, against the oracle.
+"""Compare random operations on aggregators with the oracle.
 
 Steps on an in-order window:
 
     ("insert", value)   ("evict", n)   ("query",)   ("slide", values, size)   ("bytes",)
 
-and on a timed one those of `sash.testing.disorder`, and ("bytes",).  After "bytes" the window is
-one that was made from its own bytes.
+and on a timed window those of `sash.testing.disorder`, and ("bytes",). "bytes" replaces the window
+by one restored from its own bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .shrink import smallest
 
 __all__ = ["IN_ORDER", "OPERATORS", "TIMED", "WindowCase"]
 
-#: Operators by how one writes them: words of every shape and objects, some that do not commute.
+#: Operators by their source text: partials of every shape, some that do not commute.
 OPERATORS = (
     "operators.sum.of(int)",
     "operators.sum",
@@ -56,7 +56,7 @@ IN_ORDER = (
     "SubtractOnEvict({})",
 )
 
-#: Whether times must come in order, and whether they leave from the oldest on.
+#: Whether times must come in order, and whether the oldest must leave first.
 TIMED = {
     "Fiba({})": (False, False),
     "Fiba({}, min_arity=2)": (False, False),
@@ -76,7 +76,7 @@ class WindowCase(Case):
     window: str
     operator: str
     steps: tuple[Step, ...]
-    check: bool = True  # the structure after each step
+    check: bool = True  # check the structure after each step
 
     @classmethod
     def draw(cls, source: Random) -> WindowCase:
@@ -142,12 +142,12 @@ def _operator(text: str) -> Operator:
 
 
 def _weight(step: Step) -> int:
-    """How many operations a step is."""
+    """The number of operations in a step."""
     return max(len(step[1]), 1) if step[0] in ("slide", "bulk_insert") else 1
 
 
 def _singles(step: Step) -> list[Step]:
-    """A step as several smaller ones."""
+    """Split a step into several smaller steps."""
     if step[0] == "bulk_insert":
         return [("insert", t, v) for t, v in zip(step[1], step[2], strict=True)]
     return [step]
@@ -157,7 +157,7 @@ def _singles(step: Step) -> list[Step]:
 
 
 def _steps(source: Random, value: Callable[[Random], Any], size: int) -> list[Step]:
-    """Phases in which the window grows, stays, shrinks or jumps."""
+    """Draw phases in which the window grows, keeps its size, shrinks or jumps."""
     steps: list[Step] = []
     held = 0
     for _ in range(source.randint(1, 5)):
@@ -189,7 +189,7 @@ def _after_slide(held: int, values: int, most: int) -> int:
 
 
 def _possible(steps: list[Step]) -> bool:
-    """True if no more values leave than there are."""
+    """True if the steps never evict more values than the window holds."""
     held = 0
     for step in steps:
         if step[0] == "evict":
@@ -206,7 +206,7 @@ def _possible(steps: list[Step]) -> bool:
 def _replay(
     window: Any, operator: Operator, steps: tuple[Step, ...], check: bool
 ) -> tuple[list[list[Any]], list[Any]]:
-    """What each answer is over, and the answers."""
+    """The values behind each answer, and the answers."""
     raw: list[Any] = []
     held: list[list[Any]] = []
     got: list[Any] = []
@@ -253,7 +253,7 @@ def _answer(window: Any) -> Any:
 def _timed_steps(
     source: Random, value: Callable[[Random], Any], size: int, in_order: bool, oldest: bool
 ) -> list[Step]:
-    """Insertions near a time that moves on, evictions, ranges."""
+    """Draw insertions near a moving time, evictions, and queries of ranges."""
     steps: list[Step] = []
     now, back = 0, 0 if in_order else source.choice((0, 1, 4, 30, 1000))
     held: list[int] = []

@@ -13,29 +13,29 @@ __all__ = ["Case", "Finding", "Target", "search"]
 
 
 class Case(ABC):
-    """One thing to try, as data."""
+    """One case to try, as data."""
 
     @classmethod
     @abstractmethod
     def draw(cls, source: Random) -> Self:
-        """A case at random."""
+        """Draw a case at random."""
 
     @abstractmethod
     def problem(self) -> str | None:
-        """What is wrong with what sash does, or None."""
+        """Run the case; returns the mistake of sash, or None."""
 
     @abstractmethod
     def smaller(self, fails: Callable[[Self], bool]) -> Self:
-        """The smallest case that can be had from this one and still fails."""
+        """Shrink the case to the smallest that still fails."""
 
     @abstractmethod
     def as_test(self) -> str:
-        """The case as the source of a test."""
+        """The source code of a test for the case."""
 
     @property
     @abstractmethod
     def operations(self) -> int:
-        """How many operations it has."""
+        """The number of operations in the case."""
 
 
 Target: TypeAlias = type[Case]
@@ -43,7 +43,7 @@ Target: TypeAlias = type[Case]
 
 @dataclass(frozen=True)
 class Finding:
-    """A case that failed, by its number, and the smallest one that came of it."""
+    """A failing case: its number, and its smallest form."""
 
     number: int
     case: Case
@@ -59,10 +59,10 @@ def search(
     cases: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[int, int, Finding | None]:
-    """Try cases from number `first` on until one fails, the time is over, or there were so many.
+    """Try cases from number `first` on until one fails, the time is over, or the limit is reached.
 
-    Returns how many cases and operations there were, and what was found.  `progress` is called
-    with both counts after each case.
+    Returns the numbers of cases and operations, and the finding.  It calls `progress` with both
+    numbers after each case.
     """
     end = time.monotonic() + seconds
     number = done = 0

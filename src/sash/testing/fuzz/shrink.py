@@ -1,4 +1,4 @@
-"""Lists that fail, made as short as they get."""
+"""Shrink a failing list."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 def smallest(items: Sequence[T], fails: Callable[[list[T]], bool]) -> list[T]:
-    """A list from which no run of items can be dropped without its no longer failing.
+    """Shrink a failing list until no single item can be dropped without the failure going away.
 
-    Runs of half the list are tried first, then of a quarter, and so on down to single items
+    It first tries to drop runs of half the list, then of a quarter, and so on down to single items
     (Zeller's delta debugging, without its complements), until a round of single items drops none.
 
     >>> smallest(list(range(100)), lambda xs: 7 in xs and 93 in xs)

@@ -1,7 +1,7 @@
-"""Queries over streams at random, against brute force.
+"""Compare random queries over streams with brute force.
 
-A case has rows, a cutting into batches, and a query by how one writes it; the stream's state is in
-memory or in a store, and is made anew from bytes after some batches.
+A case has rows, their batches, and the source text of a query.  The stream's state is in memory or
+in a store, and the case restores the stream from its bytes after some batches.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["SELECTS", "StreamCase"]
 
 Row = dict[str, Any]
 
-#: The difference between the two latest values; an operator of one's own that does not commute.
+#: The difference between the two latest values: a user's operator that does not commute.
 _step_up = sash.operator(
     identity=(0, 0, 0),
     lift=lambda x: (1, 0, x),
@@ -69,8 +69,8 @@ _SCHEMA = pa.schema(
     }
 )
 _HOUR = 3_600_000_000
-#: Sizes and slides of windows of calendars, for short streams and for long ones; and time zones
-#: with clock changes of every kind since 2023, when many streams begin.
+#: Sizes and slides of calendar windows, for short and for long streams; and time zones with clock
+#: changes of every kind since 2023, when many streams begin.
 _DAYS = ("'1 day', '1 day'", "'7 days', '2 days'", "'1 week', '1 week'", "'1 month', '1 day'")
 _MONTHS = ("'1 month', '1 month'", "'1 quarter', '1 month'", "'2 months', '2 weeks'")
 _ZONES = ("America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "America/Havana")
@@ -88,14 +88,14 @@ class StreamCase(Case):
     window: str
     select: str
     rows: tuple[Row, ...]
-    cuts: tuple[int, ...]  # how many rows each batch has
+    cuts: tuple[int, ...]  # the number of rows of each batch
     by: tuple[str, ...] = ("k",)
     lateness: int = 0
     mode: str = "final"
     emit: str = "all"
     state: str = "memory"
-    restored: tuple[int, ...] = ()  # batches after which the stream is made anew from its bytes
-    over: tuple[int | None, ...] = ()  # further sizes of windows in each row, None for a lifetime
+    restored: tuple[int, ...] = ()  # batches after which the stream is restored from its bytes
+    over: tuple[int | None, ...] = ()  # more window sizes in each row, None for a lifetime
 
     @classmethod
     def draw(cls, source: Random) -> StreamCase:
@@ -145,7 +145,7 @@ class StreamCase(Case):
 
     @property
     def query(self) -> Query:
-        """The query, made from its text."""
+        """The query, from its text."""
         select = dict(SELECTS[self.select])
         for size in self.over:
             given = sash.lifetime() if size is None else size
@@ -271,7 +271,7 @@ class StreamCase(Case):
 
 
 def _window_of_events(source: Random, span: int) -> tuple[str, bool]:
-    """A window that events make, and whether it can be live."""
+    """Draw a driven window or a session, and whether it can be live."""
     size = max(span // source.choice((1, 3, 20, 60)), 1)
     if source.random() < 0.25:
         longest = source.choice(("", "", f", max_size={3 * size}"))
@@ -301,7 +301,7 @@ def _window_of_events(source: Random, span: int) -> tuple[str, bool]:
 
 
 def _sizes(source: Random, window: str, span: int) -> tuple[int | None, ...]:
-    """Further sizes of trailing windows."""
+    """Draw more sizes of trailing windows."""
     if not window.startswith(("sash.trailing", "sash.lifetime")):
         return ()
     sizes = (max(span // 40, 1), max(span // 3, 1), 2 * span, None)
@@ -309,7 +309,7 @@ def _sizes(source: Random, window: str, span: int) -> tuple[int | None, ...]:
 
 
 def _window(source: Random, span: int, unit: int) -> str:
-    """An aligned window, such that no row is in more than some hundred."""
+    """Draw an aligned window such that each row is in at most a few hundred windows."""
     if unit == _HOUR and source.random() < 0.7:
         zone = source.choice(_ZONES)
         sizes = _DAYS if span < 100 * 24 * unit else _MONTHS
