@@ -281,6 +281,8 @@ def test_what_a_stream_cannot_do_names_the_query() -> None:
         s.push({"t": 1, "k": "a", "queries": 3})
     with pytest.raises(KeyError, match="query 'q' reads column 'k'"):
         s.push(pa.table({"t": [1]}))
+    with pytest.raises(ValueError, match=r"query 'rows': rows\(3\) keeps all columns"):
+        s.push(pa.table({"t": [1], "k": ["a"], "n": [1]}))
     assert s.push({"t": 1, "k": "a"})["q"].num_rows == 0  # nothing was changed
 
 
