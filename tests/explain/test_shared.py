@@ -177,6 +177,9 @@ def test_a_sample_of_several_sizes_is_counted() -> None:
     assert found.measured.rows == sized.run(SAMPLE).num_rows
     assert 1 <= found.expected.combines / found.measured.combines <= 2
     assert "at most 4.8 a slice (the queues of 3 sizes) and 1 a row and size" in found.costs.words
+    assert found.windows.slices == 6
+    assert found.windows.drawing[2].split()[-3:] == ["over", "6", "seconds"]
+    assert found.partials[0].shares == {"long": "n"}
     sample = stream("disorder", 400, plain=True)
     for mode in ("final", "live"):
         streaming = sized.stream(lateness="3 s", mode=mode)
@@ -211,3 +214,12 @@ def test_a_sample_of_queries_that_share_the_intake_only_is_counted_too(stream: b
         )
         assert bundle.measured is not None
     assert str(found).count("events of the sample made") == 2
+
+
+@pytest.mark.plain
+def test_sizes_of_a_month_fit_a_page() -> None:
+    sizes = {f"n{size}": sash.count().over(size) for size in ("1 h", "24 h", "7 d", "30 d", "90 s")}
+    found = sash.Query(time="t", window=sash.sliding("1 h", "1 min"), select=sizes).explain()
+    assert max(map(len, found.windows.drawing)) <= 130
+    assert found.windows.slices == 120
+    assert json.loads(json.dumps(found.to_dict()))["windows"]["lengths"] == [30_000_000] * 2
