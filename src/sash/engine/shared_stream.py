@@ -46,7 +46,9 @@ class SharedStream:
     `push`, `advance` and `close` return a dict with what the stream of each query alone would
     return.  Queries that share slices keep one copy of them, and insert an event once.  In `late` a
     row has the names of the `queries` whose windows it missed; a row that cannot be used for one of
-    the queries that share slices is used for none of them.
+    the queries that share slices is used for none of them.  Tables that one call returns may share
+    memory: where you keep those of few queries for long, or pickle them, keep copies, such as
+    `table.take(list(range(len(table))))`, or the rows of the other queries stay with them.
 
     >>> import sash
     >>> n = {"n": sash.count()}
