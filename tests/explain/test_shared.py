@@ -223,3 +223,18 @@ def test_sizes_of_a_month_fit_a_page() -> None:
     assert max(map(len, found.windows.drawing)) <= 130
     assert found.windows.slices == 120
     assert json.loads(json.dumps(found.to_dict()))["windows"]["lengths"] == [30_000_000] * 2
+
+
+@pytest.mark.plain
+def test_slices_are_counted_though_the_composite_slide_is_huge() -> None:
+    windows = {"a": sash.sliding(3_000_009, 1_000_003), "b": sash.sliding(1_999_966, 999_983)}
+    queries = {name: query(window) for name, window in windows.items()}
+    (bundle,) = sash.share(queries).stream(lateness="1 s").explain().bundles
+    assert bundle.slices is None
+    assert bundle.kept is not None
+    many = []
+    for n in range(-2, 62):
+        low, high = windows["a"].start(n), windows["a"].end(n) + 1_000_000
+        edges = {windows[w].start(i) for w in windows for i in range(-5, 80)}
+        many.append(1 + sum(low < edge < high for edge in edges))
+    assert bundle.kept.entries == max(many)

@@ -14,7 +14,6 @@ from ..engine.bundles import Bundle
 from ..engine.pyramids import QUERIES
 from ..engine.sizes import of_size, sizes_of
 from ..kernels.layout import words_of
-from ..slicing.composite import Composite
 from ..windows.contract import Aligned
 from ..windows.durations import duration_text
 from .costs import costs_of_stream, costs_of_table
@@ -106,22 +105,13 @@ def kept_by_bundle(bundle: Bundle, plan: BundlePlan | None, lateness: int | None
     if union is not None and union.ordered:
         held = f"a partial for each distinct time in open windows of {reach.words}, in one copy"
         return kept_text(union, "time", None, held + before)
-    many = _slices_between(bundle.composite, reach.window, lateness)
+    many = bundle.composite.slices_in(reach.window, lateness)
     held = f"the slices of {reach.words}, in one copy{before}"
     return kept_text(union, "slice", many, held if many is None else f"at most {many:,}: {held}")
 
 
 def _words(plan: BundlePlan) -> list[int]:
     return [words_of(group.operator) for group in plan.union.groups]
-
-
-def _slices_between(composite: Composite, longest: Aligned, lateness: int) -> int | None:
-    """How many slices there are at most in the longest window and the lateness."""
-    held = composite.slices_in(longest)
-    if held is None or composite.slices is None:
-        return None
-    late = -(-lateness * composite.slices // composite.slide)
-    return held + int(late)
 
 
 def costs_of_bundle(
