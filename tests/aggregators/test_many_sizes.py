@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import sash
 from sash import operators as ops
 from sash.aggregators import BInt, FlatFatFifo, FlatFit, Recalc
 from sash.testing import counting
@@ -72,6 +73,26 @@ def test_compiled_windows_agree(window: Any) -> None:
     for size, answers in enumerate(found, start=1):
         wanted = [values[max(0, i + 1 - size) : i + 1].max() for i in range(300)]
         assert answers.tolist() == wanted
+
+
+@pytest.mark.plain
+def test_vectors_over_many_sizes() -> None:
+    """Vectors have a place, and go by functions of their own."""
+
+    def lift(out: Any, x: int) -> None:
+        out[:] = 0
+        out[x] = 1
+
+    def add(out: Any, a: Any, b: Any) -> None:
+        out[:] = a + b
+
+    counts = sash.operator(identity=np.zeros(3, dtype=np.int64), lift=lift, combine=add)
+    values, sizes = np.random.default_rng(3).integers(0, 3, 50), [1, 4, 9]
+    found = FlatFit(counts.of("int64")).slide(values, sizes)
+    for answers, size in zip(found, sizes, strict=True):
+        for i, one in enumerate(np.asarray(answers).tolist()):
+            held = values[max(0, i + 1 - size) : i + 1]
+            assert one == [int((held == x).sum()) for x in range(3)]
 
 
 @pytest.mark.plain

@@ -6,14 +6,15 @@ import copy
 import random
 from collections.abc import Iterable, Iterator
 from itertools import pairwise, product
-from typing import Any
+from operator import add
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import sash
-from sash.state import shared_pyramids
+from sash.state import pyramid, shared_pyramids
 from sash.state.pyramid import Pyramid, PyramidFailed
 from sash.state.trace import tracing
 from sash.testing import counting
@@ -134,6 +135,26 @@ def test_every_cutting_from_pyramids() -> None:
 @pytest.mark.usefixtures("eager")
 def test_queries_come_and_go_from_pyramids() -> None:
     test_queries_come_and_go("final")
+
+
+@pytest.mark.plain
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("emit", ["all", "changes"])
+def test_windows_that_are_listed_a_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, emit: Literal["all", "changes"]
+) -> None:
+    """A pyramid answers some of the queries at a time, of which only one wants changes, or some
+    have no rows to tell the type of their answers."""
+    monkeypatch.setattr(pyramid, "_LISTED", 0)
+    monkeypatch.setattr(pyramid, "_LISTED_PER_SLICE", 0)
+    every = sash.operator(identity=(), lift=lambda x: (x,), combine=add, lower=list)
+    select = {"all": sash.aggregate(every, "n"), "total": sash.sum("i")}
+    queries = {
+        "short": query(sash.sliding("3 seconds", "2 seconds"), select),
+        "some": query(sash.sliding("9 seconds", "2 seconds"), select, emit=emit),
+        "day": query(sash.tumbling("1 day"), select),
+    }
+    compare(queries, batches(stream("disorder", 40), most=20), lateness="2 seconds")
 
 
 @pytest.mark.plain
@@ -260,6 +281,8 @@ def test_what_a_stream_cannot_do_names_the_query() -> None:
         s.push({"t": 1, "k": "a", "queries": 3})
     with pytest.raises(KeyError, match="query 'q' reads column 'k'"):
         s.push(pa.table({"t": [1]}))
+    with pytest.raises(ValueError, match=r"query 'rows': rows\(3\) keeps all columns"):
+        s.push(pa.table({"t": [1], "k": ["a"], "n": [1]}))
     assert s.push({"t": 1, "k": "a"})["q"].num_rows == 0  # nothing was changed
 
 

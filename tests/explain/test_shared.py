@@ -157,3 +157,84 @@ def test_what_pyramids_take_is_near_what_is_expected(
     assert bundle.expected is not None
     assert bundle.measured is not None
     assert 1 / 2 <= bundle.expected.combines / bundle.measured.combines <= 2
+
+
+SIZES = {
+    "n": sash.count(),
+    "long": sash.count().over("31 seconds"),
+    "ever": sash.sum("i").over(sash.lifetime()),
+}
+
+
+@pytest.mark.plain
+def test_a_sample_of_several_sizes_is_counted() -> None:
+    """Over a table at most what is expected, on a stream within a factor of two; and the state is
+    that of the longest size."""
+    sized = sash.Query(time="t", by=["k"], window=sash.sliding("6 s", "2 s"), select=SIZES)
+    found = sized.explain(data=SAMPLE)
+    assert found.expected is not None
+    assert found.measured is not None
+    assert found.measured.rows == sized.run(SAMPLE).num_rows
+    assert 1 <= found.expected.combines / found.measured.combines <= 2
+    assert "at most 4.8 a slice (the queues of 3 sizes) and 1 a row and size" in found.costs.words
+    assert found.windows.slices == 6
+    assert found.windows.drawing[2].split()[-3:] == ["over", "6", "seconds"]
+    assert found.partials[0].shares == {"long": "n"}
+    sample = stream("disorder", 400, plain=True)
+    for mode in ("final", "live"):
+        streaming = sized.stream(lateness="3 s", mode=mode)
+        found = streaming.explain(data=sample, batch=50)
+        assert found.expected is not None
+        assert found.measured is not None
+        assert 1 / 2 <= found.expected.combines / found.measured.combines <= 2
+        most = 0
+        for at in range(0, 400, 50):
+            streaming.push(sample.slice(at, 50))
+            most = max(most, streaming.state_size()["slices"])
+        assert found.measured.most_entries == most
+        # slices of a second: 31 in the longest size, and 3 for the lateness
+        assert found.kept.entries == 34
+        assert (
+            "the last 31 seconds, the longest size, in one copy, and one partial of all before"
+            in (found.kept.words)
+        )
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_sample_of_queries_that_share_the_intake_only_is_counted_too(stream: bool) -> None:
+    queries = {"a": query(sash.tumbling("2 s")), "b": query(sash.session("2 s"))}
+    shared = sash.share(queries)
+    found = (shared.stream(lateness="3 s") if stream else shared).explain(data=SAMPLE)
+    for bundle in found.bundles:
+        (name,) = bundle.names
+        alone = queries[name].stream(lateness="3 s") if stream else queries[name]
+        assert (
+            bundle.measured == found.queries[name].measured == alone.explain(data=SAMPLE).measured
+        )
+        assert bundle.measured is not None
+    assert str(found).count("events of the sample made") == 2
+
+
+@pytest.mark.plain
+def test_sizes_of_a_month_fit_a_page() -> None:
+    sizes = {f"n{size}": sash.count().over(size) for size in ("1 h", "24 h", "7 d", "30 d", "90 s")}
+    found = sash.Query(time="t", window=sash.sliding("1 h", "1 min"), select=sizes).explain()
+    assert max(map(len, found.windows.drawing)) <= 130
+    assert found.windows.slices == 120
+    assert json.loads(json.dumps(found.to_dict()))["windows"]["lengths"] == [30_000_000] * 2
+
+
+@pytest.mark.plain
+def test_slices_are_counted_though_the_composite_slide_is_huge() -> None:
+    windows = {"a": sash.sliding(3_000_009, 1_000_003), "b": sash.sliding(1_999_966, 999_983)}
+    queries = {name: query(window) for name, window in windows.items()}
+    (bundle,) = sash.share(queries).stream(lateness="1 s").explain().bundles
+    assert bundle.slices is None
+    assert bundle.kept is not None
+    many = []
+    for n in range(-2, 62):
+        low, high = windows["a"].start(n), windows["a"].end(n) + 1_000_000
+        edges = {windows[w].start(i) for w in windows for i in range(-5, 80)}
+        many.append(1 + sum(low < edge < high for edge in edges))
+    assert bundle.kept.entries == max(many)

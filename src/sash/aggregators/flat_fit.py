@@ -38,6 +38,7 @@ from ..kernels.slots import (
     combined,
     drop,
     get,
+    item,
     lift,
     link,
     lower,
@@ -46,6 +47,7 @@ from ..kernels.slots import (
     set_link,
     set_partial,
 )
+from . import many_sizes
 from .guard import alone
 from .in_order import SMALLEST
 from .in_order import slide as slide_by_rounds
@@ -151,6 +153,33 @@ def walk(m: Memory, at: int, end: int) -> int:
         set_link(m, slot, end)
 
 
+def answer_sizes(m: Memory, outputs: Outputs, row: int, sizes: Any, count: int) -> None:
+    """The answers over several sizes, which fall, from a row of the outputs on.  Ways of up to
+    three jumps are those of `youngest`, with partials in registers."""
+    end = get(m, END)
+    held = end - get(m, START)
+    for i in range(count):
+        size = min(item(sizes, i), held)
+        slot = element(m, end - size)
+        after = link(m, slot)
+        if after == end:
+            lower(m, slot, outputs, row + i)
+            continue
+        second = element(m, after)
+        third = link(m, second)
+        x = partial(m, second)
+        if third != end:
+            found = element(m, third)
+            if link(m, found) != end:
+                lower(m, walk(m, end - size, end), outputs, row + i)
+                continue
+            x = combined(x, partial(m, found))
+            set_partial(m, second, x)
+            set_link(m, second, end)
+        set_partial(m, ANSWER, combined(partial(m, slot), x))
+        lower(m, ANSWER, outputs, row + i)
+
+
 def slide(m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int, size: int) -> None:
     """For each row from `first` on: make room, insert, answer.  Of a full window, many rounds in a
     row are alike, and go with positions and an aggregate in registers."""
@@ -233,10 +262,10 @@ class FlatFit(ManySizes):
     _kernel = kernel_of_sizes(
         "flat_fit",
         *(element, insert, evict, walk, youngest, query),
-        *(rounds_alike, extend, slide),
+        *(answer_sizes, rounds_alike, extend, slide),
         scratch=2,
         link=True,
-        for_vectors=(slide_by_rounds,),
+        for_vectors=(slide_by_rounds, many_sizes.answer_sizes),
     )
 
     @alone

@@ -35,36 +35,41 @@ def ask_youngest(m: Memory, outputs: Outputs, row: int, size: int) -> None:
     lower(m, youngest(m, size), outputs, row)
 
 
+def answer_sizes(m: Memory, outputs: Outputs, row: int, sizes: Any, count: int) -> None:
+    """The answers over several sizes, which fall, from a row of the outputs on; of fewer elements
+    than a size, over all there are."""
+    held = get(m, END) - get(m, START)
+    for i in range(count):
+        lower(m, youngest(m, min(item(sizes, i), held)), outputs, row + i)
+
+
 def ask_sizes(m: Memory, outputs: Outputs, sizes: Any, count: int) -> None:
     """The answers over several sizes, which fall; none is more than there are elements."""
-    for i in range(count):
-        lower(m, youngest(m, item(sizes, i)), outputs, i)
+    answer_sizes(m, outputs, 0, sizes, count)
 
 
 def slide_sizes(
     m: Memory, columns: Columns, outputs: Outputs, rows: int, sizes: Any, count: int
 ) -> None:
-    """For each row: make room, insert, answer over several sizes, which fall; of fewer elements
-    than a size, over all there are."""
+    """For each row: make room, insert, answer over several sizes, which fall."""
     longest = item(sizes, 0)
-    made = 0
     for row in range(rows):
         while get(m, END) - get(m, START) >= longest:
             evict(m)
         insert(m, columns, row)
-        held = get(m, END) - get(m, START)
-        for i in range(count):
-            lower(m, youngest(m, min(item(sizes, i), held)), outputs, made)
-            made += 1
+        answer_sizes(m, outputs, row * count, sizes, count)
 
 
 def kernel_of_sizes(
     name: str, *functions: Any, entries: tuple[str, ...] = (), **shape: Any
 ) -> Kernel:
-    """The kernel of an algorithm that has `youngest`."""
+    """The kernel of an algorithm that has `youngest`, and maybe a way of its own to answer several
+    sizes."""
+    own = any(function.__name__ == answer_sizes.__name__ for function in functions)
     return kernel(
         name,
         *functions,
+        *(() if own else (answer_sizes,)),
         ask_youngest,
         ask_sizes,
         slide_sizes,

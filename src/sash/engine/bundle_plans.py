@@ -22,6 +22,7 @@ from ..state.projection import Projection
 from ..state.scan_kernel import SCAN
 from ..state.shared_tiles import Sight, Size
 from .bundles import Bundle, same_aggregate
+from .failures import for_query
 from .sizes import of_size, reach_of, sizes_of
 
 __all__ = ["BundlePlan", "Sized", "plan_alone", "plan_bundle", "union_query"]
@@ -93,12 +94,9 @@ def plan_bundle(
         if selected in alike:
             alone[name] = dataclasses.replace(alike[selected], query=query)
             continue
-        try:
+        with for_query(name):
             made_plan = plan_alone(query, schema, whole=whole, labelled=labelled)
             alone[name] = alike[selected] = made_plan
-        except (KeyError, TypeError, ValueError) as error:
-            text = error.args[0] if error.args else error
-            raise type(error)(f"query {name!r}: {text}" if name else text) from None
     sizes = {
         name: tuple(Sized(size, some) for size, some in sizes_of(query).items())
         for name, query in bundle.queries.items()

@@ -20,6 +20,7 @@ from .asked import asked_range
 from .bundle_lifecycle import BundleLifecycle, Outcomes
 from .bundle_plans import BundlePlan, plan_bundle, union_query
 from .bundles import Bundle, bundled
+from .failures import for_query
 from .late import LateOutput, late_table
 from .lifecycle import Progress, latest
 from .pending import Pending
@@ -47,10 +48,8 @@ class BundleStream(AlignedStream):
     ) -> None:
         self._bundle = bundle
         for name, query in bundle.queries.items():
-            try:
+            with for_query(name):
                 check(self._place, Asked(query, mode=mode, early=early))
-            except ValueError as error:
-                raise type(error)(f"query {name!r}: {error}" if name else error) from None
         query, _ = union_query(bundle)
         super().__init__(query, lateness=lateness, mode=mode, early=early, schema=schema)
         self._late = late

@@ -7,6 +7,8 @@ aggregate and key at a time, until one fails.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,24 @@ from ..tables.arrow import as_time, flat, time_text
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
 
-__all__ = ["CombineFailed", "key_text", "name_failure", "name_step_failure", "window_text"]
+__all__ = [
+    "CombineFailed",
+    "for_query",
+    "key_text",
+    "name_failure",
+    "name_step_failure",
+    "window_text",
+]
+
+
+@contextmanager
+def for_query(name: str) -> Iterator[None]:
+    """Name the query in an error about it; one that is alone has no name."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        text = error.args[0] if error.args else error
+        raise type(error)(f"query {name!r}: {text}" if name else text) from None
 
 
 class CombineFailed(RuntimeError):

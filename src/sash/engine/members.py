@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..query.query import Query
 from ..query.shared import Shared
 from .bundle_stream import BundleStream
+from .bundles import lacks, why_apart
 from .identity import differences, fingerprint
 from .stream import Stream
 
-__all__ = ["Member", "check_same_queries", "check_trusted"]
+__all__ = ["Member", "check_same_queries", "check_trusted", "join"]
 
 
 class Member:
@@ -42,6 +44,25 @@ class Member:
         if isinstance(self.stream, BundleStream) and self.stream._plan is None:
             for at in self.stream._each.values():
                 vars(at).update(vars(self.stream._progress))
+
+
+def join(members: Sequence[Member], name: str, query: Query) -> None:
+    """Let a query share the slices of one of the members, or raise an error that says why it
+    cannot."""
+    reasons: list[str] = []
+    for member in members:
+        if not isinstance(member.stream, BundleStream):
+            continue
+        apart = why_apart(query, member.stream.bundle)
+        reasons = [apart] if apart else lacks(query, member.stream.bundle)
+        if not reasons or (not apart and member.stream._plan is None):
+            member.stream.add(name, query)
+            member.names = (*member.names, name)
+            return
+    why = "; ".join(reasons) or "no query here keeps slices"
+    raise ValueError(
+        f"the query {name!r} cannot share what the stream holds ({why}); add it with since='now'"
+    )
 
 
 def check_trusted(shared: Shared, trust: Sequence[str]) -> None:

@@ -6,30 +6,28 @@ batch ─→ members: bundles of queries that share slices, and others one by on
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from ..aggregators.snapshot import open_bytes, seal
-from ..query.plan import make_plan
 from ..query.query import Query
 from ..query.shared import Shared, check_queries
 from ..query.signatures import Mode
 from ..stores.journal import Journal
-from ..tables.arrow import as_arrow, as_given, filtered, from_ipc, kind_of, to_ipc
-from ..tables.intake import given_table
+from ..tables.arrow import as_given, kind_of
 from . import oracle
 from .asked import refuse_at
 from .bundle_stream import BundleStream
-from .bundles import Bundle, bundled, lacks, why_apart
+from .bundles import Bundle, bundled
+from .failures import for_query
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput
-from .members import Member, check_same_queries
+from .members import Member, join
+from .shared_intake import check_fits, read_once
 from .shared_late import QUERIES, NamedLate, check_no_queries
-from .snapshots import check_bytes, fill, joined, opened, parts, settings_of
+from .shared_snapshots import from_shared_bytes, shared_bytes
 from .stream import Stream
 from .turns import Turns, in_turn
 
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
     from ..explain.shared import SharedExplanation
 
 __all__ = ["SharedStream"]
-
-_KIND = "SharedStream 1"
 
 #: From when on a query that is added sees events: those that come, or also those that are held.
 Since: TypeAlias = Literal["now", "held"]
@@ -50,7 +46,9 @@ class SharedStream:
     `push`, `advance` and `close` return a dict with what the stream of each query alone would
     return.  Queries that share slices keep one copy of them, and insert an event once.  In `late` a
     row has the names of the `queries` whose windows it missed; a row that cannot be used for one of
-    the queries that share slices is used for none of them.
+    the queries that share slices is used for none of them.  Tables that one call returns may share
+    memory: where you keep those of few queries for long, or pickle them, keep copies, such as
+    `table.take(list(range(len(table))))`, or the rows of the other queries stay with them.
 
     >>> import sash
     >>> n = {"n": sash.count()}
@@ -102,10 +100,8 @@ class SharedStream:
             return Member(bundle.names, stream)
         ((name, query),) = bundle.queries.items()
         made = oracle.OracleStream if oracle.asked_for() else Stream
-        try:
+        with for_query(name):
             stream = self._started(made._for(query), query, schema=schema, **self._settings)
-        except ValueError as error:
-            raise type(error)(f"query {name!r}: {error}") from None
         stream._late = late
         return Member(bundle.names, stream)
 
@@ -205,13 +201,10 @@ class SharedStream:
         then due."""
         check_no_queries(batch)
         kind, given = kind_of(batch), batch
-        several = len(self._members) > 1
-        if several and _is_table(batch):
-            given = as_arrow(batch)  # once for all
-        elif several and isinstance(batch, Iterable) and not isinstance(batch, Mapping):
-            given = batch if isinstance(batch, str | bytes) else list(batch)  # each reads it
-        if several:
-            self._check_fits(given)
+        if len(self._members) > 1:
+            given = read_once(batch)
+            new = [n for m in self._members if m.stream._plan is None for n in m.names]
+            check_fits(self._queries, new, given, self._schema)
         if self._journal is not None:
             self._journal.spill()  # an error has changed nothing
         made = self._all(lambda stream: stream.push(given))
@@ -221,28 +214,6 @@ class SharedStream:
             self._turns.changing = False  # all is done; a warning may be an error
             self._late.warn()
         return made
-
-    def _check_fits(self, given: Any) -> None:
-        """Refuse a batch that one of the members would refuse, before any of them has it.  Once its
-        types are known, an event that does not fit is late by itself."""
-        for name, query in self._queries.items():
-            new = self._member_of(name).stream._plan is None
-            table = given
-            if not isinstance(given, pa.Table):
-                if not new:
-                    continue
-                table, _ = given_table(given, query, self._schema, {})
-            for column in query.columns:
-                if table.column_names.count(column) != 1:
-                    have = ", ".join(table.column_names) or "none"
-                    raise KeyError(
-                        f"query {name!r} reads column {column!r}, which is not there, or more than "
-                        f"once; the batch has: {have}"
-                    )
-            if new:
-                make_plan(query, table.schema)
-                if query.where is not None:
-                    filtered(table.schema.empty_table(), query.where)
 
     def _all(self, call: Callable[[Stream], Any]) -> dict[str, Any]:
         """Call each member, and put together what each returns.  A batch is in or out as a whole:
@@ -313,29 +284,11 @@ class SharedStream:
         if since not in ("now", "held"):
             raise ValueError(f"since is 'now' or 'held', not {since!r}")
         if since == "held":
-            self._join(name, query)
+            join(self._members, name, query)
         else:
             self._members.append(self._member(bundled({name: query}), self._schema))
         self._queries = queries
         self._fingerprints[name] = fingerprint(query)
-
-    def _join(self, name: str, query: Query) -> None:
-        """Let a query share the slices of a member."""
-        reasons = []
-        for member in self._members:
-            if not isinstance(member.stream, BundleStream):
-                continue
-            apart = why_apart(query, member.stream.bundle)
-            reasons = [apart] if apart else lacks(query, member.stream.bundle)
-            if not reasons or (not apart and member.stream._plan is None):
-                member.stream.add(name, query)
-                member.names = (*member.names, name)
-                return
-        why = "; ".join(reasons) or "no query here keeps slices"
-        raise ValueError(
-            f"the query {name!r} cannot share what the stream holds ({why}); add it with "
-            "since='now'"
-        )
 
     @in_turn
     def remove(self, name: str) -> None:
@@ -415,17 +368,7 @@ class SharedStream:
     def to_bytes(self) -> bytes:
         """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
         self._check_in_memory("written as bytes", "it is durable by sync()")
-        head = {
-            "queries": self._fingerprints,
-            "members": [member.all_names() for member in self._members],
-            "removed": list(self._removed),
-            "closed": self._closed,
-            "keep_late": self._late.limit,
-            "late_dropped": self._late.dropped,
-        }
-        blobs = [json.dumps(head).encode(), to_ipc(self._late.table(self._time_type()))]
-        blobs += [member.stream.to_bytes() for member in self._members]
-        return seal((_KIND,), joined(blobs))
+        return shared_bytes(self)
 
     @in_turn
     def sync(self) -> None:
@@ -481,32 +424,7 @@ class SharedStream:
         ValueError: these bytes are of other queries (q is not there any more; r is new); use the \
 queries as they were
         """
-        check_bytes(data)
-        if not isinstance(shared, Shared):
-            raise TypeError(f"a shared stream comes back with what sash.share gave, not {shared!r}")
-        said, body = open_bytes(bytes(data))
-        if said != [_KIND]:
-            raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")
-        blobs = parts(body)
-        head = json.loads(next(blobs))
-        check_same_queries(head["queries"], shared, trust)
-        late = from_ipc(next(blobs))
-        heads = [opened(data) for data in blobs]
-        settings = settings_of(heads[0][0])
-        settings["keep_late"] = head["keep_late"]
-        made = cls(shared, **settings)
-        made._members = []
-        for names, (own, rest) in zip(head["members"], heads, strict=True):
-            bundle = bundled({name: shared.queries[name] for name in names})
-            member = made._member(bundle, None)
-            fill(member.stream, own, rest)
-            member.spread()
-            made._members.append(member)
-        for name in head["removed"]:
-            made.remove(name)
-        made._late.load(late, head["late_dropped"])
-        made._closed = head["closed"]
-        return made
+        return from_shared_bytes(cls, data, shared, trust)
 
     def _check(self) -> None:
         """Raise AssertionError if the state is not sound."""
@@ -519,7 +437,3 @@ def _bundles(shared: Shared) -> list[Bundle]:
     if not oracle.asked_for():
         return list(shared.plan.bundles)
     return [Bundle({name: query}, None, "") for name, query in shared.queries.items()]
-
-
-def _is_table(batch: Any) -> bool:
-    return hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "columns")

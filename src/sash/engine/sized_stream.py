@@ -42,6 +42,9 @@ class SizedStream(BundleStream):
         )
         self._fingerprint = fingerprint(query)
 
+    def _as_given(self) -> Query:
+        return self._bundle.queries[ALONE]
+
     def _add_late(self, table: pa.Table, outcome: Any) -> None:
         late, plan = outcome[ALONE].late, self._made.plans[ALONE]
         if len(late.rows):

@@ -316,6 +316,10 @@ class Stream(ABC):
         ({'n': 2}, {'n': 1}, {'n': 0})
         """
 
+    def _as_given(self) -> Query:
+        """The query that the stream was made for."""
+        return self._query
+
     @abstractmethod
     def state_size(self) -> dict[str, int]:
         """How many keys and slices there are, and how many bytes they take."""
@@ -337,7 +341,7 @@ class Stream(ABC):
 
         known = schema if self._plan is None or schema is not None else self._plan.schema
         return explain_stream(
-            self._query,
+            self._as_given(),
             known,
             data,
             lateness=self._lateness,

@@ -39,8 +39,11 @@ def select_only(query: Query) -> tuple[Partial, ...]:
 def _of_group(plan: Plan, group: Group) -> Partial:
     parts = group.operator.parts
     named = list(zip(group.names, parts, strict=True))
-    names = in_query(plan, group.names)
+    sized = {} if group.over is None else {n: group.names[i] for n, i, _ in group.over.picked}
+    names = in_query(plan, [*group.names, *sized])
     shares = {n: group.names[p.shares] for n, p in named if p.shares is not None}
+    # aggregates that differ in the sizes of their windows alone
+    shares |= {n: owner for n, owner in sized.items() if n != owner}
     ordered = in_query(plan, [n for n, p in named if not p.operator.commutative])
     if group.operator.compile and group.operator.shape != "object":
         words = words_of(group.operator)

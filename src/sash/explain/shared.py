@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ..engine.bundle_plans import BundlePlan, plan_bundle
+from ..engine.bundle_plans import plan_bundle
 from ..engine.bundles import Bundle
-from ..engine.shared_run import results_of_bundle
 from ..query.query import Query
 from ..query.shared import Shared
 from ..query.signatures import Mode
@@ -20,11 +19,9 @@ from ..slicing.factors import factors_of
 from ..tables.arrow import as_arrow
 from ..windows.durations import duration_text
 from .bundles import costs_of_bundle, kept_by_bundle, steps_of_bundle
-from .counted import Counter, counted
 from .drawing import draw_several
 from .explanation import Costs, Counts, Explanation, Kept, Step, entry_lines, plain
-from .measured import Events, windows_of_slices
-from .measured_shared import measured_bundle, slices_of
+from .measured_shared import measured_bundle, measured_bundle_of_table
 from .streams import explain_stream
 from .tables import explain_table, schema_of
 
@@ -159,20 +156,20 @@ def _bundle_lines(bundle: BundleExplanation) -> list[str]:
         lines += entry_lines("state", (bundle.kept.words,))
         lines += entry_lines("combines", (bundle.costs.words,))
     if bundle.measured is not None and bundle.expected is not None:
-        lines += ["", *_counted_lines(bundle.expected, bundle.measured)]
+        entries = "slices" if bundle.kept is not None else "entries"
+        lines += ["", *_counted_lines(bundle.expected, bundle.measured, entries)]
     return lines
 
 
-def _counted_lines(expected: Counts, measured: Counts) -> list[str]:
+def _counted_lines(expected: Counts, measured: Counts, entries: str) -> list[str]:
     text = (
-        f"{measured.events:,} events of the sample made {measured.entries:,} slices and "
+        f"{measured.events:,} events of the sample made {measured.entries:,} {entries} and "
         f"{measured.rows:,} rows, with {measured.combines:,.0f} combines, where "
         f"{expected.combines:,.0f} were expected"
     )
     if measured.most_entries:
-        text += (
-            f"; {measured.most_entries:,} slices of {measured.most_bytes:,} bytes were kept at once"
-        )
+        kept = f"{measured.most_entries:,} {entries} of {measured.most_bytes:,} bytes"
+        text += f"; {kept} were kept at once"
     else:
         text += " at most"
     return entry_lines("sample", (text,))
@@ -196,18 +193,26 @@ def explain_shared(
     known = schema if sample is None else sample.schema
     schema = None if known is None else schema_of(known)
 
-    def alone(query: Query) -> Explanation:
+    def alone(query: Query, data: Any = None) -> Explanation:
         if lateness is None:
-            return explain_table(query, schema)
-        return explain_stream(query, schema, lateness=lateness, mode=mode, early=early)
+            return explain_table(query, schema, data)
+        more: Any = {"lateness": lateness, "mode": mode, "early": early, "batch": batch}
+        return explain_stream(query, schema, data, **more)
 
+    queries = dict(each or {name: alone(query) for name, query in shared.queries.items()})
     bundles = []
     for bundle in shared.plan.bundles:
         made = _explained(bundle, schema, lateness, mode)
-        if sample is not None and len(bundle.queries) > 1:
+        if sample is not None and len(bundle.queries) == 1:
+            ((name, query),) = bundle.queries.items()
+            one = alone(query, sample)
+            counts: Any = {"expected": one.expected, "measured": one.measured}
+            made = dataclasses.replace(made, **counts)
+            queries[name] = dataclasses.replace(queries[name], taken=one.taken, **counts)
+        elif sample is not None:
             if lateness is None:
                 plan = plan_bundle(bundle, sample.schema, whole=True)
-                expected, measured = _measured(plan, sample)
+                expected, measured = measured_bundle_of_table(plan, sample)
             else:
                 expected, measured = measured_bundle(
                     bundle, sample, batch, lateness, mode, early=early
@@ -215,7 +220,6 @@ def explain_shared(
             made = dataclasses.replace(made, expected=expected, measured=measured)
         bundles.append(made)
     place = "over a table" if lateness is None else f"over a stream, mode={mode!r}"
-    queries = each or {name: alone(query) for name, query in shared.queries.items()}
     return SharedExplanation(place, tuple(bundles), queries)
 
 
@@ -260,25 +264,3 @@ def _drawn(composite: Composite) -> tuple[str, ...]:
     if len(composite.windows) > 4 or not isinstance(composite.cuts, Periodic):
         return ()
     return tuple(draw_several(composite.windows, composite.cuts))
-
-
-def _measured(plan: BundlePlan, sample: Any) -> tuple[Counts, Counts]:
-    """What was expected of a sample of a table, at most, and what it took."""
-    counters = {name: Counter() for name in plan.plans}
-    slicing = Counter()
-    counting = dataclasses.replace(
-        plan,
-        union=counted(plan.union, slicing),
-        plans={name: counted(one, counters[name]) for name, one in plan.plans.items()},
-    )
-    found = results_of_bundle(counting, sample)
-    events = Events.of(plan.union, sample)
-    codes, starts = slices_of(plan.composite, events)
-    asked = sum(windows_of_slices(codes, starts, one.query.aligned) for one in plan.plans.values())
-    entries = len(starts)
-    costs = costs_of_bundle(plan.bundle, plan, kept_by_bundle(plan.bundle, plan, None), None)
-    combines = costs.combines(Counts(len(events), entries, asked, 0, 0, 0))
-    rows = sum(table.num_rows for table in found.values())
-    spent = slicing.combines + sum(counter.combines for counter in counters.values())
-    counts = Counts(len(events), entries, rows, spent, 0, 0)
-    return dataclasses.replace(counts, combines=combines), counts

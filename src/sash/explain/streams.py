@@ -50,7 +50,7 @@ def explain_stream(
         more: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early, "batch": batch}
         return _stored(query, schema, data, more, place)
     sample = None if data is None else as_arrow(data)
-    plan = None
+    plan = given = None
     if sample is not None or schema is not None:
         given = schema_of(schema) if sample is None else sample.schema
         plan = make_plan(query, given, labelled=labelled)
@@ -66,6 +66,11 @@ def explain_stream(
         _costs(query.window, plan, kept, _late_slices(query.window, lateness)),
         cautions(query, plan, "Query.stream", lateness),
     )
+    if query.several and isinstance(query.window, Aligned):
+        from .sized import sized_stream  # which is made of what is here
+
+        settings: Any = {"lateness": lateness, "mode": mode, "early": early, "batch": batch}
+        return sized_stream(made, query, given, sample, **settings)
     if sample is None:
         return made
     return measured_stream(made, query, sample, batch, lateness, mode, early=early)

@@ -43,7 +43,7 @@ def explain_table(
     check("Query.run", Asked(query))
     cut = slicing_for(query, slicing)
     sample = None if data is None else as_arrow(data)
-    plan = None
+    plan = given = None
     if sample is not None or schema is not None:
         given = schema_of(schema) if sample is None else sample.schema
         plan = make_plan(query, given, whole=True)
@@ -58,6 +58,10 @@ def explain_table(
         costs_of_table(window, cut, len(set(query.sizes.values())) if query.several else 1),
         cautions(query, plan, "Query.run"),
     )
+    if query.several and isinstance(window, Aligned):
+        from .sized import sized_table  # which is made of what is here
+
+        return sized_table(made, query, given, sample)
     return made if sample is None else measured_table(made, query, sample, cut)
 
 

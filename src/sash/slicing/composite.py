@@ -143,11 +143,15 @@ class Composite:
         return max(self.windows, key=lambda name: self.windows[name].cycle.longest)
 
     def held(self, name: str) -> int | None:
-        """How many slices a window holds: the most of the first ones after 1970; None where they
-        are too many to write out."""
-        cycle = self.windows[name].cycle
+        """How many slices one of the windows holds; see `slices_in`."""
+        return self.slices_in(self.windows[name])
+
+    def slices_in(self, window: Aligned, more: int = 0) -> int | None:
+        """How many slices there are in a window that has its edges here, and so much time behind
+        it: the most of the first ones after 1970; None where they are too many to write out."""
+        cycle = window.cycle
         numbers = np.arange(cycle.first(0), cycle.first(0) + _LOOKED_AT)
-        starts, ends = cycle.start(numbers), cycle.end(numbers)
+        starts, ends = cycle.start(numbers), cycle.end(numbers) + more
         listed = written_out(self.cuts, int(starts.min()), int(ends.max()), _MOST)
         if listed is None:
             return None

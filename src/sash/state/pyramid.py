@@ -15,6 +15,7 @@ from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..operators import count as counted
 from ..query.plan import Group
 from ..slicing.cycles import Cycles
+from ..tables.answers import concat_all
 from ..windows import Aligned
 from ..windows.contract import Clock
 from .answers import Apart, Sources, answers_and_reasons, answers_apart, told
@@ -102,18 +103,21 @@ class Pyramid:
         another of each.  Their answers are as those that one of them asks for.  It is for some of
         the queries at a time, so that lists of windows are about as long as slices are many."""
         numbers = numbers_between(cycles, self._shown, wanted)
+        covers = bool(changes.any())
         most = _LISTED + _LISTED_PER_SLICE * len(self._shown)
         begin = total = 0
         for q, count in enumerate([*(numbers[:, 1] - numbers[:, 0]).tolist(), 0]):
             if q == len(cycles) or (total + count > most and q > begin):
                 some = slice(begin, q)
                 listing = Listing.of(cycles.some(some), numbers[some])
-                yield some, self._answers(ask, changes[some], listing)
+                yield some, self._answers(ask, changes[some], listing, covers=covers)
                 begin, total = q, 0
             total += count
 
-    def _answers(self, ask: Ask, changes: Array, listing: Listing) -> Answers:
-        """The answers of the windows of a list that hold something."""
+    def _answers(self, ask: Ask, changes: Array, listing: Listing, *, covers: bool) -> Answers:
+        """The answers of the windows of a list that hold something.  `covers` says that some of
+        the answers that these are put together with have only changes, so that all have room for
+        the last window with the same slices."""
         core = make_core(PYRAMID, self._operator, 1)
         slices, groups = self._slices, len(self._slices.bounds) - 1
         queries = len(changes)
@@ -132,8 +136,7 @@ class Pyramid:
         rows, at_rows = core.integers(first[:-1].copy())
         ends, at_ends = core.integers(np.empty(queries * groups, dtype=np.int64))
         made, at_made = core.integers(np.empty(count, dtype=np.int64))
-        many = count if changes.any() else 0
-        covered, at_covered = core.integers(np.empty(many, dtype=np.int64))
+        covered, at_covered = core.integers(np.zeros(count if covers else 0, dtype=np.int64))
         to = at_rows, at_out, at_ends, at_made, at_covered
         header = core.header
         header[GROUP] = header[QUERY] = header[AGAIN] = header[ANSWERS] = 0
@@ -192,7 +195,7 @@ class Answers:
             np.concatenate([part.ends + n for part, n in moved]),
             np.concatenate([part.numbers for part in parts]),
             np.concatenate([part.covered for part in parts]),
-            {name: pa.concat_arrays([part.values[name] for part in parts]) for name in names},
+            {name: concat_all([part.values[name] for part in parts]) for name in names},
             {row + n: why for part, n in moved for row, why in part.failed.items()},
         )
 

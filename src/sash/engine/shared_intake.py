@@ -1,0 +1,51 @@
+"""A batch on its way to several members of a shared stream: read once, and refused before any of
+them has it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ..query.plan import make_plan
+from ..query.query import Query
+from ..tables.arrow import as_arrow, filtered
+from ..tables.intake import given_table
+from .failures import for_query
+
+__all__ = ["check_fits", "read_once"]
+
+
+def read_once(batch: Any) -> Any:
+    """A batch that several streams can read."""
+    if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "columns"):
+        return as_arrow(batch)
+    if isinstance(batch, Iterable) and not isinstance(batch, Mapping | str | bytes):
+        return list(batch)
+    return batch
+
+
+def check_fits(
+    queries: Mapping[str, Query], new: Collection[str], given: Any, schema: pa.Schema | None
+) -> None:
+    """Refuse a batch that a query would refuse.  Once the types of a query's columns are known, and
+    it is not `new` any more, an event that does not fit is late by itself."""
+    for name, query in queries.items():
+        table = given
+        if not isinstance(given, pa.Table):
+            if name not in new:
+                continue
+            table, _ = given_table(given, query, schema, {})
+        for column in query.columns:
+            if table.column_names.count(column) != 1:
+                have = ", ".join(table.column_names) or "none"
+                raise KeyError(
+                    f"query {name!r} reads column {column!r}, which is not there, or more than "
+                    f"once; the batch has: {have}"
+                )
+        if name in new:
+            with for_query(name):
+                make_plan(query, table.schema)
+                if query.where is not None:
+                    filtered(table.schema.empty_table(), query.where)
