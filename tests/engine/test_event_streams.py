@@ -269,6 +269,7 @@ LEVEL = {
     sash.punctuated("b"): 3 * 10,
     sash.window(keep=100, every=sash.rows(7)): 3 * 111,
     sash.window(keep=sash.rows(7), every=100): 3 * 7,
+    sash.policies.at_most(7): 3 * 7,
     sash.session(100): 3 + 111,
 }
 
