@@ -47,6 +47,7 @@ RULES = {
     "windows/zones.py": Rule(("numpy",)),
     "policies/": Rule(("sash.operators", "numpy")),
     "kernels/": Rule(("sash.operators", "numpy", "pyarrow"), inside=("numba", "llvmlite")),
+    "kernels/lanes.py": Rule(("numba", "llvmlite")),
     "kernels/linked.py": Rule(("numba",)),
     "kernels/native.py": Rule(("numba", "llvmlite")),
     "aggregators/": Rule(

@@ -269,6 +269,7 @@ LEVEL = {
     sash.punctuated("b"): 3 * 10,
     sash.window(keep=100, every=sash.rows(7)): 3 * 111,
     sash.window(keep=sash.rows(7), every=100): 3 * 7,
+    sash.policies.at_most(7): 3 * 7,
     sash.session(100): 3 + 111,
 }
 
@@ -346,10 +347,17 @@ def test_what_is_not_supported_is_refused_when_it_is_set_up(
 
 
 @pytest.mark.plain
-def test_a_tie_in_live_mode_is_refused() -> None:
-    s = query(tie="n", window=TRAILING[0]).stream(mode="live")
+@pytest.mark.parametrize(
+    ("window", "mode"),
+    [(TRAILING[0], "live"), (SESSIONS[0], "final"), (sash.tumbling(5), "final")],
+    ids=repr,
+)
+def test_a_tie_that_streams_cannot_honour_is_refused(window: Any, mode: Any) -> None:
+    """Before types are known: whether the order of events matters, the aggregates say."""
     with pytest.raises(ValueError, match="unless events drive the window in final mode"):
-        s.push(events("ties"))
+        query(tie="n", window=window).stream(mode=mode)
+    without = query(tie="n", window=window, select={"most": sash.max("x")})
+    assert without.stream(mode=mode).push(events("ties")).num_columns
 
 
 @pytest.mark.plain

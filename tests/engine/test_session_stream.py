@@ -9,6 +9,7 @@ from tests.engine.test_event_streams import LATENESS, SESSIONS, events, judge
 
 import sash
 from sash.testing.fuzz.streams import SELECTS
+from sash.testing.stored import STATES, open_stream
 from sash.testing.streams import STREAMS
 
 
@@ -83,6 +84,20 @@ def test_a_session_may_end_between_events_of_one_time() -> None:
     s.push({name: column[:2] for name, column in given.items()})
     s.push({name: column[2:] for name, column in given.items()})
     assert s.close().to_pylist() == right
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("state", STATES)
+def test_a_session_is_emitted_before_an_earlier_one_that_ends_later(state: str) -> None:
+    """The first event reaches farther than the greatest size, and so is alone."""
+    q = query(window=sash.session("gap", max_size=10), select={"all": sash.collect("n")})
+    s = open_stream(state, q)
+    given = {"t": [1, 3, 5], "k": ["a"] * 3, "gap": [90, 4, 4], "n": [0, 1, 2]}
+    assert s.push(given).num_rows == 0
+    found = s.push({"t": [20], "k": ["b"], "gap": [5], "n": [3]})  # of another key
+    s._check()
+    assert found["all"].to_pylist() == [[1, 2]]
+    assert s.close()["all"].to_pylist() == [[0], [3]]
 
 
 @pytest.mark.plain

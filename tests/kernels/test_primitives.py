@@ -25,10 +25,15 @@ from sash.kernels.slots import (
     fold,
     fold_rows,
     get,
+    lanes,
+    lanes_by,
     lift,
     lower,
     number,
+    root,
     set_item,
+    set_lanes,
+    set_lanes_by,
     set_number,
     splice,
     weave,
@@ -243,3 +248,33 @@ def test_numbers_are_floats_by_their_bits() -> None:
         at = call.integers(found.view(np.int64))
         core.run.halves(core.m, call.integers(values.view(np.int64)), 5, at)
     assert found.tobytes() == (values * 0.5).tobytes()
+
+
+def by_lanes(m: Memory, values: Any, stride: int, by: Any, together: Any, apart: Any) -> None:
+    a, b = lanes(values, 1), lanes_by(values, 2, stride)
+    c = (a - b * number(by, 0)) * a + number(by, 1) / b
+    set_lanes(together, 0, c)
+    set_lanes_by(apart, 3, stride, root(c))
+    set_number(apart, 0, root(number(by, 0)))
+
+
+BY_LANES = Kernel("by lanes", (by_lanes,), ("by_lanes",))
+
+
+@pytest.mark.parametrize("stride", [1, 3, 7])
+def test_lanes_have_the_bits_of_single_floats(stride: int) -> None:
+    values = np.random.default_rng(stride).standard_normal(64) * 1e3
+    values[:6] = 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-310
+    core = make_core(BY_LANES, ops.count.of(int), 1)
+    with core.call() as call, np.errstate(all="ignore"):
+        given = np.array([0.1, 3.0])
+        (together, at), (apart, to) = call.space(8), call.space(64)
+        arrays = [call.integers(array.view(np.int64)) for array in (values, given)]
+        core.run.by_lanes(core.m, arrays[0], stride, arrays[1], at, to)
+        a, b = values[1:9], values[2 : 2 + 8 * stride : stride]
+        c = (a - b * 0.1) * a + 3.0 / b
+        found = np.asarray(together).view(np.float64), np.asarray(apart).view(np.float64)
+        roots = np.sqrt(c)
+    np.testing.assert_array_equal(found[0], c)
+    np.testing.assert_array_equal(found[1][3 : 3 + 8 * stride : stride], roots)
+    assert found[1][0] == np.sqrt(0.1)

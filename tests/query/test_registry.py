@@ -49,13 +49,14 @@ def test_every_ready_operator_and_every_alias_has_its_row() -> None:
 def test_an_operator_is_ready_whatever_is_done_with_it(name: str) -> None:
     op = READY[name]
     forms = [op, op.ignore_nulls(), counting(op).operator]
-    for type_ in ("int64", "bool", "object"):
+    for type_ in ("int64", "float64", "timestamp", "bool", "object"):
         try:
             forms.append(op.of(*(type_,) * len(op.skips)))
         except TypeError:
             continue
     assert len(forms) > 3
     assert {form.ready for form in forms} == {name}
+    assert {form.commutative for form in forms} == {op.commutative}, "types do not decide it"
 
 
 @pytest.mark.parametrize("name", READY)

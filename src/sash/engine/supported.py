@@ -50,7 +50,14 @@ class Ability:
 def _ordered(asked: Asked) -> bool:
     if asked.query.window.kind == "driven" and asked.mode == "final":  # behind the watermark
         return False
-    return asked.query.tie is not None and asked.plan is not None and asked.plan.ordered
+    return asked.query.tie is not None and _needs_order(asked)
+
+
+def _needs_order(asked: Asked) -> bool:
+    """True if an aggregate needs events in order; types of columns decide nothing in it."""
+    if asked.plan is not None:
+        return asked.plan.ordered
+    return not all(a.operator.commutative for a in asked.query.select.values())
 
 
 def _ordered_by_events(asked: Asked) -> bool:
@@ -58,9 +65,8 @@ def _ordered_by_events(asked: Asked) -> bool:
 
 
 def _text_tie(asked: Asked) -> bool:
-    if not _ordered(asked):
+    if not _ordered(asked) or asked.plan is None:
         return False
-    assert asked.plan is not None
     return not has_tie_number(asked.plan.schema.field(asked.query.tie).type)
 
 
@@ -95,9 +101,9 @@ def _several_aligned(asked: Asked) -> bool:
 
 
 def _ordered_lifetime(asked: Asked) -> bool:
-    if not _several_aligned(asked) or asked.plan is None:
+    if not _several_aligned(asked):
         return False
-    return asked.plan.ordered and None in asked.query.sizes.values()
+    return _needs_order(asked) and None in asked.query.sizes.values()
 
 
 def _endless_quantile(asked: Asked) -> bool:
@@ -184,6 +190,14 @@ ABILITIES = (
             "empty='zero' and `over` exclude each other; leave one of them out",
         ),
         lambda asked: _several_aligned(asked) and _empty(asked),
+    ),
+    Ability(
+        "several sizes in one row of other windows: calendars, `cumulate`, `session`, `rows`, …",
+        dict.fromkeys(
+            PLACES,
+            "only spans of time with one fixed length end together at any size; `sash.Query` "
+            "refuses others when it is made",
+        ),
     ),
     Ability(
         "`over(sash.lifetime())` with `sliding`, where the order of events matters",
@@ -350,7 +364,8 @@ ABILITIES = (
         {"Spark stream": "its state cannot be asked"},
     ),
     Ability(
-        "a key's values over any range of what is kept (`Stream.query`)",
+        "a key's values over any range of what is kept (`Stream.query`), of windows aligned to the "
+        "clock",
         dict.fromkeys(("Query.run", "Spark batch", "Spark stream"), "there is no state to ask"),
     ),
     Ability(

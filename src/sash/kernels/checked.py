@@ -26,6 +26,8 @@ __all__ = [
     "header_word",
     "inline",
     "inner",
+    "lanes_apart",
+    "lanes_at",
     "linked",
     "load_f",
     "load_i",
@@ -38,7 +40,10 @@ __all__ = [
     "output_f",
     "output_i",
     "register",
+    "root_of",
     "set_header_word",
+    "set_lanes_apart",
+    "set_lanes_at",
     "set_word",
     "short",
     "some",
@@ -176,6 +181,32 @@ header_word, set_header_word = word, set_word
 def below(start: int, i: int, bound: int) -> int:
     """How many of eight neighbouring words are less than a bound."""
     return sum(word(start, i + j) < bound for j in range(8))
+
+
+def lanes_apart(address: int, stride: int) -> Any:
+    """Eight floats that lie so many floats apart, as an array."""
+    return np.array([load_f(address + 8 * stride * lane) for lane in range(8)])
+
+
+def set_lanes_apart(address: int, stride: int, values: Any) -> None:
+    """Set eight floats that lie so many floats apart."""
+    for lane, value in enumerate(values.tolist()):
+        store_f(address + 8 * stride * lane, value)
+
+
+def lanes_at(address: int) -> Any:
+    """Eight floats that lie side by side."""
+    return lanes_apart(address, 1)
+
+
+def set_lanes_at(address: int, values: Any) -> None:
+    """Set eight floats that lie side by side."""
+    set_lanes_apart(address, 1, values)
+
+
+def root_of(value: Any) -> Any:
+    """The square root of a float, or of each of eight."""
+    return np.sqrt(value)
 
 
 def move_bytes(to: int, start: int, count: int) -> None:

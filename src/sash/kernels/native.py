@@ -14,6 +14,7 @@ from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from .lanes import lanes_apart, lanes_at, root_of, set_lanes_apart, set_lanes_at
 from .linked import inline, linked
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "header_word",
     "inline",
     "inner",
+    "lanes_apart",
+    "lanes_at",
     "linked",
     "load_f",
     "load_i",
@@ -37,7 +40,10 @@ __all__ = [
     "output_byte",
     "output_f",
     "output_i",
+    "root_of",
     "set_header_word",
+    "set_lanes_apart",
+    "set_lanes_at",
     "set_word",
     "short",
     "some",

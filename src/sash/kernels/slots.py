@@ -229,3 +229,30 @@ def number(array: Any, i: int) -> float:
 def set_number(array: Any, i: int, value: float) -> None:
     """Set a float of such an array."""
     _declared()
+
+
+def root(value: Any) -> Any:
+    """The square root of a float, or of each of eight."""
+    _declared()
+
+
+def lanes(array: Any, i: int) -> Any:
+    """Eight floats of such an array, from `i` on, as one value: they are added, subtracted,
+    multiplied and divided each by itself, with other lanes or a float, in compiled kernels at
+    once."""
+    _declared()
+
+
+def set_lanes(array: Any, i: int, values: Any) -> None:
+    """Set eight floats of such an array."""
+    _declared()
+
+
+def lanes_by(array: Any, i: int, stride: int) -> Any:
+    """Eight floats of such an array, from `i` on, each `stride` behind the one before."""
+    _declared()
+
+
+def set_lanes_by(array: Any, i: int, stride: int, values: Any) -> None:
+    """Set eight floats of such an array, each `stride` behind the one before."""
+    _declared()

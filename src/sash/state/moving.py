@@ -1,8 +1,8 @@
 """Variances and standard deviations over the last rows of each row, by a kernel of their own.
 
 The general kernel keeps a count, a mean and a sum of squares for each row, and divides four times
-a row.  Where no value is null, `moving_kernel` needs neither the counts nor most of the divisions;
-numpy computes the one that is left, and the root, for several rows at once.
+a row.  Where no value is null, `moving_kernel` needs neither the counts nor most of the divisions,
+and has eight rows in hand at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..kernels.program import interpreted
 from ..operators import count
 from ..query.plan import Group
 from .frames import Frames, LastRows, Range
-from .moving_kernel import MOVING
+from .moving_kernel import MOVING, PER_ROW
 
 __all__ = ["Moving", "moving_of"]
 
@@ -49,18 +49,14 @@ class Moving:
         """Answer all frames, over columns that have their order, into outputs from `to` on."""
         values = _lifted(columns.columns[0].data.astype(np.float64, copy=False))
         some = slice(to, to + len(self.frames))
-        squares = outputs[0][0][some]
-        _find_squares(self.frames, values, squares)
-        counts = _counts(self.frames)
-        # the squares are where the first answers will be, so these come last
-        for name, (data, valid) in reversed([*zip(self.names, outputs, strict=True)]):
-            less, root = _ANSWERS[name]
-            with np.errstate(invalid="ignore"):  # 0 / 0, which is null
-                np.divide(squares, counts - less, out=data[some])
-            if root:
-                np.sqrt(data[some], out=data[some])
-            if valid is not None and not isinstance(counts, int):
-                valid[some] = counts > less
+        begins = self.frames.bounds[:-1][np.diff(self.frames.bounds) > 0] - self.frames.skip
+        for name, (data, valid) in zip(self.names, outputs, strict=True):
+            less, rooted = _ANSWERS[name]
+            _find(self.frames, values, less, rooted, data[some])
+            if valid is not None:
+                valid[some] = 1
+                if less:  # over a single row there is no answer
+                    valid[some][begins[begins >= 0]] = 0
 
 
 def moving_of(frames: Frames, group: Group, columns: Table) -> Moving | None:
@@ -91,25 +87,16 @@ def _lifted(values: Array) -> Array:
         return values if np.isfinite(values.sum()) else values + (values - values)
 
 
-def _find_squares(frames: LastRows, values: Array, squares: Array) -> None:
-    """The sum of squared deviations from the mean of each frame."""
+def _find(frames: LastRows, values: Array, less: int, rooted: bool, found: Array) -> None:
+    """The answers of all frames: squared deviations by the count, less so many."""
     core = make_core(MOVING, count.of("int64"), 1)
-    with core.call() as call:
+    with core.call() as call, np.errstate(all="ignore"):  # plain Python has lanes of numpy's
 
         def numbers(array: Array) -> int:
             return call.integers(array.view(np.int64))  # type: ignore[no-any-return]
 
         bounds, groups = call.integers(frames.bounds), len(frames.bounds) - 1
         given = numbers(values), bounds, groups, frames.size, frames.skip
-        table, fronts = numbers(table_of(frames.size)), np.empty((4, 2 * frames.size))
-        to = -frames.skip, numbers(squares)
-        core.run.squares_of_rows(core.m, *given, table, *map(numbers, fronts), *to)
-
-
-def _counts(frames: LastRows) -> Array | int:
-    """How many rows each frame holds."""
-    if len(frames.bounds) == 2 and frames.skip >= frames.size - 1:
-        return frames.size
-    begins = np.repeat(frames.bounds[:-1], np.diff(frames.bounds))
-    counts: Array = np.minimum(np.arange(1, len(begins) + 1) - begins, frames.size)
-    return counts[frames.skip :]
+        table, fronts = numbers(table_of(frames.size)), np.empty((2, PER_ROW * frames.size))
+        how = less, int(rooted), -frames.skip, numbers(found)
+        core.run.answers_of_rows(core.m, *given, table, *map(numbers, fronts), *how)

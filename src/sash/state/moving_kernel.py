@@ -1,5 +1,5 @@
-"""Sums of squared deviations from the mean over the last rows of each row, where all have a value,
-which is no infinity.
+"""Variances and standard deviations over the last rows of each row, where all have a value, which
+is no infinity.
 
 How many rows a partial stands for follows from where they are, and so do the weights of all merges:
 they are looked up in a table, where the operators divide.  Rows go through two stacks as in
@@ -12,9 +12,11 @@ While frames are full, a front has one row less than a frame:
 
 So a frame is the rest of one block and the beginning of the next.  A block is gone through once,
 from both ends: its rows so far are the back of the frames that are answered, and what is from each
-row to its end becomes the front of those that follow.  A block of the first half of a group's rows
-and one of the second are gone through at once: a merge waits for the one before it, so a processor
-has four chains of merges to work on.
+row to its end becomes the front of those that follow.
+
+A merge waits for the one before it, so eight runs of blocks are gone through at once, one in each
+lane.  Where fewer are left, lanes run on into the rows behind: what they answer there is written
+over, as rows are answered in order.  Where there are no more rows, lanes answer some blocks again.
 """
 
 from __future__ import annotations
@@ -22,27 +24,57 @@ from __future__ import annotations
 from typing import Any
 
 from ..kernels.program import Kernel
-from ..kernels.slots import Memory, item, number, set_number
+from ..kernels.slots import (
+    Memory,
+    item,
+    lanes,
+    lanes_by,
+    number,
+    root,
+    set_lanes,
+    set_lanes_by,
+    set_number,
+)
 
-__all__ = ["MOVING", "PER_COUNT"]
+__all__ = ["MOVING", "PER_COUNT", "PER_ROW"]
 
 PER_COUNT = 4  # numbers in the table for each count of rows: see `state.moving.table_of`
+LANES = 8
+PER_ROW = 2 * LANES  # numbers for each row of eight fronts: means and squares
+
+
+def answered(m: Memory, squares: Any, count: int, rooted: int) -> Any:
+    """The answer out of a sum of squared deviations, or out of those of eight lanes."""
+    found = squares / float(count)
+    if rooted:
+        found = root(found)
+    return found
 
 
 def first_frame(
-    m: Memory, values: Any, row: int, count: int, skip: int, table: Any, to: int, squares: Any
+    m: Memory,
+    values: Any,
+    row: int,
+    count: int,
+    skip: int,
+    table: Any,
+    less: int,
+    rooted: int,
+    to: int,
+    found: Any,
 ) -> None:
     """Answer the frames of so many rows, which hold all rows so far, from row `skip` on; here and
-    below, the answer of row r goes to place r + `to`."""
+    below, the answer of row r goes to place r + `to`.  Over a single row there is one only if
+    nothing is subtracted from the count."""
     p, p2 = number(values, row), 0.0
     if row >= skip:
-        set_number(squares, row + to, p2)
+        set_number(found, row + to, p - p)
     for j in range(1, count):
         d = number(values, row + j) - p
         p += d * number(table, PER_COUNT * j)
         p2 += d * d * number(table, PER_COUNT * j + 1)
         if row + j >= skip:
-            set_number(squares, row + j + to, p2)
+            set_number(found, row + j + to, answered(m, p2, j + 1 - less, rooted))
 
 
 def fold_front(m: Memory, values: Any, row: int, count: int, table: Any, front: Any) -> None:
@@ -61,75 +93,88 @@ def fold_front(m: Memory, values: Any, row: int, count: int, table: Any, front: 
 
 
 def fold_back(
-    m: Memory, values: Any, row: int, count: int, table: Any, front: Any, to: int, squares: Any
+    m: Memory,
+    values: Any,
+    row: int,
+    count: int,
+    table: Any,
+    front: Any,
+    divisor: int,
+    rooted: int,
+    to: int,
+    found: Any,
 ) -> None:
     """Answer the frames of so many rows, with the front of the block before theirs."""
     p, p2 = number(values, row), 0.0
     d = p - number(front, 0)
-    set_number(squares, row + to, number(front, 1) + p2 + d * d * number(table, 3))
+    squares = number(front, 1) + d * d * number(table, 3)
+    set_number(found, row + to, answered(m, squares, divisor, rooted))
     for j in range(1, count):
         d = number(values, row + j) - p
         p += d * number(table, PER_COUNT * j)
         p2 += d * d * number(table, PER_COUNT * j + 1)
         d = p - number(front, 2 * j)
-        answer = number(front, 2 * j + 1) + p2 + d * d * number(table, PER_COUNT * j + 3)
-        set_number(squares, row + j + to, answer)
+        squares = number(front, 2 * j + 1) + p2 + d * d * number(table, PER_COUNT * j + 3)
+        set_number(found, row + j + to, answered(m, squares, divisor, rooted))
 
 
-def fold_two(
+def fold_fronts(
+    m: Memory, values: Any, row: int, stride: int, count: int, table: Any, front: Any
+) -> None:
+    """`fold_front` for eight blocks, of which each begins `stride` rows behind the one before."""
+    s = lanes_by(values, row + count - 1, stride)
+    s2 = s - s
+    set_lanes(front, PER_ROW * (count - 1), s)
+    set_lanes(front, PER_ROW * (count - 1) + LANES, s2)
+    for j in range(1, count):
+        x, rest = lanes_by(values, row + count - 1 - j, stride), number(table, PER_COUNT * j + 2)
+        d = s - x
+        s = x + d * rest
+        s2 = s2 + d * d * rest
+        set_lanes(front, PER_ROW * (count - 1 - j), s)
+        set_lanes(front, PER_ROW * (count - 1 - j) + LANES, s2)
+
+
+def fold_lanes(
     m: Memory,
     values: Any,
     row: int,
-    other: int,
+    stride: int,
     count: int,
     table: Any,
     front: Any,
     new: Any,
-    front2: Any,
-    new2: Any,
+    divisor: int,
+    rooted: int,
     to: int,
-    squares: Any,
+    found: Any,
 ) -> None:
-    """`fold_back` for two whole blocks, and `fold_front` for the new fronts that they make, side by
-    side."""
-    top, top2 = row + count - 1, other + count - 1
-    p, p2 = number(values, row), 0.0
-    d = p - number(front, 0)
-    set_number(squares, row + to, number(front, 1) + p2 + d * d * number(table, 3))
-    q, q2 = number(values, other), 0.0
-    d = q - number(front2, 0)
-    set_number(squares, other + to, number(front2, 1) + q2 + d * d * number(table, 3))
-    s, s2 = number(values, top), 0.0
-    set_number(new, 2 * count - 2, s)
-    set_number(new, 2 * count - 1, s2)
-    t, t2 = number(values, top2), 0.0
-    set_number(new2, 2 * count - 2, t)
-    set_number(new2, 2 * count - 1, t2)
+    """`fold_back` for eight such blocks, and `fold_front` for the new fronts that they make, side
+    by side."""
+    top = row + count - 1
+    p, s = lanes_by(values, row, stride), lanes_by(values, top, stride)
+    p2, s2 = p - p, s - s
+    d = p - lanes(front, 0)
+    squares = lanes(front, LANES) + d * d * number(table, 3)
+    set_lanes_by(found, row + to, stride, answered(m, squares, divisor, rooted))
+    set_lanes(new, PER_ROW * (count - 1), s)
+    set_lanes(new, PER_ROW * (count - 1) + LANES, s2)
     for j in range(1, count):
-        share, weight = number(table, PER_COUNT * j), number(table, PER_COUNT * j + 1)
-        rest, both = number(table, PER_COUNT * j + 2), number(table, PER_COUNT * j + 3)
-        d = number(values, row + j) - p
-        e = number(values, other + j) - q
-        p += d * share
-        q += e * share
-        p2 += d * d * weight
-        q2 += e * e * weight
-        d = p - number(front, 2 * j)
-        e = q - number(front2, 2 * j)
-        set_number(squares, row + j + to, number(front, 2 * j + 1) + p2 + d * d * both)
-        set_number(squares, other + j + to, number(front2, 2 * j + 1) + q2 + e * e * both)
-        x, y = number(values, top - j), number(values, top2 - j)
-        d, e = s - x, t - y
-        s, t = x + d * rest, y + e * rest
-        s2 += d * d * rest
-        t2 += e * e * rest
-        set_number(new, 2 * (count - 1 - j), s)
-        set_number(new, 2 * (count - 1 - j) + 1, s2)
-        set_number(new2, 2 * (count - 1 - j), t)
-        set_number(new2, 2 * (count - 1 - j) + 1, t2)
+        d = lanes_by(values, row + j, stride) - p
+        p = p + d * number(table, PER_COUNT * j)
+        p2 = p2 + d * d * number(table, PER_COUNT * j + 1)
+        d = p - lanes(front, PER_ROW * j)
+        squares = lanes(front, PER_ROW * j + LANES) + p2 + d * d * number(table, PER_COUNT * j + 3)
+        set_lanes_by(found, row + j + to, stride, answered(m, squares, divisor, rooted))
+        x, rest = lanes_by(values, top - j, stride), number(table, PER_COUNT * j + 2)
+        d = s - x
+        s = x + d * rest
+        s2 = s2 + d * d * rest
+        set_lanes(new, PER_ROW * (count - 1 - j), s)
+        set_lanes(new, PER_ROW * (count - 1 - j) + LANES, s2)
 
 
-def squares_of_rows(
+def answers_of_rows(
     m: Memory,
     values: Any,
     bounds: Any,
@@ -139,43 +184,50 @@ def squares_of_rows(
     table: Any,
     front: Any,
     new: Any,
-    front2: Any,
-    new2: Any,
+    less: int,
+    rooted: int,
     to: int,
-    squares: Any,
+    found: Any,
 ) -> None:
-    """For each row of so many groups, from `skip` on, the squares over it and the rows of its group
-    before it, `size` in all.  No row before `skip` is behind the first full frame of its group.
-    Fronts have room for two numbers a row of a block."""
-    block = size - 1
+    """For each row of so many groups, from `skip` on, the answer over it and the rows of its group
+    before it, `size` in all: their squares by their count, less `less`, and the root of that if
+    `rooted`.  No row before `skip` is behind the first full frame of its group.  Fronts have room
+    for `PER_ROW` numbers a row of a block."""
+    block, rows = size - 1, item(bounds, groups)
     for g in range(groups):
         row, end = item(bounds, g), item(bounds, g + 1)
         if row < end:
-            first_frame(m, values, row, min(size, end - row), skip, table, to, squares)
+            count = min(size, end - row)
+            first_frame(m, values, row, count, skip, table, less, rooted, to, found)
             row += size
-            half = (end - row) // block // 2
-            if half > 0:
-                other = row + half * block
-                fold_front(m, values, row - block, block, table, front)
-                fold_front(m, values, other - block, block, table, front2)
-                for _ in range(half):
-                    fold_two(
-                        m, values, row, other, block, table, front, new, front2, new2, to, squares
-                    )
+            first = row
+            while row + block < end:
+                beyond = row + LANES * block - rows
+                back = max((beyond + block - 1) // block, 0) * block
+                if row - back < first:
+                    break
+                row -= back
+                each = max((end - row) // block // LANES, 1)  # blocks of a lane
+                stride = each * block
+                fold_fronts(m, values, row - block, stride, block, table, front)
+                for k in range(each):
+                    at = row + k * block
+                    fold_lanes(
+                        m, values, at, stride, block, table, front, new, size - less, rooted,
+                        to, found
+                    )  # fmt: skip
                     front, new = new, front
-                    front2, new2 = new2, front2
-                    row += block
-                    other += block
-                row = other
+                row += LANES * stride
             while row < end:
+                count = min(block, end - row)
                 fold_front(m, values, row - block, block, table, front)
-                fold_back(m, values, row, min(block, end - row), table, front, to, squares)
+                fold_back(m, values, row, count, table, front, size - less, rooted, to, found)
                 row += block
 
 
 #: The kernel, for no operator in particular.
 MOVING = Kernel(
     "moving",
-    (first_frame, fold_front, fold_back, fold_two, squares_of_rows),
-    ("squares_of_rows",),
+    (answered, first_frame, fold_front, fold_back, fold_fronts, fold_lanes, answers_of_rows),
+    ("answers_of_rows",),
 )

@@ -214,12 +214,14 @@ class SessionState:
         self._due.note(visits, self._notes(visits))
 
     def _notes(self, numbers: Array) -> Array:
-        """When each key has something to do, though nothing comes for it: when its first session
-        ends, or no event can touch its last one any more."""
+        """When each key has something to do, though nothing comes for it: when a session of its
+        ends, or no event can touch its last one any more.  Where one event reaches farther than
+        the greatest size, a later session may end first."""
         found, counts = self._open(numbers), self._lanes.counts(numbers)
         notes: Array = np.where(counts == 0, self._ended[numbers] + self.waits, NEVER)
         heads = run_starts(found.groups) if len(found.groups) else _NONE
-        notes[found.groups[heads]] = found.ends[heads]
+        if len(heads):
+            notes[found.groups[heads]] = np.minimum.reduceat(found.ends, heads)
         return notes
 
     def _open(self, numbers: Array) -> Spans:

@@ -130,7 +130,8 @@ class StreamCase(Case):
         if source.random() < 0.5:
             window, lives = _window_of_events(source, span)
             over = _sizes(source, window, span)
-            return replace(case, window=window, mode=case.mode if lives else "final", over=over)
+            mode, state = case.mode if lives else "final", source.choice(STATES)
+            return replace(case, window=window, mode=mode, over=over, state=state)
         case = replace(case, state=source.choice(STATES))
         if case.mode == "live":
             return case
@@ -176,7 +177,13 @@ class StreamCase(Case):
         s: Any = open_stream(self.state, query, lateness=self.lateness, mode=self.mode)
         emitted: list[Row] = []
         for i, batch in enumerate(batches):
-            emitted += rows_of(s.push(batch))
+            closed = s.watermark
+            made = rows_of(s.push(batch))
+            if self.mode == "final" and closed is not None:
+                overdue = [row for row in made if self._was_due(query, row, closed)]
+                if overdue:
+                    return f"{overdue[0]} was due before batch {i}, at {closed}"
+            emitted += made
             s._check()
             if i in self.restored and self.state == "memory":
                 s = Stream.from_bytes(s.to_bytes(), query)
@@ -211,6 +218,18 @@ class StreamCase(Case):
         if counts["rows"] != counts["counted"] + counts["late"] or counts["rows"] != len(self.rows):
             return f"counts are {counts} of {len(self.rows)} rows"
         return None
+
+    def _was_due(self, query: Query, row: Row, watermark: int) -> bool:
+        """True if a row had to be emitted when the watermark came to where it is.  What fills a gap
+        is emitted with what ends the gap."""
+        window = query.window
+        if isinstance(window, sash.windows.Driven):
+            return bool(row["t"] < watermark)
+        if isinstance(window, sash.windows.Session):
+            return bool(row["window_end"] < watermark)
+        if not isinstance(window, sash.windows.Aligned) or window.empty:
+            return False
+        return bool(row["window_end"] <= watermark)
 
     def _run_problem(self) -> str | None:
         query = self.query
