@@ -434,6 +434,58 @@ def test_a_journal_whose_writes_fail_or_seem_to() -> None:
         assert dict(journal.scan()) == allowed[journal.root or b""]
 
 
+def test_a_journal_begins_empty_where_a_drop_was_cut_short(home: Home) -> None:
+    """The root goes first, so what a kill leaves are records that belong to nothing."""
+    store = home.open()
+    journal = Journal(store.claim("j"), buffer=0)
+    journal.put_many({bytes([i]): b"old" for i in range(5)})
+    journal.spill()
+    journal.sync(b"root")
+    journal.put_many({b"\1": b"newer"})
+    journal.spill()
+    journal.space.release()
+    store.delete_many([b"nj"])
+    journal = Journal(store.claim("j"))
+    assert journal.root is None
+    assert list(journal.scan()) == []
+    assert list(store.scan()) == []
+
+
+class Killed(MemoryStore):
+    """A store whose process is killed before one of the next writes."""
+
+    left = 1_000_000
+
+    def write(self, puts: Any, deletes: Any = (), *, durable: bool = False) -> None:
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        super().write(puts, deletes, durable=durable)
+
+
+def test_a_kill_while_a_journal_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes back in several writes, so that memory is bounded, and after any of them the next
+    process goes on."""
+    monkeypatch.setattr("sash.stores.journal._MANY", 4)
+    for left in range(5):
+        store = Killed()
+        journal = Journal(store.claim("j"), buffer=0)
+        kept = {bytes([i]): b"kept" for i in range(12)}
+        journal.put_many(kept)
+        journal.sync(b"root")
+        journal.put_many({bytes([i]): b"lost" for i in range(6, 18)})
+        journal.delete_many([bytes([i]) for i in range(3)])
+        journal.spill()
+        journal.space.release()
+        store.left = left
+        with pytest.raises(KeyboardInterrupt):
+            Journal(store.claim("j"))
+        store.left = 1_000_000
+        space = store.claim("j")
+        assert dict(Journal(space).scan()) == kept
+        assert all(key[:1] == b"d" for key, _ in space.scan())
+
+
 def test_a_damaged_root_is_named(home: Home) -> None:
     store = home.open()
     space = store.claim("w")

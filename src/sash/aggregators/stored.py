@@ -106,7 +106,7 @@ class StoredLevels(LevelWindow):
                     f"{claimed!r} is there already; open it with {self._plain.__name__}.open("
                     "store, name), or remove it with store.drop(name)"
                 )
-            claimed.clear()  # of what was never synced
+            claimed.clear_unrooted()
             self._begin(claimed, buffer)
             super().__init__(operator, policy)
         except BaseException:

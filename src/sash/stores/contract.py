@@ -273,6 +273,11 @@ class Space(Store):
     def clear(self) -> None:
         """Remove the root, then all records."""
         self._write({}, [self._root], True)
+        self.clear_unrooted()
+
+    def clear_unrooted(self) -> None:
+        """Remove the records of a name without a root: those of a window or stream that was never
+        synced, or whose removal was cut short."""
         keys: list[bytes] = []
         for prefix in self._prefixes:
             for key, _ in self.store.scan(prefix):
@@ -280,4 +285,5 @@ class Space(Store):
                 if len(keys) == _MANY:
                     self._write({}, keys, False)
                     keys = []
-        self._write({}, keys, False)
+        if keys:
+            self._write({}, keys, False)

@@ -20,8 +20,9 @@ under `u`; what others were when it began is kept until its end:
 
     b KEY    what a record was when the batch began: nothing, or a byte and the record
 
-The `first` record is the one by which all others are found.  Without it there would seem to be none
-at all, so the root says whether it is there.
+A record whose key ends with `first` is the one by which all others of a state are found.  Without
+it the state would seem to be empty, so the journal remembers which of these it has seen, and the
+root says whether there is one.
 """
 
 from __future__ import annotations
@@ -60,32 +61,43 @@ class Journal(Store):
         kept = space.root()
         #: What `sync` was given last, None if there was none.
         self.root = None if kept is None else kept[1:]
-        self._there = kept is not None and kept[:1] == b"+"  # whether the first record is there
+        #: The first records that are there, as far as they were read or written.
+        self._there: set[bytes] = set()
+        if kept is not None and kept[:1] == b"+" and first is not None:
+            self._there.add(first)
         self._changed: dict[bytes, bytes | None] = {}
         self._size = 0
         self._noted: set[bytes] = set()  # keys of which the store has what they were
         self._doubtful: set[bytes] = set()  # the same, perhaps: a write failed, or came through
         #: In a batch: the keys that were changed before it since the last sync, those of them that
-        #: are doubtful, and whether the first record was there.
-        self._began: tuple[set[bytes], set[bytes], bool] | None = None
+        #: are doubtful, and the first records that were there.
+        self._began: tuple[set[bytes], set[bytes], set[bytes]] | None = None
         self._before: set[bytes] = set()  # keys of which the store has what they were before it
         self._ended: set[bytes] = set()  # notes of batches that have ended
         self._failed = False  # whether a batch is to be taken back
-        self._undo()
+        if kept is None:
+            space.clear_unrooted()
+        else:
+            self._undo()
 
     def __repr__(self) -> str:
         return repr(self.space)
 
     def _undo(self) -> None:
-        """Put back what records were at the last sync."""
+        """Put back what records were at the last sync, some at a time: each goes with its note, so
+        what a kill leaves undone, the next one does."""
         self._delete([key for key, _ in self.space.scan(b"b")])
-        puts, deletes = {}, []
+        puts: dict[bytes, bytes] = {}
+        deletes: list[bytes] = []
         for key, was in self.space.scan(b"u"):
             deletes.append(key)
             if was:
                 puts[b"d" + key[1:]] = was[1:]
             else:
                 deletes.append(b"d" + key[1:])
+            if len(puts) + len(deletes) >= _MANY:
+                self.space.write(puts, deletes)
+                puts, deletes = {}, []
         self.space.write(puts, deletes)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -93,8 +105,11 @@ class Journal(Store):
         changed = self._changed
         unknown = [key for key in keys if key not in changed]
         found = dict(zip(unknown, self.space.get_many([b"d" + k for k in unknown]), strict=True))
-        if self._there and self._first in found and found[self._first] is None:
-            raise Damaged(f"{self!r} is damaged: its record {self._first!r} is missing")
+        for key in filter(self._is_first, found):
+            if found[key] is not None:
+                self._there.add(key)
+            elif key in self._there:
+                raise Damaged(f"{self!r} is damaged: its record {key!r} is missing")
         return [changed[key] if key in changed else found[key] for key in keys]
 
     def put_many(self, records: Mapping[bytes, bytes]) -> None:
@@ -109,8 +124,14 @@ class Journal(Store):
         before = self._changed.get(key)
         self._changed[key] = data
         self._size += len(data or b"") - len(before or b"")
-        if key == self._first:
-            self._there = data is not None
+        if self._is_first(key):
+            if data is None:
+                self._there.discard(key)
+            else:
+                self._there.add(key)
+
+    def _is_first(self, key: bytes) -> bool:
+        return self._first is not None and key.endswith(self._first)
 
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         self._settle()
@@ -160,7 +181,7 @@ class Journal(Store):
         self._ended = set()
         if self._changed:
             self._spill()
-        self._began = self._noted | self._doubtful, set(self._doubtful), self._there
+        self._began = self._noted | self._doubtful, set(self._doubtful), set(self._there)
 
     def end(self) -> None:
         """The batch stays."""
