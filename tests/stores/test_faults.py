@@ -229,6 +229,14 @@ try:
             synced = i + 1
 except StoreError as error:
     print(synced, error)
+try:
+    store.close()
+except StoreError:
+    pass
+try:  # in the same process, once it is closed
+    sash.stores.rocksdb(sys.argv[1], cache=1 << 20).close()
+except StoreError as error:
+    assert "has it open" not in str(error), error
 """
 OPEN = """
 import sys

@@ -90,8 +90,9 @@ class Store(ABC):
         """All keys that begin so, with their records, in order of the keys."""
 
     def keys_in(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
-        """The keys from one on and before another, of each such pair.  A store that can find them
-        without reading other records has a method of its own."""
+        """The keys from `low` on and before `high`, for each such pair; the pairs rise and do not
+        overlap.  A store that can find them without reading other records has a method of its own.
+        """
         bounds = [bound for pair in ranges for bound in pair] or [b""]
         first, last = min(bounds), max(bounds)
         same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))

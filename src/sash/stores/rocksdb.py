@@ -24,7 +24,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import takewhile
 from operator import gt
@@ -168,19 +168,21 @@ class RocksStore(Store):
         keys: list[bytes] = []
         with self._errors("cannot be read"):
             for low, high in ranges:
-                found = self._family(low).db.keys(from_key=low)
-                keys += takewhile(partial(gt, high), found)
+                families = [self._family(low)] if low[:1] == high[:1] else self._families
+                found = (family.db.keys(from_key=low) for family in families)
+                keys += takewhile(partial(gt, high), heapq.merge(*found))
         return keys
 
     def close(self) -> None:
-        """Close the folder, so that another process can open it."""
-        with self._errors("cannot be closed"), self._writing:
+        """Close the folder, so that another process can open it; also if this raises, because what
+        was written could not be put into files."""
+        with self._errors("cannot be closed"), self._writing, ExitStack() as families:
             if not self._closed:
-                self._closed = True
                 self._collector.wait()
-                for family in reversed(self._families):
+                self._closed = True
+                for family in self._families:
                     family.handle = ()  # which would keep the folder
-                    family.db.close()
+                    families.callback(family.db.close)
 
     def _check_open(self) -> None:
         if self._closed:
