@@ -58,6 +58,7 @@ def test_keys_in_ranges(store: Store) -> None:
     assert store.keys_in(ranges) == [b"p\1\5", b"p\1\xff", b"p\3\7"]
     assert store.keys_in([(b"q", b"q\2")]) == [b"q\1\5"]
     assert store.keys_in([(b"p\1\6", b"p\1\7")]) == []
+    assert store.keys_in([(b"", b"p\1"), (b"p\3", b"s")]) == [b"p\0", *names[5:]]
     assert store.keys_in([]) == []
     space = store.claim("w").in_order()
     space.put_many(dict.fromkeys(names, b"y"))
@@ -193,8 +194,9 @@ def test_a_lease_that_ran_out_goes_to_another_and_never_comes_back(
     first.write({b"a": b"1"}, root=b"1")
     vars(first)["_done"].set()  # as in a process that stands still
     second = other.claim("held up")
-    with pytest.raises(Claimed, match="another writer took it over"):
-        first.put_many({b"a": b"2"})
+    for call in (lambda: first.put_many({b"a": b"2"}), lambda: first.get_many([b"a"])):
+        with pytest.raises(Claimed, match="another writer took it over"):
+            call()
     first.release()  # does not let go of what it has no more
     with pytest.raises(Claimed, match=r"has a writer, process \d+"):
         sash.stores.redis(redis_server.url, lease=0.3).claim("held up")
@@ -202,7 +204,43 @@ def test_a_lease_that_ran_out_goes_to_another_and_never_comes_back(
     second.release()
 
 
+def test_a_lease_that_the_server_lost_never_comes_back(tmp_path: Path) -> None:
+    """The server counts from one again, so another writer's number may be the same."""
+    server = RedisServer(tmp_path)
+    try:
+        one, other = (sash.stores.redis(server.url, lease=5) for _ in range(2))
+        first = one.claim("w")
+        first.write({b"a": b"1"}, root=b"1")
+        one._client.flushall()
+        for call in (lambda: first.put_many({b"a": b"2"}), lambda: first.get_many([b"a"])):
+            with pytest.raises(Claimed, match="forgotten the lease"):
+                call()
+        second = other.claim("w")
+        second.write({b"a": b"3"}, root=b"3")
+        for call in (lambda: first.put_many({b"a": b"2"}), lambda: first.get_many([b"a"])):
+            with pytest.raises(Claimed, match="another writer took it over"):
+                call()
+        assert (second.get_many([b"a", b"b"]), second.root()) == ([b"3", None], b"3")
+    finally:
+        server.close()
+
+
 # Errors
+
+
+def test_a_server_that_throws_records_away_is_refused(tmp_path: Path) -> None:
+    server = RedisServer(tmp_path)
+    try:
+        client = sash.stores.redis(server.url)._client
+        client.config_set("maxmemory", 100 << 20)
+        sash.stores.redis(server.url)
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        with pytest.raises(StoreError, match=r"policy is allkeys-lru.* noeviction"):
+            sash.stores.redis(server.url)
+        client.config_set("maxmemory", 0)
+        sash.stores.redis(server.url)
+    finally:
+        server.close()
 
 
 def test_a_server_that_refuses_or_is_away(tmp_path: Path) -> None:
