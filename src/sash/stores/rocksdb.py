@@ -51,7 +51,7 @@ _OFTEN = 8 << 20  # bytes after which it is looked how many there are, which tak
 class RocksStore(Store):
     """Records in a folder; made by `sash.stores.rocksdb`."""
 
-    def __init__(self, path: str, cache: int) -> None:
+    def __init__(self, path: str, cache: int, repair: bool) -> None:
         self.path = path
         try:
             import rocksdict
@@ -73,10 +73,15 @@ class RocksStore(Store):
         # are set here.
         unverified = rocksdict.ReadOptions()
         unverified.set_verify_checksums(False)
-        with self._errors("cannot be opened"):
+        with self._errors("cannot be opened", repair=not repair):
             os.makedirs(path, exist_ok=True)
             blocks = rocksdict.Cache(cache // 2)
             options = [_options(rocksdict, cache, blocks, queue=queue) for queue in (False, True)]
+            if not repair:
+                # else a log with a flipped bit is read up to there, and the last syncs are lost
+                # without a word
+                mode = rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records()
+                options[0].set_wal_recovery_mode(mode)
             db: Any = rocksdict.Rdict(path, options[0], {_QUEUES: options[1]})
             queues = _Family(db.get_column_family(_QUEUES), db.get_column_family_handle(_QUEUES))
             self._families = (_Family(db), queues)
@@ -92,7 +97,7 @@ class RocksStore(Store):
         return f"the RocksDB store {self.path!r}"
 
     @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
+    def _errors(self, what: str, *, repair: bool = False) -> Iterator[None]:
         try:
             yield
         except Exception as error:
@@ -104,6 +109,11 @@ class RocksStore(Store):
                 hint = "; one at a time can: share the object, or end the other process"
             elif "No space left" in said:
                 hint = "; make room, open the store again, and go on from the last sync()"
+            elif repair and "Corruption" in said:
+                hint = (
+                    "; if the machine failed while it was being written, give repair=True, which "
+                    "reads its log up to the damage: a sync() behind that is lost"
+                )
             elif "losed" in said:
                 said = "it is closed"
                 hint = "; open it again with sash.stores.rocksdb(…)"
@@ -268,8 +278,6 @@ def _options(rocksdict: Any, cache: int, found: Any, *, queue: bool) -> Any:
     options.set_max_write_buffer_number(5 if queue else 3)  # so that few pages wait for a disk
     options.set_db_write_buffer_size(max(cache // 2, 1 << 18))
     options.set_max_total_wal_size(2 * cache)
-    # else a log with a flipped bit is read up to there, and the last syncs are lost without a word
-    options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records())
     options.set_max_open_files(256)
     options.set_keep_log_file_num(2)
     options.set_max_background_jobs(8)  # of which two write files, one while the other waits
@@ -285,11 +293,19 @@ def _options(rocksdict: Any, cache: int, found: Any, *, queue: bool) -> Any:
     return options
 
 
-def rocksdb(path: str | os.PathLike[str], *, cache: int = _CACHE) -> RocksStore:
+def rocksdb(
+    path: str | os.PathLike[str], *, cache: int = _CACHE, repair: bool = False
+) -> RocksStore:
     """A store in a folder, which is made if it is not there.
 
     `cache` is about how many bytes of memory RocksDB may use, for what it has read and for what it
     has not written into files yet.
+
+    A folder whose log is damaged is refused.  If the machine failed, the disk may have some of the
+    bytes that were on their way, and not others before them; no `sync` that was completed is among
+    them.  `repair=True` reads the log up to the damage, and forgets what comes after it.  If the
+    damage is of another kind, such as a flipped bit, each window and stream goes back to its last
+    `sync` before that.
 
     >>> import sash, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -304,4 +320,6 @@ def rocksdb(path: str | os.PathLike[str], *, cache: int = _CACHE) -> RocksStore:
         raise TypeError(f"a RocksDB store is in a folder, such as 'state/windows', not in {path!r}")
     if isinstance(cache, bool) or not isinstance(cache, int) or cache < 1 << 20:
         raise ValueError(f"cache is a number of bytes, from a million on, not {cache!r}")
-    return RocksStore(str(Path(path)), cache)
+    if not isinstance(repair, bool):
+        raise TypeError(f"repair is True or False, not {repair!r}")
+    return RocksStore(str(Path(path)), cache, repair)
