@@ -656,6 +656,129 @@ def test_damage_is_named_and_never_a_wrong_answer(kind: type[LevelWindow], home:
     assert all("'w' in the" in text or "no window 'w'" in text for text in named)
 
 
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_sound_page_that_belongs_elsewhere_is_damage(kind: type[LevelWindow]) -> None:
+    """One of another window, or one that this window wrote after a sync and before a kill, in the
+    place of the one that it wrote when it was opened again."""
+    store = MemoryStore()
+    window = kind(SUM, store=store, name="other", **SMALL)
+    for i in range(300):
+        window.insert(i)
+    window.sync()
+    pages = {b"qw" + key[6:]: data for key, data in store.scan(b"q")}
+    window.release()
+    window = kind(SUM, store=store, name="w", **SMALL)
+    for i in range(200):
+        window.insert(i)
+    window.sync()
+    for _ in range(100):
+        window.insert(-1)
+    window._pages.flush()  # type: ignore[attr-defined]
+    lost = dict(store.scan(b"qw\0"))
+    for life in range(3):
+        window.release()
+        window = kind.open(store, "w")
+        for i in range(200 + 40 * life, 240 + 40 * life):
+            window.insert(i)
+        window.sync()
+    window.release()
+    kept = dict(store.scan(b"qw\0"))
+    opened_and_used(kind, store)
+    store.put_many(kept)
+    again = {key for key, data in lost.items() if kept.get(key, data) != data}
+    assert len(again) > 10
+    assert len(pages.keys() & kept.keys()) > 30
+    for key in again:
+        store.put_many({key: lost[key]})
+        with pytest.raises(Damaged, match="checksum"):
+            opened_and_used(kind, store)
+        store.put_many(kept)
+    for key in pages.keys() & kept.keys():
+        store.put_many({key: pages[key]})
+        with pytest.raises(Damaged, match="checksum"):
+            opened_and_used(kind, store)
+        store.put_many(kept)
+
+
+@pytest.mark.plain
+def test_lives_are_forgotten_with_their_pages() -> None:
+    store, held = MemoryStore(), list(range(100))
+    window = Amta(SUM, store=store, name="w", **SMALL)
+    for x in held:
+        window.insert(x)
+    counts = []
+    for life in range(12):
+        window.sync()
+        counts.append(len(window._pages.lives._lives))  # type: ignore[attr-defined]
+        window.release()
+        window = Amta.open(store, "w")  # type: ignore[assignment]
+        for x in range(40):
+            window.insert(life * x)
+            held.append(life * x)
+        window.bulk_evict(40)
+        del held[:40]
+        assert window.query() == sum(held)
+        window._check()
+    assert counts[:2] == [1, 2]
+    assert max(counts) <= 6
+
+
+class Undeleted(MemoryStore):
+    """A store that deletes nothing while it is stuck."""
+
+    stuck = False
+
+    def delete_many(self, keys: Any) -> None:
+        if (keys := list(keys)) and self.stuck:
+            raise StoreError("it does not answer")
+        super().delete_many(keys)
+
+
+@pytest.mark.plain
+def test_a_page_that_could_not_be_deleted_is_not_deleted_after_it_was_written_anew() -> None:
+    store = Undeleted()
+    window = Amta(SUM, store=store, name="w", **SMALL)
+    for i in range(200):
+        window.insert(i)
+    window.sync()
+    for _ in range(100):
+        window.insert(-1)
+    window._pages.flush()  # type: ignore[attr-defined]
+    window.release()
+    store.stuck = True
+    window = Amta.open(store, "w")  # type: ignore[assignment]
+    window._pages.drain()  # type: ignore[attr-defined]
+    store.stuck = False
+    for i in range(200, 320):
+        window.insert(i)
+    window.sync()
+    window.release()
+    window = Amta.open(store, "w")  # type: ignore[assignment]
+    window._check()
+    assert window.query() == sum(range(320))
+
+
+@pytest.mark.plain
+def test_pages_that_could_not_be_deleted_are_deleted_by_the_next_process() -> None:
+    store = Undeleted()
+    window = Amta(SUM, store=store, name="w", **SMALL)
+    for i in range(400):
+        window.insert(i)
+    window.sync()
+    window.bulk_evict(300)
+    store.stuck = True
+    window.sync()
+    window._pages.drain()  # type: ignore[attr-defined]
+    window.sync()  # of which the process is killed before anything is deleted
+    killed = MemoryStore()
+    killed.put_many(dict(store.scan()))
+    window = Amta.open(killed, "w")  # type: ignore[assignment]
+    window._pages.drain()  # type: ignore[attr-defined]
+    assert len([*killed.scan(b"q")]) < 30 < len([*store.scan(b"q")])
+    assert window.query() == sum(range(300, 400))
+
+
 class Unsteady(MemoryStore):
     """A store that is away now and then."""
 

@@ -8,6 +8,9 @@ One thread writes and deletes in the background, in order, and another one fetch
 that is needed soon waits behind those that are written.  Pages whose values have all left while
 they waited are not written at all.  If a write fails, its pages wait here, and the next call that
 has something to save tries again: it raises, or all goes on, and nothing is lost.
+
+The checksum of a page's record covers the window's name, the page's place and the life it was
+written in, because RocksDB is told to leave out its own checksums of pages.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Any
 
 from ..stores.contract import Space
 from ..stores.sealed import Damaged, seal, unseal
+from .lives import Lives
 
 __all__ = ["Pages"]
 
@@ -44,6 +48,8 @@ class Pages:
     def __init__(self, space: Space, most: int = 1) -> None:
         self.space = space
         self.most = most  # pages that are gathered before they are written
+        self.lives = Lives()
+        self._name = space.name.encode()
         self._lock = threading.Lock()
         self._gathered: dict[Place, bytes] = {}
         self._written: list[dict[Place, bytes]] = []  # batches that are being written, oldest first
@@ -90,13 +96,21 @@ class Pages:
 
     def _write(self, batch: dict[Place, bytes]) -> None:
         first = self.first
-        needed = {at: data for at, data in batch.items() if at[1] >= first.get(at[0], 0)}
+        with self._lock:  # against `delete`, so that no page is written that it deletes
+            needed = {at: data for at, data in batch.items() if at[1] >= first.get(at[0], 0)}
+            # what could not be deleted of an earlier life is written over
+            self._left = [place for place in self._left if place not in needed]
         if needed:
-            named = {page_name(place): data for place, data in needed.items()}
-            self._count(len(named))
-            self.space.put_many({key: seal(data, key) for key, data in named.items()})
+            self._count(len(needed))
+            self.space.put_many(
+                {page_name(at): seal(data, self._sealed_for(at)) for at, data in needed.items()}
+            )
         with self._lock:
             self._written = [some for some in self._written if some is not batch]
+
+    def _sealed_for(self, place: Place) -> bytes:
+        """What the checksum of a page covers besides its bytes."""
+        return b"\0".join((self._name, page_name(place), self.lives.of(*place)))
 
     def flush(self) -> None:
         """Write all pages."""
@@ -117,6 +131,15 @@ class Pages:
             times = -(-len(self._left) // _MANY)
         for _ in range(times):
             self._writer.do(self._delete)
+
+    def oldest(self, deleted: Sequence[int]) -> list[int]:
+        """The first page of each level that the store may have, if those before `deleted` were to
+        be deleted."""
+        oldest = list(deleted)
+        with self._lock:
+            for level, page in self._left:
+                oldest[level] = min(oldest[level], page)
+        return oldest
 
     def _delete(self) -> None:
         with self._lock:
@@ -159,7 +182,7 @@ class Pages:
             if data is None:
                 raise Damaged(f"the window is damaged: {where}, is missing")
             try:
-                made[place] = unseal(data, key)
+                made[place] = unseal(data, self._sealed_for(place))
             except Damaged as error:
                 raise Damaged(f"the window is damaged: {error} ({where})") from None
         return made

@@ -33,6 +33,7 @@ from .guard import alone
 from .in_order import InOrder, capacity_for, check_size
 from .level_window import LevelWindow
 from .levels import RING
+from .lives import Lives
 from .pages import Pages, Place
 from .recipes import recipe_of, remade
 from .snapshot import as_told, check_told, describe
@@ -59,7 +60,7 @@ from .stored_kernel import (
 __all__ = ["open_window", "stored_class"]
 
 _DESCENT, _JUMP = 2, 3  # phases of `enforce`
-_VERSION = 3
+_VERSION = 4
 _SIZE = struct.Struct("<I")
 _FEW_LEVELS = 4
 #: A page has so many bytes, unless a cache is given.  Each stop of `slide` at a page's end costs
@@ -433,13 +434,15 @@ class StoredLevels(LevelWindow):
         """What is not in pages: header, slots beside levels, tails."""
         core = self._core
         op = core.operator
+        oldest = self._pages.oldest(self._deleted)
         said = {
             "version": _VERSION,
             "window": describe(self, core),
             "recipe": recipe_of(op.shown),
             "policy": None if self._policy is None else self._policy.name,
             "header": [int(core.get(i)) for i in range(HEADER)],
-            "deleted": self._deleted,
+            "deleted": oldest,
+            "lives": self._pages.lives.kept(oldest),
         }
         runs = [(0, STORED), *self._in_tails()]
         return _framed([[json.dumps(said).encode()], *([core.dump_slots(*run)] for run in runs)])
@@ -471,16 +474,15 @@ class StoredLevels(LevelWindow):
         for (at, count), data in zip(self._in_tails(), blobs[1:], strict=True):
             core.load_slots(at, count, data)
         self._deleted, self._rooted = list(said["deleted"]), True
+        young = {level: self._young(level) for level in self._leaves(len(self._deleted))}
+        self._pages.lives = Lives(said["lives"])
+        self._pages.lives.begin(young)
         self._load_heads(core.get(START))
         self._changing = False
-        self._delete_new()
+        # pages that were written after the root, between which others may be missing that left
+        # while they waited
+        self._pages.delete(self._pages.there([*young.items()]))
         self._delete_old()
-
-    def _delete_new(self) -> None:
-        """Delete pages that were written after the root, between which others may be missing that
-        left while they waited."""
-        starts = [(level, self._young(level)) for level in self._leaves(len(self._deleted))]
-        self._pages.delete(self._pages.there(starts))
 
     # what is not as in memory
 

@@ -67,10 +67,10 @@ class RocksStore(Store):
         self._unlogged.disable_wal = True
         self._writing = Lock()
         self._most_waiting = cache // 8
-        # Records have checksums of their own, which cover their keys; with those of RocksDB a page
-        # takes ten times as long.  They do not cover that there is no newer record, so only those
-        # that are written once can do without.  `get` of several keys has only the options that
-        # are set here.
+        # Pages have checksums of their own, which cover their keys and in which life of a window
+        # they were written; with those of RocksDB a page takes ten times as long.  Other records
+        # are replaced, and their checksums do not cover that there is no newer one.  `get` of
+        # several keys has only the options that are set here.
         unverified = rocksdict.ReadOptions()
         unverified.set_verify_checksums(False)
         with self._errors("cannot be opened", repair=not repair):
