@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import math
 import random
 import threading
@@ -26,6 +27,7 @@ from sash.kernels.slots import END
 from sash.stores import Claimed, Damaged, MemoryStore, Store, StoreError
 from sash.testing import KINDS, agrees, counting, schedule, windows
 from servers import Home
+from trouble import interrupted
 
 BOTH: list[type[LevelWindow]] = [LogMta, Amta]
 SUM = ops.sum.of(int)
@@ -319,6 +321,36 @@ def test_a_deletion_that_is_interrupted_is_made_up_for(monkeypatch: pytest.Monke
     window._pages.drain()  # type: ignore[attr-defined]
     assert len(list(store.scan(b"q"))) <= 2 * 100 // 8 + 20
     assert window.query() == sum(range(1900, 2000))
+
+
+@pytest.mark.plain
+def test_pages_whose_writing_is_interrupted_are_in_the_next_sync(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C may come before the thread has been asked to write."""
+    do, left = _Worker.do, 0
+
+    def interrupted(worker: _Worker, work: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+        do(worker, work)
+
+    monkeypatch.setattr(_Worker, "do", interrupted)
+    for at in range(1, 8):
+        store, left = MemoryStore(), at
+        window = Amta(SUM, store=store, name="w", **SMALL)
+        for _ in range(120):
+            with suppress(KeyboardInterrupt):
+                window.insert(len(window))
+        assert left < 0
+        total = sum(range(len(window)))
+        window.sync()
+        window.release()
+        window = Amta.open(store, "w")  # type: ignore[assignment]
+        window._check()
+        assert window.query() == total
 
 
 @pytest.mark.plain
@@ -888,6 +920,28 @@ def test_a_window_in_use_is_neither_synced_nor_released() -> None:
     window.release()
     with pytest.raises(StoreError, match="let go of"):
         window.insert(4)
+
+
+@pytest.mark.plain
+def test_a_release_that_is_interrupted_can_be_called_again() -> None:
+    store, wanted = MemoryStore(), 0
+    for at in itertools.count(1):
+        window = Amta(SUM, store=store, name=f"w{at}", **SMALL)
+        for i in range(60):
+            window.insert(i)
+        try:
+            with interrupted(at, "aggregators/pages"):
+                window.release()
+        except KeyboardInterrupt:
+            with pytest.raises((StoreError, RuntimeError), match="let go of"):
+                window.insert(3)
+            window.release()
+            wanted += 1
+        else:
+            break
+        finally:
+            assert len(Amta(SUM, store=store, name=f"w{at}")) == 0
+    assert wanted > 5
 
 
 @pytest.mark.plain

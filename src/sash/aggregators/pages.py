@@ -73,18 +73,23 @@ class Pages:
     def check(self) -> None:
         """Write what could not be written before, or raise why it cannot."""
         if self._failed is not None:
-            self.drain()
-            for batch in list(self._written):
-                self._write(batch)
-            self._failed = None  # only now: until all is written, what comes waits behind it
+            self._write_all()
+
+    def _write_all(self) -> None:
+        """Write what the thread could not write, or was never asked to, as `push` was interrupted."""
+        self.drain()
+        for batch in list(self._written):
+            self._write(batch)
+        self._failed = None  # only now: until all is written, what comes waits behind it
 
     def push(self) -> None:
         """Have the thread write what is gathered."""
         if not self._gathered:
             return
+        batch = self._gathered
         with self._lock:
-            batch, self._gathered = self._gathered, {}
-            self._written.append(batch)
+            self._written.append(batch)  # first, as Ctrl-C may come at any time
+            self._gathered = {}
         self._writer.do(partial(self._write_behind, batch))
 
     def _write_behind(self, batch: dict[Place, bytes]) -> None:
@@ -115,9 +120,7 @@ class Pages:
     def flush(self) -> None:
         """Write all pages."""
         self.push()
-        self.drain()
-        self.check()
-        assert not self._written, "a page is not written"
+        self._write_all()
 
     def drain(self) -> None:
         """Wait until the threads have nothing to do."""

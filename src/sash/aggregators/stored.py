@@ -417,13 +417,15 @@ class StoredLevels(LevelWindow):
         was not synced is lost, and this window cannot be used any more."""
         if self._pages.space.released:
             return
+        let_go = f"{self._pages.space!r} was let go of by release(); open it again"
         if not self._broken:
             try:
                 del self._free
             except AttributeError:
                 self._refuse()
+            self._broken = let_go  # before what may be interrupted, and is then called again
         self._pages.close()
-        self._broken = f"{self._pages.space!r} was let go of by release(); open it again"
+        self._broken = let_go
 
     def _refuse(self) -> NoReturn:
         if self._pages.space.released:
