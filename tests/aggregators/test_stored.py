@@ -21,7 +21,7 @@ from sash import policies
 from sash.aggregators import Amta, LogMta
 from sash.aggregators.level_window import LevelWindow
 from sash.aggregators.pages import Pages, _Worker
-from sash.aggregators.stored import _LEFT
+from sash.aggregators.resident import DELETED_AT_ONCE
 from sash.kernels.program import specialise
 from sash.kernels.slots import END
 from sash.stores import Claimed, Damaged, MemoryStore, Store, StoreError
@@ -256,7 +256,7 @@ def test_a_window_that_was_never_synced_takes_no_more_than_it_holds(home: Home) 
     next."""
     store, size = home.open(), 400
     window = Amta(SUM, store=store, name="w", **SMALL)
-    held = 2 * (size // 8 + _LEFT) + 20  # with pages above
+    held = 2 * (size // 8 + DELETED_AT_ONCE) + 20  # with pages above
     for turn in range(4):
         for _ in range(5):
             assert window.slide(range(1000), size)[-1] == sum(range(1000 - size, 1000))
@@ -279,7 +279,7 @@ def test_a_window_that_was_never_synced_takes_no_more_than_it_holds(home: Home) 
 @pytest.mark.plain
 def test_a_window_that_was_never_synced_and_loses_many_at_once_keeps_no_more(home: Home) -> None:
     """Whether they leave by `bulk_evict` or by a policy."""
-    store, most = home.open(), 2 * (400 // 8 + _LEFT) + 20
+    store, most = home.open(), 2 * (400 // 8 + DELETED_AT_ONCE) + 20
     window = Amta(SUM, store=store, name="w", **SMALL)
     under = Amta(SUM, policies.at_most_sum(500.0), store=store, name="v", **SMALL)
     for turn in range(12):
@@ -447,7 +447,7 @@ def test_a_window_of_another_release_is_refused_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = MemoryStore()
-    monkeypatch.setattr("sash.aggregators.stored._VERSION", 2)
+    monkeypatch.setattr("sash.aggregators.stored_root._VERSION", 2)
     window = Amta(SUM, store=store, name="w")
     window.sync()
     window.release()

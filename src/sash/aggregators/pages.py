@@ -76,7 +76,7 @@ class Pages:
             self._write_all()
 
     def _write_all(self) -> None:
-        """Write what the thread could not write, or was never asked to, as `push` was interrupted."""
+        """Write what the thread could not write, or was never asked to: `push` was interrupted."""
         self.drain()
         for batch in list(self._written):
             self._write(batch)
