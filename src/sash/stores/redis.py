@@ -2,11 +2,11 @@
 
 A window has a lease: a key that lives for some seconds and is renewed while its writer lives.  With
 each lease the window gets another fencing token: a number that rises by one, and the name of the
-lease.  All reads and writes go through a script that compares the writer's token with the window's.
-So a writer that was held up for so long that another took its window over can neither write any
-more, nor take the other's records for its own.  The name is there for servers that lost what they
-had, and count from one again.  A script runs as one step, so a kill leaves all of a write or
-nothing.
+lease.  All writes go through a script that compares the writer's token with the window's, and all
+reads get the token along with the records.  So a writer that was held up for so long that another
+took its window over can neither write any more, nor take the other's records for its own.  The
+name is there for servers that lost what they had, and count from one again.  A script runs as one
+step, so a kill leaves all of a write or nothing.
 
 How durable a write is, the server decides: with `appendonly yes`, records outlive it.  A server
 that may throw records away when its memory is full is refused.
@@ -55,13 +55,6 @@ _RENEW = _CHECK + "redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])\nreturn fa
 
 _LET_GO = _CHECK + "redis.call('del', KEYS[2])\nreturn false"
 
-# ARGV: token, keys
-_READ = """
-local token = redis.call('get', KEYS[1])
-if token ~= ARGV[1] then return {0, token or 'none'} end
-return {1, redis.call('mget', unpack(ARGV, 2))}
-"""
-
 # ARGV: token, holder, milliseconds, how many puts, keys and records in turn, keys to delete
 _WRITE = (
     _CHECK
@@ -102,8 +95,8 @@ class RedisStore(Store):
             self._check_keeps()
             self._client.set_retry(Retry(ConstantBackoff(0.25), turns))
             register = self._client.register_script
-            self._take, self._renew, self._let_go, self._read, self._store = map(
-                register, (_TAKE, _RENEW, _LET_GO, _READ, _WRITE)
+            self._take, self._renew, self._let_go, self._store = map(
+                register, (_TAKE, _RENEW, _LET_GO, _WRITE)
             )
 
     def __repr__(self) -> str:
@@ -247,9 +240,9 @@ class _Leased(Space):
         names, found = [_PREFIX + self._key(key) for key in keys], list[bytes | None]()
         for i in range(0, len(names), _MANY):
             with self._redis._errors("cannot be read"):
-                whole, data = self._redis._read(self._keys, [self._token, *names[i : i + _MANY]])
-            if not whole:
-                raise self._taken(data, "read")
+                token, *data = self._redis._client.mget([self._keys[0], *names[i : i + _MANY]])
+            if token != self._token:
+                raise self._taken(token, "read")
             found += data
         return found
 
@@ -261,12 +254,12 @@ class _Leased(Space):
         with self._redis._errors("cannot be written"):
             found = self._redis._store(self._keys, given)
         if found is not None:
-            raise self._taken(found, "written")
+            raise self._taken(None if found == b"none" else found, "written")
 
-    def _taken(self, token: bytes, what: str) -> Claimed:
+    def _taken(self, token: bytes | None, what: str) -> Claimed:
         """The error for a server that has another token."""
         why = "another writer took it over"
-        if token == b"none":
+        if token is None:
             why = "the server has forgotten the lease, and with it perhaps records"
         return Claimed(
             f"{self!r} cannot be {what} any more: {why}; open it again, to go on from the last "
