@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
+import time
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from sash.aggregators import Amta
-from sash.aggregators.pages import Pages, _Worker
+from sash.aggregators.pages import Pages
+from sash.aggregators.worker import Worker
 from sash.stores import MemoryStore, StoreError
 from stored_windows import SMALL, SUM
 from trouble import interrupted
@@ -112,19 +116,19 @@ def test_a_deletion_that_is_interrupted_is_made_up_for(monkeypatch: pytest.Monke
     window.slide(range(2000), 100)
     window.sync()
     window.slide(range(2000), 100)
-    do, calls = _Worker.do, 0
+    do, calls = Worker.do, 0
 
-    def interrupted(worker: _Worker, work: Any) -> None:
+    def interrupted(worker: Worker, work: Any) -> None:
         nonlocal calls
         calls += 1
         raise KeyboardInterrupt
 
     window._pages.flush()  # type: ignore[attr-defined]
-    monkeypatch.setattr(_Worker, "do", interrupted)
+    monkeypatch.setattr(Worker, "do", interrupted)
     with pytest.raises(KeyboardInterrupt):
         window.sync()
     assert calls == 1
-    monkeypatch.setattr(_Worker, "do", do)
+    monkeypatch.setattr(Worker, "do", do)
     window.sync()
     window._pages.drain()  # type: ignore[attr-defined]
     assert len(list(store.scan(b"q"))) <= 2 * 100 // 8 + 20
@@ -136,16 +140,16 @@ def test_pages_whose_writing_is_interrupted_are_in_the_next_sync(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Ctrl-C may come before the thread has been asked to write."""
-    do, left = _Worker.do, 0
+    do, left = Worker.do, 0
 
-    def interrupted(worker: _Worker, work: Any) -> None:
+    def interrupted(worker: Worker, work: Any) -> None:
         nonlocal left
         left -= 1
         if left == 0:
             raise KeyboardInterrupt
         do(worker, work)
 
-    monkeypatch.setattr(_Worker, "do", interrupted)
+    monkeypatch.setattr(Worker, "do", interrupted)
     for at in range(1, 8):
         store, left = MemoryStore(), at
         window = Amta(SUM, store=store, name="w", **SMALL)
@@ -162,14 +166,15 @@ def test_pages_whose_writing_is_interrupted_are_in_the_next_sync(
 
 
 @pytest.mark.plain
-def test_a_release_that_is_interrupted_can_be_called_again() -> None:
+@pytest.mark.parametrize("within", ["aggregators/pages", "aggregators/worker"])
+def test_a_release_that_is_interrupted_can_be_called_again(within: str) -> None:
     store, wanted = MemoryStore(), 0
     for at in itertools.count(1):
         window = Amta(SUM, store=store, name=f"w{at}", **SMALL)
         for i in range(60):
             window.insert(i)
         try:
-            with interrupted(at, "aggregators/pages"):
+            with interrupted(at, within):
                 window.release()
         except KeyboardInterrupt:
             with pytest.raises((StoreError, RuntimeError), match="let go of"):
@@ -180,4 +185,56 @@ def test_a_release_that_is_interrupted_can_be_called_again() -> None:
             break
         finally:
             assert len(Amta(SUM, store=store, name=f"w{at}")) == 0
-    assert wanted > 5
+    assert wanted > 3
+
+
+@pytest.mark.plain
+def test_a_worker_that_is_interrupted_does_all_else_in_order() -> None:
+    """Ctrl-C at any line: what is asked for is done or not, and what comes after it is done."""
+    for at in itertools.count(1):
+        worker, done = Worker(2), list[int]()
+        last = 0
+        try:
+            with interrupted(at, "aggregators/worker"):
+                for last in range(6):
+                    worker.do(partial(done.append, last))
+                worker.drain()
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        for number in range(10, 15):
+            worker.do(partial(done.append, number))
+        worker.drain()
+        first = [number for number in done if number < 10]
+        assert first in ([*range(last)], [*range(last + 1)])
+        assert done == [*first, *range(10, 15)]
+    assert at > 20
+
+
+class Owner:
+    """A window that is collected as its own thread finishes something for it."""
+
+    def __init__(self) -> None:
+        self.worker, self.me = Worker(2), self
+        self.worker.do(partial(time.sleep, 0.01))
+
+
+@pytest.mark.plain
+def test_a_thread_ends_when_its_window_is_collected() -> None:
+    before = threading.active_count()
+    for _ in range(20):
+        Owner()
+    for _ in range(200):
+        gc.collect()
+        if threading.active_count() <= before:
+            break
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+    worker = Worker(2)
+    worker.do(partial(time.sleep, 0))
+    tasks = worker._tasks
+    assert tasks is not None
+    with tasks.changed:  # as the window's own thread may have it when the window goes
+        del worker
+        assert tasks.ended

@@ -17,15 +17,14 @@ from __future__ import annotations
 
 import struct
 import threading
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from queue import Queue
 from typing import Any
 
 from ..stores.contract import Space
 from ..stores.sealed import Damaged, seal, unseal
 from .lives import Lives
+from .worker import Worker
 
 __all__ = ["Pages"]
 
@@ -57,7 +56,7 @@ class Pages:
         self._asked: set[Place] = set()
         self._left: list[Place] = []  # to be deleted
         self._failed: BaseException | None = None
-        self._writer, self._fetcher = _Worker(_BEHIND), _Worker(_AHEAD)
+        self._writer, self._fetcher = Worker(_BEHIND), Worker(_AHEAD)
         self.first: dict[int, int] = {}  # of some levels, a page before which all have left
         self.calls = 0  # of the store, and the records moved by them
         self.records = 0
@@ -200,7 +199,7 @@ class Pages:
     def fetch(self, places: Sequence[Place]) -> None:
         """Have the thread read pages that will be needed soon, two at a time if there are as many,
         unless it is behind."""
-        if self._fetcher.busy:
+        if self._fetcher.full:
             return
         with self._lock:
             known = {p for batch in (self._gathered, *self._written) for p in batch}
@@ -235,45 +234,3 @@ class Pages:
         """End the threads, and forget what is not written."""
         self.drain()
         self.space.release()
-
-
-class _Worker:
-    """A thread that does what it is given, in order; there is none until it is needed."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most  # things to do that may wait
-        self._queue: Queue[Callable[[], None] | None] | None = None
-
-    @property
-    def busy(self) -> bool:
-        """True if as many things wait as may."""
-        return self._queue is not None and self._queue.full()
-
-    def do(self, work: Callable[[], None]) -> None:
-        if self._queue is None:
-            self._queue = Queue(self._most)
-            threading.Thread(target=_work, args=(self._queue,), daemon=True).start()
-            weakref.finalize(self, _end, self._queue).atexit = False
-        self._queue.put(work)
-
-    def drain(self) -> None:
-        """Wait until there is nothing to do."""
-        if self._queue is not None:
-            self._queue.join()
-
-
-def _work(queue: Queue[Callable[[], None] | None]) -> None:
-    """Do what is in a queue, until its end."""
-    while True:
-        work = queue.get()
-        try:
-            if work is None:
-                return
-            work()
-        finally:
-            work = None
-            queue.task_done()
-
-
-def _end(queue: Queue[Callable[[], None] | None]) -> None:
-    queue.put(None)

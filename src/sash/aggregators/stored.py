@@ -10,6 +10,7 @@ Where to find what:
     page_slots      where the nodes of pages are in memory
     resident        the pages in memory: which must be there, and how they come and go
     pages           their way to the store and back, in the background
+    worker          a thread in the background
     lives           which opening of a window wrote a page
     stored_root     the record that `sync` writes last
     stored_copies   the same window in memory, for snapshots and checks
