@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sash
-from sash.stores import Claimed, Damaged, Store, StoreError
+from sash.stores import Claimed, Damaged, MemoryStore, Store, StoreError
 from sash.stores.contract import Space
 from sash.stores.sealed import seal, unseal
 from servers import Home, RedisServer
@@ -142,6 +142,31 @@ def test_one_writer_at_a_time_in_a_process(store: Store) -> None:
         with pytest.raises(StoreError, match="let go of"):
             call()
     store.claim("w").put_many({b"a": b"1"})
+
+
+class Refusing(MemoryStore):
+    """A store that may refuse a claim when it has made a space for it."""
+
+    refuses = True
+
+    def _claim(self, name: str) -> Space:
+        self.last = super()._claim(name)
+        if self.refuses:
+            raise StoreError("it refuses")
+        return self.last
+
+
+def test_a_claim_that_was_refused_lets_go_of_no_later_one() -> None:
+    store = Refusing()
+    with pytest.raises(StoreError, match="it refuses"):
+        store.claim("w")
+    refused, store.refuses = store.last, False
+    space = store.claim("w")
+    refused.release()
+    with pytest.raises(Claimed, match="one at a time"):
+        store.claim("w")
+    space.release()
+    store.claim("w")
 
 
 def _second(kind: str, place: str, found: Any) -> None:

@@ -135,17 +135,17 @@ class Store(ABC):
         """The records of a name, for one writer at a time."""
         check_name(name)
         with _claiming:
-            mine = vars(self).setdefault("_claimed", set())
-            if name in mine:
+            claims: dict[str, object] = vars(self).setdefault("_claimed", {})
+            if name in claims:
                 raise Claimed(
                     f"{name!r} in {self!r} has a writer in this process; one at a time can have "
                     "it: use that one, or let it go with release()"
                 )
-            mine.add(name)
+            claims[name] = claim = object()
         try:
             return self._claim(name)
         except BaseException:
-            mine.discard(name)
+            _end_claim(claims, name, claim)
             raise
 
     def _claim(self, name: str) -> Space:
@@ -172,6 +172,12 @@ class Store(ABC):
 _claiming = Lock()
 
 
+def _end_claim(claims: dict[str, object], name: str, claim: object) -> None:
+    """End a claim, unless another one has taken its place."""
+    if claims.get(name) is claim:
+        del claims[name]
+
+
 def check_name(name: Any) -> None:
     """Refuse what cannot be a name."""
     good = isinstance(name, str) and name and "\0" not in name
@@ -193,7 +199,8 @@ class Space(Store):
         self._root = b"n" + text
         self._prefixes = [first + text + b"\0" for first in (b"r", QUEUE)]
         self._prefix = self._prefixes[0]
-        self._let_go: Any = weakref.finalize(self, vars(store)["_claimed"].discard, name)
+        claims = vars(store)["_claimed"]
+        self._let_go: Any = weakref.finalize(self, _end_claim, claims, name, claims[name])
         self._let_go.atexit = False
 
     def __repr__(self) -> str:
