@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,24 @@ def test_a_lease_that_the_server_lost_never_comes_back(tmp_path: Path) -> None:
         assert (second.get_many([b"a", b"b"]), second.root()) == ([b"3", None], b"3")
     finally:
         server.close()
+
+
+def test_a_store_that_is_closed_lets_go_of_its_leases(redis_server: RedisServer) -> None:
+    """The client would connect again by itself, and renew them for as long as the process lives."""
+    store = sash.stores.redis(redis_server.url, lease=60)
+    space = store.claim("closed")
+    space.write({b"a": b"1"}, root=b"1")
+    store.close()
+    store.close()
+    for call in (lambda: store.get_many([b"a"]), store.names, lambda: store.claim("closed")):
+        with pytest.raises(StoreError, match=r"it is closed; open it again with sash\.stores"):
+            call()
+    with pytest.raises(StoreError, match="open it again"):
+        space.put_many({b"a": b"2"})
+    with sash.stores.redis(redis_server.url, lease=60) as other:
+        before = time.monotonic()
+        assert other.claim("closed").get_many([b"a"]) == [b"1"]
+        assert time.monotonic() - before < 5
 
 
 def test_a_server_that_throws_records_away_is_refused(tmp_path: Path) -> None:

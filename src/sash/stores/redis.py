@@ -81,6 +81,8 @@ class RedisStore(Store):
                 "a store on Redis needs the package redis: pip install 'sash[redis]'"
             ) from None
         self.lease = lease
+        self._leased: weakref.WeakSet[_Leased] = weakref.WeakSet()
+        self._closed = False
         self._errors_of = redis.exceptions
         self._shown = _without_credentials(url)
         turns = max(int(patience / 0.25), 0)
@@ -119,6 +121,10 @@ class RedisStore(Store):
     def _errors(self, what: str) -> Iterator[None]:
         """Errors that say which server, and no credentials."""
         errors = self._errors_of
+        if self._closed:
+            raise StoreError(
+                f"{self!r} {what}: it is closed; open it again with sash.stores.redis(…)"
+            )
         try:
             yield
         except (errors.RedisError, OSError, ValueError) as error:
@@ -173,11 +179,17 @@ class RedisStore(Store):
             return sorted({key[len(_PREFIX) :] for key in self._client.scan_iter(pattern, _MANY)})
 
     def _claim(self, name: str) -> Space:
-        return _Leased(self, name)
+        made = _Leased(self, name)
+        self._leased.add(made)
+        return made
 
     def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+        """Let go of all windows and streams, so that others can open them, and of the server."""
+        if not self._closed:
+            for space in list(self._leased):
+                space.release()
+            self._closed = True
+            self._client.close()
 
 
 class _Leased(Space):
@@ -213,6 +225,7 @@ class _Leased(Space):
             super().release()
             with suppress(StoreError), self._redis._errors("cannot be written"):
                 self._redis._let_go(self._keys, [self._token])
+                _abandoned.discard(self._holder.encode())  # the server knows
 
     def _take(self) -> bytes:
         """The fencing token of a new lease.  A writer that lives renews its lease, so it is enough
