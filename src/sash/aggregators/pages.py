@@ -4,9 +4,9 @@
                                                                            │
     load ←─ gathered, waiting, or fetched ahead by another thread ←────────┘
 
-One thread writes and deletes in the background, in order, and another one fetches, so that no page
-that is needed soon waits behind those that are written.  Pages whose values have all left while
-they waited are not written at all.  If a write fails, its pages wait here, and the next call that
+One thread writes and deletes pages in the background, in order.  Another one fetches pages, so that
+a page the window needs soon does not wait behind writes.  The writer leaves out pages whose values
+have all left the window meanwhile.  If a write fails, its pages wait here, and the next call that
 has something to save tries again: it raises, or all goes on, and nothing is lost.
 
 The checksum of a page's record covers the window's name, the page's place and the life it was
@@ -57,9 +57,9 @@ class Pages:
         self._left: list[Place] = []  # to be deleted
         self._failed: BaseException | None = None
         self._writer, self._fetcher = Worker(_BEHIND), Worker(_AHEAD)
-        self.first: dict[int, int] = {}  # of some levels, a page before which all have left
-        self.calls = 0  # of the store, and the records moved by them
-        self.records = 0
+        self.first: dict[int, int] = {}  # by level: the window needs no page before this one
+        self.calls = 0  # how often the store was called
+        self.records = 0  # how many records these calls moved
 
     # to the store
 

@@ -8,7 +8,7 @@ writer at a time, and `Space` keeps them apart from others by a prefix:
 
     n NAME          the root of a window: what it was at its last `sync`
     r NAME \\0 KEY   its other records
-    q NAME \\0 KEY   the same, if they come and go in order: written once, the oldest deleted first
+    q NAME \\0 KEY   its records that come and go in order: written once, the oldest deleted first
 
 The root is written last, in one step with all that belongs to it, so a name is there exactly if a
 `sync` was completed.
@@ -207,8 +207,8 @@ class Space(Store):
         return f"{self.name!r} in {self.store!r}"
 
     def in_order(self) -> Self:
-        """The same for records that are written once, and of which the oldest are deleted first: a
-        store may keep them apart."""
+        """Use keys that tell the store that the writer writes each record once and deletes the
+        oldest first; a store may keep such records apart from others."""
         self._prefix = self._prefixes[1]
         return self
 

@@ -4,19 +4,20 @@
                     │                                                     │
                     └──────────── sync: all at once, with the root ───────┘
 
-Changes wait in memory.  If they outgrow the buffer, they are written before the `sync`, and beside
-each record that is changed for the first time since the last one, what it was:
+Changes wait in memory.  If they outgrow the buffer, the journal writes them before the `sync`.
+Where it changes a record for the first time since the last `sync`, it notes beside it what the
+record was:
 
     d KEY    a record
     u KEY    what it was at the last sync: nothing, or a byte and the record
 
-`sync` removes what is under `u`, in one step with the last changes and the root.  Whoever opens the
-records first puts back what is there.  So memory is bounded, however rare a `sync` is, and a record
-is written twice only if it has to be.
+`sync` removes the notes under `u`, in one step with the last changes and the root.  The next
+process that opens the journal puts back what the notes say.  So memory is bounded, however rare a
+`sync` is, and the journal writes a record twice only if it has to.
 
-A batch that is written in several spills can be taken back: `begin`, then `end` or `revert`.  Of
-the records that it changes, those that were not changed since the last sync have what they were
-under `u`; what others were when it began is kept until its end:
+The caller can take back a batch that was written in several spills: `begin`, then `end` or
+`revert`.  A record that the batch is the first to change since the last `sync` has its note under
+`u`; for the others the journal keeps until the batch's end:
 
     b KEY    what a record was when the batch began: nothing, or a byte and the record
 
@@ -59,7 +60,7 @@ class Journal(Store):
         self.space = space
         self._buffer, self._first = buffer, first
         kept = space.root()
-        #: What `sync` was given last, None if there was none.
+        #: The root of the last `sync`, None if there was none.
         self.root = None if kept is None else kept[1:]
         #: The first records that are there, as far as they were read or written.
         self._there: set[bytes] = set()
@@ -67,12 +68,12 @@ class Journal(Store):
             self._there.add(first)
         self._changed: dict[bytes, bytes | None] = {}
         self._size = 0
-        self._noted: set[bytes] = set()  # keys of which the store has what they were
-        self._doubtful: set[bytes] = set()  # the same, perhaps: a write failed, or came through
+        self._noted: set[bytes] = set()  # keys with a note under `u`
+        self._doubtful: set[bytes] = set()  # keys that may have one: the write failed, or seemed to
         #: In a batch: the keys that were changed before it since the last sync, those of them that
         #: are doubtful, and the first records that were there.
         self._began: tuple[set[bytes], set[bytes], set[bytes]] | None = None
-        self._before: set[bytes] = set()  # keys of which the store has what they were before it
+        self._before: set[bytes] = set()  # keys with a note under `b`
         self._ended: set[bytes] = set()  # notes of batches that have ended
         self._failed = False  # whether a batch is to be taken back
         if kept is None:
@@ -149,8 +150,8 @@ class Journal(Store):
         return self._size + 100 * len(self._changed) > self._buffer
 
     def spill(self) -> None:
-        """Write the changes, if they have outgrown the buffer; a kill still undoes them.  If this
-        fails, they wait on."""
+        """Write the changes if they have outgrown the buffer; a kill still undoes them.  If the
+        write fails, they go on waiting."""
         if self.full:
             self._spill()
 
@@ -175,7 +176,7 @@ class Journal(Store):
         self._changed, self._size = {}, 0
 
     def begin(self) -> None:
-        """Begin a batch that can be taken back; what was changed before it is written."""
+        """Begin a batch that `revert` can take back; this writes all earlier changes."""
         self._settle()
         self._delete(sorted(self._ended))
         self._ended = set()
@@ -184,7 +185,7 @@ class Journal(Store):
         self._began = self._noted | self._doubtful, set(self._doubtful), set(self._there)
 
     def end(self) -> None:
-        """The batch stays."""
+        """End the batch; it can no longer be taken back."""
         self._ended, self._before, self._began = {b"b" + key for key in self._before}, set(), None
 
     def revert(self) -> None:
@@ -205,7 +206,7 @@ class Journal(Store):
         self._before, self._began, self._failed = set(), None, False
 
     def _put_back(self, kind: bytes, keys: list[bytes]) -> None:
-        """Make records what they are noted to have been, where there is a note."""
+        """Make records what their notes say, where there is a note."""
         for at in range(0, len(keys), _MANY):
             some = keys[at : at + _MANY]
             puts, deletes = {}, []
@@ -237,7 +238,7 @@ class Journal(Store):
 
     @contextmanager
     def _in_doubt(self, new: list[bytes]) -> Iterator[None]:
-        """A write that fails may have come through nevertheless, when the answer was lost."""
+        """Doubt the notes if a write fails: perhaps only the store's answer was lost."""
         try:
             yield
         except BaseException:

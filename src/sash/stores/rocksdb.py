@@ -1,22 +1,23 @@
 """A store in a folder of this machine: RocksDB, by the package rocksdict.
 
-RocksDB locks the folder, so one process at a time has the store, and windows in it share the one
-`Store` object.  The lock goes with the process, also if it is killed.
+RocksDB locks the folder, so one process at a time can open the store, and all windows in it share
+one `Store` object.  The lock goes with the process, also if it is killed.
 
-A write that is durable is one entry of RocksDB's log, which is flushed to the disk.  Others go into
-the log too if they are small.  A large one does not, because that would write its bytes twice, nor
-does any after it into the same column family.  So in each family a kill loses the last writes and
-none before them, but a page may be lost that came before a record of the other family which is
-there.  Nothing depends on more: what a root needs is in its own durable write or came before it,
-and that one first has RocksDB put into files what is not in the log; what came after it, `open`
-deletes or puts back, of windows from their pages alone, and of streams, which have no pages, from
-the other family alone.
+What a kill loses.  A durable write is one entry of RocksDB's log, which RocksDB flushes to the disk
+before the write returns.  A small write that is not durable goes into the log too.  A large one
+skips the log, because the log would write its bytes a second time; so do all later writes into the
+same column family, until a durable write first has RocksDB put them into files.  So in each family
+a kill loses the last writes and none before them.  Between the families it may lose a page and keep
+a record of the other family that was written after the page.  Nothing depends on that: a durable
+write keeps all that its root needs, and what came after the root, `open` deletes or puts back.  For
+a window those are pages alone, and for a stream records of the other family alone.
 
-Records that come and go in order are in a column family of their own.  Of one window, whole files
-die, and RocksDB removes them.  In the other one, files with much that was replaced are written
-anew all the time; for a window of 2^25 values that took as long as all the rest.  Where windows
-share a store, a page of a slow one keeps a file of a fast one, so if more than half is dead, all
-that lives is copied, once (`_Collector`).
+Records that come and go in order, such as pages, have a column family of their own.  The pages of
+one window leave whole files behind, which RocksDB removes.  In the other family RocksDB copies what
+lives out of files with much that was replaced, all the time; for a window of 2^25 values that took
+as long as all the rest.  Where windows share a store, one page of a slow window keeps a whole file
+of a fast one, so when more than half of these files is dead, a thread has RocksDB copy what lives
+(`_Collector`).
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ from .contract import QUEUE, Store, StoreError
 __all__ = ["RocksStore", "rocksdb"]
 
 _CACHE = 32 << 20
-#: Records from this size on lie beside the tree that RocksDB keeps in order, so that their bytes
-#: are not copied each time it is.
+#: RocksDB keeps records from this size on beside its sorted files, so that it does not copy their
+#: bytes each time it sorts.
 _BLOB = 1024
 _QUEUES = "queues"  # the column family of records that come and go in order
-#: A write of so many bytes is not put into the log, unless it is durable.
+#: A write of so many bytes skips the log, unless it is durable.
 _LOGGED = 1 << 18
-#: Dead bytes in files of records in order that are let be, if they are no more than half of all.
+#: The collector lets up to so many dead bytes be.
 _GARBAGE = 32 << 20
-_OFTEN = 8 << 20  # bytes after which it is looked how many there are, which takes some 50 µs
+_OFTEN = 8 << 20  # bytes written until the collector looks again, which takes some 50 µs
 
 
 class RocksStore(Store):
@@ -200,16 +201,16 @@ class RocksStore(Store):
 
 
 class _Family:
-    """A column family: records that RocksDB keeps apart from others, but writes in one step with
-    them."""
+    """A column family: RocksDB keeps its records in files of their own, but can write several
+    families in one step."""
 
     def __init__(self, db: Any, *handle: Any) -> None:
         self.db, self.handle = db, handle
-        self.ahead_of_log = False  # whether there were writes that are not in the log
-        self._waiting = 0  # bytes that were written since files were last begun
+        self.ahead_of_log = False  # whether some writes are neither in the log nor in files
+        self._waiting = 0  # bytes written since RocksDB last began a file
 
     def prepare(self, size: int, most: int, *, durable: bool) -> None:
-        """Have files written, or begun, before so many bytes come."""
+        """Have RocksDB write files, or begin them, before a write of so many bytes."""
         if durable and self.ahead_of_log:
             self.db.flush()
             self.ahead_of_log, self._waiting = False, 0
@@ -223,9 +224,7 @@ class _Family:
 class _Collector:
     """Copies the live records in order out of files that are dead for the most part.
 
-    Files of one window go by themselves, but where windows share the store, one page of a slow
-    window keeps a file of a fast one.  No more is copied than is freed, so all that is ever copied
-    is no more than all that was written.
+    It copies no more than it frees, so in all it never copies more than was written.
     """
 
     def __init__(self, db: Any, wholly: Any) -> None:
@@ -234,7 +233,7 @@ class _Collector:
         self._unseen = _OFTEN  # bytes that were written since it last looked
 
     def look(self, size: int) -> None:
-        """After so many bytes were written, collect in the background if there is much."""
+        """Note that so many bytes were written, and collect in the background if much is dead."""
         self._unseen += size
         if self._unseen < _OFTEN or (self._thread is not None and self._thread.is_alive()):
             return
