@@ -8,6 +8,7 @@ it holds up the window.  A call is long enough for that, and the best of several
 
 from __future__ import annotations
 
+import atexit
 import subprocess
 import sys
 import tempfile
@@ -67,7 +68,8 @@ def redis() -> Store:
 
     folder = tempfile.TemporaryDirectory()
     server = RedisServer(Path(folder.name))
-    _kept.extend((folder, server))
+    atexit.register(server.close)
+    _kept.append(folder)
     return sash.stores.redis(server.url)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import sash
 from sash.state import layout
+from sash.stores import Damaged
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import rows_of
 from sash.testing.streams import batches, stream
@@ -107,6 +108,33 @@ def test_sizes(select: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
             stored._check()
         assert repr(rows_of(stored.late)) == repr(rows_of(by_force.late))
         same(q, stored.close(), by_force.close())
+
+
+@pytest.mark.plain
+def test_a_record_that_vanishes_is_an_error_and_never_a_wrong_answer() -> None:
+    """Also of the records by which a query finds all others of its own: without them its state
+    would seem to be empty."""
+    harmless = []
+    parts = [*batches(stream("disorder", 60), most=20)]
+    for number in range(100):
+        store = sash.stores.memory()
+        stored = sash.share(QUERIES).stream(store=store, name="all", lateness="2 seconds")
+        for part in parts[:-1]:
+            stored.push(part)
+        stored.sync()
+        records = [key for key, _ in store.scan(b"r")]
+        if number == len(records):
+            break
+        store.delete_many([records[number]])
+        try:
+            stored.push(parts[-1])
+            stored.close()
+        except Damaged as error:
+            assert "'all' in the store in memory" in str(error)  # noqa: PT017 -- or no error
+        else:
+            harmless.append(records[number])
+    assert number >= 8
+    assert harmless == []
 
 
 @pytest.mark.once

@@ -197,6 +197,49 @@ def test_a_flipped_bit_in_any_file_is_an_error_or_no_harm(tmp_path: Path) -> Non
     assert refused["MANIFEST"], refused
 
 
+TORN = """
+import os, sys
+import sash
+from sash import operators as ops
+from sash.aggregators import Amta
+
+store = sash.stores.rocksdb(sys.argv[1], cache=1 << 20)
+window = Amta(ops.sum.of(int), store=store, name="w", cache=256, buffer=256)
+for i in range(6000):
+    window.insert(i)
+    if i == 2999:
+        window.sync()
+        window._pages.drain()
+        (log,) = [f for f in os.listdir(sys.argv[1]) if f.endswith(".log")]
+        print(log, os.path.getsize(f"{sys.argv[1]}/{log}"), flush=True)
+window._pages.flush()
+os._exit(0)
+"""
+
+
+def test_a_log_that_a_failing_machine_tore_can_be_repaired(tmp_path: Path) -> None:
+    """Behind the last sync, the disk has some blocks of the log and not others before them."""
+    folder, torn = tmp_path / "store", tmp_path / "torn"
+    log, synced = _python(TORN, folder).split()
+    whole = (folder / log).read_bytes()
+    blocks = range(int(synced) // 4096 + 1, len(whole) // 4096)[::2]
+    assert len(blocks) > 2
+    for block in blocks:
+        shutil.copytree(folder, torn)
+        data = bytearray(whole)
+        data[block * 4096 : (block + 1) * 4096] = bytes(4096)
+        (torn / log).write_bytes(data)
+        with pytest.raises(StoreError, match=r"Corruption.* repair=True"):
+            sash.stores.rocksdb(torn, cache=1 << 20)
+        for repair in (True, False):  # once is enough
+            with sash.stores.rocksdb(torn, cache=1 << 20, repair=repair) as store:
+                window = Amta.open(store, "w")
+                window._check()
+                assert (len(window), window.query()) == (3000, sum(range(3000)))
+                window.release()
+        shutil.rmtree(torn)
+
+
 def test_a_flipped_bit_in_a_page_that_is_needed_is_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     _python(IN_FILES, folder)
@@ -229,6 +272,14 @@ try:
             synced = i + 1
 except StoreError as error:
     print(synced, error)
+try:
+    store.close()
+except StoreError:
+    pass
+try:  # in the same process, once it is closed
+    sash.stores.rocksdb(sys.argv[1], cache=1 << 20).close()
+except StoreError as error:
+    assert "has it open" not in str(error), error
 """
 OPEN = """
 import sys
@@ -260,7 +311,7 @@ def test_a_full_disk_is_an_error_that_names_the_place(tmp_path: Path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], check=False
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=False
     )
     program = FULL
     if mounted.returncode:  # who may not mount has files that cannot grow

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import multiprocessing
 import random
-import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,7 @@ import pytest
 
 import sash
 from sash.stores import Claimed, Damaged, MemoryStore, Store, StoreError
-from sash.stores.contract import QUEUE, Space
-from sash.stores.journal import Journal
+from sash.stores.contract import Space
 from sash.stores.sealed import seal, unseal
 from servers import Home, RedisServer
 
@@ -58,6 +55,7 @@ def test_keys_in_ranges(store: Store) -> None:
     assert store.keys_in(ranges) == [b"p\1\5", b"p\1\xff", b"p\3\7"]
     assert store.keys_in([(b"q", b"q\2")]) == [b"q\1\5"]
     assert store.keys_in([(b"p\1\6", b"p\1\7")]) == []
+    assert store.keys_in([(b"", b"p\1"), (b"p\3", b"s")]) == [b"p\0", *names[5:]]
     assert store.keys_in([]) == []
     space = store.claim("w").in_order()
     space.put_many(dict.fromkeys(names, b"y"))
@@ -146,6 +144,31 @@ def test_one_writer_at_a_time_in_a_process(store: Store) -> None:
     store.claim("w").put_many({b"a": b"1"})
 
 
+class Refusing(MemoryStore):
+    """A store that may refuse a claim when it has made a space for it."""
+
+    refuses = True
+
+    def _claim(self, name: str) -> Space:
+        self.last = super()._claim(name)
+        if self.refuses:
+            raise StoreError("it refuses")
+        return self.last
+
+
+def test_a_claim_that_was_refused_lets_go_of_no_later_one() -> None:
+    store = Refusing()
+    with pytest.raises(StoreError, match="it refuses"):
+        store.claim("w")
+    refused, store.refuses = store.last, False
+    space = store.claim("w")
+    refused.release()
+    with pytest.raises(Claimed, match="one at a time"):
+        store.claim("w")
+    space.release()
+    store.claim("w")
+
+
 def _second(kind: str, place: str, found: Any) -> None:
     """What a second process is told."""
     try:
@@ -184,159 +207,7 @@ def test_a_second_process_is_refused(kind: str, tmp_path: Path, redis_server: Re
     assert said[1] == "it has it"
 
 
-def test_a_lease_that_ran_out_goes_to_another_and_never_comes_back(
-    redis_server: RedisServer,
-) -> None:
-    one = sash.stores.redis(redis_server.url, lease=0.3)
-    other = sash.stores.redis(redis_server.url, lease=0.3)
-    first = one.claim("held up")
-    first.write({b"a": b"1"}, root=b"1")
-    vars(first)["_done"].set()  # as in a process that stands still
-    second = other.claim("held up")
-    with pytest.raises(Claimed, match="another writer took it over"):
-        first.put_many({b"a": b"2"})
-    first.release()  # does not let go of what it has no more
-    with pytest.raises(Claimed, match=r"has a writer, process \d+"):
-        sash.stores.redis(redis_server.url, lease=0.3).claim("held up")
-    assert second.get_many([b"a"]) == [b"1"]
-    second.release()
-
-
 # Errors
-
-
-def test_a_server_that_refuses_or_is_away(tmp_path: Path) -> None:
-    server = RedisServer(tmp_path, password="s3cret-word")
-    try:
-        assert sash.stores.redis(server.url).names() == []
-        for wrong in (f"redis://127.0.0.1:{server.port}/0", server.url.replace("word", "w0rd")):
-            with pytest.raises(StoreError, match="password") as found:
-                sash.stores.redis(wrong)
-            _no_secret(found.value)
-        store = sash.stores.redis(server.url, patience=0.3)
-        space = store.claim("w")
-        space.write({b"a": b"1"}, root=b"")
-        assert "s3cret" not in repr(store) + repr(space)
-        server.stop()
-        for call in (lambda: space.put_many({b"a": b"2"}), lambda: space.get_many([b"a"])):
-            with pytest.raises(StoreError, match="does not answer") as found:
-                call()
-            _no_secret(found.value)
-        server.start()
-        assert space.get_many([b"a"]) == [b"1"]
-        space.put_many({b"a": b"2"})
-        assert space.get_many([b"a"]) == [b"2"]
-    finally:
-        server.close()
-
-
-def _no_secret(error: BaseException | None) -> None:
-    import traceback
-
-    assert error is not None
-    assert "s3cret" not in "".join(traceback.format_exception(error))
-
-
-class Watched:
-    """A RocksDB of which is known how many bytes were written since the last flush."""
-
-    def __init__(self, db: Any, main: Any) -> None:
-        self._db, self._main = db, main
-        self.waiting = self.most = self.flushes = 0
-
-    def write(self, batch: Any, *options: Any) -> None:
-        self.waiting += batch.size_in_bytes()
-        self.most = max(self.most, self.waiting)
-        self._main.write(batch, *options)
-
-    def flush(self, *given: Any, **options: Any) -> None:
-        self.waiting, self.flushes = 0, self.flushes + 1
-        self._db.flush(*given, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._db, name)
-
-
-@pytest.mark.parametrize("first", [b"r", QUEUE])
-def test_rocksdb_begins_files_before_a_write_would_have_to_wait(
-    first: bytes, tmp_path: Path
-) -> None:
-    """A write that waits holds Python's lock, so that nothing would be done in the background."""
-    cache = 1 << 20
-    with sash.stores.rocksdb(tmp_path, cache=cache) as store:
-        main, family = store._families[0], store._families[first == QUEUE]
-        kept = main.db, family.db
-        watched = main.db = family.db = Watched(family.db, main.db)
-        for i in range(300):
-            size = 1000 if i % 3 else 60_000
-            store.write({first + bytes([i % 250]) * 9: bytes(size)}, durable=i % 50 == 49)
-        main.db, family.db = kept
-        assert watched.most <= cache // 8
-        assert 40 <= watched.flushes <= 100
-        assert len(list(store.scan())) == 250
-
-
-def test_a_slow_window_does_not_keep_the_files_of_a_fast_one(tmp_path: Path) -> None:
-    """Each turn writes 8 MB that live until the next, and four small records that stay, one in each
-    file."""
-    with sash.stores.rocksdb(tmp_path) as store:
-        fast, slow = store.claim("fast").in_order(), store.claim("slow").in_order()
-        page, most, turns = random.Random(5).randbytes(1 << 16), 0, 40
-        for turn in range(turns):
-            for i in range(128):
-                fast.put_many({b"%06d" % (128 * turn + i): page})
-                if i % 32 == 0:
-                    slow.put_many({b"%06d" % (128 * turn + i): page[:2000]})
-            fast.write({}, root=b"")
-            if turn:
-                fast.delete_many([b"%06d" % (128 * (turn - 1) + i) for i in range(128)])
-            store._collector.wait()  # as disks are slow at times
-            there = 0
-            for file in tmp_path.glob("*.blob"):
-                with suppress(FileNotFoundError):  # that goes just now
-                    there += file.stat().st_size
-            most = max(most, there)
-        assert most < 100 << 20, "of 320 MB that were written"
-        assert [key for key, _ in slow.scan()] == [b"%06d" % i for i in range(0, 128 * turns, 32)]
-        assert all(data == page[:2000] for _, data in slow.scan())
-        assert len(list(fast.scan())) == 128
-
-
-class Late:
-    """A RocksDB whose store is written to while it is being closed."""
-
-    def __init__(self, db: Any, store: Store) -> None:
-        self._db, self._store, self.said = db, store, list[str]()
-        self.writer = threading.Thread(target=self._write)
-
-    def close(self) -> None:
-        self._db.close()
-        self.writer.start()
-        self.writer.join(0.2)
-
-    def _write(self) -> None:
-        try:
-            self._store.put_many({QUEUE + b"w\0page": b"x"})
-        except StoreError as error:
-            self.said.append(str(error))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._db, name)
-
-
-def test_a_write_while_a_store_is_being_closed_is_refused(tmp_path: Path) -> None:
-    """Else its pages would be among other records, where nobody finds them."""
-    store = sash.stores.rocksdb(tmp_path)
-    store.put_many({QUEUE + b"w\0": b"first"})
-    queues = store._families[1]
-    late = queues.db = Late(queues.db, store)
-    store.close()
-    store.close()
-    late.writer.join()
-    assert len(late.said) == 1
-    assert "cannot be written: it is closed" in late.said[0]
-    with sash.stores.rocksdb(tmp_path) as store:
-        assert dict(store.scan()) == {QUEUE + b"w\0": b"first"}
 
 
 def test_what_cannot_be_a_store(tmp_path: Path) -> None:
@@ -357,81 +228,6 @@ def test_what_cannot_be_a_store(tmp_path: Path) -> None:
     store.close()
     with pytest.raises(StoreError, match="it is closed"):
         store.get_many([b"a"])
-
-
-# Journals
-
-
-def test_a_journal_goes_back_to_the_last_sync(home: Home) -> None:
-    """Over all stores, buffers of any size, and syncs and reopenings at any time."""
-    source, synced, now = random.Random(2), dict[bytes, bytes](), dict[bytes, bytes]()
-    journal = Journal(home.open().claim("j"), buffer=300)
-    for step in range(150):
-        names = [bytes([source.randrange(3), source.randrange(5)]) for _ in range(4)]
-        chance = source.random()
-        if chance < 0.5:
-            records = {name: source.randbytes(source.randrange(40)) for name in names}
-            journal.put_many(records)
-            now |= records
-        elif chance < 0.7:
-            journal.delete_many(names)
-            now = {name: data for name, data in now.items() if name not in names}
-        elif chance < 0.8:
-            journal.spill()
-        elif chance < 0.9:
-            journal.sync(str(step).encode())
-            synced = dict(now)
-            assert journal.root == str(step).encode()
-        elif step % 3 == 0:
-            journal.space.release()
-            journal.space.store.close()
-            journal, now = Journal(home.open().claim("j"), buffer=300), dict(synced)
-        assert journal.get_many(names) == [now.get(name) for name in names]
-        assert dict(journal.scan()) == now
-        assert dict(journal.scan(b"\1")) == {k: d for k, d in now.items() if k[0] == 1}
-    journal.sync(b"")
-    assert all(key[:1] == b"d" for key, _ in journal.space.scan())
-
-
-class Unsure(MemoryStore):
-    """A store that fails now and then, before a write or after it."""
-
-    def __init__(self, source: random.Random) -> None:
-        super().__init__()
-        self.source, self.steady = source, False
-
-    def write(self, puts: Any, deletes: Any = (), *, durable: bool = False) -> None:
-        chance = 1.0 if self.steady else self.source.random()
-        if chance < 0.2:
-            raise StoreError("it does not answer")
-        super().write(puts, deletes, durable=durable)
-        if chance < 0.5:
-            raise StoreError("the answer is lost")
-
-
-def test_a_journal_whose_writes_fail_or_seem_to() -> None:
-    """After a kill, the records are those of the last sync that returned, or of one that came
-    through after it."""
-    source = random.Random(3)
-    for _ in range(60):
-        store = Unsure(source)
-        journal, now = Journal(store.claim("j"), buffer=60), dict[bytes, bytes]()
-        allowed = {b"": dict(now)}  # by root
-        for step in range(source.randrange(60)):
-            records = {bytes([source.randrange(6)]): source.randbytes(source.randrange(30))}
-            journal.put_many(records)
-            now |= records
-            with suppress(StoreError):
-                journal.spill()
-            if source.random() < 0.2:
-                allowed[str(step).encode()] = dict(now)
-                with suppress(StoreError):
-                    journal.sync(str(step).encode())
-                    allowed = {str(step).encode(): dict(now)}
-        store.steady = True
-        journal.space.release()
-        journal = Journal(store.claim("j"))
-        assert dict(journal.scan()) == allowed[journal.root or b""]
 
 
 def test_a_damaged_root_is_named(home: Home) -> None:

@@ -4,24 +4,27 @@
                                                                            │
     load ←─ gathered, waiting, or fetched ahead by another thread ←────────┘
 
-One thread writes and deletes in the background, in order, and another one fetches, so that no page
-that is needed soon waits behind those that are written.  Pages whose values have all left while
-they waited are not written at all.  If a write fails, its pages wait here, and the next call that
+One thread writes and deletes pages in the background, in order.  Another one fetches pages, so that
+a page the window needs soon does not wait behind writes.  The writer leaves out pages whose values
+have all left the window meanwhile.  If a write fails, its pages wait here, and the next call that
 has something to save tries again: it raises, or all goes on, and nothing is lost.
+
+The checksum of a page's record covers the window's name, the page's place and the life it was
+written in, because RocksDB is told to leave out its own checksums of pages.
 """
 
 from __future__ import annotations
 
 import struct
 import threading
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from queue import Queue
 from typing import Any
 
 from ..stores.contract import Space
 from ..stores.sealed import Damaged, seal, unseal
+from .lives import Lives
+from .worker import Worker
 
 __all__ = ["Pages"]
 
@@ -44,6 +47,8 @@ class Pages:
     def __init__(self, space: Space, most: int = 1) -> None:
         self.space = space
         self.most = most  # pages that are gathered before they are written
+        self.lives = Lives()
+        self._name = space.name.encode()
         self._lock = threading.Lock()
         self._gathered: dict[Place, bytes] = {}
         self._written: list[dict[Place, bytes]] = []  # batches that are being written, oldest first
@@ -51,10 +56,10 @@ class Pages:
         self._asked: set[Place] = set()
         self._left: list[Place] = []  # to be deleted
         self._failed: BaseException | None = None
-        self._writer, self._fetcher = _Worker(_BEHIND), _Worker(_AHEAD)
-        self.first: dict[int, int] = {}  # of some levels, a page before which all have left
-        self.calls = 0  # of the store, and the records moved by them
-        self.records = 0
+        self._writer, self._fetcher = Worker(_BEHIND), Worker(_AHEAD)
+        self.first: dict[int, int] = {}  # by level: the window needs no page before this one
+        self.calls = 0  # how often the store was called
+        self.records = 0  # how many records these calls moved
 
     # to the store
 
@@ -67,18 +72,23 @@ class Pages:
     def check(self) -> None:
         """Write what could not be written before, or raise why it cannot."""
         if self._failed is not None:
-            self.drain()
-            for batch in list(self._written):
-                self._write(batch)
-            self._failed = None  # only now: until all is written, what comes waits behind it
+            self._write_all()
+
+    def _write_all(self) -> None:
+        """Write what the thread could not write, or was never asked to: `push` was interrupted."""
+        self.drain()
+        for batch in list(self._written):
+            self._write(batch)
+        self._failed = None  # only now: until all is written, what comes waits behind it
 
     def push(self) -> None:
         """Have the thread write what is gathered."""
         if not self._gathered:
             return
+        batch = self._gathered
         with self._lock:
-            batch, self._gathered = self._gathered, {}
-            self._written.append(batch)
+            self._written.append(batch)  # first, as Ctrl-C may come at any time
+            self._gathered = {}
         self._writer.do(partial(self._write_behind, batch))
 
     def _write_behind(self, batch: dict[Place, bytes]) -> None:
@@ -90,20 +100,26 @@ class Pages:
 
     def _write(self, batch: dict[Place, bytes]) -> None:
         first = self.first
-        needed = {at: data for at, data in batch.items() if at[1] >= first.get(at[0], 0)}
+        with self._lock:  # against `delete`, so that no page is written that it deletes
+            needed = {at: data for at, data in batch.items() if at[1] >= first.get(at[0], 0)}
+            # what could not be deleted of an earlier life is written over
+            self._left = [place for place in self._left if place not in needed]
         if needed:
-            named = {page_name(place): data for place, data in needed.items()}
-            self._count(len(named))
-            self.space.put_many({key: seal(data, key) for key, data in named.items()})
+            self._count(len(needed))
+            self.space.put_many(
+                {page_name(at): seal(data, self._sealed_for(at)) for at, data in needed.items()}
+            )
         with self._lock:
             self._written = [some for some in self._written if some is not batch]
+
+    def _sealed_for(self, place: Place) -> bytes:
+        """What the checksum of a page covers besides its bytes."""
+        return b"\0".join((self._name, page_name(place), self.lives.of(*place)))
 
     def flush(self) -> None:
         """Write all pages."""
         self.push()
-        self.drain()
-        self.check()
-        assert not self._written, "a page is not written"
+        self._write_all()
 
     def drain(self) -> None:
         """Wait until the threads have nothing to do."""
@@ -117,6 +133,15 @@ class Pages:
             times = -(-len(self._left) // _MANY)
         for _ in range(times):
             self._writer.do(self._delete)
+
+    def oldest(self, deleted: Sequence[int]) -> list[int]:
+        """The first page of each level that the store may have, if those before `deleted` were to
+        be deleted."""
+        oldest = list(deleted)
+        with self._lock:
+            for level, page in self._left:
+                oldest[level] = min(oldest[level], page)
+        return oldest
 
     def _delete(self) -> None:
         with self._lock:
@@ -159,7 +184,7 @@ class Pages:
             if data is None:
                 raise Damaged(f"the window is damaged: {where}, is missing")
             try:
-                made[place] = unseal(data, key)
+                made[place] = unseal(data, self._sealed_for(place))
             except Damaged as error:
                 raise Damaged(f"the window is damaged: {error} ({where})") from None
         return made
@@ -174,7 +199,7 @@ class Pages:
     def fetch(self, places: Sequence[Place]) -> None:
         """Have the thread read pages that will be needed soon, two at a time if there are as many,
         unless it is behind."""
-        if self._fetcher.busy:
+        if self._fetcher.full:
             return
         with self._lock:
             known = {p for batch in (self._gathered, *self._written) for p in batch}
@@ -209,45 +234,3 @@ class Pages:
         """End the threads, and forget what is not written."""
         self.drain()
         self.space.release()
-
-
-class _Worker:
-    """A thread that does what it is given, in order; there is none until it is needed."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most  # things to do that may wait
-        self._queue: Queue[Callable[[], None] | None] | None = None
-
-    @property
-    def busy(self) -> bool:
-        """True if as many things wait as may."""
-        return self._queue is not None and self._queue.full()
-
-    def do(self, work: Callable[[], None]) -> None:
-        if self._queue is None:
-            self._queue = Queue(self._most)
-            threading.Thread(target=_work, args=(self._queue,), daemon=True).start()
-            weakref.finalize(self, _end, self._queue).atexit = False
-        self._queue.put(work)
-
-    def drain(self) -> None:
-        """Wait until there is nothing to do."""
-        if self._queue is not None:
-            self._queue.join()
-
-
-def _work(queue: Queue[Callable[[], None] | None]) -> None:
-    """Do what is in a queue, until its end."""
-    while True:
-        work = queue.get()
-        try:
-            if work is None:
-                return
-            work()
-        finally:
-            work = None
-            queue.task_done()
-
-
-def _end(queue: Queue[Callable[[], None] | None]) -> None:
-    queue.put(None)

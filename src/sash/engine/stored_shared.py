@@ -47,7 +47,7 @@ def open_shared(
     space = store.claim(name or "")
     try:
         made = cls.__new__(cls)
-        made._journal = Journal(space)
+        made._journal = Journal(space, first=FIRST)
         made.__init__(shared, **settings)  # type: ignore[misc]
         if made._journal.root is not None:
             _restore(made, shared, made._journal.root, trust)

@@ -8,7 +8,7 @@ writer at a time, and `Space` keeps them apart from others by a prefix:
 
     n NAME          the root of a window: what it was at its last `sync`
     r NAME \\0 KEY   its other records
-    q NAME \\0 KEY   the same, if they come and go in order: written once, the oldest deleted first
+    q NAME \\0 KEY   its records that come and go in order: written once, the oldest deleted first
 
 The root is written last, in one step with all that belongs to it, so a name is there exactly if a
 `sync` was completed.
@@ -90,8 +90,9 @@ class Store(ABC):
         """All keys that begin so, with their records, in order of the keys."""
 
     def keys_in(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
-        """The keys from one on and before another, of each such pair.  A store that can find them
-        without reading other records has a method of its own."""
+        """The keys from `low` on and before `high`, for each such pair; the pairs rise and do not
+        overlap.  A store that can find them without reading other records has a method of its own.
+        """
         bounds = [bound for pair in ranges for bound in pair] or [b""]
         first, last = min(bounds), max(bounds)
         same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
@@ -134,17 +135,17 @@ class Store(ABC):
         """The records of a name, for one writer at a time."""
         check_name(name)
         with _claiming:
-            mine = vars(self).setdefault("_claimed", set())
-            if name in mine:
+            claims: dict[str, object] = vars(self).setdefault("_claimed", {})
+            if name in claims:
                 raise Claimed(
                     f"{name!r} in {self!r} has a writer in this process; one at a time can have "
                     "it: use that one, or let it go with release()"
                 )
-            mine.add(name)
+            claims[name] = claim = object()
         try:
             return self._claim(name)
         except BaseException:
-            mine.discard(name)
+            _end_claim(claims, name, claim)
             raise
 
     def _claim(self, name: str) -> Space:
@@ -171,6 +172,12 @@ class Store(ABC):
 _claiming = Lock()
 
 
+def _end_claim(claims: dict[str, object], name: str, claim: object) -> None:
+    """End a claim, unless another one has taken its place."""
+    if claims.get(name) is claim:
+        del claims[name]
+
+
 def check_name(name: Any) -> None:
     """Refuse what cannot be a name."""
     good = isinstance(name, str) and name and "\0" not in name
@@ -192,15 +199,16 @@ class Space(Store):
         self._root = b"n" + text
         self._prefixes = [first + text + b"\0" for first in (b"r", QUEUE)]
         self._prefix = self._prefixes[0]
-        self._let_go: Any = weakref.finalize(self, vars(store)["_claimed"].discard, name)
+        claims = vars(store)["_claimed"]
+        self._let_go: Any = weakref.finalize(self, _end_claim, claims, name, claims[name])
         self._let_go.atexit = False
 
     def __repr__(self) -> str:
         return f"{self.name!r} in {self.store!r}"
 
     def in_order(self) -> Self:
-        """The same for records that are written once, and of which the oldest are deleted first: a
-        store may keep them apart."""
+        """Use keys that tell the store that the writer writes each record once and deletes the
+        oldest first; a store may keep such records apart from others."""
         self._prefix = self._prefixes[1]
         return self
 
@@ -273,6 +281,11 @@ class Space(Store):
     def clear(self) -> None:
         """Remove the root, then all records."""
         self._write({}, [self._root], True)
+        self.clear_unrooted()
+
+    def clear_unrooted(self) -> None:
+        """Remove the records of a name without a root: those of a window or stream that was never
+        synced, or whose removal was cut short."""
         keys: list[bytes] = []
         for prefix in self._prefixes:
             for key, _ in self.store.scan(prefix):
@@ -280,4 +293,5 @@ class Space(Store):
                 if len(keys) == _MANY:
                     self._write({}, keys, False)
                     keys = []
-        self._write({}, keys, False)
+        if keys:
+            self._write({}, keys, False)

@@ -4,24 +4,26 @@
                     │                                                     │
                     └──────────── sync: all at once, with the root ───────┘
 
-Changes wait in memory.  If they outgrow the buffer, they are written before the `sync`, and beside
-each record that is changed for the first time since the last one, what it was:
+Changes wait in memory.  If they outgrow the buffer, the journal writes them before the `sync`.
+Where it changes a record for the first time since the last `sync`, it notes beside it what the
+record was:
 
     d KEY    a record
     u KEY    what it was at the last sync: nothing, or a byte and the record
 
-`sync` removes what is under `u`, in one step with the last changes and the root.  Whoever opens the
-records first puts back what is there.  So memory is bounded, however rare a `sync` is, and a record
-is written twice only if it has to be.
+`sync` removes the notes under `u`, in one step with the last changes and the root.  The next
+process that opens the journal puts back what the notes say.  So memory is bounded, however rare a
+`sync` is, and the journal writes a record twice only if it has to.
 
-A batch that is written in several spills can be taken back: `begin`, then `end` or `revert`.  Of
-the records that it changes, those that were not changed since the last sync have what they were
-under `u`; what others were when it began is kept until its end:
+The caller can take back a batch that was written in several spills: `begin`, then `end` or
+`revert`.  A record that the batch is the first to change since the last `sync` has its note under
+`u`; for the others the journal keeps until the batch's end:
 
     b KEY    what a record was when the batch began: nothing, or a byte and the record
 
-The `first` record is the one by which all others are found.  Without it there would seem to be none
-at all, so the root says whether it is there.
+A record whose key ends with `first` is the one by which all others of a state are found.  Without
+it the state would seem to be empty, so the journal remembers which of these it has seen, and the
+root says whether there is one.
 """
 
 from __future__ import annotations
@@ -58,34 +60,45 @@ class Journal(Store):
         self.space = space
         self._buffer, self._first = buffer, first
         kept = space.root()
-        #: What `sync` was given last, None if there was none.
+        #: The root of the last `sync`, None if there was none.
         self.root = None if kept is None else kept[1:]
-        self._there = kept is not None and kept[:1] == b"+"  # whether the first record is there
+        #: The first records that are there, as far as they were read or written.
+        self._there: set[bytes] = set()
+        if kept is not None and kept[:1] == b"+" and first is not None:
+            self._there.add(first)
         self._changed: dict[bytes, bytes | None] = {}
         self._size = 0
-        self._noted: set[bytes] = set()  # keys of which the store has what they were
-        self._doubtful: set[bytes] = set()  # the same, perhaps: a write failed, or came through
+        self._noted: set[bytes] = set()  # keys with a note under `u`
+        self._doubtful: set[bytes] = set()  # keys that may have one: the write failed, or seemed to
         #: In a batch: the keys that were changed before it since the last sync, those of them that
-        #: are doubtful, and whether the first record was there.
-        self._began: tuple[set[bytes], set[bytes], bool] | None = None
-        self._before: set[bytes] = set()  # keys of which the store has what they were before it
+        #: are doubtful, and the first records that were there.
+        self._began: tuple[set[bytes], set[bytes], set[bytes]] | None = None
+        self._before: set[bytes] = set()  # keys with a note under `b`
         self._ended: set[bytes] = set()  # notes of batches that have ended
         self._failed = False  # whether a batch is to be taken back
-        self._undo()
+        if kept is None:
+            space.clear_unrooted()
+        else:
+            self._undo()
 
     def __repr__(self) -> str:
         return repr(self.space)
 
     def _undo(self) -> None:
-        """Put back what records were at the last sync."""
+        """Put back what records were at the last sync, some at a time: each goes with its note, so
+        what a kill leaves undone, the next one does."""
         self._delete([key for key, _ in self.space.scan(b"b")])
-        puts, deletes = {}, []
+        puts: dict[bytes, bytes] = {}
+        deletes: list[bytes] = []
         for key, was in self.space.scan(b"u"):
             deletes.append(key)
             if was:
                 puts[b"d" + key[1:]] = was[1:]
             else:
                 deletes.append(b"d" + key[1:])
+            if len(puts) + len(deletes) >= _MANY:
+                self.space.write(puts, deletes)
+                puts, deletes = {}, []
         self.space.write(puts, deletes)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -93,8 +106,11 @@ class Journal(Store):
         changed = self._changed
         unknown = [key for key in keys if key not in changed]
         found = dict(zip(unknown, self.space.get_many([b"d" + k for k in unknown]), strict=True))
-        if self._there and self._first in found and found[self._first] is None:
-            raise Damaged(f"{self!r} is damaged: its record {self._first!r} is missing")
+        for key in filter(self._is_first, found):
+            if found[key] is not None:
+                self._there.add(key)
+            elif key in self._there:
+                raise Damaged(f"{self!r} is damaged: its record {key!r} is missing")
         return [changed[key] if key in changed else found[key] for key in keys]
 
     def put_many(self, records: Mapping[bytes, bytes]) -> None:
@@ -109,8 +125,14 @@ class Journal(Store):
         before = self._changed.get(key)
         self._changed[key] = data
         self._size += len(data or b"") - len(before or b"")
-        if key == self._first:
-            self._there = data is not None
+        if self._is_first(key):
+            if data is None:
+                self._there.discard(key)
+            else:
+                self._there.add(key)
+
+    def _is_first(self, key: bytes) -> bool:
+        return self._first is not None and key.endswith(self._first)
 
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         self._settle()
@@ -128,8 +150,8 @@ class Journal(Store):
         return self._size + 100 * len(self._changed) > self._buffer
 
     def spill(self) -> None:
-        """Write the changes, if they have outgrown the buffer; a kill still undoes them.  If this
-        fails, they wait on."""
+        """Write the changes if they have outgrown the buffer; a kill still undoes them.  If the
+        write fails, they go on waiting."""
         if self.full:
             self._spill()
 
@@ -154,16 +176,16 @@ class Journal(Store):
         self._changed, self._size = {}, 0
 
     def begin(self) -> None:
-        """Begin a batch that can be taken back; what was changed before it is written."""
+        """Begin a batch that `revert` can take back; this writes all earlier changes."""
         self._settle()
         self._delete(sorted(self._ended))
         self._ended = set()
         if self._changed:
             self._spill()
-        self._began = self._noted | self._doubtful, set(self._doubtful), self._there
+        self._began = self._noted | self._doubtful, set(self._doubtful), set(self._there)
 
     def end(self) -> None:
-        """The batch stays."""
+        """End the batch; it can no longer be taken back."""
         self._ended, self._before, self._began = {b"b" + key for key in self._before}, set(), None
 
     def revert(self) -> None:
@@ -184,7 +206,7 @@ class Journal(Store):
         self._before, self._began, self._failed = set(), None, False
 
     def _put_back(self, kind: bytes, keys: list[bytes]) -> None:
-        """Make records what they are noted to have been, where there is a note."""
+        """Make records what their notes say, where there is a note."""
         for at in range(0, len(keys), _MANY):
             some = keys[at : at + _MANY]
             puts, deletes = {}, []
@@ -216,7 +238,7 @@ class Journal(Store):
 
     @contextmanager
     def _in_doubt(self, new: list[bytes]) -> Iterator[None]:
-        """A write that fails may have come through nevertheless, when the answer was lost."""
+        """Doubt the notes if a write fails: perhaps only the store's answer was lost."""
         try:
             yield
         except BaseException:

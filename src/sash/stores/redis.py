@@ -1,12 +1,15 @@
 """A store in a Redis server, by the package redis.
 
 A window has a lease: a key that lives for some seconds and is renewed while its writer lives.  With
-each lease the window's fencing token rises by one.  All writes go through a script that compares
-the writer's token with the window's, so a writer that was held up for so long that another took
-its window over cannot write any more.  A script runs as one step, so a kill leaves all of a write
-or nothing.
+each lease the window gets another fencing token: a number that rises by one, and the name of the
+lease.  All writes go through a script that compares the writer's token with the window's, and all
+reads get the token along with the records.  So a writer that was held up for so long that another
+took its window over can neither write any more, nor take the other's records for its own.  The
+name is there for servers that lost what they had, and count from one again.  A script runs as one
+step, so a kill leaves all of a write or nothing.
 
-How durable a write is, the server decides: with `appendonly yes`, records outlive it.
+How durable a write is, the server decides: with `appendonly yes`, records outlive it.  A server
+that may throw records away when its memory is full is refused.
 """
 
 from __future__ import annotations
@@ -36,9 +39,11 @@ local held = redis.call('get', KEYS[2])
 if held and held ~= ARGV[3] and held ~= ARGV[1] then
   return {0, held, redis.call('pttl', KEYS[2])}
 end
-local token = redis.call('incr', KEYS[1])
+local before = string.match(redis.call('get', KEYS[1]) or '0', '^%d+')
+local token = string.format('%d %s', before + 1, ARGV[4])
+redis.call('set', KEYS[1], token)
 redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2])
-return {token}
+return {1, token}
 """
 
 _CHECK = """
@@ -76,6 +81,8 @@ class RedisStore(Store):
                 "a store on Redis needs the package redis: pip install 'sash[redis]'"
             ) from None
         self.lease = lease
+        self._leased: weakref.WeakSet[_Leased] = weakref.WeakSet()
+        self._closed = False
         self._errors_of = redis.exceptions
         self._shown = _without_credentials(url)
         turns = max(int(patience / 0.25), 0)
@@ -87,6 +94,7 @@ class RedisStore(Store):
                 retry=Retry(ConstantBackoff(0.25), 0),
             )
             self._client.ping()  # at once, or it is the wrong server
+            self._check_keeps()
             self._client.set_retry(Retry(ConstantBackoff(0.25), turns))
             register = self._client.register_script
             self._take, self._renew, self._let_go, self._store = map(
@@ -96,10 +104,27 @@ class RedisStore(Store):
     def __repr__(self) -> str:
         return f"the Redis store {self._shown}"
 
+    def _check_keeps(self) -> None:
+        """Refuse a server that throws records away when its memory is full."""
+        try:
+            found = self._client.info("memory")
+        except (self._errors_of.NoPermissionError, self._errors_of.ResponseError):
+            return  # who may not ask has to know
+        policy = str(found.get("maxmemory_policy"))
+        if found.get("maxmemory") and policy.startswith("allkeys"):
+            raise StoreError(
+                f"{self!r} cannot be opened: its maxmemory-policy is {policy}, so it may throw "
+                "records away when its memory is full; set it to noeviction"
+            )
+
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
         """Errors that say which server, and no credentials."""
         errors = self._errors_of
+        if self._closed:
+            raise StoreError(
+                f"{self!r} {what}: it is closed; open it again with sash.stores.redis(…)"
+            )
         try:
             yield
         except (errors.RedisError, OSError, ValueError) as error:
@@ -154,11 +179,17 @@ class RedisStore(Store):
             return sorted({key[len(_PREFIX) :] for key in self._client.scan_iter(pattern, _MANY)})
 
     def _claim(self, name: str) -> Space:
-        return _Leased(self, name)
+        made = _Leased(self, name)
+        self._leased.add(made)
+        return made
 
     def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+        """Let go of all windows and streams, so that others can open them, and of the server."""
+        if not self._closed:
+            for space in list(self._leased):
+                space.release()
+            self._closed = True
+            self._client.close()
 
 
 class _Leased(Space):
@@ -171,8 +202,9 @@ class _Leased(Space):
         text = b"{" + name.encode() + b"}"
         self._keys = [_LEASES + b"token " + text, _LEASES + b"holder " + text]
         self._millis = int(store.lease * 1000)
-        self._holder = json.dumps({"id": os.urandom(8).hex(), **_process()})
-        self._token = str(self._take()).encode()
+        self._id = os.urandom(8).hex()
+        self._holder = json.dumps({"id": self._id, **_process()})
+        self._token = self._take()
         self._done = threading.Event()
         # the thread must not keep the space alive
         given = (store, self._keys, [self._token, self._holder, self._millis], self._done)
@@ -193,16 +225,17 @@ class _Leased(Space):
             super().release()
             with suppress(StoreError), self._redis._errors("cannot be written"):
                 self._redis._let_go(self._keys, [self._token])
+                _abandoned.discard(self._holder.encode())  # the server knows
 
-    def _take(self) -> int:
+    def _take(self) -> bytes:
         """The fencing token of a new lease.  A writer that lives renews its lease, so it is enough
         to watch the lease for a while; one that is dead is found out at once on its machine."""
         store, gone, left = self._redis, "", None
         while True:
             with store._errors("cannot be written"):
-                found = store._take(self._keys, [self._holder, self._millis, gone])
+                found = store._take(self._keys, [self._holder, self._millis, gone, self._id])
             if found[0]:
-                return int(found[0])
+                return bytes(found[1])
             held, now = found[1], found[2]
             if _is_dead(held):
                 gone = held
@@ -216,6 +249,16 @@ class _Leased(Space):
             left = now
             time.sleep(min(max(now, 1) / 1000, store.lease / 10))
 
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        names, found = [_PREFIX + self._key(key) for key in keys], list[bytes | None]()
+        for i in range(0, len(names), _MANY):
+            with self._redis._errors("cannot be read"):
+                token, *data = self._redis._client.mget([self._keys[0], *names[i : i + _MANY]])
+            if token != self._token:
+                raise self._taken(token, "read")
+            found += data
+        return found
+
     def _write(self, puts: dict[bytes, bytes], deletes: list[bytes], durable: bool) -> None:
         given: list[Any] = [self._token, self._holder, self._millis, len(puts)]
         for key, data in puts.items():
@@ -224,13 +267,17 @@ class _Leased(Space):
         with self._redis._errors("cannot be written"):
             found = self._redis._store(self._keys, given)
         if found is not None:
-            why = "another writer took it over"
-            if found == b"none":
-                why = "the server has forgotten the lease, and with it perhaps records"
-            raise Claimed(
-                f"{self!r} cannot be written any more: {why}; open it again, to go on from the "
-                "last sync()"
-            )
+            raise self._taken(None if found == b"none" else found, "written")
+
+    def _taken(self, token: bytes | None, what: str) -> Claimed:
+        """The error for a server that has another token."""
+        why = "another writer took it over"
+        if token is None:
+            why = "the server has forgotten the lease, and with it perhaps records"
+        return Claimed(
+            f"{self!r} cannot be {what} any more: {why}; open it again, to go on from the last "
+            "sync()"
+        )
 
 
 def _renew(store: RedisStore, keys: list[bytes], given: list[Any], done: threading.Event) -> None:

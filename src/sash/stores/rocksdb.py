@@ -1,22 +1,23 @@
 """A store in a folder of this machine: RocksDB, by the package rocksdict.
 
-RocksDB locks the folder, so one process at a time has the store, and windows in it share the one
-`Store` object.  The lock goes with the process, also if it is killed.
+RocksDB locks the folder, so one process at a time can open the store, and all windows in it share
+one `Store` object.  The lock goes with the process, also if it is killed.
 
-A write that is durable is one entry of RocksDB's log, which is flushed to the disk.  Others go into
-the log too if they are small.  A large one does not, because that would write its bytes twice, nor
-does any after it into the same column family.  So in each family a kill loses the last writes and
-none before them, but a page may be lost that came before a record of the other family which is
-there.  Nothing depends on more: what a root needs is in its own durable write or came before it,
-and that one first has RocksDB put into files what is not in the log; what came after it, `open`
-deletes or puts back, of windows from their pages alone, and of streams, which have no pages, from
-the other family alone.
+What a kill loses.  A durable write is one entry of RocksDB's log, which RocksDB flushes to the disk
+before the write returns.  A small write that is not durable goes into the log too.  A large one
+skips the log, because the log would write its bytes a second time; so do all later writes into the
+same column family, until a durable write first has RocksDB put them into files.  So in each family
+a kill loses the last writes and none before them.  Between the families it may lose a page and keep
+a record of the other family that was written after the page.  Nothing depends on that: a durable
+write keeps all that its root needs, and what came after the root, `open` deletes or puts back.  For
+a window those are pages alone, and for a stream records of the other family alone.
 
-Records that come and go in order are in a column family of their own.  Of one window, whole files
-die, and RocksDB removes them.  In the other one, files with much that was replaced are written
-anew all the time; for a window of 2^25 values that took as long as all the rest.  Where windows
-share a store, a page of a slow one keeps a file of a fast one, so if more than half is dead, all
-that lives is copied, once (`_Collector`).
+Records that come and go in order, such as pages, have a column family of their own.  The pages of
+one window leave whole files behind, which RocksDB removes.  In the other family RocksDB copies what
+lives out of files with much that was replaced, all the time; for a window of 2^25 values that took
+as long as all the rest.  Where windows share a store, one page of a slow window keeps a whole file
+of a fast one, so when more than half of these files is dead, a thread has RocksDB copy what lives
+(`_Collector`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import takewhile
 from operator import gt
@@ -37,21 +38,21 @@ from .contract import QUEUE, Store, StoreError
 __all__ = ["RocksStore", "rocksdb"]
 
 _CACHE = 32 << 20
-#: Records from this size on lie beside the tree that RocksDB keeps in order, so that their bytes
-#: are not copied each time it is.
+#: RocksDB keeps records from this size on beside its sorted files, so that it does not copy their
+#: bytes each time it sorts.
 _BLOB = 1024
 _QUEUES = "queues"  # the column family of records that come and go in order
-#: A write of so many bytes is not put into the log, unless it is durable.
+#: A write of so many bytes skips the log, unless it is durable.
 _LOGGED = 1 << 18
-#: Dead bytes in files of records in order that are let be, if they are no more than half of all.
+#: The collector lets up to so many dead bytes be.
 _GARBAGE = 32 << 20
-_OFTEN = 8 << 20  # bytes after which it is looked how many there are, which takes some 50 µs
+_OFTEN = 8 << 20  # bytes written until the collector looks again, which takes some 50 µs
 
 
 class RocksStore(Store):
     """Records in a folder; made by `sash.stores.rocksdb`."""
 
-    def __init__(self, path: str, cache: int) -> None:
+    def __init__(self, path: str, cache: int, repair: bool) -> None:
         self.path = path
         try:
             import rocksdict
@@ -67,16 +68,21 @@ class RocksStore(Store):
         self._unlogged.disable_wal = True
         self._writing = Lock()
         self._most_waiting = cache // 8
-        # Records have checksums of their own, which cover their keys; with those of RocksDB a page
-        # takes ten times as long.  They do not cover that there is no newer record, so only those
-        # that are written once can do without.  `get` of several keys has only the options that
-        # are set here.
+        # Pages have checksums of their own, which cover their keys and in which life of a window
+        # they were written; with those of RocksDB a page takes ten times as long.  Other records
+        # are replaced, and their checksums do not cover that there is no newer one.  `get` of
+        # several keys has only the options that are set here.
         unverified = rocksdict.ReadOptions()
         unverified.set_verify_checksums(False)
-        with self._errors("cannot be opened"):
+        with self._errors("cannot be opened", repair=not repair):
             os.makedirs(path, exist_ok=True)
             blocks = rocksdict.Cache(cache // 2)
             options = [_options(rocksdict, cache, blocks, queue=queue) for queue in (False, True)]
+            if not repair:
+                # else a log with a flipped bit is read up to there, and the last syncs are lost
+                # without a word
+                mode = rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records()
+                options[0].set_wal_recovery_mode(mode)
             db: Any = rocksdict.Rdict(path, options[0], {_QUEUES: options[1]})
             queues = _Family(db.get_column_family(_QUEUES), db.get_column_family_handle(_QUEUES))
             self._families = (_Family(db), queues)
@@ -92,7 +98,7 @@ class RocksStore(Store):
         return f"the RocksDB store {self.path!r}"
 
     @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
+    def _errors(self, what: str, *, repair: bool = False) -> Iterator[None]:
         try:
             yield
         except Exception as error:
@@ -104,6 +110,11 @@ class RocksStore(Store):
                 hint = "; one at a time can: share the object, or end the other process"
             elif "No space left" in said:
                 hint = "; make room, open the store again, and go on from the last sync()"
+            elif repair and "Corruption" in said:
+                hint = (
+                    "; if the machine failed while it was being written, give repair=True, which "
+                    "reads its log up to the damage: a sync() behind that is lost"
+                )
             elif "losed" in said:
                 said = "it is closed"
                 hint = "; open it again with sash.stores.rocksdb(…)"
@@ -168,19 +179,21 @@ class RocksStore(Store):
         keys: list[bytes] = []
         with self._errors("cannot be read"):
             for low, high in ranges:
-                found = self._family(low).db.keys(from_key=low)
-                keys += takewhile(partial(gt, high), found)
+                families = [self._family(low)] if low[:1] == high[:1] else self._families
+                found = (family.db.keys(from_key=low) for family in families)
+                keys += takewhile(partial(gt, high), heapq.merge(*found))
         return keys
 
     def close(self) -> None:
-        """Close the folder, so that another process can open it."""
-        with self._errors("cannot be closed"), self._writing:
+        """Close the folder, so that another process can open it; also if this raises, because what
+        was written could not be put into files."""
+        with self._errors("cannot be closed"), self._writing, ExitStack() as families:
             if not self._closed:
-                self._closed = True
                 self._collector.wait()
-                for family in reversed(self._families):
+                self._closed = True
+                for family in self._families:
                     family.handle = ()  # which would keep the folder
-                    family.db.close()
+                    families.callback(family.db.close)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -188,16 +201,16 @@ class RocksStore(Store):
 
 
 class _Family:
-    """A column family: records that RocksDB keeps apart from others, but writes in one step with
-    them."""
+    """A column family: RocksDB keeps its records in files of their own, but can write several
+    families in one step."""
 
     def __init__(self, db: Any, *handle: Any) -> None:
         self.db, self.handle = db, handle
-        self.ahead_of_log = False  # whether there were writes that are not in the log
-        self._waiting = 0  # bytes that were written since files were last begun
+        self.ahead_of_log = False  # whether some writes are neither in the log nor in files
+        self._waiting = 0  # bytes written since RocksDB last began a file
 
     def prepare(self, size: int, most: int, *, durable: bool) -> None:
-        """Have files written, or begun, before so many bytes come."""
+        """Have RocksDB write files, or begin them, before a write of so many bytes."""
         if durable and self.ahead_of_log:
             self.db.flush()
             self.ahead_of_log, self._waiting = False, 0
@@ -211,9 +224,7 @@ class _Family:
 class _Collector:
     """Copies the live records in order out of files that are dead for the most part.
 
-    Files of one window go by themselves, but where windows share the store, one page of a slow
-    window keeps a file of a fast one.  No more is copied than is freed, so all that is ever copied
-    is no more than all that was written.
+    It copies no more than it frees, so in all it never copies more than was written.
     """
 
     def __init__(self, db: Any, wholly: Any) -> None:
@@ -222,7 +233,7 @@ class _Collector:
         self._unseen = _OFTEN  # bytes that were written since it last looked
 
     def look(self, size: int) -> None:
-        """After so many bytes were written, collect in the background if there is much."""
+        """Note that so many bytes were written, and collect in the background if much is dead."""
         self._unseen += size
         if self._unseen < _OFTEN or (self._thread is not None and self._thread.is_alive()):
             return
@@ -266,8 +277,6 @@ def _options(rocksdict: Any, cache: int, found: Any, *, queue: bool) -> Any:
     options.set_max_write_buffer_number(5 if queue else 3)  # so that few pages wait for a disk
     options.set_db_write_buffer_size(max(cache // 2, 1 << 18))
     options.set_max_total_wal_size(2 * cache)
-    # else a log with a flipped bit is read up to there, and the last syncs are lost without a word
-    options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records())
     options.set_max_open_files(256)
     options.set_keep_log_file_num(2)
     options.set_max_background_jobs(8)  # of which two write files, one while the other waits
@@ -283,11 +292,19 @@ def _options(rocksdict: Any, cache: int, found: Any, *, queue: bool) -> Any:
     return options
 
 
-def rocksdb(path: str | os.PathLike[str], *, cache: int = _CACHE) -> RocksStore:
+def rocksdb(
+    path: str | os.PathLike[str], *, cache: int = _CACHE, repair: bool = False
+) -> RocksStore:
     """A store in a folder, which is made if it is not there.
 
     `cache` is about how many bytes of memory RocksDB may use, for what it has read and for what it
     has not written into files yet.
+
+    A folder whose log is damaged is refused.  If the machine failed, the disk may have some of the
+    bytes that were on their way, and not others before them; no `sync` that was completed is among
+    them.  `repair=True` reads the log up to the damage, and forgets what comes after it.  If the
+    damage is of another kind, such as a flipped bit, each window and stream goes back to its last
+    `sync` before that.
 
     >>> import sash, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -302,4 +319,6 @@ def rocksdb(path: str | os.PathLike[str], *, cache: int = _CACHE) -> RocksStore:
         raise TypeError(f"a RocksDB store is in a folder, such as 'state/windows', not in {path!r}")
     if isinstance(cache, bool) or not isinstance(cache, int) or cache < 1 << 20:
         raise ValueError(f"cache is a number of bytes, from a million on, not {cache!r}")
-    return RocksStore(str(Path(path)), cache)
+    if not isinstance(repair, bool):
+        raise TypeError(f"repair is True or False, not {repair!r}")
+    return RocksStore(str(Path(path)), cache, repair)
