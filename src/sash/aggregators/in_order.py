@@ -220,7 +220,8 @@ class InOrder(Copyable):
                     raise call.at_row(error, core.get(END) - before - 1) from None
                 raise
             finally:
-                self._shrink()
+                if not self._changing:  # else an interrupt left it half replaced
+                    self._shrink()
             return call.answers(table.kind)
 
     def _slide(self, columns: Any, outputs: Any, table: Table, size: int) -> None:

@@ -54,12 +54,14 @@ class InPieces(InOrder):
         if len(pieces) < 2 or not compiled or (threads < 2 and small is None):
             core.run.slide(core.m, columns, outputs, 0, rows, size)
             return
-        position, last = core.get(END), pieces[-1]
+        position, last, begun = core.get(END), pieces[-1], False
 
         def work(piece: tuple[int, int]) -> BufferCore | ObjectCore | None:
+            nonlocal begun
             first, end = piece
             if not first:
                 core.run.slide(core.m, columns, outputs, 0, end, size)
+                begun = True
                 return None
             operator = core.operator if piece == last or small is None else small
             made = make_core(self._kernel, operator, core.get(CAPACITY))
@@ -72,14 +74,12 @@ class InPieces(InOrder):
         try:
             made = side_by_side(work, pieces, threads)[-1]
         except Exception:
-            first = core.get(END) - position
-            if first < pieces[0][1]:
-                raise
-            # a later piece raised: the row at which it did must be the last that is in
-            core.run.slide(core.m, columns, outputs, first, rows, size)
+            if begun:
+                # a later piece raised: the row at which it did must be the last that is in
+                core.run.slide(core.m, columns, outputs, pieces[0][1], rows, size)
             raise
         assert made is not None
-        core.restore(made.dump())
+        self._replace(core.restore, made.dump())
 
     def _pieces(self, rows: int, size: int, *, ends: bool = False) -> list[tuple[int, int]]:
         """Ranges of rows of which the last begins where a window is like one that was just filled,
