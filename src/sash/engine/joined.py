@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..state.contract import Emitted
-from ..tables.answers import concat_answers
+from ..tables.answers import concat_all
 from ..tables.keys import key_codes
 
 __all__ = ["Finished", "joined", "slim"]
@@ -38,7 +37,7 @@ def joined(finished: list[Finished]) -> Finished:
     at = pa.array(order)
     values, given = {}, [dict(vars(e).pop("values")) for e in parts]
     for name in list(given[0]):
-        values[name] = _concat([columns.pop(name) for columns in given]).take(at)
+        values[name] = concat_all([columns.pop(name) for columns in given]).take(at)
         _give_back()
     if failed:
         place = np.empty(len(order), dtype=np.int64)
@@ -98,13 +97,6 @@ def _failed(parts: list[Emitted]) -> dict[int, str]:
         made.update({first + row: why for row, why in e.failed.items()})
         first += len(e.codes)
     return made
-
-
-def _concat(columns: list[pa.Array]) -> pa.Array:
-    """Columns as one; their types differ at most where values alone say what they are."""
-    if len({column.type for column in columns}) == 1:
-        return pa.concat_arrays(columns)
-    return reduce(concat_answers, columns)
 
 
 def slim(emitted: Emitted) -> Emitted:

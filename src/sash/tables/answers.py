@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "as_wanted",
     "changed",
     "common_type",
+    "concat_all",
     "concat_answers",
     "differ_from_before",
     "from_objects",
@@ -211,6 +213,14 @@ def concat_answers(a: pa.Array, b: pa.Array) -> pa.Array:
         except pa.ArrowInvalid:  # a large integer, say, that is no float
             a, b = _texts(a), _texts(b)
     return pa.concat_arrays([a, b])
+
+
+def concat_all(columns: list[pa.Array]) -> pa.Array:
+    """Answers of several parts as one array; their types differ at most where values alone say what
+    they are."""
+    if len({column.type for column in columns}) == 1:
+        return pa.concat_arrays(columns)
+    return reduce(concat_answers, columns)
 
 
 def _texts(values: pa.Array) -> pa.Array:

@@ -128,10 +128,10 @@ def _encoded(column: pa.Array, threads: int) -> tuple[list[_Encoded], pa.Array]:
     """A column as numbers of its distinct values, null among them.
 
     Pieces of it are numbered side by side, each by a hash table of its own; then so are the
-    distinct values of all.
+    distinct values of all.  What values are told by is the same whatever the pieces are.
     """
-    pieces = cut_rows(len(column), weight=2)
-    if len(pieces) > 1:
+    pieces = cut_rows(len(column), weight=2) if threads > 1 else [(0, len(column))]
+    if len(pieces) > 2:
         sample = column.slice(0, BLOCK)
         repeats = 16 * len(sample.dictionary_encode().dictionary) < len(sample)
         pieces = cut_rows(len(column), most=16 if repeats else 2, weight=2)
