@@ -220,8 +220,7 @@ class InOrder(Copyable):
                     raise call.at_row(error, core.get(END) - before - 1) from None
                 raise
             finally:
-                if not self._changing:  # else an interrupt left it half replaced
-                    self._shrink()
+                self._shrink()
             return call.answers(table.kind)
 
     def _slide(self, columns: Any, outputs: Any, table: Table, size: int) -> None:

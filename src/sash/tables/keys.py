@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
-from .threads import BLOCK, cut_rows, extremes, side_by_side
+from .threads import BLOCK, PIECE, cut_rows, extremes, side_by_side
 
 __all__ = ["by_group", "key_codes", "maps_in_order", "one_zero_in"]
 
@@ -29,9 +29,15 @@ def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Arr
     for column in columns[1:]:
         more, values = _codes(column, threads)
         codes, pairs = _numbered(_pairs(codes, more, len(values), threads), threads)
-        old, new = np.divmod(pairs, len(values)) if len(pairs) else (pairs, pairs)
-        many = [m.take(pa.array(old)) for m in many] + [values.take(pa.array(new))]
+        old = pairs // max(len(values), 1)  # np.divmod takes longer
+        given = [*((m, old) for m in many), (values, pairs - old * len(values))]
+        many = side_by_side(_take, given, threads if len(pairs) >= PIECE else 1)
     return codes, many
+
+
+def _take(given: tuple[pa.Array, Array]) -> pa.Array:
+    values, at = given
+    return values.take(pa.array(at))
 
 
 def _pairs(codes: Array, more: Array, many: int, threads: int) -> Array:
