@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import threading
 import warnings
+import weakref
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -192,6 +194,24 @@ def test_many_keys_that_come_at_once_are_dealt_out_by_their_slices(hot: int) -> 
     s._settle()
     assert forest._records[RECORD * 40 + PART] == 40 // 2 % 4
     s._check()
+
+
+@pytest.mark.plain
+def test_memories_are_let_go_of_with_their_stream() -> None:
+    """At once: the garbage collector does not see how large they are."""
+    q = sash.Query(time="t", by=["c"], window=sash.tumbling(10), select={"n": sash.count()})
+    s = q.stream()
+    s.push(pa.table({"t": [1] * 40, "c": list(range(40))}))
+    s._settle()
+    again = copy.copy(s)
+    held = [weakref.ref(one._state._grove.forests[0]) for one in (s, again)]
+    assert len(held[1]()._parts) == parted_forest.PARTS  # type: ignore[union-attr]
+    gc.disable()
+    try:
+        del s, again
+        assert [forest() for forest in held] == [None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.plain

@@ -52,25 +52,30 @@ class PartedForest(Forest):
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         super().__init__(group, window, types)
         self._new: Callable[[], Forest] = lambda: Forest(group, window, types)
-        self._parts: list[Forest] = [self]
+        self._others: list[Forest] = []  # the memories but the first, each a forest
         self._dealt = 0  # the numbers before it are those of keys whose records say the memory
         self._numbers = 0  # of keys that there are
         self.divisible = isinstance(self._core, BufferCore) and not group.labelled
 
+    @property
+    def _parts(self) -> list[Forest]:
+        """All memories; it would not be let go of at once if it held a list with itself."""
+        return [self, *self._others]
+
     def __deepcopy__(self, memo: Any) -> Forest:
         made = super().__deepcopy__(memo)
         assert isinstance(made, PartedForest)
-        made._parts = [made, *(copy.deepcopy(part, memo) for part in self._parts[1:])]
+        made._others = [copy.deepcopy(part, memo) for part in self._others]
         made._share()
         return made
 
     def _share(self, memories: int = 1) -> None:
         """Have at least so many memories; all have the same records."""
-        while len(self._parts) < memories:
+        while 1 + len(self._others) < memories:
             more = self._new()
-            more.part = len(self._parts)
-            self._parts.append(more)
-        for part in self._parts[1:]:
+            more.part = 1 + len(self._others)
+            self._others.append(more)
+        for part in self._others:
             part._records, part._at_records = self._records, self._at_records
 
     def make_room(self, numbers: int) -> None:
@@ -100,7 +105,8 @@ class PartedForest(Forest):
         self._numbers = self._dealt = len(kept)
 
     def _core_of(self, number: int) -> BufferCore | ObjectCore:
-        return self._parts[int(self._records[RECORD * number + PART])]._core
+        part = int(self._records[RECORD * number + PART])
+        return self._others[part - 1]._core if part else self._core
 
     def step(
         self,
@@ -158,7 +164,10 @@ class PartedForest(Forest):
         """Cut some groups of rows into slices, with what is free of one memory; see `cut`.  Their
         starts and partials are written where there is room for as many as rows; returns their
         bounds there."""
-        core, given = self._parts[part]._core, (columns, rows, times, bounds)
+        core, given = (
+            (self._others[part - 1] if part else self)._core,
+            (columns, rows, times, bounds),
+        )
         return cut_events(core, *given, whole=whole, slots=self._spare, into=into)[2]
 
     def room_for(self, rows: int) -> Array:
@@ -168,12 +177,12 @@ class PartedForest(Forest):
 
     def size(self) -> int:
         """How many bytes the slices take, with the nodes that are free."""
-        return super().size() + sum(8 * int(part._core.get(TOP)) for part in self._parts[1:])
+        return super().size() + sum(8 * int(part._core.get(TOP)) for part in self._others)
 
     def dump(self) -> list[bytes]:
         """Records, memories one behind the other, and the values of labels as bytes."""
         records, memory, labelled = super().dump()
-        cores = [part._core for part in self._parts[1:]]
+        cores = [part._core for part in self._others]
         return [records, b"".join([memory, *(core.dump() for core in cores)]), labelled]
 
     def load(self, records: bytes, memory: bytes, labelled: bytes) -> None:
@@ -185,9 +194,9 @@ class PartedForest(Forest):
         first = int(words[TOP])
         super().load(records, memory[: 8 * first], labelled)
         while first < len(words):
-            self._share(len(self._parts) + 1)
+            self._share(len(self._others) + 2)
             end = first + int(words[first + TOP])
-            self._parts[-1]._load_memory(words[first:end])
+            self._others[-1]._load_memory(words[first:end])
             first = end
         self._share()
         trees = np.flatnonzero(self._records[::RECORD])
@@ -195,7 +204,7 @@ class PartedForest(Forest):
 
     def _check(self) -> None:
         super()._check()
-        for part in self._parts[1:]:
+        for part in self._others:
             part._check()
 
 
