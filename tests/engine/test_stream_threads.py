@@ -197,6 +197,28 @@ def test_many_keys_that_come_at_once_are_dealt_out_by_their_slices(hot: int) -> 
 
 
 @pytest.mark.plain
+def test_keys_that_hold_nothing_stay_where_they_are() -> None:
+    """They are remembered, also by a snapshot, and come before others that are dealt out."""
+    window = sash.sliding(20, 10, empty="zero", idle=1_000)
+    q = sash.Query(time="t", by=["c"], window=window, select={"n": sash.count()})
+    made = []
+    for saved in (False, True):
+        s = q.stream()
+        s.push(pa.table({"t": [1] * 6, "c": list(range(6))}))
+        s.push(pa.table({"t": [100], "c": [-1]}))
+        s.push(pa.table({"t": [200], "c": [0]}))
+        if saved:
+            s = Stream.from_bytes(s.to_bytes(), q)
+        found = [s.push(pa.table({"t": [210] * 20, "c": list(range(2, 22))}))]
+        s._settle()
+        s._check()
+        parts = s._state._grove.forests[0]._records[PART::RECORD]
+        assert min(parts) >= 0
+        made.append([bits(table) for table in [*found, s.close()]])
+    assert made[0] == made[1]
+
+
+@pytest.mark.plain
 def test_memories_are_let_go_of_with_their_stream() -> None:
     """At once: the garbage collector does not see how large they are."""
     q = sash.Query(time="t", by=["c"], window=sash.tumbling(10), select={"n": sash.count()})

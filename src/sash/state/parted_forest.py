@@ -89,7 +89,8 @@ class PartedForest(Forest):
         """Choose the memories of the keys that come with this step's slices."""
         if self._numbers == self._dealt:
             return
-        came = visits >= self._dealt
+        # a key may be there without a tree: it is remembered, and was dealt out before a snapshot
+        came = (visits >= self._dealt) & (spans[1] > spans[0])
         new = visits[came]
         part = new // STRIPE % PARTS
         if len(new) >= PARTS * STRIPE:
