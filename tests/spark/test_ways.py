@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -363,3 +364,18 @@ def test_expressions_of_sash_have_no_call_sites(
     assert not noted
     assert F.col("k") + 1 is not None
     assert noted
+
+
+def test_a_dense_table_is_judged_by_its_first_rows(spark: Any) -> None:
+    """No more partitions are read, where a slice has several of the first rows."""
+    from pyspark.sql import functions as F
+
+    at = F.col("id")
+    later = F.raise_error(F.lit("a later partition was read")).cast("long")
+    df = spark.range(0, 80_000, numPartitions=4).select(
+        (at % 5).alias("k"), F.when(at < 40_000, at).otherwise(later).alias("t")
+    )
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(200, 100), select={"n": sash.count()})
+    assert sash.spark.way(df, q).name == "spark"
+    with pytest.raises(PySparkException, match="a later partition was read"):
+        sash.spark.way(df, dataclasses.replace(q, window=sash.sliding(2, 1)))

@@ -98,7 +98,7 @@ def _way(df: DataFrame, plan: Plan, slices: Slices, native: bool) -> Way:
             why = "the slices of a calendar are made by Python"
         raise ValueError(f"slices={slices!r} cannot be had for this query: {why}")
     if slices == "auto" and found.name in ("spark", "python"):
-        rows = rows_in_slices(df, query)
+        rows = rows_in_slices(df, query, _FEW)
         if rows < _FEW:
             return Way("rows", f"a slice has {rows:.1f} rows of a sample")
         return Way(found.name, f"{found.why}, and a slice has {rows:.1f} rows of a sample")
