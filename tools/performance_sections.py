@@ -107,7 +107,7 @@ SECTIONS = (
             Part("Tables, two threads beside one", _TABLES, ("one thread",)),
             Part("Streams", ("stream-threads", "stream-two-at-once")),
         ),
-        text="Results are the same to the bit for any number of threads. A push of 262,144 rows or "
+        text="Results are the same to the bit for any number of threads. A push of 65,536 rows or "
         "more into a stream takes its keys side by side; a smaller one runs in one thread. Two "
         "streams in two threads do not wait for each other but where Python itself is at work.",
     ),

@@ -6,6 +6,7 @@ SASH_JIT=0 the latter run as Python on checked memory.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from contextlib import suppress
@@ -36,6 +37,7 @@ from sash.kernels.columns import read
 from sash.kernels.program import jit_enabled
 from sash.testing import KINDS, agrees, replay, schedule, schedules, windows
 from thinning import FULL, examples
+from trouble import interrupted, refusal
 
 AGGREGATORS: list[type[InOrder]] = [
     Recalc,
@@ -502,21 +504,55 @@ def test_operators_of_one_word_have_the_same_answers(
 
 
 @pytest.mark.once
-def test_an_answer_that_does_not_exist_in_a_later_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_does_not_exist_ends_a_slide_in_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where it is that of a piece's first or last row."""
     monkeypatch.setattr(in_pieces, "PIECE", 50)
-    values = np.zeros(1000, dtype=np.int64)
-    values[700:702] = 2**62
-    for threads in "12":
+    pieces = TwoStacksLite(ops.sum.of(int))._pieces(1000, 20)
+    assert len(pieces) > 4
+    rows = {701, *(row for first, last in pieces for row in (first, last - 1))} - {0}
+    for row, threads in itertools.product(sorted(rows), "12"):
         monkeypatch.setenv("SASH_THREADS", threads)
+        values = np.zeros(1000, dtype=np.int64)
+        values[row - 1 : row + 1] = 2**62
         window = TwoStacksLite(ops.sum.of(int))
-        assert len(window._pieces(1000, 20)) > 4
-        with pytest.raises(OverflowError, match="row 701: the sum leaves int64"):
+        with pytest.raises(OverflowError, match=f"row {row}: the sum leaves int64"):
             window.slide(values, 20)
         window._check()
         assert len(window) == 20
         for _ in range(19):
             window.evict()
         assert window.query() == 2**62
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("kind", [TwoStacksLite, DabaLite])
+def test_an_interrupt_of_a_slide_in_pieces_loses_nothing(
+    kind: type[in_pieces.InPieces], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The window holds the values up to one of them, or refuses further use."""
+    monkeypatch.setattr(in_pieces, "PIECE", 50)
+    monkeypatch.setenv("SASH_THREADS", "1")  # so that each of its lines has a number
+    values = np.arange(400)
+    slid = kind(ops.sum.of(int))
+    assert len(slid._pieces(400, 20, ends=True)) > 2
+    slid.slide(values, 20)
+    with interrupted(0) as lines:
+        slid.slide(values, 20)
+    refused = 0
+    for n in range(1, lines[0] + 1):
+        window = kind(ops.sum.of(int))
+        window.slide(np.arange(-20, 0), 20)
+        with suppress(KeyboardInterrupt), interrupted(n):
+            window.slide(values, 20)
+        if refusal(window.query) == "":
+            window._check()
+            assert len(window) == 20
+            assert window.query() % 20 == 10  # of 20 neighbours
+        else:
+            refused += 1
+    assert refused < lines[0] // 4
 
 
 def test_from_bytes_refuses_what_does_not_fit() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import threading
 import warnings
+import weakref
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -13,8 +15,10 @@ import pyarrow as pa
 import pytest
 
 import sash
+from sash.aggregators.forest import RECORD
 from sash.engine.stream import Stream
 from sash.state import memory, parted_forest
+from sash.state.forest_fields import PART
 from sash.tables import threads as threads_module
 from sash.testing.fuzz.streams import SELECTS
 from trouble import interrupted
@@ -170,6 +174,69 @@ def test_few_keys_have_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("hot", [0, 39])
+def test_many_keys_that_come_at_once_are_dealt_out_by_their_slices(hot: int) -> None:
+    """Each memory has a range of the keys in their order, with about a quarter of the slices."""
+    q = sash.Query(time="t", by=["c"], window=sash.sliding(2_000, 10), select={"n": sash.count()})
+    times, keys = [10 * i for i in range(40)], list(range(40))
+    s = q.stream(lateness=1_000)
+    s.push(pa.table({"t": [*times, *times], "c": [*keys, *[hot] * 40]}))
+    s._settle()
+    forest = s._state._grove.forests[0]
+    slices = [int(count) for count in forest._records[3 : RECORD * 40 : RECORD]]
+    parts = [int(part) for part in forest._records[PART : RECORD * 40 : RECORD]]
+    assert parts == sorted(parts)
+    held = [sum(n for n, part in zip(slices, parts, strict=True) if part == i) for i in range(4)]
+    assert sum(held) == 79
+    assert max(held) <= 40 + 79 // 4
+    assert sorted(held)[-2] <= 79 // 4 + 1
+    s.push(pa.table({"t": [50], "c": [100]}))  # one alone goes on as if dealt out two at a time
+    s._settle()
+    assert forest._records[RECORD * 40 + PART] == 40 // 2 % 4
+    s._check()
+
+
+@pytest.mark.plain
+def test_keys_that_hold_nothing_stay_where_they_are() -> None:
+    """They are remembered, also by a snapshot, and come before others that are dealt out."""
+    window = sash.sliding(20, 10, empty="zero", idle=1_000)
+    q = sash.Query(time="t", by=["c"], window=window, select={"n": sash.count()})
+    made = []
+    for saved in (False, True):
+        s = q.stream()
+        s.push(pa.table({"t": [1] * 6, "c": list(range(6))}))
+        s.push(pa.table({"t": [100], "c": [-1]}))
+        s.push(pa.table({"t": [200], "c": [0]}))
+        if saved:
+            s = Stream.from_bytes(s.to_bytes(), q)
+        found = [s.push(pa.table({"t": [210] * 20, "c": list(range(2, 22))}))]
+        s._settle()
+        s._check()
+        parts = s._state._grove.forests[0]._records[PART::RECORD]
+        assert min(parts) >= 0
+        made.append([bits(table) for table in [*found, s.close()]])
+    assert made[0] == made[1]
+
+
+@pytest.mark.plain
+def test_memories_are_let_go_of_with_their_stream() -> None:
+    """At once: the garbage collector does not see how large they are."""
+    q = sash.Query(time="t", by=["c"], window=sash.tumbling(10), select={"n": sash.count()})
+    s = q.stream()
+    s.push(pa.table({"t": [1] * 40, "c": list(range(40))}))
+    s._settle()
+    again = copy.copy(s)
+    held = [weakref.ref(one._state._grove.forests[0]) for one in (s, again)]
+    assert len(held[1]()._parts) == parted_forest.PARTS  # type: ignore[union-attr]
+    gc.disable()
+    try:
+        del s, again
+        assert [forest() for forest in held] == [None, None]
+    finally:
+        gc.enable()
+
+
+@pytest.mark.plain
 def test_a_question_finds_its_key_in_any_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SASH_THREADS", "2")
     q = sash.Query(time="t", by=["c"], window=sash.tumbling(1_000), select={"n": sash.sum("i")})
@@ -231,6 +298,22 @@ def test_an_error_names_the_first_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.plain
+def test_a_memory_without_answers_says_no_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the JIT, values alone say the type of an operator of yours."""
+    own = sash.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a + b)
+    q = sash.Query(
+        time="t", by=["c"], window=sash.tumbling(10), select={"a": sash.aggregate(own, "i")}
+    )
+    given = [
+        pa.table({"t": [1] * 20, "c": list(range(20)), "i": [1] * 20}),
+        pa.table({"t": [101] * 20, "c": [3] * 20, "i": [1] * 20}),
+        pa.table({"t": list(range(110, 310, 10)), "c": [3] * 20, "i": [1] * 20}),
+    ]
+    found = same(q, given, monkeypatch)
+    assert [len(columns[0]) for _, columns in found] == [0, 20, 19, 0, 2]
+
+
+@pytest.mark.plain
 def test_rows_that_lift_refuses_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
     def lift(x: int) -> int:
         if x == 13:
@@ -247,7 +330,8 @@ def test_rows_that_lift_refuses_are_late(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.plain
 def test_an_interrupt_leaves_a_sound_stream_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C between any two steps: the stream goes on as if nothing was pushed, or refuses."""
+    """Ctrl-C between any two steps: the stream goes on as if nothing was pushed, or all of it was
+    when what it emitted was on its way to the caller, or refuses."""
     monkeypatch.setenv("SASH_THREADS", "2")
     q = sash.Query(time="t", by=["c"], window=sash.sliding(20, 5), select={"n": sash.sum("i")})
     first, second = batches(2)
@@ -272,6 +356,8 @@ def test_an_interrupt_leaves_a_sound_stream_or_none(monkeypatch: pytest.MonkeyPa
             refused += 1
             with pytest.raises(RuntimeError, match="not sound any more"):
                 s.push(second)
-        else:
+        elif s.counts["rows"] == first.num_rows:
             assert bits(s.push(second)) == right
+        else:
+            assert s.counts == whole.counts
     assert stopped > refused > 0

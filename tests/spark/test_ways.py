@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +23,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import sash.spark
 from sash.query.plan import make_plan
-from sash.spark import batch
+from sash.spark import batch, portions
 from sash.spark.results import result_fields
 
 Frame = Callable[[Any], Any]
@@ -237,7 +239,7 @@ def test_the_way_and_its_reason(frame: Frame) -> None:
 @pytest.mark.parametrize("keys", [["k"], ["k", "s"], []], ids=str)
 @pytest.mark.parametrize("emit", ["all", "changes"])
 def test_a_task_with_many_windows_has_some_of_them_at_a_time(
-    keys: list[str], emit: Any, monkeypatch: pytest.MonkeyPatch
+    keys: list[str], emit: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     query = sash.Query(
         time="t",
@@ -266,17 +268,114 @@ def test_a_task_with_many_windows_has_some_of_them_at_a_time(
         result,
     )
 
-    def found() -> tuple[int, list[Any]]:
-        portions = len(list(made._portions(table)))
+    held: list[int] = []
+    cut = made._windows
+    made._windows = lambda table, *more: held.append(table.num_rows) or cut(table, *more)  # type: ignore[func-returns-value]
+
+    def found() -> list[Any]:
+        held.clear()
         out = pa.Table.from_batches(made(table.to_batches(max_chunksize=90)))
-        return portions, sorted(out.to_pylist(), key=repr)
+        return sorted(out.to_pylist(), key=repr)
 
     whole = found()
-    assert whole[0] == 1
-    monkeypatch.setattr(batch, "_MOST", 1500)
-    portions, windows = found()
+    assert held == [rows]
+    monkeypatch.setattr(portions, "_WINDOWS", 1500)
+    assert found() == whole
     groups = len({tuple(row[k] for k in keys) for row in table.to_pylist()})
-    assert windows == whole[1]
     # 1024 windows of each key, and no more than 30 times the rows
-    assert portions <= -(-min(1024 * groups, 30 * rows) // 1500)
-    assert portions > 4 if groups > 1 else portions == 1
+    assert len(held) <= -(-min(1024 * groups, 30 * rows) // 1500)
+    assert len(held) > 4 if groups > 1 else len(held) == 1
+
+    # more rows than a task holds go through files, which are gone afterwards
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},{tmp_path}/other")
+    monkeypatch.setattr(portions, "_WINDOWS", 10**9)
+    monkeypatch.setattr(portions, "_CHUNK", 1000)
+    for bits in (5, 1):  # with one, files go to files again
+        monkeypatch.setattr(portions, "_BITS", bits)
+        monkeypatch.setattr(portions, "_BYTES", table.nbytes // 3)
+        assert found() == whole
+        assert len(held) > 2 if groups > 1 else len(held) == 1
+        assert sum(held) == rows
+        assert not list(tmp_path.iterdir())
+    started = made(table.to_batches(max_chunksize=90))
+    next(started)
+    assert list(tmp_path.iterdir())
+    started.close()
+    assert not list(tmp_path.iterdir())
+
+
+# What Spark does with the plan
+
+
+def test_adaptive_execution_parts_no_key(spark: Any, frame: Frame) -> None:
+    """Spark may join small tasks, but neither split a large one nor read what each task before
+    wrote, as it does below a join: a task must have all rows of its keys."""
+    from pyspark.sql import functions as F
+
+    rows = 600
+    table = pa.table(
+        {
+            "t": pa.array([i * 7919 % 20_021 for i in range(rows)]),
+            "k": pa.array([i % 50 if i % 5 == 0 else 7 for i in range(rows)]),
+        }
+    )
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 10), select={"n": sash.count()})
+    right = answers(q, table)
+    df = frame(table)
+    few = F.broadcast(frame(pa.table({"k": list(range(50))})))
+    settings = {
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "64B",
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "64B",
+        "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.1",
+        "spark.sql.adaptive.rebalancePartitionsSmallPartitionFactor": "0.9",
+    }
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        out = sash.spark.aggregate(df, q, slices="rows")
+        plan = out._jdf.queryExecution().executedPlan().toString()
+        assert "REPARTITION_BY_COL" in plan  # a shuffle that it neither splits nor reads in part
+        assert not differences(q, right, out.join(few, "k").toArrow(), ordered=False)
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def test_expressions_of_sash_have_no_call_sites(
+    frame: Frame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes PySpark five calls of the JVM; those of the user's have them, as before."""
+    from pyspark.errors import utils
+    from pyspark.sql import functions as F
+
+    noted = []
+    found = utils._capture_call_site
+    monkeypatch.setattr(
+        utils, "_capture_call_site", lambda depth: noted.append(depth) or found(depth)
+    )
+    df = frame(events("gaps", 20))
+    noted.clear()
+    for window in WINDOWS[:2]:
+        sash.spark.aggregate(df, sash.Query(time="t", by=["k"], window=window, select=NATIVE))
+    assert not noted
+    assert F.col("k") + 1 is not None
+    assert noted
+
+
+def test_a_dense_table_is_judged_by_its_first_rows(spark: Any) -> None:
+    """No more partitions are read, where a slice has several of the first rows."""
+    from pyspark.sql import functions as F
+
+    at = F.col("id")
+    later = F.raise_error(F.lit("a later partition was read")).cast("long")
+    df = spark.range(0, 80_000, numPartitions=4).select(
+        (at % 5).alias("k"), F.when(at < 40_000, at).otherwise(later).alias("t")
+    )
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(200, 100), select={"n": sash.count()})
+    assert sash.spark.way(df, q).name == "spark"
+    with pytest.raises(PySparkException, match="a later partition was read"):
+        sash.spark.way(df, dataclasses.replace(q, window=sash.sliding(2, 1)))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sash.tables.dictionaries import Picked, Ranked
+from sash.tables.numbers import places_in_order
 
 pytestmark = pytest.mark.plain
 
@@ -65,3 +66,27 @@ def test_what_is_not_kept_is_gone(make: Any) -> None:
     other.load(d.dump())
     assert other.take(pa.array(kept[held])).to_pylist() == [values[3], values[4], values[11]]
     assert d.take(pa.array([None, kept[3]])).to_pylist() == [None, values[3]]
+
+
+def test_values_that_are_known_in_order_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `calm` gave has its labels by place, until something comes or is labelled anew."""
+    d = Ranked()
+    for some in (["m", "p"], ["a", "n", "z"], ["b", "o"]):
+        d.add(pa.array(some))
+    assert d.calm() is None
+    known = d.calm()
+    assert known is not None
+    assert known.to_pylist() == ["a", "b", "m", "n", "o", "p", "z"]
+    at = np.array([0, 2, 6])
+    right = d.add(known.take(pa.array(at)))
+    with monkeypatch.context() as patch:
+        patch.setattr(Ranked, "add", None)
+        assert d.add_some(known, at).tolist() == right.tolist()
+        numbers, values = places_in_order(pa.array(["z", "a", None, "m"]), 1, known)
+        assert values is known
+        assert numbers.to_pylist() == [7, 1, None, 3]
+    kept = d.keep(np.arange(7) != 1)  # "p" is dropped
+    assert d.add_some(known, at).tolist() == [kept[i] for i in (2, 0, 4)]
+    (again,) = d.add_some(known, np.array([5]))  # and comes anew
+    assert again not in kept
+    assert d.take(pa.array([again])).to_pylist() == ["p"]

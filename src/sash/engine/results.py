@@ -90,7 +90,7 @@ def result_table(plan: Plan, emitted: Emitted, revisions: Array | None = None) -
     }
     made["window_start"] = partial(times, query.aligned.start)
     made["window_end"] = partial(times, query.aligned.end)
-    threads = how_many() if len(emitted.windows) >= PIECE else 1
+    threads = how_many() if len(emitted.windows) >= 4 * PIECE else 1
     found = side_by_side(lambda make: make(), [*made.values()], threads)
     columns = dict(zip(made, found, strict=True))
     columns |= {name: emitted.values[name] for name in query.select}

@@ -64,13 +64,19 @@ class BufferCore(Core):
             return checked.register(array)
         return array
 
-    def __copy__(self) -> BufferCore:
-        """The same with a memory of its own."""
+    def empty(self) -> BufferCore:
+        """One like it that holds nothing, with as much room."""
         capacity, roomy = self.get(CAPACITY), self._span is not None
         made = BufferCore(self.kernel, self.program, capacity, roomy=roomy)
         made.run, made.floor = self.run, self.floor
         if self._hasty:
             made.hasten()
+        made.set_bounds()
+        return made
+
+    def __copy__(self) -> BufferCore:
+        """The same with a memory of its own."""
+        made, capacity = self.empty(), self.get(CAPACITY)
         if self.kernel.ring:
             made.buffer[:HEADER] = self.buffer[:HEADER]
             for to, start, n in self.ring_blocks(capacity, capacity):

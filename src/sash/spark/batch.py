@@ -15,8 +15,8 @@ answers its windows by itself; a stretch has at least 16 times as many windows a
 that few do.  Where empty windows are wanted, a key's windows depend on all its events, so that each
 key has one stretch.
 
-A task holds its rows, and the windows of some of its keys: where these are many, it goes through
-its keys in portions.
+A task goes through its keys in portions (`portions`), so that it holds a bounded number of rows and
+of windows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -35,15 +34,14 @@ from ..engine.run import compute
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
-from ..state.key_hash import hash_keys
 from ..state.scan import unlimited
-from ..tables.arrow import one_array
 from ..windows import Aligned
 from ..windows.contract import UTC, Clock
 from .arithmetic import SPARK, in_range
 from .buckets import key_columns
 from .combining import combinable, combined
-from .native import native_groups
+from .native import Native, native_groups
+from .portions import Portions
 from .results import result_fields, result_table
 from .shipping import shipped
 from .sliced import SliceWork, WordWork, is_window, rows_in_slices, sliced, tumbled
@@ -55,8 +53,6 @@ _STRETCH = "__sash_stretch"
 _ALL = 0  # the length of a stretch that has all windows
 _FEW = 3.0  # rows of a slice, below which it is not worth its making
 _AT_ONCE = 65_536  # rows of the result that are handed over at a time: Spark reads as Python writes
-_MOST = 1 << 20  # windows that a task has in memory, as far as that can be told beforehand
-_PORTIONS = 64  # of a task's keys, at most: each takes some milliseconds
 
 #: Who makes slices before the shuffle.
 Slices: TypeAlias = Literal["auto", "spark", "python", "rows"]
@@ -76,8 +72,12 @@ class Way:
 def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
     """The way that a query takes over a table; a sample says whether slices pay, where that is not
     plain."""
+    return _way(df, plan, slices, _natives(df, plan) is not None)
+
+
+def _way(df: DataFrame, plan: Plan, slices: Slices, native: bool) -> Way:
+    """The same, if it is known whether Spark can make the slices."""
     query = plan.query
-    native = _by_spark(plan, _types(df))
     if plan.ordered:
         found = Way("rows", "the order of events matters to an aggregate")
     elif not combinable(plan):
@@ -98,28 +98,31 @@ def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
             why = "the slices of a calendar are made by Python"
         raise ValueError(f"slices={slices!r} cannot be had for this query: {why}")
     if slices == "auto" and found.name in ("spark", "python"):
-        rows = rows_in_slices(df, query)
+        rows = rows_in_slices(df, query, _FEW)
         if rows < _FEW:
             return Way("rows", f"a slice has {rows:.1f} rows of a sample")
         return Way(found.name, f"{found.why}, and a slice has {rows:.1f} rows of a sample")
     return found
 
 
-def _by_spark(plan: Plan, types: dict[str, DataType]) -> bool:
-    """True if Spark can make the slices: it has the operators, and an expression for the slice of a
-    time, which for calendars it has not, as its time zones may be of another year than Python's."""
+def _natives(df: DataFrame, plan: Plan) -> list[list[Native]] | None:
+    """What Spark computes for slices, None if it cannot make them: it must have the operators, and
+    an expression for the slice of a time, which for calendars it has not, as its time zones may be
+    of another year than Python's."""
     query = plan.query
-    plain = query.where is None and query.aligned.clock is UTC
-    return plain and native_groups(plan, types) is not None
+    if query.where is not None or query.aligned.clock is not UTC:
+        return None
+    return native_groups(plan, {field.name: field.dataType for field in df.schema})
 
 
 def aggregate_batch(df: DataFrame, plan: Plan, tasks: int | None, slices: Slices) -> DataFrame:
     """The results over all rows of a DataFrame, made by so many tasks; if no number is given, by as
     many as Spark sees fit."""
     query = plan.query
-    way = way_for(df, plan, slices).name
+    natives = _natives(df, plan)
+    way = _way(df, plan, slices, natives is not None).name
+    groups = natives or []
     result = result_fields(plan, df.schema)
-    groups = (native_groups(plan, _types(df)) or []) if way in ("tumbled", "spark") else []
     if way == "tumbled":
         return tumbled(df, plan, groups, result)
     stretches = Stretches.of(query)
@@ -158,10 +161,6 @@ def _sent(tagged: DataFrame, keys: list[Column], tasks: int | None) -> DataFrame
     puts small ones together."""
     places = [*keys, F.col(_STRETCH)]
     return tagged.repartition(*places) if tasks is None else tagged.repartition(tasks, *places)
-
-
-def _types(df: DataFrame) -> dict[str, DataType]:
-    return {field.name: field.dataType for field in df.schema}
 
 
 @dataclass(frozen=True)
@@ -235,42 +234,18 @@ class _Work:
         result: StructType,
     ) -> None:
         self._windows = windows
-        self._places = places
+        self._portions = Portions(places, stretches.held, stretches.length)
         self._stretches = stretches
         self._result = result
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = [batch for batch in batches if batch.num_rows]
-        if not held:
-            return
         stretches = self._stretches
-        for table in self._portions(pa.Table.from_batches(held)):
+        for table in self._portions.of(batches):
             plan, keys, windows = self._windows(table, _STRETCH, stretches.wanted)
             if stretches.before:
                 windows = windows.where(windows.numbers >= stretches.begins(keys)[windows.groups])
             made = result_table(plan, keys[:-1], windows, self._result)
             yield from made.to_batches(max_chunksize=_AT_ONCE)
-
-    def _portions(self, table: pa.Table) -> Iterator[pa.Table]:
-        """The rows in so many portions, by their keys, that each has a bounded number of windows.
-        There are at most those that hold a row, and for each key those of a stretch."""
-        stretches, rows = self._stretches, table.num_rows
-        most = rows * stretches.held
-        portions = 1
-        if most > _MOST:
-            keys = [one_array(table.column(place)) for place in self._places]
-            hashes = hash_keys(keys, rows)
-            if not stretches.whole:
-                most = min(most, len(pa.array(hashes).unique()) * stretches.length)
-            portions = min(-(-most // _MOST), _PORTIONS)
-        if portions == 1:
-            yield table
-            return
-        of = (hashes % np.uint64(portions)).astype(np.uint8)
-        for portion in range(portions):
-            chosen = np.flatnonzero(of == portion)
-            if len(chosen):
-                yield table.take(pa.array(chosen))
 
 
 class _RowWork:

@@ -24,6 +24,7 @@ from ..windows import Aligned, Driven, Merging
 from .batch import Slices, Way, aggregate_batch, is_usable, way_for
 from .buckets import check_buckets, for_batch
 from .by_events import aggregate_by_events
+from .call_sites import without_call_sites
 from .names import check_result_names, is_case_sensitive, with_names
 from .sessions import check_stream
 from .shared_batch import aggregate_sized
@@ -39,6 +40,7 @@ __all__ = ["aggregate", "planned", "schema_for", "typed_plan", "way"]
 Bad: TypeAlias = Literal["error", "drop"]
 
 
+@without_call_sites
 def aggregate(
     df: DataFrame,
     query: Query | Statement | Shared,

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _TIME, _SLICE, _AT = "time", "slice", "__sash_at"
-_SAMPLE = 100_000  # rows
+_FEW, _MANY = 16_384, 100_000  # rows of a sample
 
 
 def is_window(window: Aligned) -> bool:
@@ -115,14 +115,23 @@ def _usable_number(query: Query, time: Column) -> Column:
     return cast(Column, cuts_of(query.aligned).number(shown, SPARK))
 
 
-def rows_in_slices(df: DataFrame, query: Query) -> float:
-    """How many rows a slice has, on average, among the first rows of the table.  Python counts
-    them: to hand over a hash of each takes 0.2 s, where a count by Spark takes 0.4."""
+def rows_in_slices(df: DataFrame, query: Query, enough: float) -> float:
+    """How many rows a slice has, on average, among the first rows of the table; if these are
+    `enough` among few rows, no more are read.
+
+    Few rows are collected, for which Spark reads no more partitions than have them.  For many that
+    would take too long in Python: they are handed over as Arrow, for which Spark reads the first
+    ones of all partitions.  In a table of eight, the few take 0.12 s of processor time and the many
+    0.17; a count by Spark takes 0.29."""
     keys = [quoted(k) for k in query.by]
-    first = _with_time(df, query).select(*keys, _AT).limit(_SAMPLE)
     place = F.xxhash64(*keys, _usable_number(query, F.col(_AT)))
-    places = first.select(place.alias("place")).toArrow().column("place")
-    return len(places) / max(len(places.unique()), 1)
+    places = _with_time(df, query).select(place.alias("place"))
+    few = [row[0] for row in places.limit(_FEW).collect()]
+    found = len(few) / max(len(set(few)), 1)
+    if found >= enough or len(few) < _FEW:
+        return found
+    many = places.limit(_MANY).toArrow().column("place")
+    return len(many) / max(len(many.unique()), 1)
 
 
 def tumbled(df: DataFrame, plan: Plan, groups: list[list[Native]], result: StructType) -> DataFrame:

@@ -56,9 +56,9 @@ class Labels:
         `sweep` is called with the values that need some."""
         words = given.words.copy()
         used = {column: _used(words[:, f], len(given.values[column])) for column, f in self._items}
-        values = {c: given.values[c].take(pa.array(at)) for c, at in used.items()}
-        labels = {column: self.sources[column].add(some) for column, some in values.items()}
+        labels = {c: self.sources[c].add_some(given.values[c], at) for c, at in used.items()}
         if any(found is None for found in labels.values()):
+            values = {c: given.values[c].take(pa.array(at)) for c, at in used.items()}
             sweep(values)
             labels = {column: self.sources[column].add(some) for column, some in values.items()}
         for column, fields in self._items:

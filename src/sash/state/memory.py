@@ -17,10 +17,11 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
+from ..slicing.edges import edges_of
 from ..tables.arrow import one_array
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
-from ..tables.threads import how_many, side_by_side
+from ..tables.threads import how_many, rise, side_by_side
 from ..windows.contract import UTC
 from .answers import joined_reasons
 from .contract import Emitted, Recalled, Slices, State, Step
@@ -32,9 +33,9 @@ __all__ = ["ForestState"]
 
 _NONE = np.zeros(0, dtype=np.int64)
 
-#: Rows, or slices, of a batch from which on threads are worth their start: they take some 2 ms of
-#: a push, which takes 18 ns a row where slices are few.
-MANY = 1 << 18
+#: Rows, or slices, of a batch from which on threads are worth their start and what they take on the
+#: way, some 2 ms of processor time in all: a push takes 30 to 110 ns a row.
+MANY = 1 << 16
 
 
 @dataclass
@@ -58,6 +59,7 @@ class ForestState(State):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._clock = plan.query.aligned.clock
+        self._edges = edges_of(plan.query.aligned)
         self._grove = Grove(plan, plan.query.aligned, PartedForest)
         # what a calendar's clock shows is looked up in tables that threads would fill at once
         self._divisible = self._clock is UTC and all(f.divisible for f in self._grove.forests)
@@ -76,11 +78,18 @@ class ForestState(State):
         finer = nanoseconds(one_array(table.column(self._plan.query.time)), times)
         if threads > 1 and self._divisible and keys and len(keys[0]) > 1:
             return self._cut_side_by_side(table, times, finer, codes, keys, threads)
-        rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times, finer))
+        rows, bounds = by_group(codes, len(keys[0]) if keys else 1, self._order(times, finer))
         shown, whole = self._clock.reading(times[rows]), not self._plan.ordered
         cuts = [f.cut(table, rows, shown, bounds, whole=whole) for f in self._grove.forests]
         starts, _, ends = cuts[0]
         return Slices(keys, ends, self._clock.time(starts), [partials for _, partials, _ in cuts])
+
+    def _order(self, times: Array, finer: Array | None) -> Array | None:
+        """Rows in order of time, None if they are; or of their slices, whose numbers are small and
+        quickly sorted, if the order of events within one does not matter."""
+        if self._plan.ordered or rise(times):
+            return in_time(times, finer)
+        return in_time(self._edges.number(times))
 
     def _cut_side_by_side(
         self,
@@ -105,7 +114,7 @@ class ForestState(State):
             part, (low, high) = some
             own = np.flatnonzero((codes >= low) & (codes < high))
             when = times[own]
-            ordered = in_time(when, None if finer is None else finer[own])
+            ordered = self._order(when, None if finer is None else finer[own])
             at, bounds = by_group(codes[own] - low, high - low, ordered)
             given = own[at], when[at], bounds
             room = slice(int(rows_before[low]), int(rows_before[high]))

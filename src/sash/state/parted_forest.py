@@ -1,14 +1,16 @@
 """A forest whose trees are in several memories, so that threads can work on it side by side.
 
-Which memory a key's tree is in, its record says; keys are dealt out as they come, 16 at a time:
+Which memory a key's tree is in, its record says, and a tree never moves.  Many keys that come at
+once are dealt out in their order, each memory a range of them with a quarter of the slices; others
+as they come, 16 at a time:
 
     numbers   0 … 15    16 … 31    32 … 47    48 … 63    64 … 79 …
     memory       0          1          2          3          0
 
-So a stream of few keys has one memory, and a tree never moves.  One thread goes through all keys in
-one call of the kernel, whichever memories they are in.  Several threads take a memory each, and
-what they answer is put in the order of the keys.  Trees have nothing to do with each other, so the
-answers are the same.
+So a stream of few keys has one memory.  One thread goes through all keys in one call of the kernel,
+whichever memories they are in.  Several threads take a memory each, and what they answer is put in
+the order of the keys: if each memory has a range of them, one behind the other.  Trees have nothing
+to do with each other, so the answers are the same.
 
 Partials with labels, whose dictionaries all trees share, and Python objects have one memory.
 """
@@ -30,6 +32,8 @@ from ..kernels.core import BufferCore, ObjectCore
 from ..kernels.threads import side_by_side
 from ..query.plan import Group
 from ..slicing.cut import cut_events
+from ..tables.answers import concat_all
+from ..tables.threads import rise
 from ..windows import Aligned
 from .answers import columns_of
 from .contract import Step
@@ -48,42 +52,62 @@ class PartedForest(Forest):
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         super().__init__(group, window, types)
         self._new: Callable[[], Forest] = lambda: Forest(group, window, types)
-        self._parts: list[Forest] = [self]
+        self._others: list[Forest] = []  # the memories but the first, each a forest
+        self._dealt = 0  # the numbers before it are those of keys whose records say the memory
+        self._numbers = 0  # of keys that there are
         self.divisible = isinstance(self._core, BufferCore) and not group.labelled
+
+    @property
+    def _parts(self) -> list[Forest]:
+        """All memories; it would not be let go of at once if it held a list with itself."""
+        return [self, *self._others]
 
     def __deepcopy__(self, memo: Any) -> Forest:
         made = super().__deepcopy__(memo)
         assert isinstance(made, PartedForest)
-        made._parts = [made, *(copy.deepcopy(part, memo) for part in self._parts[1:])]
+        made._others = [copy.deepcopy(part, memo) for part in self._others]
         made._share()
         return made
 
     def _share(self, memories: int = 1) -> None:
         """Have at least so many memories; all have the same records."""
-        while len(self._parts) < memories:
+        while 1 + len(self._others) < memories:
             more = self._new()
-            more.part = len(self._parts)
-            self._parts.append(more)
-        for part in self._parts[1:]:
+            more.part = 1 + len(self._others)
+            self._others.append(more)
+        for part in self._others:
             part._records, part._at_records = self._records, self._at_records
 
     def make_room(self, numbers: int) -> None:
         """Records for keys up to this number."""
-        have = len(self._records)
         super().make_room(numbers)
-        if self.divisible and len(self._records) > have:
-            fresh = np.arange(have // RECORD, len(self._records) // RECORD)
-            self._records[have + PART :: RECORD] = fresh // STRIPE % PARTS
+        self._numbers = numbers
         if self.divisible:
             self._share(min(-(-numbers // STRIPE), PARTS))
+
+    def _deal(self, visits: Array, spans: tuple[Array, Array]) -> None:
+        """Choose the memories of the keys that come with this step's slices."""
+        if self._numbers == self._dealt:
+            return
+        # a key may be there without a tree: it is remembered, and was dealt out before a snapshot
+        came = (visits >= self._dealt) & (spans[1] > spans[0])
+        new = visits[came]
+        part = new // STRIPE % PARTS
+        if len(new) >= PARTS * STRIPE:
+            slices = np.cumsum((spans[1] - spans[0])[came])
+            part = (slices - 1) * PARTS // slices[-1]
+        self._records[RECORD * new + PART] = part
+        self._dealt = self._numbers
 
     def renumber(self, kept: Array) -> None:
         """Number the keys anew: old numbers by new ones."""
         super().renumber(kept)
         self._share()
+        self._numbers = self._dealt = len(kept)
 
     def _core_of(self, number: int) -> BufferCore | ObjectCore:
-        return self._parts[int(self._records[RECORD * number + PART])]._core
+        part = int(self._records[RECORD * number + PART])
+        return self._others[part - 1]._core if part else self._core
 
     def step(
         self,
@@ -96,6 +120,8 @@ class PartedForest(Forest):
     ) -> Answered:
         """Insert slices, answer windows, evict; see `Forest.step`."""
         inserted, parts = self._to_insert(partials), self._parts
+        if self.divisible:
+            self._deal(visits, spans)
         if threads == 1 or len(parts) == 1:
             found = self._step(step, visits, spans, starts, inserted, parts)
             self.let_go()
@@ -111,12 +137,15 @@ class PartedForest(Forest):
                 return error
 
         made = side_by_side(run, parts, threads)
-        place = np.empty(len(self._records) // RECORD, dtype=np.int32)
-        place[visits] = np.arange(len(visits))
+        place = None
+        if any(isinstance(one, CombineRaised) for one in made) or not rise(of):
+            place = np.empty(len(self._records) // RECORD, dtype=np.int32)
+            place[visits] = np.arange(len(visits))
         raised = [one for one in made if isinstance(one, CombineRaised)]
-        if raised:  # as one thread would: of the first key
-            raise min(raised, key=lambda error: int(place[error.key]))
-        return _in_order([one for one in made if isinstance(one, Answered)], place, threads)
+        if raised and place is not None:  # as one thread would: of the first key
+            first = place
+            raise min(raised, key=lambda error: int(first[error.key]))
+        return _joined([one for one in made if isinstance(one, Answered)], place, threads)
 
     def columns(self, table: pa.Table) -> Table:
         """The columns that the group reads."""
@@ -136,7 +165,10 @@ class PartedForest(Forest):
         """Cut some groups of rows into slices, with what is free of one memory; see `cut`.  Their
         starts and partials are written where there is room for as many as rows; returns their
         bounds there."""
-        core, given = self._parts[part]._core, (columns, rows, times, bounds)
+        core, given = (
+            (self._others[part - 1] if part else self)._core,
+            (columns, rows, times, bounds),
+        )
         return cut_events(core, *given, whole=whole, slots=self._spare, into=into)[2]
 
     def room_for(self, rows: int) -> Array:
@@ -146,12 +178,12 @@ class PartedForest(Forest):
 
     def size(self) -> int:
         """How many bytes the slices take, with the nodes that are free."""
-        return super().size() + sum(8 * int(part._core.get(TOP)) for part in self._parts[1:])
+        return super().size() + sum(8 * int(part._core.get(TOP)) for part in self._others)
 
     def dump(self) -> list[bytes]:
         """Records, memories one behind the other, and the values of labels as bytes."""
         records, memory, labelled = super().dump()
-        cores = [part._core for part in self._parts[1:]]
+        cores = [part._core for part in self._others]
         return [records, b"".join([memory, *(core.dump() for core in cores)]), labelled]
 
     def load(self, records: bytes, memory: bytes, labelled: bytes) -> None:
@@ -163,51 +195,54 @@ class PartedForest(Forest):
         first = int(words[TOP])
         super().load(records, memory[: 8 * first], labelled)
         while first < len(words):
-            self._share(len(self._parts) + 1)
+            self._share(len(self._others) + 2)
             end = first + int(words[first + TOP])
-            self._parts[-1]._load_memory(words[first:end])
+            self._others[-1]._load_memory(words[first:end])
             first = end
         self._share()
+        trees = np.flatnonzero(self._records[::RECORD])
+        self._dealt = int(trees[-1]) + 1 if len(trees) else 0
 
     def _check(self) -> None:
         super()._check()
-        for part in self._parts[1:]:
+        for part in self._others:
             part._check()
 
 
-def _in_order(parts: list[Answered], place: Array, threads: int) -> Answered:
-    """What several parts answered, in the order of their keys' places."""
+def _joined(parts: list[Answered], place: Array | None, threads: int) -> Answered:
+    """What several parts answered, one behind the other, or in the order of their keys' places."""
     keys = np.concatenate([part.keys for part in parts])
-    order = np.argsort(place[keys], kind="stable")  # merges what is in order already
-    at = pa.array(order)
+    names = list(parts[0].values)
+    order = at = None
+    if place is not None:
+        order = np.argsort(place[keys], kind="stable")  # merges what is in order already
+        at, keys = pa.array(order), keys[order]
 
     def numbers(name: str) -> Array:
         found: Array = np.concatenate([getattr(part, name) for part in parts])
-        return found[order] if len(found) else found
+        return found if order is None or not len(found) else found[order]
 
     def values(name: str) -> pa.Array:
-        return pa.concat_arrays([part.values[name] for part in parts]).take(at)
+        found = concat_all([part.values[name] for part in parts])
+        return found if at is None else found.take(at)
 
-    names = list(parts[0].values)
     work: list[Callable[[], Any]] = [
         *(partial(numbers, name) for name in ("windows", "reasons", "covered")),
         *(partial(values, name) for name in names),
     ]
-    windows, reasons, covered, *answers = side_by_side(lambda make: make(), work, threads)
+    # to copy takes less time than to start a thread
+    many = 1 if order is None else threads
+    windows, reasons, covered, *answers = side_by_side(lambda make: make(), work, many)
     failed: dict[int, str] = {}
-    if any(part.failed for part in parts):
+    first = 0
+    for part in parts:
+        failed |= {first + row: why for row, why in part.failed.items()}
+        first += len(part.keys)
+    if failed and order is not None:
         new = np.empty(len(order), dtype=np.int64)
         new[order] = np.arange(len(order))
-        first = 0
-        for part in parts:
-            failed |= {int(new[first + row]): why for row, why in part.failed.items()}
-            first += len(part.keys)
+        failed = dict(sorted((int(new[row]), why) for row, why in failed.items()))
+    gone = np.concatenate([part.gone for part in parts])
     return Answered(
-        keys[order],
-        windows,
-        reasons,
-        covered,
-        dict(zip(names, answers, strict=True)),
-        dict(sorted(failed.items())),
-        np.concatenate([part.gone for part in parts]),
+        keys, windows, reasons, covered, dict(zip(names, answers, strict=True)), failed, gone
     )

@@ -124,6 +124,10 @@ class Picked:
         self._values.append(values)
         return np.arange(first, first + len(values))
 
+    def add_some(self, values: pa.Array, at: Array) -> Array:
+        """The labels of the values at some places."""
+        return self.add(values.take(pa.array(at)))
+
     def take(self, labels: pa.Array) -> pa.Array:
         """The values with these labels, null for what is none."""
         return self._values.take(self.places(_in_numpy(labels)))
@@ -219,6 +223,13 @@ class Ranked:
             self._sorted = None
             labels[new] = made
         return labels
+
+    def add_some(self, values: pa.Array, at: Array) -> Array | None:
+        """The same for the values at some places; those that `calm` gave are not looked up."""
+        if values is self._sorted:
+            found: Array = np.sort(self._labels)[at]
+            return found
+        return self.add(values.take(pa.array(at)))
 
     def _between(self, before: Array) -> Array | None:
         """Ranks for new values in order, each just below the value at a place."""

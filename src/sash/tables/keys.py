@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
-from .threads import BLOCK, cut_rows, extremes, side_by_side
+from .threads import BLOCK, PIECE, cut_rows, extremes, side_by_side
 
 __all__ = ["by_group", "key_codes", "maps_in_order", "one_zero_in"]
 
@@ -29,9 +29,15 @@ def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Arr
     for column in columns[1:]:
         more, values = _codes(column, threads)
         codes, pairs = _numbered(_pairs(codes, more, len(values), threads), threads)
-        old, new = np.divmod(pairs, len(values)) if len(pairs) else (pairs, pairs)
-        many = [m.take(pa.array(old)) for m in many] + [values.take(pa.array(new))]
+        old = pairs // max(len(values), 1)  # np.divmod takes longer
+        given = [*((m, old) for m in many), (values, pairs - old * len(values))]
+        many = side_by_side(_take, given, threads if len(pairs) >= PIECE else 1)
     return codes, many
+
+
+def _take(given: tuple[pa.Array, Array]) -> pa.Array:
+    values, at = given
+    return values.take(pa.array(at))
 
 
 def _pairs(codes: Array, more: Array, many: int, threads: int) -> Array:
@@ -128,10 +134,10 @@ def _encoded(column: pa.Array, threads: int) -> tuple[list[_Encoded], pa.Array]:
     """A column as numbers of its distinct values, null among them.
 
     Pieces of it are numbered side by side, each by a hash table of its own; then so are the
-    distinct values of all.
+    distinct values of all.  What values are told by is the same whatever the pieces are.
     """
-    pieces = cut_rows(len(column), weight=2)
-    if len(pieces) > 1:
+    pieces = cut_rows(len(column), weight=2) if threads > 1 else [(0, len(column))]
+    if len(pieces) > 2:
         sample = column.slice(0, BLOCK)
         repeats = 16 * len(sample.dictionary_encode().dictionary) < len(sample)
         pieces = cut_rows(len(column), most=16 if repeats else 2, weight=2)

@@ -28,31 +28,35 @@ def row_numbers(column: pa.Array, first: int = 0) -> tuple[pa.Array, pa.Array]:
 def places_in_order(
     column: pa.Array, first: int = 0, known: pa.Array | None = None
 ) -> tuple[pa.Array, pa.Array]:
-    """The place of each value among the distinct ones, from the first on, and these in order.  If
-    all of them are among those `known`, which are in order, nothing need be compared.
+    """The place of each value among the distinct ones, from the first on, and these in order; or
+    among those `known`, which are in order too, if all are among them, so that none need be
+    compared.
 
     >>> numbers, values = places_in_order(pa.array(["b", None, "a", "b"]))
     >>> numbers.to_pylist(), values.to_pylist()
     ([1, None, 0, 1], ['a', 'b'])
+    >>> numbers, values = places_in_order(pa.array(["b"]), known=pa.array(["a", "b"]))
+    >>> numbers.to_pylist(), values.to_pylist()
+    ([1], ['a', 'b'])
     """
     encoded = column.dictionary_encode()
-    order = _order(encoded.dictionary, known)
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(first, first + len(order))
+    places, values = _places(encoded.dictionary, known)
     codes = encoded.indices
     filled = (codes.fill_null(0) if codes.null_count else codes).to_numpy(zero_copy_only=False)
-    made = places[filled] if len(places) else np.zeros(len(column), np.int64)
-    return _numbers(made, column), encoded.dictionary.take(pa.array(order))
+    made = (places + first)[filled] if len(places) else np.zeros(len(column), np.int64)
+    return _numbers(made, column), values
 
 
-def _order(distinct: pa.Array, known: pa.Array | None) -> np.ndarray[Any, Any]:
-    """The places of distinct values by their order."""
+def _places(distinct: pa.Array, known: pa.Array | None) -> tuple[np.ndarray[Any, Any], pa.Array]:
+    """The place in order of each of some distinct values, and the values in order."""
     if known is not None and len(known) <= 8 * len(distinct):  # each call reads all that are known
         found = pc.index_in(distinct, value_set=known)
         if not found.null_count:
-            return np.argsort(found.to_numpy())
-    made: np.ndarray[Any, Any] = pc.sort_indices(distinct).to_numpy()
-    return made
+            return found.to_numpy().astype(np.int64), known
+    order = pc.sort_indices(distinct).to_numpy()
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return places, distinct.take(pa.array(order))
 
 
 def unscaled(column: pa.Array) -> pa.Array:

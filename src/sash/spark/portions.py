@@ -1,0 +1,120 @@
+"""The rows of a task, in portions of its keys, so that a task's memory is bounded.
+
+    batches ─→ held, as long as they are few ──────────→ portions with so many windows at most
+            └→ else files, by the first bits of the key's hash ─→ the rows of each file, likewise
+
+A portion has all rows of its keys.  What cannot be cut is one key of the task, which is a key's
+stretch of windows: the rows of that are held together, whatever their number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.columns import Array
+from ..state.key_hash import hash_keys
+from ..tables.arrow import one_array
+
+__all__ = ["Portions"]
+
+_BYTES = 128 << 20  # of rows that are held; a task needs about four times as much in all
+_CHUNK = 16 << 20  # of rows that are written at a time
+_BITS = 5  # of a hash that say which file a row goes to
+_LEVELS = 4  # of files whose rows go to files again
+_WINDOWS = 1 << 20  # of a portion, as far as that can be told beforehand
+_MOST = 4096  # portions of the rows that are held: each takes some milliseconds
+
+
+@dataclass(frozen=True)
+class Portions:
+    """Cuts the rows of a task.  The columns at `places` are the key; a time is in `held` windows,
+    and a key has `length` of them at most, if it is not 0."""
+
+    places: list[int]
+    held: int
+    length: int
+
+    def of(self, batches: Iterable[pa.RecordBatch], level: int = 0) -> Iterator[pa.Table]:
+        """The rows in portions."""
+        rest = (batch for batch in batches if batch.num_rows)
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in rest:
+            held.append(batch)
+            size += batch.nbytes
+            if size > _BYTES and level < _LEVELS:
+                yield from self._from_files(held, rest, level)
+                return
+        if held:
+            yield from self._cut(pa.Table.from_batches(held))
+
+    def _cut(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Rows that are held, by their keys, so that each portion has a bounded number of windows.
+        There are at most those that hold a row, and for each key those of a stretch."""
+        rows = table.num_rows
+        most = rows * self.held
+        if most > _WINDOWS:
+            hashes = self._hashes(table)
+            if self.length:
+                most = min(most, len(pa.array(hashes).unique()) * self.length)
+        portions = min(-(-most // _WINDOWS), _MOST)
+        if portions == 1:
+            yield table
+        else:
+            for _, part in _parts(table, (hashes % np.uint64(portions)).astype(np.uint16)):
+                yield part
+
+    def _from_files(
+        self, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], level: int
+    ) -> Iterator[pa.Table]:
+        """The portions of rows that are too many to be held: those in the list, which is emptied,
+        and all others."""
+        schema = held[0].schema
+        shift = np.uint64(64 - _BITS * (level + 1))
+        with TemporaryDirectory(prefix="sash-", dir=_folder()) as folder:
+            paths = [Path(folder) / f"{number}" for number in range(1 << _BITS)]
+            with ExitStack() as opened:
+                files = [
+                    opened.enter_context(pa.ipc.new_stream(str(path), schema)) for path in paths
+                ]
+                while held:
+                    table = pa.Table.from_batches(held)
+                    held.clear()
+                    of = (self._hashes(table) >> shift).astype(np.uint16) % (1 << _BITS)
+                    for number, part in _parts(table, of):
+                        files[number].write_table(part)
+                    size = 0
+                    for batch in rest:
+                        held.append(batch)
+                        size += batch.nbytes
+                        if size > _CHUNK:
+                            break
+            for path in paths:
+                with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
+                    yield from self.of(reader, level + 1)
+                path.unlink()
+
+    def _hashes(self, table: pa.Table) -> Array:
+        return hash_keys([one_array(table.column(at)) for at in self.places], table.num_rows)
+
+
+def _parts(table: pa.Table, of: Array) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each number."""
+    order = np.argsort(of, kind="stable")
+    numbers, starts = np.unique(of[order], return_index=True)
+    ends = np.append(starts[1:], len(order))
+    for number, start, end in zip(numbers.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        yield number, table.take(pa.array(order[start:end]))
+
+
+def _folder() -> str | None:
+    """Where Spark has its own files; None if it does not say."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
