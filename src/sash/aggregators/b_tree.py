@@ -8,8 +8,8 @@
                aggregation (VLDB 2019), section 3.1
 
 The nodes and their rebalancing are those of `fiba`.  There are no fingers and no spines: each
-search starts at the root, each node's aggregate is that of all below it, and each
-change is repaired up to the root.
+search starts at the root, each node holds the aggregate of all entries below it, and each
+change updates the aggregates up to the root.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ The window is a ring of n partitions (p-values) in k checkpoints (c-values):
     a tree of its partitions    one aggregate
     its root is the b-value     the g-value                         the answer is b with g
 
-What expires leaves the small tree; what comes in, late or not, goes into g as well as into its
-p- and c-value, unless it belongs to the tree.  When the tree has run empty, the checkpoint that is
-the oldest then gets one, and g becomes the aggregate of the others.  (The paper's equation 7 adds
+A partition that expires leaves the small tree.  A new value, late or not, goes into g, and into its
+p- and c-value; a value of the oldest checkpoint goes into the tree instead.  When the tree is
+empty, the next checkpoint becomes the oldest and gets a tree, and g becomes the aggregate of the
+others.  (The paper's equation 7 adds
 that checkpoint too, which would count it twice, and its algorithm does not reset g.)
 
 What that costs, with n/k a power of two: a partition that expires, the log2(n/k) nodes above its

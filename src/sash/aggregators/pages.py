@@ -7,10 +7,10 @@
 One thread writes and deletes pages in the background, in order.  Another one fetches pages, so that
 a page the window needs soon does not wait behind writes.  The writer leaves out pages whose values
 have all left the window meanwhile.  If a write fails, its pages wait here, and the next call that
-has something to save tries again: it raises, or all goes on, and nothing is lost.
+has something to save tries again: it raises, or succeeds, and nothing is lost.
 
 The checksum of a page's record covers the window's name, the page's place and the life it was
-written in, because RocksDB is told to leave out its own checksums of pages.
+written in, because sash turns RocksDB's own checksums of pages off.
 """
 
 from __future__ import annotations

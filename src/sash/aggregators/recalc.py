@@ -1,11 +1,11 @@
-"""Recalculation: the whole window folded anew at every query.
+"""Recalculation: fold the whole window again at every query.
 
     order      first in, first out; also answers over any number of the youngest values
     operator   any associative
     time       n - 1 combines a query
     space      n + 1 partials
 
-The slow, plain one that the others are compared with.
+It is slow and plain; tests compare the other aggregators with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Windows copied, and as bytes: what they hold, a version, a checksum, and no pickles."""
+"""Copies of windows, and windows as bytes: their content, a version, a checksum, and no pickles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The root of a stored window: what it was at its last `sync`, but for its pages.
+"""The root of a stored window: its state at the last `sync`, without its pages.
 
 | size | a description, as JSON | size | slots beside levels | size | a run of the tails | …
 """

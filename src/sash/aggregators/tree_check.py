@@ -1,4 +1,4 @@
-"""Whether a B-tree of times and partials is sound."""
+"""Check that a B-tree of times and partials is sound."""
 
 from __future__ import annotations
 

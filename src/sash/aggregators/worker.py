@@ -1,4 +1,4 @@
-"""A thread that does what it is asked to, in order, behind the back of a stored window.
+"""A background thread of a stored window, which runs tasks in order.
 
 There is no thread until it is needed, and it ends when its `Worker` is collected.  `queue.Queue`
 would do most of this, but has two ways to hang: its counts are wrong for good if Ctrl-C comes

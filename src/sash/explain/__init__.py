@@ -1,12 +1,12 @@
 """How a query runs, and why: `Query.explain`, `Stream.explain`.
 
 explanation   the result: data, and text
-sizes         words and numbers on the windows; drawing draws them
-partials      which aggregates run together, and share a partial
-tables        over a table; streams: over a stream
-costs         combines that are expected; measured: a sample, run and counted
+sizes         the windows in words and numbers; drawing draws them
+partials      which aggregates run together, and which share a partial
+tables        a query over a table; streams: over a stream
+costs         expected combines; measured: run a sample and count its combines
 cautions      warnings
-shared        several queries that share what they can
+shared        several queries that share one pass
 """
 
 from .explanation import Explanation

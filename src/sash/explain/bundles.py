@@ -1,6 +1,6 @@
-"""How queries that share slices run as one, what is kept for them, and the combines they take.
+"""How a bundle runs: its steps, the state that it keeps, and its combines.
 
-One query with aggregates of several sizes (`Aggregate.over`) is such a bundle too.
+One query with aggregates of several sizes (`Aggregate.over`) is a bundle too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LAID_OUT = Step(
 
 
 def steps_of_bundle(bundle: Bundle, plan: BundlePlan | None, mode: str | None) -> tuple[Step, ...]:
-    """What is done with a table, or with a batch of a stream in a mode."""
+    """The steps over a table, or, with a `mode`, over a batch of a stream."""
     first = next(iter(bundle.queries.values()))
     if mode is not None:
         cut, tree, when = stream_steps(first, None if plan is None else plan.union, mode)
@@ -67,8 +67,8 @@ def steps_of_bundle(bundle: Bundle, plan: BundlePlan | None, mode: str | None) -
 
 @dataclass(frozen=True)
 class _Reach:
-    """The windows that hold events for the longest time, those of `over` included, with words for
-    them; and whether all that is behind them is kept as one."""
+    """The windows that hold events for the longest time, `over` windows included, and a text that
+    names them.  `ever` says whether the stream keeps all older events too, as one partial."""
 
     window: Aligned
     words: str
@@ -93,7 +93,7 @@ class _Reach:
 
 
 def kept_by_bundle(bundle: Bundle, plan: BundlePlan | None, lateness: int | None) -> Kept:
-    """The slices that are kept, once for all queries."""
+    """The state: the slices, in one copy for all queries."""
     assert bundle.composite is not None
     if lateness is None:
         size = None if plan is None else 8 * sum(_words(plan))
@@ -117,7 +117,8 @@ def _words(plan: BundlePlan) -> list[int]:
 def costs_of_bundle(
     bundle: Bundle, plan: BundlePlan | None, kept: Kept, lateness: int | None
 ) -> Costs:
-    """Combines for an event, a slice and a row of any of the queries, in each of its sizes."""
+    """The expected combines for an event, for a slice, and for a row of any query, in each of the
+    row's sizes."""
     windows = [query.aligned for query in bundle.queries.values()]
     sizes = [size for query in bundle.queries.values() for size in sizes_of(query)]
     if lateness is None:
@@ -142,8 +143,8 @@ def costs_of_bundle(
 
 
 def on_spark(steps: tuple[Step, ...], kept: Kept, costs: Costs) -> tuple[Any, Kept, Costs]:
-    """The steps, state and combines of a stream in memory for one on Spark, whose state is
-    records."""
+    """Change the steps, state and combines of a stream in memory into those of a stream on Spark,
+    whose state consists of records."""
     cut, *_, when = steps
     records = Step(
         "slices of all queries are small records in Spark's state store, of one stateful operator",
@@ -153,7 +154,8 @@ def on_spark(steps: tuple[Step, ...], kept: Kept, costs: Costs) -> tuple[Any, Ke
         "the windows of all queries are made of the records at their edges",
         "one copy of the slices serves all windows",
     )
-    words = kept.words.partition("; about")[0]  # what trees in memory take: records are packed
+    # the bytes are those of trees in memory; records are packed
+    words = kept.words.partition("; about")[0]
     text = f"in memory {costs.words}; records in Spark's state store are combined one by one"
     return (
         (cut, records, ranges, when),

@@ -1,4 +1,4 @@
-"""What to look out for, before it hurts."""
+"""Warnings about a query: what may be slow, large or ambiguous."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from .sizes import slices_between
 
 __all__ = ["cautions"]
 
-_MANY = 1_000  # windows of one event
-_MUCH = 2.0  # times what windows need, from which lateness keeps much
+_MANY = 1_000  # warn if one event is in this many windows
+_MUCH = 2.0  # warn if lateness keeps this many times the slices that windows need
 
 
 def cautions(
     query: Query, plan: Plan | None, place: Place, lateness: int = 0, unsplit: str = ""
 ) -> tuple[str, ...]:
-    """Warnings for a query at a place; `unsplit` says why the events of one key are one task's."""
+    """Warnings for a query at a place.  `unsplit` says why one task must take all events of a
+    key."""
     found = [_lone(query), _tie(query, plan, place), _late(query, lateness)]
     if unsplit:
         found.append(f"a hot key cannot be split: {unsplit}")
@@ -27,7 +28,7 @@ def cautions(
 
 
 def _lone(query: Query) -> str:
-    """One event in very many windows."""
+    """Warn that one event is in very many windows."""
     window = query.window
     if not isinstance(window, Aligned) or query.emit == "changes":
         return ""
@@ -42,8 +43,8 @@ def _lone(query: Query) -> str:
 
 
 def _tie(query: Query, plan: Plan | None, place: Place) -> str:
-    """An order that nothing settles."""
-    if query.tie is not None or place.startswith("Query.stream"):  # which go by arrival
+    """Warn that nothing decides the order of events at one time."""
+    if query.tie is not None or place.startswith("Query.stream"):  # streams use arrival
         return ""
     names = [n for n, a in query.select.items() if not a.operator.commutative]
     if plan is not None:
@@ -65,7 +66,7 @@ def _tie(query: Query, plan: Plan | None, place: Place) -> str:
 
 
 def _late(query: Query, lateness: int) -> str:
-    """State that is kept for late events alone."""
+    """Warn that a stream keeps much state only for late events."""
     window = query.window
     if not lateness or not isinstance(window, Aligned):
         return ""
@@ -80,7 +81,7 @@ def _late(query: Query, lateness: int) -> str:
 
 
 def _python(plan: Plan | None) -> list[str]:
-    """Aggregates that are not compiled."""
+    """Warn about aggregates that are not compiled."""
     if plan is None:
         return []
     python = [

@@ -1,7 +1,7 @@
-"""Combines that are expected, for each way to run a query.
+"""The expected number of combines, for each way to run a query.
 
-The figures are of one partial, whatever it holds: aggregates that run together are combined at
-once.  `tests/explain` counts the combines of samples and holds them against these.
+The numbers count combines of whole partials: one combine covers all aggregates that run together.
+`tests/explain` counts the combines of samples and compares them with these numbers.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = ["by_pyramid", "costs_of_stream", "costs_of_table"]
 
 
 def costs_of_table(window: Window, cut: Slicing | None = None, sizes: int = 1) -> Costs:
-    """Over a table: two stacks over slices in order, or over rows in order; or the chunks of rows
-    that windows of several sizes share."""
+    """Expected combines over a table: of two stacks over ordered slices or ordered rows, or of the
+    chunks of rows that windows of several sizes share."""
     if isinstance(window, Aligned):
         return _of_scan(window, cut or pairs(window))
     if isinstance(window, Merging):
@@ -51,10 +51,11 @@ def _excludes(window: Window) -> bool:
 
 
 def _of_scan(window: Aligned, cut: Slicing) -> Costs:
-    """Each event is folded into its slice; a slice enters the queue, and is taken over once when
-    the queue turns; a row combines the queue's two halves.  Slices leave when the window after
-    theirs is answered, so the queue turns with one slice more than a window has, and the combine
-    that enters the first event of a slice is saved when the slice is folded."""
+    """Expected combines of two stacks over slices.  Each event is folded into its slice.  A slice
+    enters the queue, and is combined once more when the queue turns.  A row combines the two halves
+    of the queue.  A slice leaves when the window after its last window is answered, so the queue
+    turns with one slice more than a window has.  The first event of a slice needs no combine, which
+    pays for the combine by which the slice enters the queue."""
     slices = cut.per_window(window)
     turned = slices / (slices + 1)
     halves = turned if slices == 1 else 1.0
@@ -85,8 +86,9 @@ def costs_of_stream(
     late: float,
     together: float = 1.0,
 ) -> Costs:
-    """Over a stream: a finger B-tree for each key, which holds so many entries, so many of them
-    inside a window, and so many behind a late event; so many leave together."""
+    """Expected combines over a stream, whose state is a finger B-tree for each key.  A tree holds
+    `held` entries, `inside` of them inside a window, and `late` of them newer than a late event;
+    `together` entries leave at once."""
     if isinstance(window, Merging):
         return Costs(1, 0, 0, "about 1 an event: the parts of a session are folded")
     leaf = 16 if plan is None else max(leaf_entries(g.operator) for g in plan.groups)
@@ -105,10 +107,11 @@ def costs_of_stream(
 def _in_tree(
     leaf: int, held: float, inside: float, late: float, together: float
 ) -> tuple[float, float]:
-    """Combines for an entry of a tree and for a row, as they were counted.  A tree that is one leaf
-    is folded anew when its oldest entry leaves, and a row folds what is inside its window.  In a
-    larger one the oldest leaf is folded, and a row combines what the spines have.  A late entry
-    changes a path.  Of entries that leave together, those of a leaf are one."""
+    """Combines for an entry of a tree and for a row, fitted to counts.  A tree of one leaf is
+    folded again when its oldest entry leaves, and a row folds the entries inside its window.  In a
+    larger tree, the oldest leaf is folded again, and a row combines the partials of the spines.  A
+    late entry updates the path above it.  Entries of one leaf that leave at once cost as much as
+    one."""
     leave = min(max(together, 1.0), leaf / 2)
     climbs = leaf / 2 * log2(2 * late / leaf) if late > leaf / 2 else 0.0
     row = max(inside - 1, 0.0)
@@ -119,6 +122,7 @@ def _in_tree(
 
 
 def by_pyramid(costs: Costs) -> Costs:
-    """The same where windows are answered from a pyramid of the slices: some two partials a level,
-    of which few levels differ, and two combines a slice to build it."""
+    """The same if windows are answered from a pyramid of the slices.  A row combines about two
+    partials a level, and only a few levels matter; building the pyramid takes about two combines a
+    slice."""
     return replace(costs, per_entry=costs.per_entry + 2.3, per_row=min(costs.per_row, 3.0))

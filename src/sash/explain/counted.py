@@ -1,8 +1,8 @@
-"""A plan whose combines are counted.
+"""A plan that counts its combines.
 
-The first leaf of each group's operator counts its calls; each combine of the group's partials is
-one of that leaf's.  Kernels run as checked Python text, so they take the steps that compiled ones
-take.
+The first leaf of each group's operator counts its calls; each combine of the group's partials calls
+that leaf once.  Kernels run as checked Python text, so they take the same steps as compiled
+kernels.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ __all__ = ["Counter", "counted"]
 
 
 class Counter:
-    """How often the partials of each group of aggregates were combined."""
+    """Counts how often the partials of each group of aggregates are combined."""
 
     def __init__(self) -> None:
         self.groups: list[list[int]] = []
 
     @property
     def combines(self) -> int:
-        """The combines of the group that has most."""
+        """The combines of the group with the most combines."""
         return max((calls[0] for calls in self.groups), default=0)
 
 
 def counted(plan: Plan, counter: Counter) -> Plan:
-    """A plan that does the same, and counts."""
+    """The same plan, with each combine counted."""
     return dataclasses.replace(plan, groups=tuple(_group(g, counter) for g in plan.groups))
 
 
@@ -38,12 +38,12 @@ def _group(group: Group, counter: Counter) -> Group:
     calls = [0]
     counter.groups.append(calls)
     made = dataclasses.replace(group, operator=interpret(_counting(group.operator, calls)))
-    calls[0] = 0  # what it took to try the functions
+    calls[0] = 0  # forget the calls that tried the functions
     return made
 
 
 def _counting(operator: Operator, calls: list[int]) -> Operator:
-    """The operator, the first leaf of which counts."""
+    """The operator, with a first leaf that counts its calls."""
     if operator.parts:
         owner = next(i for i, part in enumerate(operator.parts) if part.shares is None)
         parts = list(operator.parts)

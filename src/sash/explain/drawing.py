@@ -1,4 +1,4 @@
-"""Windows drawn in characters: the edges that cut a stream into slices, and a few windows.
+"""Draw windows in characters: the edges that cut a stream into slices, and a few windows.
 
     0   2   4   6   8  10  min
     |   |   |   |   |   |          edges
@@ -6,7 +6,7 @@
         [-----------)
             [-----------)
 
-A long window is drawn with a gap: `⋯` stands for the slices that are left out.
+A long window has a gap in the drawing: `⋯` stands for the slices that are left out.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from ..windows.trailing import Trailing
 
 __all__ = ["draw", "draw_several"]
 
-_DRAWN = 3  # windows
-_WHOLE = 14  # slices that are drawn without a gap
-_NEAR = 3  # slices drawn before a gap, and behind it
-_SLICE, _LONGEST, _GAP, _WIDE = 4, 6, 5, 84  # columns
+_DRAWN = 3  # windows in a drawing
+_WHOLE = 14  # the most slices to draw without a gap
+_NEAR = 3  # slices to draw before a gap, and after it
+_SLICE, _LONGEST, _GAP, _WIDE = 4, 6, 5, 84  # widths, in characters
 _UNITS = (
     ("days", 86_400_000_000),
     ("hours", 3_600_000_000),
@@ -49,14 +49,15 @@ _UNITS = (
     ("µs", 1),
 )
 
-#: Where events of the drawings are, and which of them are marked, or differ from those before.
+#: The columns of the events in a drawing, and which of the events are marked, or differ from the
+#: event before.
 _EVENTS = (0, 5, 8, 17, 20, 26, 29, 38)
 _SPECIAL = (2, 4, 7)
-_SHOWN = 3  # events drawn for a window of more
+_SHOWN = 3  # the most events to draw in a window
 
 
 def draw(window: Window, cut: Slicing | None = None) -> list[str]:
-    """A few of the windows, as lines; with the edges of a slicing, pairs if no other is given."""
+    """Draw a few of the windows, as lines, with the edges of a slicing; pairs by default."""
     if isinstance(window, Aligned):
         return _aligned(window, cut or pairs(window))
     if isinstance(window, Merging):
@@ -69,7 +70,7 @@ def draw(window: Window, cut: Slicing | None = None) -> list[str]:
 
 def _aligned(window: Aligned, cut: Slicing) -> list[str]:
     cycle, cuts = window.cycle, cut.edges
-    if cut.reads_open:  # windows end where slices do not
+    if cut.reads_open:  # windows end within slices
         cuts = pairs(window).edges
     last = max(_DRAWN, min(cycle.windows, 4)) - 1
     spans = [(cycle.start(n), cycle.end(n)) for n in range(last + 1)]
@@ -79,7 +80,7 @@ def _aligned(window: Aligned, cut: Slicing) -> list[str]:
 
 
 def draw_several(windows: Mapping[str, Aligned], cuts: Periodic) -> list[str]:
-    """Two windows of each query, over the edges of all."""
+    """Draw two windows of each query, below the edges of all."""
     spans = {
         name: [(w.cycle.start(n), w.cycle.end(n)) for n in range(2)] for name, w in windows.items()
     }
@@ -104,22 +105,22 @@ def _ruler(
     first: int,
     edges: Periodic,
 ) -> list[str]:
-    """The times of edges since the first window starts, and the edges."""
+    """The line of times, counted from the start of the first window, and the line of edges."""
     unit, scale = _unit(window, [int(cuts.time(n)) - first for n in shown])
     labels = [(columns[n], f"{(int(cuts.time(n)) - first) // scale:,}") for n in shown]
     return [f"{_labelled(labels)}  {unit}", _edges(columns, shown, cuts, edges)]
 
 
 def _bar(cuts: Periodic, shown: list[int], columns: dict[int, int], start: int, stop: int) -> str:
-    """A window from one edge to another."""
+    """The line of a window, from one edge to another."""
     low, high = columns[int(cuts.number(start))], columns[int(cuts.number(stop))]
     inner = "".join(_gap_at(columns, shown, x) for x in range(low + 1, high))
     return " " * low + "[" + inner + ")"
 
 
 def _shown(cuts: Periodic, spans: list[tuple[int, int]]) -> tuple[list[int], dict[int, int]]:
-    """The edges that are drawn, and the column of each: all, or as many beside the ends of windows
-    as there is room for."""
+    """The edges to draw, and the column of each: all edges, or as many next to the windows' starts
+    and ends as fit."""
     starts, ends = ([int(cuts.number(span[i])) for span in spans] for i in (0, 1))
     first, last = min(starts), max(ends)
     few = last - first <= _WHOLE
@@ -137,7 +138,7 @@ def _shown(cuts: Periodic, spans: list[tuple[int, int]]) -> tuple[list[int], dic
 
 
 def _places(cuts: Periodic, shown: Sequence[int]) -> dict[int, int]:
-    """The column of each edge that is drawn."""
+    """The column of each edge in the drawing."""
     lengths = {n: int(cuts.time(n + 1)) - int(cuts.time(n)) for n in shown}
     least = min(lengths.values())
     made, at = {}, 0
@@ -149,7 +150,7 @@ def _places(cuts: Periodic, shown: Sequence[int]) -> dict[int, int]:
 
 
 def _edges(columns: dict[int, int], shown: Sequence[int], cuts: Periodic, edges: Periodic) -> str:
-    """The line of edges; a dot where a window ends within a slice."""
+    """The line of edges, with a dot where a window ends within a slice."""
     line = [" "] * (columns[shown[-1]] + 1)
     for n in shown:
         time = int(cuts.time(n))
@@ -164,12 +165,12 @@ def _before_gaps(shown: Sequence[int]) -> list[int]:
 
 
 def _gap_at(columns: dict[int, int], shown: Sequence[int], x: int) -> str:
-    """A window's line at a column."""
+    """The character of a window's line at a column."""
     return "⋯" if any(x == columns[n] + 2 for n in _before_gaps(shown)) else "-"
 
 
 def _labelled(labels: list[tuple[int, str]]) -> str:
-    """Texts at columns; one for which there is no room is left out."""
+    """A line with texts at columns, without the texts that do not fit."""
     line = ""
     for at, text in labels:
         if at == 0 or at > len(line):
@@ -178,7 +179,7 @@ def _labelled(labels: list[tuple[int, str]]) -> str:
 
 
 def _unit(window: Aligned, offsets: Sequence[int]) -> tuple[str, int]:
-    """The longest unit that all times are whole numbers of."""
+    """The longest unit of which every time is a whole number."""
     if isinstance(window.clock, CalendarClock):
         return ("months" if window.clock.monthly else "days"), window.clock.unit
     return next((n, size) for n, size in _UNITS if not any(t % size for t in offsets))
@@ -205,7 +206,7 @@ def _gap_behind(event: int) -> int:
 
 
 def _kept(keeps: Keeps) -> Callable[[int], int]:
-    """Where the window of each event begins."""
+    """A function from an event to the column where its window begins."""
     if isinstance(keeps, Span):
         return lambda i: max(0, _EVENTS[i] - 14) if keeps.older is not None else 0
     if isinstance(keeps, Count):
@@ -217,7 +218,7 @@ def _kept(keeps: Keeps) -> Callable[[int], int]:
 
 
 def _fired(fires: Fires) -> Callable[[int], bool]:
-    """Which events fire."""
+    """A function that says whether an event fires."""
     if isinstance(fires, Count):
         return lambda i: (i + 1) % min(fires.rows, 3) == 0
     return lambda i: i in _SPECIAL

@@ -1,4 +1,4 @@
-"""What `explain` returns: how a query runs, why, and what it costs, as data and as text."""
+"""The result of `explain`: how a query runs, why, and its cost, as data and as text."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = [
     "plain",
 ]
 
-_WIDTH = 100  # columns of the text
-_INDENT = 13  # columns before what a line says
+_WIDTH = 100  # of a line, in characters
+_INDENT = 13  # of the text after a label
 
 
 @dataclass(frozen=True)
 class Windows:
-    """The windows: how many hold one event, how many slices the longest has, how long those are in
-    microseconds, by which technique they are cut, and a drawing.  None where events decide, or a
-    calendar."""
+    """The windows: how many windows hold one event, how many slices the longest window has, the
+    lengths of the slices in microseconds, the technique that cuts them, and a drawing.  A field is
+    None if it depends on the events or on a calendar."""
 
     window: str
     kind: Literal["aligned", "driven", "merging"]
@@ -40,21 +40,22 @@ class Windows:
 
 @dataclass(frozen=True)
 class Partial:
-    """Aggregates that run as one operator: how, how many words and bytes one partial of all of them
-    takes (None for Python objects), and who shares the partial of whom."""
+    """Aggregates that run as one operator: how they run, the words and bytes of one partial of all
+    of them (None for Python objects), and for each aggregate that shares another's partial, the
+    other one's name."""
 
     names: tuple[str, ...]
     runs: Literal["compiled", "python", "ranges", "unknown"]
     words: int | None
     bytes: int | None
     shares: dict[str, str]
-    ordered: tuple[str, ...]  # the aggregates to which the order of events matters
+    ordered: tuple[str, ...]  # the aggregates that depend on the order of events
     why: str
 
 
 @dataclass(frozen=True)
 class Step:
-    """Something that is done with the events, and why it is done so."""
+    """A step of the algorithm, and why it is chosen."""
 
     what: str
     why: str
@@ -62,8 +63,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Kept:
-    """The state: what an entry is, how many a key has, and how many bytes one entry and all those
-    of a key take.  None where that depends on the events."""
+    """The state: what an entry is, how many entries a key has, and the bytes of one entry and of
+    all entries of a key.  A field is None if it depends on the events."""
 
     entry: str
     entries: int | None
@@ -74,8 +75,8 @@ class Kept:
 
 @dataclass(frozen=True)
 class Costs:
-    """Combines that are expected for each event, for each entry of the state (a slice, say), and
-    for each row emitted."""
+    """The expected combines for each event, for each entry of the state (such as a slice), and for
+    each emitted row."""
 
     per_event: float
     per_entry: float
@@ -83,7 +84,7 @@ class Costs:
     words: str
 
     def combines(self, counts: Counts) -> float:
-        """The combines that so many events, entries and rows are expected to take."""
+        """The expected combines for these numbers of events, entries and rows."""
         return (
             self.per_event * counts.events
             + self.per_entry * counts.entries
@@ -93,9 +94,9 @@ class Costs:
 
 @dataclass(frozen=True)
 class Counts:
-    """What a sample comes to: its events, the entries (slices, say) that they make, the rows
-    emitted, the combines of one partial, the most entries that are kept at once, and the most bytes
-    that they take."""
+    """The counts of a sample: its events, the entries (such as slices) that they make, the emitted
+    rows, the combines of one partial, and the largest number of entries, and of bytes, in the state
+    at one time."""
 
     events: int
     entries: int
@@ -107,10 +108,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a query runs, and why; made by `Query.explain`, `Stream.explain` and
+    """How a query runs, and why: the result of `Query.explain`, `Stream.explain` and
     `sash.spark.explain`.
 
-    `str()` has it in words, with a drawing; `to_dict()` as data.
+    `str()` returns it in words, with a drawing; `to_dict()` returns it as data.
 
     >>> import pyarrow as pa, sash
     >>> q = sash.Query(
@@ -164,7 +165,7 @@ class Explanation:
         return "\n".join(line.rstrip() for line in lines)
 
     def _measured(self) -> list[str]:
-        """Measured counts beside the expected ones."""
+        """The table of expected and measured counts."""
         assert self.measured is not None
         assert self.expected is not None
         rows = [("", "expected", "measured")]
@@ -208,7 +209,7 @@ def _partial_words(partial: Partial) -> tuple[str, ...]:
 
 
 def entry_lines(label: str, texts: tuple[str, ...]) -> list[str]:
-    """Texts behind a label, broken into lines."""
+    """Texts after a label, broken into lines."""
     lines: list[str] = []
     for text in texts:
         at = ""
@@ -224,7 +225,7 @@ def entry_lines(label: str, texts: tuple[str, ...]) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """Dicts, lists, text and numbers for what a dataclass holds."""
+    """Convert the fields of a dataclass to dicts, lists, text and numbers."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

@@ -1,7 +1,7 @@
-"""A sample, run and counted: what it took, beside what was expected.
+"""Run a sample over a table and count its combines, to compare them with the expected number.
 
-The sample runs through the code that any run takes, but that combines are counted; kernels run as
-plain Python, so a sample of some thousands of rows is enough, and more takes long.
+The sample runs through the same code as any run, with combines counted.  Its kernels run as plain
+Python, so use a sample of a few thousand rows; a larger one takes long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROW = "sash row"  # a column with the number of each row
 
 @dataclass(frozen=True)
 class Events:
-    """The keys, by number, and the times of a sample's events; and their rows in the sample."""
+    """The events of a sample: the number of each event's key, its time, and its row."""
 
     codes: Array
     times: Array
@@ -46,7 +46,7 @@ class Events:
 
     @classmethod
     def of(cls, plan: Plan, sample: pa.Table) -> Events:
-        """Those that the query's condition chooses, and whose times can be used."""
+        """The events that the query's condition selects, and whose times are usable."""
         query = plan.query
         time = one_array(sample.column(query.time))
         chosen = ~times_of(time, query.window.clock)[1]
@@ -61,18 +61,19 @@ class Events:
         return cls(np.asarray(codes, dtype=np.int64), read.times, rows)
 
     def where(self, chosen: Array) -> Events:
-        """Some of them."""
+        """The selected events."""
         return Events(self.codes[chosen], self.times[chosen], self.rows[chosen])
 
     def entries(self, edges: Edges, *, times: bool = False) -> tuple[Array, Array]:
-        """The distinct slices, or times, of each key, in order: key and number, or time."""
+        """The distinct slices, or times, of each key, in order: an array of keys, and one of slice
+        numbers or times."""
         at = self.times if times else np.asarray(edges.number(self.times))
         found = np.unique(np.stack([self.codes, at]), axis=1)
         return found[0], found[1]
 
 
 def windows_of_slices(codes: Array, starts: Array, window: Aligned) -> int:
-    """How many windows hold something, from slices in order of key and time."""
+    """The number of windows that hold events, from slices in order of key and time."""
     first, last = np.asarray(window.first(starts)), np.asarray(window.last(starts))
     before = np.full(len(codes), np.iinfo(np.int64).min // 2)
     same = codes[1:] == codes[:-1]
@@ -83,7 +84,7 @@ def windows_of_slices(codes: Array, starts: Array, window: Aligned) -> int:
 def measured_table(
     made: Explanation, query: Query, sample: pa.Table, cut: Slicing | None
 ) -> Explanation:
-    """An explanation with what a sample took."""
+    """Run a sample, and add its expected and measured counts to the explanation."""
     plan, counter = make_plan(query, sample.schema, whole=True), Counter()
     with tracing() as trace:
         rows = run_plan(counted(plan, counter), sample, slicing=cut).num_rows
@@ -107,7 +108,7 @@ def _expected(
     measured: Counts,
     cut: Slicing | None,
 ) -> Counts:
-    """What the sample's keys and times say of aligned windows."""
+    """The expected counts for aligned windows, from the sample's keys and times."""
     window = query.aligned
     cut_at = edges_of(window)
     codes, numbers = events.entries(cut_at)

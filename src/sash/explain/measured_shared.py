@@ -1,5 +1,4 @@
-"""A sample that several queries which share slices are run over, as a table or a stream, and
-counted."""
+"""Run a bundle of queries over a sample, as a table or as a stream, and count the combines."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ __all__ = ["measured_bundle", "measured_bundle_of_table"]
 
 
 def _slices_of(composite: Composite, events: Events) -> tuple[Array, Array]:
-    """The slices that hold events, cut at the edges of all windows: the key and start of each."""
+    """The key and the start of each slice that holds events, cut at the edges of all windows."""
     if not len(events):
         return events.codes, events.times
     shown = composite.starts(composite.clock.reading(events.times))
@@ -41,7 +40,7 @@ def _slices_of(composite: Composite, events: Events) -> tuple[Array, Array]:
 
 
 def measured_bundle_of_table(plan: BundlePlan, sample: pa.Table) -> tuple[Counts, Counts]:
-    """What was expected of a sample of a table, at most, and what it took."""
+    """The expected counts of a sample of a table, an upper bound, and the measured counts."""
     counters: list[Counter] = []
 
     def count(one: Plan) -> Plan:
@@ -79,13 +78,13 @@ def measured_bundle_of_table(plan: BundlePlan, sample: pa.Table) -> tuple[Counts
 def measured_bundle(
     bundle: Bundle, sample: pa.Table, batch: int, lateness: int, mode: Mode, *, early: bool
 ) -> tuple[Counts, Counts]:
-    """What was expected of a sample, and what it took."""
+    """The expected and the measured counts of a sample of a stream."""
     if batch < 1:
         raise ValueError(f"a batch has at least one row, not {batch}")
     counter = Counter()
 
     class Counting(BundleStream):
-        """A stream whose combines are counted."""
+        """A stream that counts its combines."""
 
         def _shared_state(self, made: BundlePlan) -> SharedState:
             self.plan = made

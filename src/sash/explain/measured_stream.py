@@ -1,4 +1,4 @@
-"""A sample, pushed into a stream batch by batch, and counted."""
+"""Push a sample into a stream batch by batch, and count its combines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def measured_stream(
     *,
     early: bool,
 ) -> Explanation:
-    """An explanation with what a sample took."""
+    """Push a sample, and add its expected and measured counts to the explanation."""
     if batch < 1:
         raise ValueError(f"a batch has at least one row, not {batch}")
     counter = Counter()
@@ -63,10 +63,10 @@ def measured_stream(
         )
     elif made.kept.entry == "event" and made.kept.entries is not None:
         held = made.kept.entries
-    elif made.kept.entry == "key":  # what a batch brings is one partial when the batch is done
+    elif made.kept.entry == "key":  # after a batch, all its events are one partial
         held = batch / max(keys, 1)
     inside = held - late
-    if mode == "live":  # what a batch brings leaves when all its windows are answered
+    if mode == "live":  # entries of a batch leave after all its windows are answered
         held += batch / max(keys, 1) * expected.entries / max(expected.events, 1) / 2
     costs = costs_of_stream(query.window, plan, held=held, inside=inside, late=late)
     expected = dataclasses.replace(expected, combines=costs.combines(expected))
@@ -77,7 +77,7 @@ def measured_stream(
 
 
 def _counting(kind: type[Stream], counter: Counter) -> type[Stream]:
-    """Streams of a kind whose plans count."""
+    """A stream class whose plans count their combines."""
 
     def planned(self: Stream, schema: pa.Schema) -> Plan:
         return counted(kind._planned(self, schema), counter)
@@ -88,9 +88,10 @@ def _counting(kind: type[Stream], counter: Counter) -> type[Stream]:
 def _expected(
     plan: Plan, sample: pa.Table, batch: int, lateness: int, measured: Counts, *, live: bool
 ) -> tuple[Counts, float, float]:
-    """What the keys and times of a sample say of aligned windows: entries that each batch makes,
-    those that an open window holds after it, and windows that hold something.  And how many entries
-    a key's windows hold, and how many come between a late one and the newest."""
+    """The expected counts for aligned windows, from the keys and times of a sample: the entries
+    that each batch makes, the entries in open windows after it, and the windows that hold events.
+    Also the mean number of entries that a key has in its windows, and how many of them are newer
+    than a late event."""
     window, events = plan.query.aligned, Events.of(plan, sample)
     edges, held = edges_of(window), (np.zeros(0, np.int64), np.zeros(0, np.int64))
     every: list[tuple[Array, Array]] = [held]
@@ -134,6 +135,6 @@ def _distinct(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Ar
 
 
 def _all(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """The distinct entries of several, in order of key and time."""
+    """The distinct entries of several lists, in order of key and time."""
     found = np.unique(np.concatenate([np.stack(p) for p in parts], axis=1), axis=1)
     return found[0], found[1]

@@ -1,4 +1,4 @@
-"""Which aggregates run together, how, and which of them share a partial: read from the plan."""
+"""Read from a plan which aggregates run together, how, and which of them share a partial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["in_query", "partials_of", "select_only"]
 
 
 def partials_of(plan: Plan) -> tuple[Partial, ...]:
-    """The groups of aggregates, and those that need no operator."""
+    """The groups of aggregates, and the aggregates that need no operator."""
     made = [_of_group(plan, group) for group in plan.groups if group.names != (NO_NAME,)]
     if plan.ranged:
         names = tuple(r.name for r in plan.ranged)
@@ -29,7 +29,7 @@ def partials_of(plan: Plan) -> tuple[Partial, ...]:
 
 
 def select_only(query: Query) -> tuple[Partial, ...]:
-    """What is known while the types of columns are not."""
+    """The aggregates of a query, if the types of its columns are unknown."""
     names = tuple(query.select)
     ordered = tuple(n for n, a in query.select.items() if not a.operator.commutative)
     why = "give a schema or a table, as in q.explain(table), to see how they run"
@@ -57,12 +57,12 @@ def _of_group(plan: Plan, group: Group) -> Partial:
 
 
 def in_query(plan: Plan, names: Sequence[str]) -> tuple[str, ...]:
-    """Names of aggregates in the order in which the query selects them."""
+    """Sort the names of aggregates into the order in which the query selects them."""
     return tuple(name for name in plan.query.select if name in names)
 
 
 def _why_python(plan: Plan, group: Group) -> str:
-    """What keeps aggregates from being compiled."""
+    """Why aggregates of a group are not compiled."""
     why, parts = [], dict(zip(group.names, group.operator.parts, strict=True))
     for name in in_query(plan, group.names):
         part = parts[name]

@@ -1,4 +1,4 @@
-"""How several queries run that share what they can: `Shared.explain`, `SharedStream.explain`."""
+"""How several queries share one pass: `Shared.explain`, `SharedStream.explain`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ __all__ = ["BundleExplanation", "SharedExplanation", "explain_shared"]
 
 @dataclass(frozen=True)
 class BundleExplanation:
-    """Queries that share slices, or one that shares the intake only, and why: the composite slide
-    in microseconds, the slices and common edges in it (None where they are too many to write out,
-    or events make the windows), the slices that each window reads, the aggregates that several
-    queries have in common, and what windows are computed from where a table has many slices, a
-    line for each window; those below one read what it makes.  `steps`, `kept` and `costs` are of
-    the queries that share slices, as one; each query's own are in its explanation."""
+    """Queries that share slices, or one query that shares only the intake, and why.
+
+    `slide` is the composite slide in microseconds; `slices` and `common` count the slices and the
+    common edges in it (None if they are too many to list, or if events make the windows).  `held`
+    has the slices that each window reads, `shared` the aggregates that several queries have in
+    common.  `factors` says which window is computed from which, if a table has many slices: a line
+    for each window, with the windows that read its results indented below it.  `steps`, `kept` and
+    `costs` describe the whole bundle; the explanation of each query describes the query alone."""
 
     names: tuple[str, ...]
     why: str
@@ -55,8 +57,8 @@ class BundleExplanation:
 
 @dataclass(frozen=True)
 class SharedExplanation:
-    """How several queries run together, and why; made by `Shared.explain` and
-    `SharedStream.explain`.  `bundles` are those that share slices, and `queries` has the
+    """How several queries run together, and why: the result of `Shared.explain` and
+    `SharedStream.explain`.  `bundles` says which queries share slices; `queries` has the
     explanation of each query alone.
 
     >>> import sash
@@ -186,9 +188,9 @@ def explain_shared(
     batch: int = 1000,
     each: Mapping[str, Explanation] | None = None,
 ) -> SharedExplanation:
-    """How queries run over a table, or with a lateness over a stream; with `data`, a sample whose
-    combines are counted, on a stream in batches of so many rows.  `each` has what is to be said of
-    the queries alone, if that is something else."""
+    """Explain how queries run over a table or, with a `lateness`, over a stream.  `data` is a
+    sample to run, with combines counted; a stream takes it in batches of `batch` rows.  `each` has
+    the explanations of the queries alone, if the caller has its own."""
     sample = None if data is None else as_arrow(data)
     known = schema if sample is None else sample.schema
     schema = None if known is None else schema_of(known)
@@ -251,7 +253,7 @@ def _explained(bundle: Bundle, schema: Any, lateness: int | None, mode: Mode) ->
 
 
 def _factors(bundle: Bundle, composite: Composite) -> tuple[str, ...]:
-    """What windows are computed from, if all slices hold something."""
+    """The plan of factor windows, if all slices hold events."""
     if composite.slices is None:
         return ()
     rate = Fraction(composite.slices, composite.slide)
@@ -260,7 +262,7 @@ def _factors(bundle: Bundle, composite: Composite) -> tuple[str, ...]:
 
 
 def _drawn(composite: Composite) -> tuple[str, ...]:
-    """The edges and windows of a few queries; none where they are many."""
+    """Draw the edges and windows of the queries, if the queries are few."""
     if len(composite.windows) > 4 or not isinstance(composite.cuts, Periodic):
         return ()
     return tuple(draw_several(composite.windows, composite.cuts))

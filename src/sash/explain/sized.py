@@ -1,5 +1,5 @@
-"""How one query of aligned windows runs whose rows have aggregates of several sizes: as a bundle of
-one, whose sizes share slices."""
+"""How a query with aligned windows and aggregates of several sizes runs: as a bundle of one query,
+whose sizes share slices."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .measured_shared import measured_bundle, measured_bundle_of_table
 
 __all__ = ["sized_stream", "sized_table"]
 
-_DRAWN = 4  # sizes
+_DRAWN = 4  # sizes in a drawing
 
 
 def sized_table(
     made: Explanation, query: Query, schema: pa.Schema | None, sample: pa.Table | None
 ) -> Explanation:
-    """The explanation of a query over a table, with what several sizes make of it."""
+    """The explanation of a query over a table, adapted to several sizes."""
     made = _as_bundle(made, query, schema, None, None)
     if sample is None:
         return made
@@ -51,7 +51,7 @@ def sized_stream(
     early: bool,
     batch: int,
 ) -> Explanation:
-    """The explanation of a query over a stream, with what several sizes make of it."""
+    """The explanation of a query over a stream, adapted to several sizes."""
     made = _as_bundle(made, query, schema, lateness, mode)
     if sample is None:
         return made
@@ -82,7 +82,7 @@ def _as_bundle(
 
 
 def _cut_at_all(windows: Windows, query: Query, composite: Composite) -> Windows:
-    """The windows, whose slices are cut where one of any size starts or ends."""
+    """The windows, with slices cut where a window of any size starts or ends."""
     slices, cuts = composite.held(ALONE), composite.cuts
     lengths, each, drawing = None, "", windows.drawing
     if isinstance(cuts, Periodic):

@@ -1,4 +1,4 @@
-"""Words and numbers on the windows: how many hold an event, and how they are cut into slices."""
+"""Windows in words and numbers: how many windows hold an event, and how slices cut them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["slices_between", "windows_of", "with_sizes"]
 
 
 def windows_of(window: Window, cut: Slicing | None = None) -> Windows:
-    """What the windows are, and by which slicing they are cut: pairs, if no other is given."""
+    """Describe the windows and the slicing that cuts them; pairs by default."""
     drawing = tuple(draw(window, cut))
     if not isinstance(window, Aligned):
         by = f"{window!r}: {_by_events(window)}"
@@ -32,7 +32,7 @@ def windows_of(window: Window, cut: Slicing | None = None) -> Windows:
     ends = (*cuts.cuts, cuts.cycle)
     lengths = tuple(b - a for a, b in pairwise(ends))
     technique: Technique = cut.name
-    if technique == "pairs" and len(cuts.cuts) == 1:  # which are the same then
+    if technique == "pairs" and len(cuts.cuts) == 1:  # then pairs and panes are the same
         technique = "panes"
     each = "a day" if calendar else " and ".join(duration_text(n) for n in lengths)
     if calendar and window.clock.unit == cuts.cycle and window.clock.monthly:  # type: ignore[attr-defined]
@@ -56,7 +56,7 @@ def windows_of(window: Window, cut: Slicing | None = None) -> Windows:
 
 
 def with_sizes(windows: Windows, query: Query) -> Windows:
-    """The same with the sizes of aggregates whose windows have others than the query's.
+    """Add the window sizes of the aggregates, if they differ from the query's size.
 
     >>> import sash
     >>> select = {"n": sash.count(), "ever": sash.count().over(sash.lifetime())}
@@ -75,7 +75,7 @@ def with_sizes(windows: Windows, query: Query) -> Windows:
 
 
 def _how(window: Aligned, technique: Technique, slices: int) -> str:
-    """Why the slices are as many as they are."""
+    """Why a window has this number of slices."""
     if technique == "cutty":
         return "slices begin where windows do, and a window reads the open one that it ends in"
     if technique == "pairs":
@@ -90,7 +90,7 @@ def _how(window: Aligned, technique: Technique, slices: int) -> str:
 
 
 def slices_between(window: Aligned, span: int) -> int:
-    """The most slices that a span of the clock's readings has which starts where a window does."""
+    """The largest number of slices in a span of readings that begins at a window's start."""
     cycle, cuts = window.cycle, cuts_of(window)
     starts = [cycle.start(n * cycle.windows) for n in range(2)]
     return max(int(cuts.number(t + span - 1) - cuts.number(t)) + 1 for t in starts)

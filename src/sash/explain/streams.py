@@ -43,9 +43,9 @@ def explain_stream(
     place: Place = "Query.stream",
     labelled: bool = True,
 ) -> Explanation:
-    """How a query runs over a stream with these columns; with `data`, a sample that is pushed.  A
-    sample of a stream in a store is pushed into one in memory.  Text is `labelled`, or it is Python
-    objects."""
+    """Explain how a query runs over a stream with these columns; `data` is a sample to push.  For a
+    stream in a store, the sample is pushed into a stream in memory.  `labelled` says whether text
+    becomes labels, or stays Python objects."""
     if place != "Query.stream":
         more: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early, "batch": batch}
         return _stored(query, schema, data, more, place)
@@ -67,7 +67,7 @@ def explain_stream(
         cautions(query, plan, "Query.stream", lateness),
     )
     if query.several and isinstance(query.window, Aligned):
-        from .sized import sized_stream  # which is made of what is here
+        from .sized import sized_stream  # here, because `sized` imports this module
 
         settings: Any = {"lateness": lateness, "mode": mode, "early": early, "batch": batch}
         return sized_stream(made, query, given, sample, **settings)
@@ -79,12 +79,12 @@ def explain_stream(
 def _stored(
     query: Query, schema: Any, data: Any, more: dict[str, Any], place: Place
 ) -> Explanation:
-    """How a query runs over a stream whose state is in a store."""
+    """Explain how a query runs over a stream whose state is in a store."""
     known = schema if data is None else as_arrow(data)
     labelled = Stream._for(query)._labels_in_store
     plan = None if known is None else make_plan(query, schema_of(known), labelled=labelled)
     check(place, Asked(query, plan, more["mode"], more["early"]))
-    # a stream in memory takes arrival for the tie
+    # a stream in memory uses the order of arrival, not `tie`
     plain = dataclasses.replace(query, tie=None)
     made = explain_stream(plain, schema, data, labelled=labelled, **more)
     made = in_records(made, query, "the store", "a batch")
@@ -98,12 +98,14 @@ def _stored(
 
 
 def in_records(made: Explanation, query: Query, where: str, batch: str) -> Explanation:
-    """An explanation of a stream in memory, for one whose state is records in a store."""
+    """Change the explanation of a stream in memory into that of a stream whose state consists of
+    records in a store."""
     aligned = isinstance(query.window, Aligned)
     held = "the slices of keys are small records" if aligned else "what windows hold are records"
     why = f"{batch} reads and writes those that it touches, or that are due"
     state, kept, costs = Step(f"{held} in {where}", why), made.kept, made.costs
-    words = kept.words.partition("; about")[0]  # what trees in memory take: records are packed
+    # the bytes are those of trees in memory; records are packed
+    words = kept.words.partition("; about")[0]
     if aligned:
         text = f"in memory {costs.words}; tiles in {where} combine by the record"
         costs = dataclasses.replace(costs, words=text)
@@ -116,13 +118,14 @@ def in_records(made: Explanation, query: Query, where: str, batch: str) -> Expla
 
 
 def _costs(window: Window, plan: Plan | None, kept: Kept, late: int) -> Costs:
-    """The combines of windows that are full; of those that events fill, of one leaf."""
+    """The expected combines if windows are full; if events decide how many entries a window has,
+    for a tree of one leaf."""
     held = 16 if kept.entries is None or kept.entry == "key" else kept.entries
     return costs_of_stream(window, plan, held=held, inside=held - late, late=late)
 
 
 def stream_steps(query: Query, plan: Plan | None, mode: str) -> tuple[Step, ...]:
-    """What is done with a batch."""
+    """The steps over a batch."""
     kind = Stream._for(query)
     if kind is SessionStream:
         return (
@@ -156,7 +159,7 @@ def stream_steps(query: Query, plan: Plan | None, mode: str) -> tuple[Step, ...]
 
 
 def _tree_why(query: Query, plan: Plan | None) -> str:
-    """Why the tree: from the choice of an aggregator for events out of order."""
+    """Why the state is a tree: the reason that `choose` states for events out of order."""
     operator = (
         next(iter(query.select.values())).operator if plan is None else plan.groups[0].operator
     )
@@ -175,7 +178,7 @@ def _when(window: Window, mode: str) -> Step:
 
 
 def kept_by_stream(query: Query, plan: Plan | None, lateness: int) -> Kept:
-    """What a stream keeps for each key."""
+    """The state that a stream keeps for each key."""
     window, kind = query.window, Stream._for(query)
     if kind is SessionStream:
         text = (
@@ -192,7 +195,7 @@ def kept_by_stream(query: Query, plan: Plan | None, lateness: int) -> Kept:
     assert isinstance(keeps, Span)
     waiting = _waiting(lateness)
     older, lasts = keeps.older, keeps.older is None
-    if query.several:  # kept once, for the longest
+    if query.several:  # events are kept once, for the longest size
         assert isinstance(window, Trailing)
         lasts = lasts or None in query.sizes.values()
         spans = [window.of_length(size).keeps.older for size in query.sizes.values()]
@@ -215,7 +218,7 @@ def _aligned(window: Aligned, plan: Plan | None, lateness: int) -> Kept:
 
 
 def _late_slices(window: Window, lateness: int) -> int:
-    """How many slices are kept for late events alone."""
+    """The number of slices that a key keeps only for late events."""
     if not isinstance(window, Aligned):
         return 0
     longest = window.cycle.longest
@@ -245,7 +248,7 @@ def _waiting(lateness: int) -> str:
 
 
 def _entry_bytes(plan: Plan | None) -> int | None:
-    """What an entry of the trees takes, of all groups of aggregates."""
+    """The bytes of an entry in the trees of all groups of aggregates."""
     if plan is None:
         return None
     many = 1024
@@ -253,7 +256,7 @@ def _entry_bytes(plan: Plan | None) -> int | None:
 
 
 def kept_text(plan: Plan | None, entry: str, many: int | None, text: str) -> Kept:
-    """So many entries of a key, which trees keep, with the bytes that they take."""
+    """The state of `many` entries of a key in trees, with the bytes that they take."""
     size = _entry_bytes(plan)
     total = None
     if plan is not None and many is not None:

@@ -33,13 +33,13 @@ from .sizes import windows_of, with_sizes
 __all__ = ["algorithm", "byte_text", "explain_table", "query_text", "schema_of"]
 
 
-_FEW = 1_000  # rows of a table that tell its types
+_FEW = 1_000  # rows to read, to find the types of a table's columns
 
 
 def explain_table(
     query: Query, schema: Any = None, data: Any = None, slicing: str = "auto"
 ) -> Explanation:
-    """How a query runs over a table with these columns; with `data`, a sample that is run too."""
+    """Explain how a query runs over a table with these columns; `data` is a sample to run."""
     check("Query.run", Asked(query))
     cut = slicing_for(query, slicing)
     sample = None if data is None else as_arrow(data)
@@ -59,19 +59,19 @@ def explain_table(
         cautions(query, plan, "Query.run"),
     )
     if query.several and isinstance(window, Aligned):
-        from .sized import sized_table  # which is made of what is here
+        from .sized import sized_table  # here, because `sized` imports this module
 
         return sized_table(made, query, given, sample)
     return made if sample is None else measured_table(made, query, sample, cut)
 
 
 def schema_of(given: Any) -> pa.Schema:
-    """The columns of a schema, or of a table of any kind, of which a few rows tell."""
+    """The Arrow schema of a schema, or of a table of any kind, from its first rows if possible."""
     if isinstance(getattr(given, "schema", None), pa.Schema):
         given = given.schema
     if isinstance(given, pa.Schema):
         return pa.schema([f.with_type(plain_type(f.type)) for f in given])
-    if hasattr(given, "head"):  # of pandas or Polars
+    if hasattr(given, "head"):  # a table of pandas or Polars
         few = as_arrow(given.head(_FEW)).schema
         if not any(pa.types.is_null(f.type) for f in few):
             return few
@@ -88,7 +88,7 @@ def query_text(query: Query) -> str:
 
 
 def algorithm(kernel: Kernel) -> str:
-    """The aggregator that a kernel is made of, by the first line of its file."""
+    """The name of the aggregator whose functions a kernel uses: the first line of its file."""
     import sys
 
     for function in kernel.functions:
@@ -135,7 +135,7 @@ def _first_step(plan: Plan | None, cut: Slicing | None) -> Step:
 
 
 def _kept(plan: Plan | None, window: Window, cut: Slicing | None) -> Kept:
-    """What is kept at a time."""
+    """The state that a run keeps at one time."""
     if isinstance(window, Merging):
         return Kept("partial", 1, None, None, "the session that is being folded")
     if isinstance(window, Aligned):
@@ -150,7 +150,7 @@ def _kept(plan: Plan | None, window: Window, cut: Slicing | None) -> Kept:
 
 
 def _queue(plan: Plan | None, kernel: Kernel, entry: str, held: int | None) -> Kept:
-    """A queue of entries, for one key at a time."""
+    """The state of a queue of entries, for one key at a time."""
     words = None
     compiled = [] if plan is None else [g.operator for g in plan.groups if g.operator.compile]
     if compiled:
@@ -169,7 +169,7 @@ def _queue(plan: Plan | None, kernel: Kernel, entry: str, held: int | None) -> K
 
 
 def byte_text(count: int) -> str:
-    """A number of bytes as a person would say it."""
+    """Write a number of bytes in words."""
     for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if count >= size:
             return f"{count / size:,.1f} {unit}"

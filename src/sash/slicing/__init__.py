@@ -1,8 +1,8 @@
-"""Events into slices, before any aggregator sees them.
+"""Slicing: cut events into slices, before any aggregator sees them.
 
 edges        the edges of aligned windows, numbered
-slices       windows and slices by number, as kernel words
-cut          events into slices
+slices       kernel functions for windows and slices by number
+cut          the kernel that cuts events into slices
 techniques   panes, pairs and Cutty, from their definitions
-factors      windows that no one asked for, from which others are computed
+factors      extra windows, from which the windows of queries are computed
 """

@@ -1,7 +1,7 @@
 """The edges of several aligned windows together: the shared plan of FlatFIT, section 2.3.
 
-Queries over one stream share their slices, if slices are cut wherever one of them has an edge.  An
-edge that several windows have is a common edge: the more of them there are, the more is shared.
+Queries over one stream can share their slices if the stream is cut at the edges of all of them.  An
+edge that several windows have is a common edge: the more common edges, the more the queries share.
 
     fast    sliding(6, 2)      0   2   4   6   8   10  12
     daily   sliding(8, 4)      0       4       8       12
@@ -9,9 +9,9 @@ edge that several windows have is a common edge: the more of them there are, the
                                            f   f   f   f       windows of `fast` close
                                                d       d       windows of `daily` close
 
-Where windows start and end repeats after the composite slide, the least common multiple of all
-slides: 4 here.  Of slides without a common divisor it is huge (that of 1 to 100 seconds is longer
-than the age of the universe), so edges are written out for a stretch of time only.
+The pattern of starts and ends repeats after the composite slide, the least common multiple of all
+slides: 4 here.  For slides without a common divisor it is huge (for slides of 1 to 100 seconds it
+is longer than the age of the universe), so the code lists edges only for a limited span of time.
 
 Paper: Shein, Chrysanthis, Labrinidis, "FlatFIT: Accelerated Incremental Sliding-Window Aggregation
 For Real-Time Analytics", SSDBM 2017.
@@ -32,16 +32,16 @@ from .edges import Edges, OnClock, Periodic, cuts_of, union, written_out
 
 __all__ = ["Composite", "Edge"]
 
-#: Edges that are counted for a composite slide; of more, the count is not known.
+#: The most edges to count in a composite slide; above it, the count is None.
 _MOST = 1 << 20
-_FEW = 1 << 10  # edges that are written out for however few times
-_LOOKED_AT = 64  # windows that are looked at, to find one that holds the most slices
+_FEW = 1 << 10  # list up to this many edges, however few the times are
+_LOOKED_AT = 64  # windows to look at, to find the one that holds the most slices
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A time at which slices are cut: the names of the windows that have an edge there, and for
-    those of which a window closes there, the first and the last number of the windows that do."""
+    """A time at which slices are cut.  `marked_by` names the queries' windows with an edge there.
+    `closes` has the numbers of the first and the last window that close there, by name."""
 
     time: int
     marked_by: tuple[str, ...]
@@ -55,7 +55,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Composite:
-    """Several aligned windows, by name, that are regular by one clock.
+    """Several aligned windows, by name, all on one clock.
 
     >>> from sash.windows import sliding
     >>> both = Composite({"fast": sliding(6, 2), "daily": sliding(8, 4)})
@@ -68,7 +68,7 @@ class Composite:
     """
 
     windows: Mapping[str, Aligned]
-    more: tuple[Periodic, ...] = ()  # further edges, in what the clock shows
+    more: tuple[Periodic, ...] = ()  # further edges, in readings of the clock
 
     def __post_init__(self) -> None:
         if any(window.clock != self.clock for window in self.windows.values()):
@@ -79,42 +79,41 @@ class Composite:
 
     @property
     def clock(self) -> Clock:
-        """What all the windows are regular by."""
+        """The clock of all the windows."""
         return next(iter(self.windows.values())).clock
 
     @cached_property
     def slide(self) -> int:
-        """The composite slide: what the windows do repeats after it, in what the clock shows."""
+        """The composite slide, in readings: the edges of all windows repeat after it."""
         return lcm(*(window.cycle.length for window in self.windows.values()))
 
     @cached_property
     def cuts(self) -> Edges:
-        """All edges, in what the clock shows."""
+        """All edges, in readings of the clock."""
         each = [cuts_of(window) for window in self.windows.values()]
         return union(*dict.fromkeys([*each, *self.more]))
 
     @cached_property
     def edges(self) -> Edges:
-        """All edges, in time."""
+        """All edges, in times."""
         return self.cuts if self.clock is UTC else OnClock(self.clock, self.cuts)
 
     @cached_property
     def slices(self) -> int | None:
-        """How many slices there are in a composite slide; None where they are too many to write
-        out."""
+        """The number of slices in a composite slide; None if they are too many to list."""
         counts = self._counts
         return None if counts is None else len(counts)
 
     @cached_property
     def common(self) -> int | None:
-        """How many edges of a composite slide are common ones; None where they are too many to
-        write out."""
+        """The number of common edges in a composite slide; None if there are too many edges to
+        list."""
         counts = self._counts
         return None if counts is None else int((counts > 1).sum())
 
     @cached_property
     def _counts(self) -> Any:
-        """How many windows have each edge of a composite slide."""
+        """For each edge of a composite slide, the number of windows that have it."""
         each = [cuts_of(window) for window in self.windows.values()]
         if sum(self.slide // cuts.cycle * len(cuts.cuts) for cuts in each) > _MOST:
             return None
@@ -122,7 +121,7 @@ class Composite:
         return np.unique(np.concatenate(found), return_counts=True)[1]
 
     def has(self, cuts: Periodic) -> bool:
-        """True if each of these edges is one of a window here."""
+        """True if each of these edges is also an edge of this composite."""
         mine = [cuts_of(window) for window in self.windows.values()]
         pairs = [
             (one.cycle, (one.offset + cut) % one.cycle)
@@ -143,12 +142,13 @@ class Composite:
         return max(self.windows, key=lambda name: self.windows[name].cycle.longest)
 
     def held(self, name: str) -> int | None:
-        """How many slices one of the windows holds; see `slices_in`."""
+        """The number of slices in one of the windows; see `slices_in`."""
         return self.slices_in(self.windows[name])
 
     def slices_in(self, window: Aligned, more: int = 0) -> int | None:
-        """How many slices there are in a window that has its edges here, and so much time behind
-        it: the most of the first ones after 1970; None where they are too many to write out."""
+        """The number of slices in a window whose edges are among these, and in the time `more`
+        after it: the largest number over the first windows after 1970.  None if the edges are too
+        many to list."""
         cycle = window.cycle
         numbers = np.arange(cycle.first(0), cycle.first(0) + _LOOKED_AT)
         starts, ends = cycle.start(numbers), cycle.end(numbers) + more
@@ -158,7 +158,7 @@ class Composite:
         return int((listed.number(ends - 1) - listed.number(starts) + 1).max())
 
     def between(self, low: int, high: int) -> list[Edge]:
-        """The edges in the times `[low, high)`, and what happens at each."""
+        """The edges in the times `[low, high)`, with the windows that close at each."""
         marked: dict[int, list[str]] = {}
         shown = self.clock.reading(low), self.clock.reading(high)
         for cuts in self.more:
@@ -179,8 +179,8 @@ class Composite:
         return made
 
     def starts(self, shown: Any) -> Any:
-        """When the slices of many times start, both in what the clock shows.  A time may be
-        its own start, where edges are more than times: no two slices are one for that."""
+        """The start of the slice of each time; starts and times are readings.  If there are many
+        more edges than times, each time stands for its own start: that never merges two slices."""
         low, high = int(shown.min()), int(shown.max())
         if isinstance(self.cuts, Periodic) and len(self.cuts.cuts) <= 2:
             return self.cuts.start(shown)
@@ -188,8 +188,8 @@ class Composite:
         return shown if listed is None else listed.start(shown)
 
     def numbered(self, low: int, high: int, most: int) -> Edges | None:
-        """The edges between two times such that to number many of them is cheap; None if there are
-        more than `most`, so that slices are hardly worth while."""
+        """The edges between two times, in a form that numbers many times cheaply; None if there are
+        more than `most` edges, so that slices hardly pay."""
         if isinstance(self.cuts, Periodic) and len(self.cuts.cuts) <= 2:
             return self.edges
         shown = self.clock.reading(low), self.clock.reading(high)
@@ -200,6 +200,6 @@ class Composite:
 
 
 def _marks(cuts: Periodic, low: int, high: int) -> Any:
-    """The edges in `[low, high)`, in what the clock shows."""
+    """The edges in `[low, high)`, in readings of the clock."""
     begins = [low + (cuts.offset + cut - low) % cuts.cycle for cut in cuts.cuts]
     return np.sort(np.concatenate([np.arange(b, high, cuts.cycle) for b in begins]))

@@ -1,4 +1,4 @@
-"""Events into slices: the kernel function, and how it is called."""
+"""Cut events into slices: the kernel function, and the Python function that calls it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ def cut(
     partials: Partials,
     ends: Any,
 ) -> int:
-    """Cut the events of `count` groups into slices: write each slice's start and partial, and
-    where each group's slices end, with 0 before the first.  Return how many slices there are.
+    """Cut the events of `count` groups into slices.  Write the start and the partial of each slice,
+    and the bounds of each group's slices into `ends`, with 0 before the first.  Return the number
+    of slices.
 
-    Unless slices are to be `whole`, events of different times stay apart, each time a slice that
-    starts there.  The slots `slot` and `new` may be used on the way.
+    If `whole` is 0, each time gets a slice of its own, which starts at that time.  The function
+    may overwrite the slots `slot` and `new`.
     """
     made = 0
     set_item(ends, 0, 0)
@@ -63,13 +64,14 @@ def cut_events(
     room: int | None = None,
     into: tuple[Array, Array] | None = None,
 ) -> tuple[Array, Any, Array]:
-    """Cut groups of events, which are in order of time, into slices.  `rows` says where in the
-    columns the events are, None that the columns have their order.  `slots` are two that the
-    core's kernel does not need just now.  There are at most `room` slices, if that is known.  Their
-    starts and the words of their partials are written `into` two arrays, if these are given.
+    """Cut groups of events, each in order of time, into slices.  `rows` has the places of the
+    events in the columns; None means that the columns are in the events' order.  `slots` are two
+    slots that the core's kernel does not use at the moment.  `room` is the largest possible number
+    of slices, if known.  `into` are two arrays to write the slices' starts and the words of their
+    partials to, if the caller has them.
 
     Returns the slices' starts, their partials (rows of words, or a list of objects), and the
-    bounds of each group's slices, one more than there are groups.
+    bounds of each group's slices, one more than the number of groups.
     """
     count = len(bounds) - 1
     kept = [core.integers(a) for a in (times, bounds)]

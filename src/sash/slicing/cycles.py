@@ -1,7 +1,7 @@
-"""The cycles of several windows, asked together: one number, or the same time, of each.
+"""The cycles of several windows together: each method works on all of them at once.
 
-They are the formulas of `windows.contract.Cycle`, over arrays with an entry for each cycle, so that
-a hundred queries are asked in the time of a few.
+The formulas are those of `windows.contract.Cycle`, over arrays with an entry for each cycle, so
+that a hundred queries take the time of a few.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Cycles"]
 
 
 class Cycles:
-    """Several cycles; times are what their clock shows.
+    """Several cycles; times are readings of their clock.
 
     >>> both = Cycles([Cycle(length=5, shortest=10, longest=10), Cycle(4, 4, 4)])
     >>> both.first(12), both.end(both.first(12))
@@ -30,14 +30,14 @@ class Cycles:
         self.each = each
         regular = np.array([(c.length, c.offset, c.longest) for c in each], dtype=np.int64)
         self.length, self.offset, self.longest = regular.T
-        #: Cycles of several windows, or of windows that are not all as long.
+        #: Cycles with several windows, or whose windows differ in length.
         self.others = [q for q, c in enumerate(each) if c.windows > 1 or isinstance(c, Months)]
 
     def __len__(self) -> int:
         return len(self.each)
 
     def some(self, which: Any) -> Cycles:
-        """Some of them, by a slice or an array of places."""
+        """The cycles at some places: a slice, or an array."""
         made = copy(self)
         places = np.arange(len(self))[which].tolist()
         made.each = [self.each[q] for q in places]
@@ -48,35 +48,36 @@ class Cycles:
         return made
 
     def first(self, time: int) -> Any:
-        """The first window of each that ends after a time."""
+        """The first window of each cycle that ends after a time."""
         made = (time - self.offset - self.longest) // self.length + 1
         for q in self.others:
             made[q] = self.each[q].first(time)
         return made
 
     def last(self, time: int) -> Any:
-        """The last window of each that starts by a time."""
+        """The last window of each cycle that starts at or before a time."""
         made = (time - self.offset) // self.length
         for q in self.others:
             made[q] = self.each[q].last(time)
         return made
 
     def start(self, numbers: Any) -> Any:
-        """When a window of each starts."""
+        """The start of one window of each cycle."""
         made = numbers * self.length + self.offset
         for q in self.others:
             made[q] = self.each[q].start(int(numbers[q]))
         return made
 
     def end(self, numbers: Any) -> Any:
-        """When a window of each ends."""
+        """The end of one window of each cycle."""
         made = numbers * self.length + (self.offset + self.longest)
         for q in self.others:
             made[q] = self.each[q].end(int(numbers[q]))
         return made
 
     def spans(self, counts: Any, numbers: Any) -> tuple[Any, Any]:
-        """When windows start and end, of which each cycle has so many, one after the other."""
+        """The starts and ends of windows by number; `counts` says how many of the numbers belong to
+        each cycle, in order of the cycles."""
         length, offset, longest = (
             np.repeat(a, counts) for a in (self.length, self.offset, self.longest)
         )

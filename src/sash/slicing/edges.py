@@ -1,21 +1,21 @@
 """The edges of aligned windows, numbered: where a stream is cut into slices.
 
-An edge is a time at which a window starts or ends.  Between two neighbouring edges all events are
-in the same windows, so they are kept as one partial: a slice.  A slice has the number of the edge
-it starts at.  Whatever places slices (tiles in a store, stretches of a Spark batch, slices that
-Spark itself makes) counts in these numbers.
+An edge is a time at which a window starts or ends.  All events between two neighbouring edges are
+in the same windows, so sash keeps them as one partial: a slice.  A slice has the number of the edge
+at which it starts.  Tiles in a store, stretches of a Spark batch and the slices that Spark itself
+computes all use these numbers.
 
-Where `every` divides the size, the ends of sliding windows are starts, and there is a slice for
-each slide (panes: Li et al., SIGMOD Record 2005); else there are two (pairs: Krishnamurthy, Wu,
-Franklin, SIGMOD 2006):
+If `every` divides the size, each end of a sliding window is also a start, and each slide is one
+slice (panes: Li et al., SIGMOD Record 2005); otherwise each slide is two slices (pairs:
+Krishnamurthy, Wu, Franklin, SIGMOD 2006):
 
     sliding(5, 2)      0   1   2   3   4   5   6   7
                        [-------------------)
                                [-------------------)
                        |   |   |   |   |   |   |   |     ends at odd times, starts at even ones
 
-The edges of a calendar's windows repeat by what its clock shows (`windows.contract.Clock`), and
-`OnClock` is between them and times.
+The edges of calendar windows repeat in readings of the calendar's clock (`windows.contract.Clock`);
+`OnClock` converts between readings and times.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ __all__ = [
     "written_out",
 ]
 
-#: A union with more edges in its cycle than this is not written out.
+#: A union with more edges in its cycle than this is not listed.
 _MOST = 4096
 _FAR = 2**61
-_FEW = 1024  # edges that are written out for however few numbers
+_FEW = 1024  # list up to this many edges, however few the numbers are
 
 
 class Edges(ABC):
@@ -56,20 +56,20 @@ class Edges(ABC):
 
     @abstractmethod
     def number(self, time: Any, on: Arithmetic = PLAIN) -> Any:
-        """The number of the slice that holds a time, or of each in an array."""
+        """The number of the slice that holds a time, or of each time's slice in an array."""
 
     @abstractmethod
     def time(self, number: Any) -> Any:
-        """When a slice starts, from its number."""
+        """The start of a slice, by the slice's number."""
 
     def start(self, time: Any) -> Any:
-        """When the slice that holds a time starts: the last edge up to the time."""
+        """The start of the slice that holds a time: the last edge at or before the time."""
         return self.time(self.number(time))
 
 
 @dataclass(frozen=True)
 class Periodic(Edges):
-    """Edges that repeat: in each cycle at the same distances, `cuts`, from its begin.
+    """Edges that repeat: in each cycle at the same distances, `cuts`, from the cycle's start.
 
     >>> pairs = Periodic(cycle=2, cuts=(0, 1))
     >>> [pairs.number(t) for t in (-1, 0, 1, 2)], pairs.time(3)
@@ -106,8 +106,7 @@ class Periodic(Edges):
 
 @dataclass(frozen=True)
 class OnClock(Edges):
-    """Edges that repeat by what a clock shows.  That a clock shows a time has no expression for
-    Spark's columns.
+    """Edges that repeat in readings of a clock.  A reading cannot be computed on Spark's columns.
 
     >>> from sash.windows import tumbling
     >>> months = edges_of(tumbling("1 month", timezone="Europe/Berlin"))
@@ -128,8 +127,8 @@ class OnClock(Edges):
 
 @dataclass(frozen=True)
 class Union(Edges):
-    """The edges of several, of which too many fall into a common cycle to write them out.  A
-    slice has the sum of the numbers that its parts have at its start."""
+    """The union of several sets of edges, whose common cycle has too many edges to list.  The
+    number of a slice is the sum of the numbers that the sets have at its start."""
 
     parts: tuple[Edges, ...]
 
@@ -142,13 +141,13 @@ class Union(Edges):
         wanted = np.asarray(number, dtype=np.int64)
         if not wanted.size:
             return wanted
-        # the edges around all of them, if they are few, know their numbers
+        # list all edges in range, if they are few, and look the numbers up in the list
         first, last = self._time(int(wanted.min())), self._time(int(wanted.max()))
         listed = written_out(self, first, last, max(4 * wanted.size, _FEW))
         if listed is not None:
             at = np.searchsorted(self.number(listed.times), wanted)
             return listed.times[np.minimum(at, len(listed.times) - 1)]
-        low = np.full(wanted.shape, -_FAR, dtype=np.int64)  # its number is less
+        low = np.full(wanted.shape, -_FAR, dtype=np.int64)  # the number at `low` is less
         high = np.full(wanted.shape, _FAR, dtype=np.int64)
         while (high - low > 1).any():
             middle = low + (high - low) // 2
@@ -157,7 +156,7 @@ class Union(Edges):
         return high
 
     def _time(self, number: int) -> int:
-        """The first time whose number is not less."""
+        """The first time whose number is at least this number."""
         low, high = -_FAR, _FAR
         while high - low > 1:
             middle = (low + high) // 2
@@ -165,7 +164,7 @@ class Union(Edges):
         return high
 
     def start(self, time: Any) -> Any:
-        """When the slice that holds a time starts: the last of its parts' edges up to the time."""
+        """The start of the slice that holds a time: the last edge of any set at or before it."""
         if not np.ndim(time):
             return max(part.start(time) for part in self.parts)
         latest = self.parts[0].start(time)
@@ -175,11 +174,11 @@ class Union(Edges):
 
 
 class Listed(Edges):
-    """The edges of a stretch of time, written out; an edge's number is its place in the list.
+    """A list of the edges in a span of time; an edge's number is its place in the list.
 
     All edges lie on a grid, whose cells are as long as the greatest common divisor of the edges'
-    distances.  Where the grid has few cells, a table has the number of each, so that to number a
-    time takes one division, however many windows the edges come from.
+    distances.  If the grid has few cells, a table holds the number of each cell, so that numbering
+    a time takes one division, however many windows the edges come from.
 
     >>> edges = Listed(np.array([0, 4, 6, 8, 12]), 2, 100)
     >>> edges.number(np.array([0, 5, 6, 13])), edges.time(np.array([2]))
@@ -219,9 +218,9 @@ def edges_of(window: Aligned) -> Edges:
 
 @cache
 def cuts_of(window: Aligned) -> Periodic:
-    """The edges of a window, in what its clock shows."""
+    """The edges of a window, in readings of its clock."""
     c = window.cycle
-    if isinstance(c, Months):  # which may end on any day
+    if isinstance(c, Months):  # these windows may end on any day
         return Periodic(c.day)
     if c.windows > 1 and c.length % c.step == 0 and c.shortest % c.step == 0:
         return Periodic(c.step, (0,), c.offset % c.step)
@@ -230,7 +229,7 @@ def cuts_of(window: Aligned) -> Periodic:
 
 
 def starts_of(window: Aligned) -> Periodic:
-    """The edges at which windows start that are one to a cycle, in what their clock shows.
+    """The starts of windows that have one window in a cycle, in readings of their clock.
 
     >>> from sash.windows import sliding
     >>> starts_of(sliding(5, 2, offset=1))
@@ -241,7 +240,7 @@ def starts_of(window: Aligned) -> Periodic:
 
 
 def union(*edges: Edges) -> Edges:
-    """All edges of several, as one.
+    """The union of several sets of edges.
 
     >>> union(Periodic(4), Periodic(6, (0, 1)))
     Periodic(cycle=12, cuts=(0, 1, 4, 6, 7, 8), offset=0)
@@ -264,8 +263,8 @@ def union(*edges: Edges) -> Edges:
 
 
 def written_out(edges: Edges, low: int, high: int, most: int) -> Listed | None:
-    """Write out the edges from the last one up to `low` to the last one up to `high`; None if they
-    are more than `most`, or not periodic.
+    """List the edges from the last one at or before `low` to the last one at or before `high`; None
+    if there are more than `most`, or if they are not periodic.
 
     >>> written_out(union(Periodic(4), Periodic(6)), 5, 13, 100).times
     array([ 4,  6,  8, 12])
@@ -284,7 +283,7 @@ def written_out(edges: Edges, low: int, high: int, most: int) -> Listed | None:
     if cells > 4 * count:
         marks = [np.arange(begin + first, high + 1, cycle) for cycle, first in cuts]
         return Listed(np.unique(np.concatenate(marks)), grid, most)
-    # on a grid of few cells they are in order already
+    # a grid of few cells yields the edges in order, without sorting
     marked = np.zeros(cells, dtype=bool)
     for cycle, first in cuts:
         marked[first // grid :: cycle // grid] = True

@@ -1,11 +1,12 @@
-"""Factor windows: a window that no one asked for, from which others are computed.
+"""Factor windows: extra windows that no query asks for, from which the queries' are computed.
 
 Wu, Bernstein, Raizman and Pavlopoulou, "Factor windows: cost-based query rewriting for optimizing
 correlated window aggregates" (arXiv 2008.12379).
 
-A window can be computed from the results of another one if these are disjoint and fill it: if the
-other one tumbles, and its size divides the window's size, its slide, and the distance between their
-offsets.  Then any associative operator will do, because the results are combined in order of time.
+A window can be computed from the results of other windows, its parents, if these are disjoint and
+fill it: if the parents tumble, and their size divides the window's size, its slide, and the
+distance between the two offsets.  Then any associative operator works, because the results are
+combined in order of time.
 
     tumbling(20)  tumbling(30)  tumbling(40)         each reads events: 360 an hour twice
          ↑             ↑            ↑
@@ -15,14 +16,14 @@ offsets.  Then any associative operator will do, because the results are combine
     events → tumbling(10) → tumbling(20) → tumbling(40)
                           ↘ tumbling(30)
 
-Whether a factor window pays is a matter of counting what is read.  `how` says who reads:
+Counting the reads says whether a factor window pays.  `how` says how a window reads:
 
     fold    each window reads all of its parent's results that it holds, as in the paper
     queue   each window keeps a queue, as the engine does (two stacks): it reads each of its
             parent's results once, and combines it at most twice, and once for a row
 
-For queues a factor window pays only where several windows read many fine slices: what it saves is
-per window, and not by how many slices a window holds.
+For queues a factor window pays only if several windows read many fine slices: the saving grows with
+the number of windows, not with the number of slices in a window.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ from ..windows import Sliding, Window
 __all__ = ["FactorPlan", "Factored", "can_be_from", "factor_windows", "factors_of"]
 
 How = Literal["fold", "queue"]
-_FEW = 10  # candidates, all sets of which are tried
-_MANY = 256  # candidates that are enough
+_FEW = 10  # up to this many candidates, try all sets of them
+_MANY = 256  # look for no more candidates than this
 
 
 @dataclass(frozen=True)
 class Factored:
-    """A window of a plan: whether it was asked for, and the place of the window that it is computed
-    from, None for events."""
+    """A window of a plan.  `asked` says whether a query asks for it.  `parent` is the place of the
+    window from which it is computed, or None for events."""
 
     window: Sliding
     asked: bool
@@ -58,8 +59,8 @@ class Factored:
 
 @dataclass(frozen=True)
 class FactorPlan:
-    """Windows and what each is computed from, and what that costs in a unit of time: with factor
-    windows, without them, and with each window computed by itself.
+    """Windows, the parent of each, and the cost in a unit of time: with factor windows (`cost`),
+    without them (`shared`), and with each window computed by itself (`apart`).
 
     >>> from sash.windows import tumbling
     >>> plan = factor_windows([tumbling(20), tumbling(30), tumbling(40)])
@@ -95,7 +96,7 @@ class FactorPlan:
 
 
 def can_be_from(window: Sliding, parent: Sliding) -> bool:
-    """True if each of the windows is a run of disjoint ones of the parent.
+    """True if each window is a run of disjoint windows of the parent.
 
     >>> from sash.windows import sliding, tumbling
     >>> can_be_from(sliding(60, 20), tumbling(10)), can_be_from(sliding(60, 15), tumbling(10))
@@ -110,12 +111,12 @@ def can_be_from(window: Sliding, parent: Sliding) -> bool:
 def factor_windows(
     windows: Sequence[Sliding], *, rate: Fraction | float = 1, how: How = "fold"
 ) -> FactorPlan:
-    """Add windows to some that are asked for, where counting says that it pays.  `rate` is how many
-    events there are in a microsecond, of one key.
+    """Add factor windows to the windows of queries, where they pay.  `rate` is the number of events
+    of one key in a microsecond.
 
-    A candidate is the longest window that some of those asked for can be computed from; shorter
-    ones are read more often and save nothing.  Of few candidates all sets are tried, of many the
-    best one is added as long as it pays.
+    A candidate is the longest window from which some of the queries' windows can be computed;
+    shorter ones are read more often and save nothing.  With few candidates, the function tries all
+    sets of them; with many, it adds the best one as long as that pays.
     """
     for window in windows:
         if not isinstance(window, Sliding):
@@ -127,7 +128,7 @@ def factor_windows(
         raise ValueError(f"how is 'fold' or 'queue', not {how!r}")
     asked = tuple(dict.fromkeys(windows))
     counts = _Counts(Fraction(rate), how)
-    readers = 2 if how == "queue" else 1  # a queue less for a queue more saves nothing
+    readers = 2 if how == "queue" else 1  # for one reader, a new queue replaces an old one: no gain
     candidates = [
         one
         for one in _candidates(asked)
@@ -146,8 +147,8 @@ def factor_windows(
 
 @lru_cache(maxsize=64)
 def factors_of(windows: tuple[Window, ...], rate: Fraction) -> FactorPlan | None:
-    """What windows are best computed from, if a key has so many slices in a microsecond; None where
-    that is the slices for all."""
+    """The cheapest plan for windows, if a key has `rate` slices in a microsecond; None if it
+    computes every window from the slices."""
     asked = [one for one in windows if isinstance(one, Sliding)]
     found = factor_windows(asked, rate=rate, how="queue") if len(asked) > 1 else None
     return found if found is not None and found.cost < found.apart else None
@@ -155,21 +156,21 @@ def factors_of(windows: tuple[Window, ...], rate: Fraction) -> FactorPlan | None
 
 @dataclass(frozen=True)
 class _Counts:
-    """What windows read in a unit of time."""
+    """The number of reads in a unit of time."""
 
     rate: Fraction
     how: How
 
     def of(self, window: Sliding, parent: Sliding | None) -> Fraction:
-        """What one window reads from its parent, or from events."""
+        """The reads of one window from its parent, or from events."""
         given = self.rate if parent is None else Fraction(1, parent.every)
         if self.how == "queue":
             return 2 * given + Fraction(1, window.every)
         return Fraction(window.size, window.every) * given
 
     def plan(self, asked: tuple[Sliding, ...], added: tuple[Sliding, ...]) -> tuple[Factored, ...]:
-        """All of the windows, each from the one that it reads least of: the longest that is
-        sparser than events."""
+        """All of the windows, each with the parent that needs the fewest reads: the longest one
+        that is sparser than the events."""
         every = (*asked, *added)
         longest = sorted(range(len(every)), key=lambda i: -every[i].every)
         useful = [i for i in longest if self.rate * every[i].every > 1]
@@ -180,7 +181,7 @@ class _Counts:
         return tuple(made)
 
     def cost(self, plan: tuple[Factored, ...]) -> Fraction:
-        """What all windows of a plan read."""
+        """The reads of all windows of a plan."""
         parents = [None if one.parent is None else plan[one.parent].window for one in plan]
         costs = [self.of(one.window, p) for one, p in zip(plan, parents, strict=True)]
         return sum(costs, Fraction(0))
@@ -189,7 +190,7 @@ class _Counts:
 def _best(
     asked: tuple[Sliding, ...], candidates: tuple[Sliding, ...], counts: _Counts
 ) -> tuple[Sliding, ...]:
-    """The candidates that make a plan cheapest; of as cheap ones, the fewest."""
+    """The set of candidates with the cheapest plan; of equally cheap sets, the smallest."""
     if not candidates:
         return ()
     costs = _Costs(asked, candidates, counts)
@@ -208,8 +209,8 @@ def _best(
 
 
 class _Costs:
-    """What plans cost, with any candidates added, in floats: which window can be computed from
-    which is found once for all plans."""
+    """The costs of plans with any candidates added, in floats.  It finds out once, for all plans,
+    which window can be computed from which."""
 
     def __init__(
         self, asked: tuple[Sliding, ...], candidates: tuple[Sliding, ...], counts: _Counts
@@ -222,14 +223,13 @@ class _Costs:
         fits = (common[:, None] % slides == 0) & ((offsets[:, None] - offsets) % slides == 0)
         np.fill_diagonal(fits, val=False)
         self._asked = len(asked)
-        #: What each window reads in a unit of time if it is computed from another one.
+        #: The reads of each window in a unit of time, if it is computed from each other window.
         self._read = np.where(fits & (sizes == slides), 1 / slides, float(counts.rate))
         self._folds = sizes / slides if counts.how == "fold" else np.full(len(every), 2.0)
         self._rows = np.zeros(len(every)) if counts.how == "fold" else 1 / slides
 
     def cheapest(self, sets: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        """The first of several sets of candidates that no other one is cheaper than, but for
-        rounding."""
+        """The first set of candidates whose cost is the least, up to rounding."""
         costs = np.array([self._cost(some) for some in sets])
         return sets[int(np.argmax(costs <= costs.min() * (1 + 1e-12)))]
 
@@ -241,8 +241,8 @@ class _Costs:
 
 
 def _candidates(asked: tuple[Sliding, ...]) -> tuple[Sliding, ...]:
-    """For each set of windows the longest tumbling one that all can be computed from; of very many
-    sets, for some."""
+    """For each set of windows, the longest tumbling window from which all of them can be computed;
+    if there are very many sets, only for some of them."""
     found: set[tuple[int, int]] = set()
     for window in asked:
         own = gcd(window.size, window.every)

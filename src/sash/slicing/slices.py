@@ -1,11 +1,11 @@
-"""The kernel words for windows and slices, by number.
+"""Kernel functions for windows and slices by number.
 
-They are the formulas of `windows.contract.Cycle`, `windows.months` and `slicing.edges.Periodic`
-over fields of a kernel's header.  Where a cycle has one window (sliding, tumbling), a window's
-start and end are a product and a sum, without a division.
+They compute the formulas of `windows.contract.Cycle`, `windows.months` and `slicing.edges.Periodic`
+from fields of a kernel's header.  If a cycle has one window (sliding, tumbling), a window's start
+and end take a product and a sum, and no division.
 
-What kernels call times is what the window's clock shows (`windows.contract.Clock`).  Those who call
-them turn times into that, and back.
+The times in kernels are readings of the window's clock (`windows.contract.Clock`).  The caller of a
+kernel converts times to readings, and back.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from .edges import Periodic, cuts_of
 
 __all__ = ["SLICES", "fields_from", "slices_held", "specify"]
 
-#: Header fields.  Edges repeat each CYCLE from OFFSET on; REST is how far a second one lies behind
-#: the first, 0 if there is none.  Cycles of windows repeat each LENGTH from ORIGIN on; each has
-#: so many WINDOWS, and the last, the LONGEST, ends a STEP after the one before.  Less than 0,
-#: WINDOWS are the months, with a minus, that a window lasts, and an edge is a day.
+#: Header fields.  Edges repeat each CYCLE from OFFSET on; REST is the distance from the first edge
+#: of a cycle to the second, 0 if there is one edge.  Cycles of windows repeat each LENGTH from
+#: ORIGIN on.  WINDOWS is the number of windows in a cycle; the last is LONGEST, and ends a STEP
+#: after the window before it.  A negative WINDOWS means that each window lasts -WINDOWS months;
+#: then every day is an edge.
 CYCLE, OFFSET, REST = 4, 5, 6
 LENGTH, ORIGIN, WINDOWS, LONGEST, STEP = 7, 8, 9, 10, 11
 
@@ -30,7 +31,7 @@ _FIELDS = ("CYCLE", "OFFSET", "REST", "LENGTH", "ORIGIN", "WINDOWS", "LONGEST", 
 
 
 def fields_from(first: int) -> tuple[tuple[str, int], ...]:
-    """The header fields in other places, as constants of a kernel: one after the other from
+    """The header fields, as constants of a kernel, in other places: one after the other from
     `first` on."""
     return tuple((name, first + i) for i, name in enumerate(_FIELDS))
 
@@ -38,7 +39,7 @@ def fields_from(first: int) -> tuple[tuple[str, int], ...]:
 def specify(
     header: Any, window: Aligned, first: int = CYCLE, edges: Periodic | None = None
 ) -> None:
-    """Write a window and its edges, or other ones, into a kernel's header, from the field `first`
+    """Write a window and its edges, or other edges, into a kernel's header, from the field `first`
     on."""
     edges, cycle = edges or cuts_of(window), window.cycle
     if len(edges.cuts) > 2:
@@ -51,7 +52,7 @@ def specify(
 
 
 def slices_held(window: Aligned) -> int:
-    """The most slices that there are between the start of a window and the end of the next."""
+    """The largest number of slices between the start of a window and the end of the next."""
     cycle, edges = window.cycle, cuts_of(window)
     start = cycle.start(cycle.windows - 1)
     return int(edges.number(start + cycle.longest + cycle.length) - edges.number(start))
@@ -75,14 +76,14 @@ def month_at(d: int) -> int:
 
 
 def window_start(m: Memory, n: int) -> int:
-    """When a window starts."""
+    """The start of a window."""
     if get(m, WINDOWS) > 1:
         n = n // get(m, WINDOWS)
     return n * get(m, LENGTH) + get(m, ORIGIN)
 
 
 def window_end(m: Memory, n: int) -> int:
-    """When a window ends."""
+    """The end of a window."""
     many = get(m, WINDOWS)
     end = get(m, ORIGIN) + get(m, LONGEST)
     if many == 1:
@@ -117,13 +118,13 @@ def first_window(m: Memory, t: int) -> int:
 
 
 def last_window(m: Memory, t: int) -> int:
-    """The last window that starts by a time."""
+    """The last window that starts at or before a time."""
     many = max(get(m, WINDOWS), 1)
     return (t - get(m, ORIGIN)) // get(m, LENGTH) * many + many - 1
 
 
 def slice_of(m: Memory, t: int) -> tuple[int, int]:
-    """The slice that a time is in: the last edge up to it, and the first after it."""
+    """The slice of a time: the last edge at or before the time, and the first edge after it."""
     into = (t - get(m, OFFSET)) % get(m, CYCLE)
     start = t - into
     rest = get(m, REST)
@@ -135,8 +136,8 @@ def slice_of(m: Memory, t: int) -> tuple[int, int]:
 def gather(
     m: Memory, dst: int, new: int, columns: Columns, times: Any, i: int, n: int, end: int
 ) -> int:
-    """slot[dst] = all rows from i on whose times are before the end; the first that is not, at most
-    n."""
+    """slot[dst] = the rows from i on whose times are before `end`.  Returns the first row that is
+    not in, at most n."""
     j = i + 1
     while j < n and item(times, j) < end:
         j += 1

@@ -12,10 +12,10 @@
     pairs       2 ⌊r / s⌋ + 1, or r / s if s divides r           Krishnamurthy et al., SIGMOD 2006
     Cutty       ⌊r / s⌋ + 1, or r / s if s divides r             Carbone et al., CIKM 2016
 
-Cutty has half as many slices as pairs, and answers in the middle of one: the window that ends there
-reads what the open slice holds so far.  That is sound only if all events up to there are in and no
-later one is, so only for events in order of time.  Panes and pairs answer at edges, and take events
-in any order.
+Cutty has half as many slices as pairs, and answers in the middle of a slice: a window that ends
+there reads the partial of the open slice so far.  That is sound only if the slice holds all events
+before the window's end and none after it, so only for events in order of time.  Panes and pairs
+answer at edges, and take events in any order.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Technique: TypeAlias = Literal["panes", "pairs", "cutty"]
 
 @dataclass(frozen=True)
 class Slicing:
-    """Where a technique cuts the stream of a window, in what the window's clock shows; `reads_open`
-    says that a window may end within a slice.
+    """Where a technique cuts the stream for a window, in readings of the window's clock;
+    `reads_open` says that a window may end within a slice.
 
     >>> from sash.windows import sliding
     >>> window = sliding(5, 2)
@@ -49,12 +49,12 @@ class Slicing:
     reads_open: bool = False
 
     def on_clock(self, window: Aligned) -> Edges:
-        """The cuts in time."""
+        """The edges, in times."""
         return self.edges if window.clock is UTC else OnClock(window.clock, self.edges)
 
     def per_window(self, window: Aligned) -> int:
-        """The most slices that a window reads, the open one among them."""
-        cycle = window.cycle  # of which the last window is the longest
+        """The largest number of slices that a window reads, the open slice included."""
+        cycle = window.cycle  # the last window of a cycle is the longest
         longest = (cycle.windows - 1, 2 * cycle.windows - 1)
         spans = [(cycle.start(n), cycle.end(n)) for n in longest]
         return max(int(self.edges.number(b - 1) - self.edges.number(a)) + 1 for a, b in spans)
@@ -68,14 +68,14 @@ def panes(window: Aligned) -> Slicing:
     Periodic(cycle=2, cuts=(0,), offset=0)
     """
     cycle = window.cycle
-    if isinstance(cycle, Months):  # which may end on any day
+    if isinstance(cycle, Months):  # these windows may end on any day
         return Slicing("panes", cuts_of(window))
     step = gcd(cycle.length, cycle.shortest, cycle.step if cycle.windows > 1 else 0)
     return Slicing("panes", Periodic(step, (0,), cycle.offset % step))
 
 
 def pairs(window: Aligned) -> Slicing:
-    """Cut where a window starts, and where one ends.
+    """Cut where a window starts or ends.
 
     >>> from sash.windows import sliding
     >>> pairs(sliding(10, 4)).edges
@@ -99,11 +99,11 @@ _MADE = {"panes": panes, "pairs": pairs, "cutty": cutty}
 
 
 def choose_slicing(window: Aligned, asked: str = "auto", *, in_order: bool) -> Slicing:
-    """The slicing for a window, or the one that is asked for.
+    """The slicing for a window: the technique `asked`, or by default pairs.
 
-    Pairs have the fewest slices of those that take events in any order, and where events are in
-    order they take as many combines as Cutty: what Cutty saves on slices, it spends on reading the
-    open one.  So pairs are chosen, and Cutty is for who wants the smaller state.
+    Of the techniques that take events in any order, pairs have the fewest slices.  If events are in
+    order, pairs need as many combines as Cutty: Cutty saves combines on slices, and spends them on
+    reading the open slice.  So pairs are the default; Cutty is for users who want a smaller state.
 
     >>> from sash.windows import sliding
     >>> choose_slicing(sliding(10, 4), in_order=True).name

@@ -1,20 +1,20 @@
-"""Which spans of a stream are asked for.
+"""Windows: which events each result covers, and when sash emits it.
 
-contract    the kinds of window and their questions
+contract    the kinds of window, and the methods of each kind
 durations   lengths of time, as users write them
 sliding     windows of one size at regular distances
 calendars   windows of days, weeks, months and years of a time zone
 months      days and months by number
 zones       when the days of a time zone begin
 tumbling    windows of one size, one after the other
-empty       windows that hold nothing, between those of a key that do
+empty       windows without events, between two windows of a key with events
 cumulate    windows that start together and end one step after the other
 trailing    a window for each event, over the time up to it
-rows        the last so many events of a key
-delta       events whose values are close to the youngest
+rows        the last n events of a key
+delta       events whose values are close to the newest event's value
 punctuated  events between marks
-kept        what is kept by one measure, at every so much of another
-ruled       what a policy lets stay
+kept        windows that keep events by one measure and fire by another
+ruled       the events that a policy keeps
 session     events that are close to each other
 """
 

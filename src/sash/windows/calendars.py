@@ -1,4 +1,4 @@
-"""Windows of days, weeks, months, quarters and years, as the calendar of a time zone has them.
+"""Windows of days, weeks, months, quarters and years of the calendar of a time zone.
 
     tumbling("1 day", timezone="America/New_York")       over the second Sunday of March
 
@@ -7,14 +7,15 @@
     UTC           5:00                5:00        7:00        4:00                4:00
                      24 hours             23 hours                 24 hours
 
-`"1 day"` with a time zone is a day of the calendar, which has 23 hours or 25 where the clock
-changes; `"24 hours"` never is.  Weeks begin on Mondays.  Windows of several days, weeks or months
-are counted from 1970-01-01, from Monday 1970-01-05, and from January 1970.  Windows that start at
-days may last months (`months`).  When days begin, `zones` says.
+With a time zone, `"1 day"` is a day of the calendar, which has 23 or 25 hours where the clock
+changes; `"24 hours"` never is a calendar day.  Weeks begin on Mondays.  sash counts windows of
+several days from 1970-01-01, of several weeks from Monday 1970-01-05, and of several months from
+January 1970.  A window that starts on any day may last months (`months`).  `zones` says when each
+day begins.
 
-On the clock of a calendar each day counts three, and each month thirty-three days' time, which is
-more than any has: what is left over at its end no time shows.  So windows are all of one length
-there, and are numbered as those in UTC are.
+A calendar's clock gives each day three days of readings, or each month thirty-three: more than any
+day or month lasts.  No time has one of the readings left over at the end.  So all windows have one
+length in readings, and are numbered like the windows in UTC.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Length:
 
     @property
     def least(self) -> int:
-        """The days that it has at least."""
+        """The smallest number of days that the length can have."""
         return self.count * {"day": 1, "week": 7, "month": 28}[self.unit]
 
     def __str__(self) -> str:
@@ -89,7 +90,7 @@ class Length:
 
 @dataclass(frozen=True)
 class CalendarClock(Clock):
-    """The clock of a time zone, by whose readings all days, or all months, are of one length.
+    """The clock of a time zone: in its readings, all days, or all months, have one length.
 
     >>> clock = CalendarClock("America/New_York", monthly=False)
     >>> clock.reading(0) == -clock.unit + 19 * 3_600_000_000
@@ -102,20 +103,20 @@ class CalendarClock(Clock):
 
     @property
     def unit(self) -> int:
-        """What a day, or a month, counts: more than the longest has."""
+        """The readings of a day, or of a month: more than the longest one lasts."""
         return (33 if self.monthly else 3) * DAY
 
     @cached_property
     def limits(self) -> tuple[int, int]:  # type: ignore[override]
-        """The years that a calendar has."""
+        """The times just before and just after the years 1 to 9999, all that a calendar knows."""
         days = days_of(self.zone)
         return days.begin(FIRST) - 1, days.begin(LAST + 1)
 
     def reading(self, time: Any) -> Any:
-        """What the clock shows at a time, or at each in an array."""
+        """The reading at a time, or at each time of an array."""
         days = days_of(self.zone)
         many = days.near(time)
-        if many is not None:  # all times of a day differ by as much from what is shown
+        if many is not None:  # reading minus time is the same for all times of a day
             held, at = many
             return time + self._ahead(held)[at]
         shown = PLAIN.most(time, -LATEST)  # as far as days are numbered
@@ -123,7 +124,7 @@ class CalendarClock(Clock):
         return shown + self._ahead(days.of(time))
 
     def _ahead(self, day: Any) -> Any:
-        """How much more than the time the clock shows on a day."""
+        """Reading minus time, on a day."""
         number = day
         if self.monthly:
             number = month_of(day)
@@ -131,14 +132,15 @@ class CalendarClock(Clock):
         return number * self.unit - days_of(self.zone).begin(day)
 
     def time(self, reading: Any) -> Any:
-        """When the clock shows this."""
+        """The time of a reading."""
         number = reading // self.unit
         day = first_day(number) if self.monthly else number
         return days_of(self.zone).begin(day) + (reading - number * self.unit)
 
     def around(self, time: Any, on: Arithmetic) -> tuple[Any, Any]:
-        """From the begin of the day before in UTC to the end of the day after, since no zone is a
-        day away from UTC; or by the average length of a month, from which no month is one away."""
+        """From the start of the day before in UTC to the end of the day after: no zone differs
+        from UTC by a day.  For months, by their average length: no month begins a month away from
+        where that puts it."""
         number = on.div(time, DAY)
         if self.monthly:
             number = on.div(number * 4800, 146_097)
@@ -147,7 +149,7 @@ class CalendarClock(Clock):
 
 @dataclass(frozen=True)
 class Calendar(Aligned):
-    """Windows of the calendar of a time zone.
+    """Sliding or tumbling windows on the calendar of a time zone.
 
     >>> Calendar(Length(1, "month"), Length(1, "day"), "Europe/Berlin")
     sliding('1 month', '1 day', timezone='Europe/Berlin')
@@ -203,7 +205,7 @@ class Calendar(Aligned):
 def calendar(
     size: Any, every: Any, offset: Any, timezone: str | tzinfo, empty: Empty | None, idle: Any
 ) -> Calendar:
-    """The windows of a calendar, as users write them."""
+    """Build calendar windows from the arguments of `sliding`."""
     if offset != 0:
         raise ValueError(
             f"windows of a calendar begin when its days, weeks or months do, so they have no "
@@ -219,7 +221,7 @@ def calendar(
 
 
 def _length(given: Any, what: str) -> Length:
-    """A length by the calendar, from text."""
+    """Parse a calendar length from text."""
     if not isinstance(given, str):
         raise TypeError(
             f"with a timezone, {what} is text such as '1 day', '1 week' or '1 month', not {given!r}"
@@ -258,7 +260,7 @@ def _name(timezone: Any) -> str:
 
 
 def _check_zone(name: str) -> None:
-    """Refuse a name that no time zone has."""
+    """Raise an error if no time zone has this name."""
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:

@@ -1,26 +1,27 @@
-"""The kinds of window, and the questions that the rest of the code may ask of each.
+"""The kinds of window, and the methods that the rest of the code may call on each kind.
 
-    kind      windows                          what they depend on
+    kind      windows                          depends on
     aligned   sliding, tumbling, cumulate,     the clock alone: the same spans for every key
-              and those of calendars
+              and calendar windows
     driven    trailing, lifetime, rows,        a key's events: each one may evict, and may fire
               delta, punctuated, policies,
               window(keep, every)
     merging   session                          the gaps between a key's events
 
-Aligned windows are numbered in order of time, so that both their starts and their ends rise with
-the number (or stay the same).  So the windows that hold a time are neighbours, from `first(time)`
-to `last(time)`, and all windows before `first(watermark)` are closed.  They repeat by a `Cycle`, on
-a `Clock` by which they are regular: UTC, or the calendar of a time zone.
+Aligned windows are numbered in order of time: both starts and ends rise with the number, or stay
+the same.  So the windows that hold a time are neighbours, from `first(time)` to `last(time)`, and
+all windows before `first(watermark)` are closed.  The windows repeat in a `Cycle`, on the `Clock`
+in whose readings they are regular: UTC, or the calendar of a time zone.
 
-Driven windows make two choices: what is kept when an event comes, and which events fire.  Each is
-a measure: a span of time, a number of rows, the change of a column, a mark in the stream; what is
-kept may also be a policy's to say.  Which events fire is measured from the last one that fired, or
-from the key's first event: so many rows, so much change.  An event that fires has a row of its own
-in the result, with all its columns, over what is kept of its key just then.  A key's events count
-in order of time, those of one time in order of `tie` or arrival.
+A driven window makes two choices when an event comes: which events it keeps, and whether the event
+fires.  A measure makes each choice: a span of time, a number of rows, the change of a column, or a
+mark in the stream.  A policy may also choose which events stay.  For firing, rows and change count
+from the event that fired last, or from the key's first event.  An event that fires gets a row of
+its own in the result, with all its columns, aggregated over the events that the window then keeps
+of its key.  A key's events are taken in order of time; events at one time in order of `tie`, or of
+arrival.
 
-Merging windows say how far an event reaches: the spans of events that touch are one window.
+In a merging window, each event covers a span; events whose spans touch are in one window.
 """
 
 from __future__ import annotations
@@ -55,40 +56,41 @@ __all__ = [
     "Window",
 ]
 
-#: Times and lengths beyond this (more than 36,000 years) are refused, so that no sum of three
-#: leaves int64.
+#: sash refuses times and lengths beyond this (more than 36,000 years), so that no sum of three
+#: overflows int64.
 LATEST = 2**60
-#: As far back as a lifetime reaches: before all times, from any.
+#: The length of a lifetime: longer than the distance between any two times.
 EVER = 2**61
 
 Kind = Literal["aligned", "driven", "merging"]
 
 
 class Clock:
-    """What windows are regular by.  A clock turns times into readings, which rise with the time:
-    windows are of one length in readings, also where they are not in time.  This one, UTC, shows
-    times as they are; that of a calendar (`calendars`) counts as much for each day, or month.
+    """The clock on which windows are regular.  A clock turns times into readings, which rise with
+    the time.  All windows have one length in readings, even where their lengths in time differ.
+    The readings of this clock, UTC, are the times themselves; the clock of a calendar (`calendars`)
+    gives each day, or each month, the same number of readings.
 
     >>> UTC.reading(5), UTC.time(5)
     (5, 5)
     """
 
-    #: Times up to the first and from the second on cannot be used.
+    #: sash refuses times up to the first limit, and times from the second limit on.
     limits: tuple[int, int] = (-LATEST, LATEST)
-    #: What to say of them.
+    #: The message for such a time.
     beyond = "out of range"
 
     def reading(self, time: Any) -> Any:
-        """What the clock shows at a time, or at each in an array."""
+        """The reading at a time, or at each time of an array."""
         return time
 
     def time(self, reading: Any) -> Any:
-        """When the clock shows this."""
+        """The time of a reading."""
         return reading
 
     def around(self, time: Any, on: Arithmetic) -> tuple[Any, Any]:
-        """Readings that what the clock shows at a time lies between, both ends in; close to it, and
-        simple enough for Spark's columns."""
+        """A lower and an upper bound of the reading at a time, both inclusive: close to the
+        reading, and simple enough to compute on Spark's columns."""
         return time, time
 
 
@@ -109,13 +111,13 @@ class Window(ABC):
 
     @property
     def clock(self) -> Clock:
-        """What the window is regular by."""
+        """The clock on which the windows are regular."""
         return UTC
 
 
 class Sized(Window):
-    """Windows that are all as long, and that there are of any other length too, with the same ends
-    (`Aggregate.over`).  All of a key since the beginning is a length, None, as well.
+    """Windows of one length.  They can be made with any other length and the same ends, for
+    `Aggregate.over`.  The length None means all of a key's events since the beginning.
 
     >>> import sash
     >>> window = sash.trailing(10)
@@ -126,25 +128,25 @@ class Sized(Window):
     @property
     @abstractmethod
     def length(self) -> int | None:
-        """How long each window is, in microseconds."""
+        """The length of each window, in microseconds."""
 
     @abstractmethod
     def of_length(self, length: int | None) -> Window:
-        """The windows of another length that end where these do.  Aligned ones have the same
+        """The windows of another length with the same ends.  Aligned windows keep their
         numbers."""
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """The operations that windows and edges are numbered with, so that one formula serves
-    integers, numpy arrays and Spark's columns.  Sums and products are Python's own operators."""
+    """The operations that number windows and edges, so that one formula works on integers, numpy
+    arrays and Spark's columns.  Sums and products are Python's own operators."""
 
     div: Callable[[Any, int], Any]  # floor division
     most: Callable[[Any, int], Any]  # the greater of two
     at_least: Callable[[Any, int], Any]  # 1 where a >= b, else 0
 
 
-#: The clock of all windows but those of calendars.
+#: The clock of all windows except calendar windows.
 UTC = Clock()
 
 #: For integers and numpy arrays.
@@ -157,9 +159,9 @@ PLAIN = Arithmetic(
 
 @dataclass(frozen=True)
 class Cycle:
-    """Windows that repeat with the clock; times here are what it shows.  The windows of a cycle
-    start together when it begins; the first lasts `shortest`, each further one a `step` more, the
-    last `longest`.
+    """Windows that repeat with the clock; all times here are readings of the clock.  The windows of
+    a cycle start together when the cycle begins.  The first lasts `shortest`, each further window a
+    `step` more, the last `longest`.
 
         length 4, shortest 2, step 2, longest 6
         0    2    4    6    8    10
@@ -190,15 +192,15 @@ class Cycle:
         return (self.longest - self.shortest) // self.step + 1
 
     def start(self, number: Any, on: Arithmetic = PLAIN) -> Any:
-        """When a window starts."""
+        """The start of a window."""
         if self.windows > 1:
             number = on.div(number, self.windows)
         made = number * self.length
-        made += self.offset  # into an array that is not needed any more
+        made += self.offset  # in place, as no one else uses this array
         return made
 
     def end(self, number: Any, on: Arithmetic = PLAIN) -> Any:
-        """When a window ends."""
+        """The end of a window."""
         if self.windows == 1:
             made = number * self.length
             made += self.offset + self.longest
@@ -217,18 +219,18 @@ class Cycle:
         return cycle * self.windows + on.most(within, 0)
 
     def last(self, time: Any, on: Arithmetic = PLAIN) -> Any:
-        """The last window that starts by a time."""
+        """The last window that starts at or before a time."""
         return on.div(time - self.offset, self.length) * self.windows + (self.windows - 1)
 
     def among(self, low: Any, high: Any, on: Arithmetic) -> tuple[Any, Any]:
-        """The first and the last of windows among which are all that hold a time from `low` to
-        `high`; few more, if they are not all as long."""
+        """The numbers of two windows; every window that holds a time from `low` to `high` lies
+        between them.  If windows differ in length, a few other windows do too."""
         return Cycle.first(self, low, on), Cycle.last(self, high, on)
 
 
 class Aligned(Window):
-    """Windows that the clock alone decides.  Times are int64 microseconds; each question takes
-    one time or number, or an array of them.
+    """Windows whose spans depend on the clock alone.  Times are int64 microseconds; each method
+    takes one time or number, or an array of them.
 
     >>> import sash
     >>> window = sash.sliding(10, 5)
@@ -238,15 +240,15 @@ class Aligned(Window):
 
     kind: ClassVar[Kind] = "aligned"
 
-    #: Whether windows that hold nothing are emitted, between two of a key that hold something;
-    #: and how far, in microseconds, the end of the one and the start of the other may be apart.
+    #: "zero" emits windows without events too, between two windows of a key with events.  `idle`
+    #: is the longest gap, in microseconds, from the end of the one to the start of the other.
     empty: Literal["zero"] | None = None
     idle: int | None = None
 
     @property
     @abstractmethod
     def cycle(self) -> Cycle:
-        """How the windows repeat, in what their clock shows."""
+        """How the windows repeat, in readings of their clock."""
 
     @overload
     def start(self, number: int) -> int: ...
@@ -254,7 +256,7 @@ class Aligned(Window):
     def start(self, number: Any) -> Any: ...
 
     def start(self, number: Any) -> Any:
-        """When a window starts."""
+        """The start of a window."""
         return self.clock.time(self.cycle.start(number))
 
     @overload
@@ -263,7 +265,7 @@ class Aligned(Window):
     def end(self, number: Any) -> Any: ...
 
     def end(self, number: Any) -> Any:
-        """When a window ends, and so the watermark that closes it."""
+        """The end of a window, which is also the watermark that closes the window."""
         return self.clock.time(self.cycle.end(number))
 
     @overload
@@ -272,8 +274,8 @@ class Aligned(Window):
     def first(self, time: Any) -> Any: ...
 
     def first(self, time: Any) -> Any:
-        """The number of the first window that holds a time, which is the first that is still open
-        when the watermark is there."""
+        """The number of the first window that holds a time.  When the watermark is at that time,
+        this is the first open window."""
         return self.cycle.first(self.clock.reading(time))
 
     @overload
@@ -288,8 +290,8 @@ class Aligned(Window):
 
 @dataclass(frozen=True)
 class Span:
-    """A measure by time: of an event at time t, the times from `t - older` up to `t - younger`,
-    which is not included.  Without `older`, all times before."""
+    """A measure by time: for an event at time t, the times from `t - older` up to but not including
+    `t - younger`.  If `older` is None, all times before `t - younger`."""
 
     older: int | None
     younger: int
@@ -297,15 +299,16 @@ class Span:
 
 @dataclass(frozen=True)
 class Count:
-    """A measure by rows: the last so many; every so many."""
+    """A measure by rows: a window keeps the last `rows` events, or fires at every `rows`-th."""
 
     rows: int
 
 
 @dataclass(frozen=True)
 class Change:
-    """A measure by the values of a column: those that differ by at most `by`; every change of at
-    least `by`.  A null, or NaN, is no change."""
+    """A measure by the values of a column: a window keeps events whose values differ from the
+    newest value by at most `by`, or fires at every change of at least `by`.  A null, or NaN, is no
+    change."""
 
     column: str
     by: int | float
@@ -313,15 +316,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Mark:
-    """A measure by a bool column: what has come since the last event that is marked; every event
-    that is.  A null is no mark."""
+    """A measure by a bool column, which marks events: a window keeps the events since the last
+    marked event, or fires at every marked event.  A null is no mark."""
 
     column: str
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A measure by a window slide policy (`sash.policies`): what the policy lets stay."""
+    """A measure by a window slide policy (`sash.policies`): the window keeps the events that the
+    policy lets stay."""
 
     policy: Any
 
@@ -329,13 +333,13 @@ class Rule:
 Keeps: TypeAlias = Span | Count | Change | Mark | Rule
 Fires: TypeAlias = Count | Change | Mark
 
-#: What an event's window leaves out of the events at its own time, as SQL's EXCLUDE: the event
-#: itself (CURRENT ROW), all of them (GROUP), all but itself (TIES).
+#: Which events at the event's own time its window leaves out, as SQL's EXCLUDE: the event itself
+#: (CURRENT ROW), all of them (GROUP), all but the event itself (TIES).
 Exclude: TypeAlias = Literal["row", "group", "ties"]
 
 
 class Driven(Window):
-    """Windows that a key's events decide.
+    """Windows that depend on a key's events.
 
     >>> import sash
     >>> window = sash.trailing(10)
@@ -348,8 +352,8 @@ class Driven(Window):
     @property
     @abstractmethod
     def keeps(self) -> Keeps:
-        """What is kept when an event comes.  Where the window excludes something, events at the
-        event's own time are not in it."""
+        """Which events the window keeps when an event comes.  If the window excludes something,
+        these do not include the events at the event's own time."""
 
     @property
     @abstractmethod
@@ -358,25 +362,26 @@ class Driven(Window):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are measured."""
+        """The columns that the measures read."""
         read = [m.column for m in (self.keeps, self.fires) if isinstance(m, Change | Mark)]
         return tuple(dict.fromkeys(read))
 
     @property
     def excluded(self) -> Exclude | None:
-        """What is left out of the events at an event's own time."""
+        """Which events at an event's own time the window leaves out."""
         return None
 
     def spans(self, times: Any) -> tuple[Any, Any]:
-        """The start and end that the results of events at these times show.  None for the start
-        stands for the time of the oldest event that each holds."""
+        """The `window_start` and `window_end` of the rows of events at these times.  A start of
+        None means the time of the oldest event in each window."""
         return None, times
 
 
 class Ticked(Window):
-    """Windows that events fill and the clock fires: at every tick, counted from 1970 in UTC, from
-    the first one after a key's first event to the first after its last, where something is kept.
-    They end at the tick, and hold what is kept of the events before it.
+    """Windows that events fill and the clock fires.  Ticks are counted from 1970 in UTC.  A key's
+    windows fire from the first tick after the key's first event to the first tick after its last
+    event, at each tick at which the window keeps an event.  A window ends at its tick, and holds
+    the events before the tick that the measure keeps.
 
     >>> import sash
     >>> window = sash.window(keep=sash.rows(10), every="1 minute")
@@ -389,16 +394,16 @@ class Ticked(Window):
     @property
     @abstractmethod
     def keeps(self) -> Count | Change | Mark:
-        """What is kept when an event comes."""
+        """Which events the window keeps when an event comes."""
 
     @property
     @abstractmethod
     def tick(self) -> int:
-        """How far ticks are apart, in microseconds."""
+        """The time between two ticks, in microseconds."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column that is measured, if there is one."""
+        """The column that the measure reads, if there is one."""
         return () if isinstance(self.keeps, Count) else (self.keeps.column,)
 
 
@@ -415,9 +420,9 @@ class Merging(Window):
     @property
     @abstractmethod
     def reach(self) -> int | str:
-        """How far an event reaches: so many microseconds, or as many as a column says."""
+        """How long a span each event covers: microseconds, or the column that holds them."""
 
     @property
     @abstractmethod
     def longest(self) -> int | None:
-        """How long a window may be; an event that would make it longer begins another."""
+        """The longest that a window may be; an event that would make it longer begins another."""

@@ -26,8 +26,8 @@ __all__ = ["Cumulate", "cumulate"]
 
 @dataclass(frozen=True)
 class Cumulate(Aligned):
-    """Windows that grow by a step until they have their size, and then start anew; all fields in
-    microseconds.
+    """Windows that grow by a step until they reach their size, and then start again; all fields are
+    in microseconds.
 
     >>> Cumulate(size=3_600_000_000, step=600_000_000)
     cumulate('1 hour', '10 minutes')
@@ -71,7 +71,7 @@ class Cumulate(Aligned):
 def cumulate(
     size: Any, step: Any, offset: Any = 0, empty: Empty | None = None, idle: Any = None
 ) -> Cumulate:
-    """Windows that start together and end one step after the other.  `empty` and `idle` are as for
+    """Windows that start together and end one step after the other.  `empty` and `idle` work as in
     `sliding`.
 
     >>> cumulate("1 day", "1 hour")

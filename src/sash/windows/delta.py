@@ -1,4 +1,4 @@
-"""Events whose values are close to the youngest, as the delta windows of SPL.
+"""Events whose values are close to the newest event's value, as the delta windows of SPL.
 
 delta("x", 10)           x = 0    4    9    13   30
                          [0]
@@ -23,8 +23,8 @@ __all__ = ["Delta", "delta"]
 
 @dataclass(frozen=True)
 class Delta(Driven):
-    """The events of a key from the oldest on whose value differs by at most `size` from the
-    youngest one's.
+    """The events of a key, from the oldest event on whose value differs by at most `size` from the
+    newest event's value.
 
     >>> Delta("temperature", 5.0)
     delta('temperature', 5.0)
@@ -43,12 +43,12 @@ class Delta(Driven):
 
     @property
     def keeps(self) -> Change:
-        """Values that differ by at most the size."""
+        """Events whose values differ by at most the size."""
         return Change(self.column, self.size)
 
     @property
     def fires(self) -> Change | Count:
-        """Every change of so much, or every event."""
+        """Every change of at least `every`, or every event."""
         return Count(1) if self.every is None else Change(self.column, self.every)
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class Delta(Driven):
 
 
 def check_change(given: Any, what: str) -> None:
-    """Refuse what is no amount by which a value can change."""
+    """Raise an error unless this is a number above 0, by which a value can change."""
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise TypeError(f"{what} is a number by which values change, not {given!r}")
     if not 0 < given < 2**62 or not isfinite(given):
@@ -66,10 +66,11 @@ def check_change(given: Any, what: str) -> None:
 
 def delta(column: str, size: int | float, every: int | float | None = None) -> Delta:
     """The last events of a key whose values in a column of numbers differ by at most `size` from
-    the youngest one's.  Once an event has left, it does not come back.
+    the newest event's value.  An event that has left does not come back.
 
-    A row is emitted for each event, or with `every` where the value differs by at least so much
-    from the last one that had a row, or from the key's first.  A null, or NaN, is no change.
+    Each event gets a row.  With `every`, an event gets a row only if its value differs by at least
+    that much from the value of the event with the last row, or from the value of the key's first
+    event.  A null, or NaN, is no change.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=delta("x", 10), select={"all": sash.collect("x")})

@@ -30,8 +30,9 @@ _TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)\s*(?:,|and\b)?", re.IG
 
 
 def duration(given: Any, what: str = "a duration", instead: str = "say it in days or weeks") -> int:
-    """A length of time in microseconds, from text, a timedelta (of Python, numpy or pandas), an
-    offset of pandas that has one length, or microseconds.  `instead` says what to do about months.
+    """Convert a length of time to microseconds.  It may be text, a timedelta (of Python, numpy or
+    pandas), a pandas offset of fixed length, or microseconds.  For months, which have no fixed
+    length, the error adds the advice `instead`.
 
     >>> duration("1 hour 30 minutes") == duration("1.5h") == 5_400_000_000
     True
@@ -40,10 +41,10 @@ def duration(given: Any, what: str = "a duration", instead: str = "say it in day
     ...
     ValueError: a duration of '1 month': months are not all of one length; say it in days or weeks
     """
-    if type(given).__name__ == "timedelta64":  # numpy's, which is no part of this folder
+    if type(given).__name__ == "timedelta64":  # numpy's: this module does not import numpy
         return _from_numpy(given, what)
     if isinstance(given, timedelta):
-        if getattr(given, "nanoseconds", 0):  # as pandas has
+        if getattr(given, "nanoseconds", 0):  # a pandas Timedelta has them
             raise ValueError(f"{what} of {given!r} is no whole number of microseconds")
         return (given.days * 86_400 + given.seconds) * 1_000_000 + given.microseconds
     if type(given).__module__.startswith("pandas."):
@@ -64,7 +65,7 @@ def duration(given: Any, what: str = "a duration", instead: str = "say it in day
 
 
 def terms(given: str, what: str) -> Iterator[tuple[Fraction, str]]:
-    """The numbers and units of a text, the units as they are written.
+    """The numbers and units in a text, with the units in lower case.
 
     >>> [(int(number), unit) for number, unit in terms("1 hour, 30 Minutes", "a duration")]
     [(1, 'hour'), (30, 'minutes')]
@@ -95,13 +96,13 @@ def _from_numpy(given: Any, what: str) -> int:
             f"{what} of {given!r}: {long}s are not all of one length; say it in days or weeks"
         )
     micros = given.astype("m8[us]")
-    if not unit or micros != given:  # which NaT is not either
+    if not unit or micros != given:  # NaT differs from itself
         raise ValueError(f"{what} of {given!r} is no whole number of microseconds")
     return int(micros.astype("int64"))
 
 
 def _from_offset(given: Any, what: str) -> int:
-    """The length of an offset of pandas, if it has one."""
+    """The length of a pandas offset, if it is fixed."""
     try:
         micros, rest = divmod(given.nanos, 1000)
     except (AttributeError, ValueError):
@@ -125,7 +126,7 @@ def _unit(name: str, given: str, what: str, instead: str) -> int:
 
 
 def duration_text(micros: int) -> str:
-    """A length of time as a person would say it.
+    """Write a length of time in words.
 
     >>> duration_text(5_400_000_000)
     '1 hour 30 minutes'
@@ -143,7 +144,7 @@ def duration_text(micros: int) -> str:
 
 
 def check_length(micros: int, what: str) -> None:
-    """Refuse a window's length that is not positive, or longer than can be counted."""
+    """Raise an error if a window's length is not positive, or too long to count."""
     if not 0 < micros <= LATEST:
         raise ValueError(
             f"a window's {what} must be more than 0 seconds and at most 36,000 years, not "

@@ -1,12 +1,12 @@
-"""Windows that hold nothing, between two of a key that hold something.
+"""Windows without events, between two windows of a key with events.
 
     tumbling("1 hour", empty="zero")     x            x        x: an event of the key
                                          [---)[---)[---)
                                            1    0    1         count()
 
-A gap is filled if the window that ends it starts at most `idle` after the end of the one before it.
-So which windows there are depends on the events alone, and on a stream a key is forgotten that long
-after the end of its last window.
+sash fills a gap if the window after the gap starts at most `idle` after the end of the window
+before it.  So the events alone decide which windows exist, and a stream forgets a key when `idle`
+has passed since the end of the key's last window.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from .durations import check_length, duration, duration_text
 
 __all__ = ["Empty", "check_empty", "empty_text", "idle_of"]
 
-#: What is emitted for a window that holds nothing: the answers over no events.
+#: The values that sash emits for a window without events: what aggregates answer for no events.
 Empty: TypeAlias = Literal["zero"]
 
 
 def idle_of(given: Any) -> int | None:
-    """How long a gap may be that is filled, as users write it."""
+    """Convert the longest gap to fill, as users write it, to microseconds."""
     return None if given is None else duration(given, "how long a key may be idle")
 
 
 def check_empty(window: Aligned) -> None:
-    """Refuse what makes no sense."""
+    """Raise an error if a window's `empty` and `idle` make no sense."""
     if window.empty not in (None, "zero"):
         raise ValueError(
             f"empty is 'zero', for windows that hold nothing, or left out, not {window.empty!r}"
@@ -44,7 +44,7 @@ def check_empty(window: Aligned) -> None:
 
 
 def empty_text(window: Aligned) -> str:
-    """Both as a window's text has them."""
+    """The `empty` and `idle` arguments in a window's repr."""
     if window.empty is None:
         return ""
     idle = "" if window.idle is None else f", idle={duration_text(window.idle)!r}"

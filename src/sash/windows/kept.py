@@ -1,4 +1,4 @@
-"""Any choice of what is kept with any of what fires, as in the Reactive Aggregator's windows.
+"""Windows that keep events by any measure and fire by any other, as in the Reactive Aggregator.
 
 window(keep="24 hours", every=rows(100))        the last 24 hours, at every 100th event
 window(keep=rows(100), every=delta("x", 5))     the last 100 events, where x has changed by 5
@@ -21,7 +21,7 @@ __all__ = ["Kept", "KeptByClock", "window"]
 
 @dataclass(frozen=True)
 class Kept(Driven):
-    """What is kept by one measure, at every so much of another; made by `sash.window`.
+    """A window that keeps events by one measure and fires by another; `sash.window` makes it.
 
     >>> Kept(Count(10), Mark("last"))
     window(keep=rows(10), every=punctuated('last'))
@@ -32,12 +32,12 @@ class Kept(Driven):
 
     @property
     def keeps(self) -> Keeps:
-        """What is kept."""
+        """Which events the window keeps."""
         return self.keep
 
     @property
     def fires(self) -> Fires:
-        """What fires."""
+        """Which events fire."""
         return self.every
 
     def __repr__(self) -> str:
@@ -46,7 +46,8 @@ class Kept(Driven):
 
 @dataclass(frozen=True)
 class KeptByClock(Ticked):
-    """What is kept by a measure, at every tick of the clock; made by `sash.window`.
+    """A window that keeps events by a measure and fires at every tick of the clock; `sash.window`
+    makes it.
 
     >>> KeptByClock(Count(10), 60_000_000)
     window(keep=rows(10), every='1 minute')
@@ -57,12 +58,12 @@ class KeptByClock(Ticked):
 
     @property
     def keeps(self) -> Count | Change | Mark:
-        """What is kept."""
+        """Which events the window keeps."""
         return self.keep
 
     @property
     def tick(self) -> int:
-        """How far ticks are apart."""
+        """The time between two ticks."""
         return self.every
 
     def __repr__(self) -> str:
@@ -81,13 +82,13 @@ def _text(measure: Keeps) -> str:
 
 
 def window(*, keep: Any, every: Any) -> Driven | Ticked | Aligned:
-    """What is kept, and what fires: each a duration, `sash.rows(n)`, `sash.delta(column, x)` or
-    `sash.punctuated(column)`.
+    """A window that keeps events by one measure and fires by another.  Each measure is a duration,
+    `sash.rows(n)`, `sash.delta(column, x)` or `sash.punctuated(column)`.
 
-    A duration keeps what is at most so old as the event, as `sash.trailing` does.  Every so long,
-    there is a row for each key that keeps something, at ticks counted from 1970 in UTC: from the
-    first tick after the key's first event to the first after its last.  Both in time are
-    `sash.sliding(keep, every)`.
+    A duration as `keep` keeps the events of that long before an event, as `sash.trailing` does.  A
+    duration as `every` fires at ticks that are that far apart, counted from 1970 in UTC: each key
+    whose window keeps an event gets a row, from the first tick after the key's first event to the
+    first tick after its last.  Durations for both are `sash.sliding(keep, every)`.
 
     >>> import sash
     >>> q = sash.Query(
@@ -110,7 +111,7 @@ def window(*, keep: Any, every: Any) -> Driven | Ticked | Aligned:
 
 
 def _measure(given: Any, what: str) -> Span | Count | Change | Mark:
-    """A measure as users write it."""
+    """Convert a measure, as users write it."""
     if isinstance(given, Rows):
         if given.every != 1:
             raise _twice(given, what)

@@ -1,10 +1,10 @@
 """The arithmetic of the calendar: days and months by number, counted from 1970-01-01.
 
-Every 400 years have 146,097 days and 4,800 months, so the month of a day is guessed from that
-ratio, and put right by the first day of the month that was guessed.
+Every 400 years have 146,097 days and 4,800 months.  `month_of` guesses the month of a day from that
+ratio, and corrects the guess by the first day of that month.
 
-Windows that start at days and last months do not all have as many days: a month after January 31
-is the last day of February, as everywhere (SQL's `+ INTERVAL 1 MONTH`, Polars, Java).  So the
+Windows that start on any day and last months differ in their number of days: a month after January
+31 is the last day of February, as everywhere (SQL's `+ INTERVAL 1 MONTH`, Polars, Java).  So
 windows that start in the last days of January may end together:
 
     sliding("1 month", "1 day")     Jan 28  29  30  31  Feb 1           Feb 28  Mar 1
@@ -33,7 +33,7 @@ def first_day(month: Any) -> Any:
     >>> [first_day(month) for month in (-1, 0, 1, 2)]
     [-31, 0, 31, 59]
     """
-    # a year that begins in March has its leap day at its end
+    # count years from March, so that the leap day is the last day of the year
     since = month + (_JANUARY - 2)
     year = since // 12
     days = year * 365 + year // 4 - year // 100 + year // 400
@@ -51,7 +51,7 @@ def month_of(day: Any) -> Any:
 
 
 def months_later(day: Any, months: int) -> Any:
-    """The day so many months after a day, or the last one of that month.
+    """The day that is `months` months after a day, or the last day of that month.
 
     >>> [months_later(day, 1) - 31 for day in (27, 29, 30, 31)]
     [27, 27, 27, 28]
@@ -63,7 +63,7 @@ def months_later(day: Any, months: int) -> Any:
 
 
 def first_later(day: Any, months: int) -> Any:
-    """The first day from which so many months last longer than to this day.
+    """The first day for which `months` months later is after this day.
 
     >>> [first_later(31 + day, 1) for day in (0, 26, 27)]
     [1, 27, 31]
@@ -76,8 +76,8 @@ def first_later(day: Any, months: int) -> Any:
 
 @dataclass(frozen=True)
 class Months(Cycle):
-    """Windows that start every so many days and last so many months.  Readings count `day` for
-    each day; no window is longer than `longest`.
+    """Windows that start every few days and last whole months.  Each day has `day` readings; no
+    window is longer than `longest`.
 
     >>> daily = Months.of(1, day=10)
     >>> [(daily.start(n), daily.end(n)) for n in (29, 30, 31)]
@@ -91,12 +91,12 @@ class Months(Cycle):
 
     @classmethod
     def of(cls, months: int, *, day: int, days: int = 1, offset: int = 0) -> Months:
-        """Windows of so many months, one every so many days from the day `offset` on."""
+        """Windows of `months` months, one every `days` days from the day `offset` on."""
         most = 31 * months * day
         return cls(days * day, most, most, 1, offset * day, months, day)
 
     def end(self, number: Any, on: Arithmetic = PLAIN) -> Any:
-        """When a window ends."""
+        """The end of a window."""
         assert on is PLAIN, "on other columns see `among`"
         return months_later(self.start(number) // self.day, self.months) * self.day
 

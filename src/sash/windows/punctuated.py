@@ -17,7 +17,7 @@ __all__ = ["Punctuated", "punctuated"]
 
 @dataclass(frozen=True)
 class Punctuated(Driven):
-    """The events of a key after one that is marked, up to and including the next.
+    """The events of a key after one marked event, up to and including the next marked event.
 
     >>> Punctuated("last")
     punctuated('last')
@@ -31,7 +31,7 @@ class Punctuated(Driven):
 
     @property
     def keeps(self) -> Mark:
-        """What has come since the last mark."""
+        """The events since the last mark."""
         return Mark(self.column)
 
     @property
@@ -44,8 +44,8 @@ class Punctuated(Driven):
 
 
 def punctuated(column: str) -> Punctuated:
-    """The events of a key up to each one that is marked in a bool column, and after the one
-    before.  The marked event is the last of its window; a null is no mark.
+    """The events of a key after one marked event, up to and including the next.  A bool column
+    marks events; a null is no mark.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=punctuated("last"), select={"sum": sash.sum("x")})

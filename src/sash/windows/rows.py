@@ -1,4 +1,4 @@
-"""The last so many events of a key, as SQL's ROWS frames.
+"""The last n events of a key, as SQL's ROWS frames.
 
 rows(3)              a  b  c  d  e
                      [a]
@@ -23,7 +23,7 @@ __all__ = ["Rows", "rows"]
 
 @dataclass(frozen=True)
 class Rows(Driven):
-    """The last `size` events of a key, at every so many of its events.
+    """The last `size` events of a key, at every `every`-th event of the key.
 
     >>> Rows(size=100, every=10)
     rows(100, every=10)
@@ -39,12 +39,12 @@ class Rows(Driven):
 
     @property
     def keeps(self) -> Count:
-        """The last events."""
+        """The last `size` events."""
         return Count(self.size)
 
     @property
     def fires(self) -> Count:
-        """A number of events."""
+        """Every `every`-th event."""
         return Count(self.every)
 
     def __repr__(self) -> str:
@@ -53,9 +53,9 @@ class Rows(Driven):
 
 def rows(size: Any, every: Any = 1) -> Rows:
     """The last `size` events of a key, as SQL's `ROWS BETWEEN size - 1 PRECEDING AND CURRENT ROW`,
-    at every event, or at every so many of the key's events.
+    at every event, or at every `every`-th event of the key.
 
-    Events of one time are in the order of `tie`, or of their arrival.
+    Events at one time are in the order of `tie`, or of their arrival.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=rows(2), select={"sum": sash.sum("x")})

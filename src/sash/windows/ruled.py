@@ -1,4 +1,4 @@
-"""What a window slide policy lets stay, at every event: a policy as a query's window."""
+"""A window slide policy as a query's window: at every event, the events that the policy keeps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Ruled"]
 
 @dataclass(frozen=True, eq=False)
 class Ruled(Driven):
-    """What a policy lets stay of a key's events, at each of them.  A query makes one of
-    `window=policy`; `columns` are those that the policy reads.
+    """At each event, the events of its key that a policy keeps.  A query makes a `Ruled` from
+    `window=policy`; `columns` are the columns that the policy reads.
 
     >>> import sash
     >>> q = sash.Query(
@@ -28,7 +28,7 @@ class Ruled(Driven):
 
     @property
     def keeps(self) -> Rule:
-        """What the policy lets stay."""
+        """The events that the policy keeps."""
         return Rule(self.policy)
 
     @property

@@ -4,9 +4,8 @@
                          x  x    x                x
                          [-----------------)      [---------)
 
-An event reaches from its time to one gap after it, and the spans of events that touch are one
-window: events exactly one gap apart are in one session.  A window ends one gap after its last
-event.
+An event covers the span from its time to one gap later.  Events whose spans touch are in one
+session, so events exactly one gap apart are too.  A session ends one gap after its last event.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ __all__ = ["Session", "session"]
 
 @dataclass(frozen=True)
 class Session(Merging):
-    """Windows of events that are at most a gap apart; gap and size in microseconds, or the gap
-    in a column.
+    """Windows of events that are at most a gap apart.  Gap and size are in microseconds; the gap
+    may also be the name of a column.
 
     >>> Session(gap=60_000_000)
     session('1 minute')
@@ -55,12 +54,13 @@ class Session(Merging):
 
     @property
     def longest(self) -> int | None:
-        """The size that no session of two events or more exceeds; the gap of a single one may."""
+        """The largest size of a session of two or more events.  A single event's gap may be
+        longer."""
         return self.max_size
 
     @property
     def cuts_peers(self) -> bool:
-        """True if a session may end between events of one time, and another begin there."""
+        """True if one session may end, and the next begin, between two events at one time."""
         return isinstance(self.gap, str) and self.max_size is not None
 
     def __repr__(self) -> str:
@@ -72,10 +72,10 @@ class Session(Merging):
 def session(gap: Any, max_size: Any = None) -> Session:
     """Windows of events that are at most a gap apart, as Spark's `session_window`.
 
-    `gap` is a duration, or the name of a column with the gap behind each event: an Arrow duration,
+    `gap` is a duration, or the name of a column with the gap after each event: an Arrow duration,
     or whole microseconds.  An event whose gap is null, zero or less is in no session.  Text that
     begins with a digit is a duration.  An event that would make a session longer than `max_size`
-    begins another.
+    begins another session.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=session(5), select={"sum": sash.sum("x")})

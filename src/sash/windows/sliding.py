@@ -6,7 +6,7 @@
                                              [--------------)
 
 A window is `[start, end)`, where start - offset is a multiple of `every`, counted from 1970 in UTC.
-With a time zone, windows are those of its calendar (`calendars`).
+With a time zone, windows follow the zone's calendar (`calendars`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Reaching", "Sliding", "sliding"]
 
 @dataclass(frozen=True)
 class Sliding(Aligned, Sized):
-    """Windows of one size at regular distances; all fields in microseconds.
+    """Windows of one size at regular distances; all fields are in microseconds.
 
     >>> Sliding(size=60_000_000, every=20_000_000)
     sliding('1 minute', '20 seconds')
@@ -60,7 +60,7 @@ class Sliding(Aligned, Sized):
         return self.size
 
     def of_length(self, length: int | None) -> Reaching:
-        """Windows of another size that end where these do."""
+        """Windows of another size with the same ends."""
         return Reaching(self, EVER if length is None else length)
 
     def __repr__(self) -> str:
@@ -74,8 +74,8 @@ class Sliding(Aligned, Sized):
 
 @dataclass(frozen=True)
 class Reaching(Aligned):
-    """Sliding windows that reach further back than others, or less far, and end where these do.
-    They may leave out what is between them.
+    """Sliding windows with the ends of other sliding windows, but of another size.  Events may lie
+    between two of them, in no window.
 
         sliding(4, 2)     0   2   4   6   8   10
                                   [-------)
@@ -91,7 +91,7 @@ class Reaching(Aligned):
 
     @cached_property
     def cycle(self) -> Cycle:
-        """One window for each slide, under the number of the one that ends with it."""
+        """One window for each slide, with the number of the original window of the same end."""
         own = self.window
         return Cycle(
             length=own.every,
@@ -130,16 +130,18 @@ def sliding(
     empty: Empty | None = None,
     idle: Any = None,
 ) -> Sliding | Calendar:
-    """Windows of a size, one starting every so often.
+    """Windows of one size; a new window starts every `every`.
 
-    With a `timezone`, both are days, weeks, months, quarters or years of its calendar: a day has 23
-    or 25 hours where the clock changes, while `"24 hours"` always are 24 hours.
+    With a `timezone`, size and `every` are days, weeks, months, quarters or years of the zone's
+    calendar: a day has 23 or 25 hours where the clock changes, while `"24 hours"` are always 24
+    hours.
 
-    With `empty="zero"`, windows that hold nothing are emitted too, between two of the same key that
-    do, with what aggregates answer for no events: counts are 0, most others null.  A gap is left
-    out if more than `idle` lies between the end of the window before it and the start of the one
-    behind.  A stream needs `idle`: it emits a gap when a window behind it closes, and forgets a key
-    that long after the end of its last window.
+    With `empty="zero"`, sash also emits the windows without events that lie between two windows of
+    the same key with events.  Their values are what aggregates answer for no events: 0 for counts,
+    null for most others.  sash leaves a gap out if more than `idle` lies between the end of the
+    window before it and the start of the window after it.  A stream needs `idle`: it emits the
+    windows of a gap when the window after the gap closes, and forgets a key `idle` after the end of
+    the key's last window.
 
     >>> sliding("1 hour", "1 second").size
     3600000000

@@ -1,4 +1,4 @@
-"""One window for each event: what its key had in the time up to it.
+"""One window for each event: the events of its key in the time up to it.
 
     trailing("4 min")      0    2    4    6    8    10   min
                               x    x       x
@@ -6,10 +6,10 @@
                            [-------x]                      of the second
                                 [----------x]              of the third: from 4 min before it on
 
-It is SQL's RANGE BETWEEN size PRECEDING AND CURRENT ROW: both ends are in the window, and so are
-all events of the event's own time, also those that come after it in the table.  `closed` leaves out
-an end, `exclude` events of the event's own time, and `delay` lets the window end so long before the
-event:
+This is SQL's RANGE BETWEEN size PRECEDING AND CURRENT ROW.  The window holds both of its ends, and
+all events at the event's own time, even events that come after it in the table.  `closed` leaves
+out an end, `exclude` leaves out events at the event's own time, and with `delay` the window ends
+that long before the event:
 
     trailing("4 min", delay="2 min")        [----------]    x
 """
@@ -30,8 +30,8 @@ Closed: TypeAlias = Literal["both", "left", "right", "none"]
 
 @dataclass(frozen=True)
 class Trailing(Driven, Sized):
-    """A window for each event, over the time up to it; size and delay in microseconds, None for
-    all since the beginning.
+    """A window for each event, over the time up to it.  Size and delay are in microseconds; a size
+    of None reaches back to the key's first event.
 
     >>> Trailing(size=3_600_000_000)
     trailing('1 hour')
@@ -62,7 +62,8 @@ class Trailing(Driven, Sized):
 
     @property
     def keeps(self) -> Span:
-        """The times of the span, without the event's own where something of it is excluded."""
+        """The times of the span, without the event's own time if the window excludes events
+        there."""
         older = None
         if self.size is not None:
             older = self.delay + self.size - (self.closed in ("right", "none"))
@@ -80,7 +81,7 @@ class Trailing(Driven, Sized):
 
     @property
     def excludes_some(self) -> bool:
-        """True if a window holds some of the events at its event's own time, and not others."""
+        """True if a window holds some of the events at its event's own time, but not all."""
         return self.exclude in ("row", "ties")
 
     @property
@@ -89,11 +90,11 @@ class Trailing(Driven, Sized):
         return self.size
 
     def of_length(self, length: int | None) -> Trailing:
-        """The window of another size that ends where this one does."""
+        """The window of another size with the same end."""
         return replace(self, size=length)
 
     def spans(self, times: Any) -> tuple[Any, Any]:
-        """The ends of the span; that of a lifetime starts with the oldest event."""
+        """The start and end of the span; a lifetime starts with the oldest event."""
         ends = times - self.delay if self.delay else times
         return (None if self.size is None else ends - self.size), ends
 
@@ -111,9 +112,9 @@ def trailing(
     """A window for each event, over the time up to it, as SQL's `RANGE BETWEEN size PRECEDING AND
     CURRENT ROW`.
 
-    `closed` says which ends of the span `[t - size, t]` the window holds.  `exclude` leaves out of
-    the events at t the event itself (`"row"`), all of them (`"group"`) or all but itself
-    (`"ties"`).  With a `delay` the span is `[t - delay - size, t - delay]`.
+    `closed` says which ends of the span `[t - size, t]` the window holds.  `exclude` leaves out the
+    event itself (`"row"`), all events at t (`"group"`), or all events at t but the event itself
+    (`"ties"`).  With a `delay`, the span is `[t - delay - size, t - delay]`.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=trailing(5), select={"sum": sash.sum("x")})
@@ -128,8 +129,8 @@ def trailing(
 def lifetime(
     *, closed: Literal["both", "left"] = "both", exclude: Exclude | None = None, delay: Any = 0
 ) -> Trailing:
-    """A window for each event, over all that its key had up to it, as SQL's `RANGE BETWEEN
-    UNBOUNDED PRECEDING AND CURRENT ROW`.  The arguments are those of `trailing`.
+    """A window for each event, over all events of its key up to it, as SQL's `RANGE BETWEEN
+    UNBOUNDED PRECEDING AND CURRENT ROW`.  The arguments work as in `trailing`.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=lifetime(exclude="row"), select={"sum": sash.sum("x")})

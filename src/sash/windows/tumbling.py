@@ -42,8 +42,8 @@ def tumbling(
     empty: Empty | None = None,
     idle: Any = None,
 ) -> Sliding | Calendar:
-    """Windows of a size, one after the other; with a `timezone`, the days, weeks, months, quarters
-    or years of its calendar.  `empty` and `idle` are as for `sliding`.
+    """Windows of one size, one after the other; with a `timezone`, the days, weeks, months,
+    quarters or years of the zone's calendar.  `empty` and `idle` work as in `sliding`.
 
     >>> tumbling("1 day", offset="6 hours")
     tumbling('1 day', offset='6 hours')

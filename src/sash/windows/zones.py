@@ -1,12 +1,12 @@
-"""When the days of a time zone begin: a table, made from the zone's rules as far as it is needed.
+"""When the days of a time zone begin: a table that sash computes from the zone's rules, as needed.
 
-A day begins at the first moment at which the zone's clock shows its midnight, or more.  So a day on
-which the clock is put forward by an hour has 23 hours, one on which it is put back 25; a day whose
-first hour is left out begins at one o'clock; and a day that a zone left out altogether, as Samoa
-did when it changed sides of the date line, has no length.
+A day begins at the first moment at which the zone's clock shows the day's midnight, or a later
+time.  So a day on which the clock moves forward an hour has 23 hours, and a day on which it moves
+back has 25.  A day whose first hour the clock skips begins at one o'clock.  A day that a zone skips
+altogether, as Samoa did when it changed sides of the date line, has length 0.
 
-The table has pages of days, loaded when a time falls into them.  Beyond the years 1 to 9999 days go
-on with 24 hours each.
+The table consists of pages of days; a page is loaded when a time falls into it.  Beyond the years 1
+to 9999, every day has 24 hours.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ DAY = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1).toordinal()
 #: The first and the last day of the table, counted from 1970-01-01.
 FIRST, LAST = datetime.min.toordinal() - _EPOCH, datetime.max.toordinal() - _EPOCH
-_BITS = 10  # a page has 2^BITS days
+_BITS = 10  # a page has 2^_BITS days
 _BASE = FIRST >> _BITS
 
 
 class Days:
-    """The days of a time zone, numbered from 1970-01-01; each question takes one number or time, or
+    """The days of a time zone, numbered from 1970-01-01; each method takes one number or time, or
     an array of them.
 
     >>> days = Days("America/New_York")
@@ -43,8 +43,8 @@ class Days:
     def __init__(self, name: str) -> None:
         self._zone = ZoneInfo(name)
         self._lock = Lock()
-        # where each page is among those that are loaded, or -1; how much later than in UTC each
-        # day of a page begins
+        # the place of each page among the loaded pages, or -1; and for each day of a loaded page,
+        # how much later than in UTC it begins
         self._places = np.full((LAST >> _BITS) - _BASE + 1, -1)
         self._pages = np.empty((0, 1 << _BITS), dtype=np.int64)
 
@@ -55,7 +55,7 @@ class Days:
         return int(day) * DAY + int(self._later(np.array([day]))[0])
 
     def of(self, time: Any) -> Any:
-        """The day that a time is in; times beyond 36,000 years are taken for those."""
+        """The day of a time; times beyond 36,000 years count as 36,000 years."""
         if not np.ndim(time):
             return int(self.of(np.array([min(max(int(time), -LATEST), LATEST)]))[0])
         at = np.clip(time, -LATEST, LATEST)
@@ -64,8 +64,8 @@ class Days:
         return day + (at >= self.begin(day + 1)) - (at < self.begin(day))
 
     def near(self, times: Any) -> tuple[Any, Any] | None:
-        """The days in which many times are, from the first to the last, and the place among these
-        of each time; None if there are more days than times."""
+        """The days around many times, from the first to the last, and for each time the place of
+        its day among these; None if there are more days than times."""
         if not np.ndim(times) or not len(times):
             return None
         low, high = int(times.min()), int(times.max())
@@ -79,7 +79,7 @@ class Days:
         return days, at
 
     def _later(self, days: Any) -> Any:
-        """How much later than in UTC days begin."""
+        """How much later than in UTC the days begin."""
         days = np.clip(days, FIRST, LAST)
         pages = (days >> _BITS) - _BASE
         places = self._places[pages]
@@ -93,12 +93,12 @@ class Days:
             missing = [page for page in pages if self._places[page] < 0]
             places = self._places.copy()
             places[missing] = len(self._pages) + np.arange(len(missing))
-            # other threads read without the lock: a place is known when its page is there
+            # other threads read without the lock, so a page must be there before its place is
             self._pages = np.concatenate([self._pages, *(self._page(page) for page in missing)])
             self._places = places
 
     def _page(self, page: int) -> Any:
-        """A row of the table."""
+        """Compute a page of the table."""
         first = (page + _BASE) << _BITS
         made = np.zeros((1, 1 << _BITS), dtype=np.int64)
         for i in range(max(0, FIRST - first), min(1 << _BITS, LAST - first + 1)):
@@ -110,9 +110,9 @@ class Days:
         """How much later than in UTC a day begins."""
         shown = midnight.replace(tzinfo=self._zone)
         before, after = self._offset(shown), self._offset(shown.replace(fold=1))
-        if after <= before:  # where midnight comes twice, it is the first that counts
+        if after <= before:  # if midnight comes twice, the first one counts
             return -before
-        # the clock is put forward over midnight: find when, to the second
+        # the clock moves forward over midnight: find the moment, to the second
         low, high = -after, -before
         while high - low > timedelta(seconds=1):
             middle = low + (high - low) // timedelta(seconds=2) * timedelta(seconds=1)
@@ -132,5 +132,5 @@ class Days:
 
 @cache
 def days_of(name: str) -> Days:
-    """The days of a time zone, whose table all its users share."""
+    """The days of a time zone; all callers share one table."""
     return Days(name)
