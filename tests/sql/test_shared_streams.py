@@ -42,7 +42,14 @@ GIVEN: dict[str, Any] = {
 
 
 def bag(tables: list[pa.Table]) -> list[str]:
-    return sorted(str(row) for table in tables if table.num_columns for row in rows_of(table))
+    """The rows of all tables, floats up to rounding: a stream adds those of a slice as they come,
+    a shared one by their times."""
+    rows = [row for table in tables if table.num_columns for row in rows_of(table)]
+    return sorted(str({name: up_to_rounding(value) for name, value in r.items()}) for r in rows)
+
+
+def up_to_rounding(value: object) -> object:
+    return f"{value:.12g}" if isinstance(value, float) else value
 
 
 def late_of(table: pa.Table, name: str) -> list[str]:

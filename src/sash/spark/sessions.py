@@ -13,6 +13,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ..kernels.outside import level_outside
+
 __all__ = ["check_stream", "session"]
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -99,7 +101,7 @@ def check_stream(spark: SparkSession) -> None:
             f"quarter of a second each, and there are {cores} cores: before the stream's first "
             f"start, spark.conf.set({_PARTITIONS!r}, {cores}), or start the session with "
             "sash.spark.session(…); a checkpoint keeps the number that it was started with",
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
 
 
