@@ -8,10 +8,11 @@
     which windows changed         recall,
                                   remember   → the last emitted values of each key
 
-A state decides nothing: `Step` says which windows are due, which may be emitted again, and what may
-be forgotten.  Windows go by their numbers (`windows.contract`), so a state asks the window only
-where a slice lies.  A batch changes the state wholly, by `commit`, or not at all: `abandon` comes
-instead of it if anything raises.
+A state decides nothing.  The lifecycle passes a `Step`, which says which windows are due, which
+ones the state may emit again, and which slices it may forget.  A step refers to windows by their
+numbers (`windows.contract`), so a state uses the window only to find where a slice lies.  A batch
+changes the state completely or not at all: the lifecycle calls `commit` at the end, or `abandon` if
+anything raised an error.
 """
 
 from __future__ import annotations
@@ -39,36 +40,36 @@ __all__ = [
     "some_slices",
 ]
 
-#: Why a window is emitted: it is due, and was not emitted before; it was, and changed; it is not
-#: due yet, but emitted as it stands.
+#: Why a window is emitted: NEW, it is due and was not emitted before; AGAIN, it was emitted before
+#: and has changed; EARLY, it is not due yet, and is emitted with the slices that it has so far.
 NEW, AGAIN, EARLY = 0, 1, 2
 
 
 @dataclass
 class Slices:
-    """The slices of a batch.  Key k, of `keys` in order, has the slices from bounds[k] to
-    bounds[k + 1], in order of time.
+    """The slices of a batch.  The slices of key k are those from bounds[k] up to bounds[k + 1], in
+    order of time.
 
-    Where the order of events matters, a slice cannot be one partial, as more events may come
-    between those it has.  Then each distinct time is a slice of its own, and with a tie column
-    each distinct (time, tie).
+    If the order of events matters, a slice cannot be one partial, because a later batch may have
+    events between the slice's events.  Then each distinct time is a slice of its own, and with a
+    tie column each distinct (time, tie).
     """
 
-    keys: list[pa.Array]  # a column for each key column, none twice, in the order of the keys
+    keys: list[pa.Array]  # an array for each key column: the distinct keys, in order
     bounds: Array
-    starts: Array  # when a slice starts, or the time of its events
+    starts: Array  # the start of each slice, or the time of its events
     #: For each group of aggregates: rows of words, `Numbered`, or a list of objects.
     partials: list[Any]
     ties: Array | None = None
 
     @property
     def spans(self) -> tuple[Array, Array]:
-        """Where the slices of each key begin, and where they end."""
+        """The places at which the slices of each key begin, and at which they end."""
         return self.bounds[:-1], self.bounds[1:]
 
 
 def some_slices(slices: Slices, keep: Array) -> Slices:
-    """Some of the slices, and the keys that have any of them."""
+    """The slices for which `keep` is True, and the keys of these slices."""
     if keep.all():
         return slices
     owners = np.repeat(np.arange(len(slices.bounds) - 1), np.diff(slices.bounds))[keep]
@@ -86,11 +87,12 @@ def some_slices(slices: Slices, keep: Array) -> Slices:
 
 @dataclass(slots=True, unsafe_hash=True)  # not frozen, as that takes 4 µs a query and batch
 class Step:
-    """What a batch asks of a state, in numbers of windows.
+    """What a batch asks of a state.  `opened`, `fresh`, `due` and `keep` are numbers of windows.
 
-    Windows from `fresh` up to `due` are emitted, if they hold something.  With `again`, so are
-    those from `opened` up to `fresh` that hold one of the batch's slices.  With `early`, so is
-    window `due`, as it stands.  Then what only windows before `keep` hold is forgotten.
+    The state emits the windows from `fresh` up to but not including `due` that hold a slice.  With
+    `again`, it also emits the windows from `opened` up to `fresh` that hold one of the batch's
+    slices.  With `early`, it also emits window `due`, with the slices that it has so far.  Then the
+    state forgets the slices that only windows before `keep` hold.
 
         closed    emitted before, open    due now      open, not due
         --------|-----------------------|------------|---------------
@@ -103,8 +105,8 @@ class Step:
     keep: int
     again: bool = False
     early: bool = False
-    changes: bool = False  # a window with the same slices as the one before may be left out
-    #: the first and the last slot of a store's index that the step is about; None for all
+    changes: bool = False  # the state may leave out a window with the same slices as the one before
+    #: the step takes only parts between these two slots of the index's root, both inclusive
     among: tuple[int, int] | None = None
 
 
@@ -115,19 +117,21 @@ class Emitted:
     keys: list[pa.Array]  # a column for each key column
     codes: Array  # the place of each row's key in those columns
     windows: Array  # numbers
-    reasons: Array  # NEW, AGAIN or EARLY; AGAIN only if it held something before the batch
+    reasons: Array  # NEW, AGAIN or EARLY; AGAIN only if the window held a slice before the batch
     values: Mapping[str, pa.Array]
-    failed: dict[int, str] = field(default_factory=dict)  # rows that lack answers: which, and why
-    # with `changes`: the last window that has a row's content, or the last of those that is due
+    failed: dict[int, str] = field(default_factory=dict)  # for rows without some answer: why
+    # with `changes`: the last window that has the same slices as the row's window, or the last one
+    # of these that is due
     covered: Array | None = None
-    # the table of all rows, where it is a range of that of several queries
+    # makes the table of all rows, if it is a range of a table that several queries share
     table: Callable[[], pa.Table] | None = None
 
 
 @dataclass
 class Recalled:
-    """What is remembered of some keys: whether there is anything, the last window that is covered,
-    and its values; the rows of `values` are those of the keys that have something, in order."""
+    """The last emitted values of some keys.  `there` is True for each key with remembered values;
+    `covered` is the last window that has these values; `values` has a row for each key for which
+    `there` is True, in order."""
 
     there: Array
     covered: Array
@@ -135,7 +139,7 @@ class Recalled:
 
 
 class StepFailed(RuntimeError):
-    """An operator's `combine` raised in a step: for which aggregates, key and window."""
+    """An operator's `combine` raised an error in a step, for these aggregates, key and window."""
 
     def __init__(
         self, error: Exception, names: tuple[str, ...], keys: list[pa.Array], code: int, window: int
@@ -152,38 +156,38 @@ class State(ABC):
 
     @abstractmethod
     def cut(self, table: pa.Table, times: Array) -> Slices:
-        """Cut rows into slices; changes nothing.  The rows can be in any order."""
+        """Cut rows, in any order, into slices.  The state stays as it is."""
 
     def portions(self, slices: Slices | None, step: Step) -> Iterable[tuple[Slices | None, Step]]:
-        """The steps that a batch is done in, each with slices of keys of its own: more than one if
-        the memory for all at once would be large."""
+        """Divide a batch into steps over disjoint sets of keys, if one step over all of the batch's
+        keys would need too much memory."""
         return [(slices, step)]
 
     @abstractmethod
     def step(self, slices: Slices | None, step: Step) -> Emitted:
-        """Insert slices, emit windows, forget what no open window holds."""
+        """Insert slices, emit windows, forget the slices that no open window holds."""
 
     @abstractmethod
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
-        """Count a revision of the windows in some rows, and return its number: one more than the
-        revision before, or than `last` where none was counted."""
+        """Count one more revision of the windows in these rows, and return the new revisions.  If
+        the state has no count for a window, its last revision was `last`."""
 
     @abstractmethod
     def recall(self, emitted: Emitted, codes: Array) -> Recalled:
-        """What is remembered of some keys, by their places in `emitted.keys`."""
+        """The remembered values of some keys, by their places in `emitted.keys`."""
 
     @abstractmethod
     def remember(
         self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
     ) -> None:
-        """Remember values of some keys, the last emitted ones, say, instead of what was remembered,
-        until window `covered` + 1 is closed."""
+        """Remember values of some keys, such as the last emitted ones, in place of the values
+        remembered so far.  The state forgets them when window `covered` + 1 is closed."""
 
-    #: Whether a batch was abandoned of which a part cannot be undone: all calls are then refused.
+    #: True if a batch was abandoned and its changes cannot be undone: the state refuses all calls.
     broken = False
 
-    def prepare(self) -> None:  # noqa: B027 -- most have nothing to do
-        """Do all that may fail before `commit`, while the batch can still be abandoned."""
+    def prepare(self) -> None:  # noqa: B027 -- most states have nothing to do
+        """Do all work that may fail, so that the caller can still abandon the batch."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -195,7 +199,7 @@ class State(ABC):
 
     @abstractmethod
     def size(self) -> dict[str, int]:
-        """How many keys and slices there are, and how many bytes they take."""
+        """The number of keys and of slices, and the bytes that they take."""
 
     @abstractmethod
     def _check(self) -> None:

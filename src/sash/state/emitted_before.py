@@ -1,5 +1,5 @@
-"""What a state in memory remembers of the windows that it emitted, by the numbers of keys: how
-often each was revised, and the last values of each key."""
+"""What a state in memory remembers of emitted windows, by the numbers of keys: how often each
+window was revised, and the last values of each key."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 @dataclass
 class _Values:
-    """The last emitted values of some keys, in order of their numbers, and the last window that
-    each row covers."""
+    """The last emitted values of some keys, in order of the keys' numbers, and for each row the
+    last window that has these values."""
 
     keys: Array
     covered: Array
@@ -35,7 +35,7 @@ class _Values:
         return _Values(self.keys[rows], self.covered[rows], values)
 
     def join(self, more: _Values) -> _Values:
-        """These rows and those of other keys."""
+        """These rows and rows of other keys."""
         both = _Values(
             np.concatenate([self.keys, more.keys]),
             np.concatenate([self.covered, more.covered]),
@@ -48,15 +48,15 @@ class _Values:
 
 
 class EmittedBefore:
-    """What is remembered of one query's windows."""
+    """The revisions and last values of one query's emitted windows."""
 
     def __init__(self, no_values: dict[str, pa.Array]) -> None:
-        """With what is remembered of no keys."""
+        """Remember nothing yet; `no_values` has the columns of values, without rows."""
         self._revisions: dict[int, dict[int, int]] = {}  # by window, then by key
         self._last = _Values(_NONE, _NONE, no_values)
 
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
-        """Count a revision of the windows in some rows, and return its number."""
+        """Count one more revision of the windows in these rows, and return the new revisions."""
         made = []
         by_window = self._revisions
         given = (emitted.windows[rows], emitted.codes[rows], last)
@@ -69,7 +69,7 @@ class EmittedBefore:
         return np.array(made, dtype=np.int64)
 
     def recall(self, codes: Array) -> Recalled:
-        """What is remembered of some keys; `covered` is 0 where there is nothing."""
+        """The remembered values of some keys; `covered` is 0 for keys without any."""
         last = self._last
         place = np.searchsorted(last.keys, codes)
         place[place == len(last.keys)] = 0
@@ -80,18 +80,19 @@ class EmittedBefore:
         return Recalled(there, covered, last.take(rows).values)
 
     def remember(self, codes: Array, covered: Array, values: dict[str, pa.Array]) -> None:
-        """Remember the last emitted values of some keys, instead of what was remembered."""
+        """Remember the last emitted values of some keys, in place of those remembered so far."""
         old = self._last
         others = np.flatnonzero(~np.isin(old.keys, codes))
         self._last = old.take(others).join(_Values(codes, covered, values))
 
     def remembered(self, keep: int) -> Array:
-        """The keys whose values are remembered while windows from `keep` on are open."""
+        """The keys whose values are still needed if the windows from `keep` on are open."""
         return self._last.keys[self._last.covered + 1 >= keep]
 
     def forget(self, keep: int, there: Any) -> None:
-        """Forget what is remembered of windows before `keep`, which are closed, and of keys that
-        are not `there`."""
+        """Forget the revisions of windows before `keep`, which are closed, and the values that no
+        open window is compared with.  Also forget the values of keys that `there` says have
+        left."""
         last = self._last
         for window in [w for w in self._revisions if w < keep]:
             del self._revisions[window]
@@ -101,7 +102,7 @@ class EmittedBefore:
                 self._last = last.take(np.flatnonzero(alive))
 
     def renumber(self, kept: Array) -> None:
-        """Number the keys anew: old numbers by new ones."""
+        """Renumber the keys; `kept` has the old number of each new number."""
         self._last.keys = np.searchsorted(kept, self._last.keys)
         new = {old: i for i, old in enumerate(kept.tolist())}
         self._revisions = {
@@ -110,14 +111,14 @@ class EmittedBefore:
         }
 
     def dump(self) -> tuple[list[list[int]], bytes]:
-        """The revisions, as JSON has them, and the values as bytes."""
+        """The revisions as lists for JSON, and the values as bytes."""
         revisions = [[w, k, r] for w, of in self._revisions.items() for k, r in of.items()]
         last = {"key": self._last.keys, "covered": self._last.covered}
         last |= {f"value {name}": column for name, column in self._last.values.items()}
         return revisions, to_ipc(pa.table(last))
 
     def load(self, revisions: list[list[int]], last: bytes) -> None:
-        """Take back what `dump` gave."""
+        """Restore what `dump` returned."""
         for window, key, revision in revisions:
             self._revisions.setdefault(window, {})[key] = revision
         numbers, covered, *values = from_ipc(last).columns
@@ -129,5 +130,5 @@ class EmittedBefore:
         )
 
     def _check(self) -> None:
-        """Raise AssertionError if it is not sound."""
+        """Raise AssertionError if a key has two rows of values."""
         assert (np.diff(self._last.keys) > 0).all(), "a key has two last values"

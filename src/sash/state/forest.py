@@ -1,4 +1,4 @@
-"""The slices of all keys in memory, for one group of aggregates: a forest, as seen from Python."""
+"""The slices of all keys in memory, for one group of aggregates: the Python side of a forest."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _FAR = 2**61
 
 
 class CombineRaised(Exception):
-    """An operator's `combine` raised: the numbers of the key and of the window it worked for."""
+    """An operator's `combine` raised an error for the key and the window with these numbers."""
 
     def __init__(self, key: int, window: int) -> None:
         super().__init__(key, window)
@@ -70,9 +70,10 @@ class CombineRaised(Exception):
 
 @dataclass
 class Answered:
-    """Windows that a step answered: each one's key and window, by number, why it is emitted, the
-    last window that has the same slices (where only changes are asked for), and its answers by
-    name; rows that lack answers, and why; the numbers of keys that hold nothing any more."""
+    """The windows that a step answered.  Each row has the numbers of its key and window, the reason
+    why it is emitted, its answers by name and, if the query emits changes only, the last window
+    with the same slices.  `failed` says why rows lack answers; `gone` has the numbers of the keys
+    that hold no slices any more."""
 
     keys: Array
     windows: Array
@@ -86,9 +87,9 @@ class Answered:
 class Forest:
     """The slices of all keys for one group of aggregates, a tree for each key."""
 
-    part = 0  # the number of its memory, where there are several
-    _fields: ClassVar[int] = CALL  # of a call
-    _columns: ClassVar[tuple[str, ...]] = ("keys", "windows", "reasons", "covered")  # of a window
+    part = 0  # the number of this forest's memory, if there are several
+    _fields: ClassVar[int] = CALL  # the number of a call's fields
+    _columns: ClassVar[tuple[str, ...]] = ("keys", "windows", "reasons", "covered")  # of a row
 
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         self.group = group
@@ -106,15 +107,15 @@ class Forest:
         self._call, self._at_call = core.integers(np.zeros(self._fields, dtype=np.int64))
         self._records, self._at_records = core.integers(np.zeros(0, dtype=np.int64))
         self._out = Out(core, self._columns)
-        self._rows = 0  # about as many as the next step answers
+        self._rows = 0  # an estimate of the rows of the next step
         self._plain = _plain_answers(core, group, types)
         self._labels = Labels(group) if group.labelled else None
-        self.swept = 0  # how often labels were given anew
+        self.swept = 0  # how many sweeps there were; each gives values new labels
         # the slots of a new partial, and of a part of an answer, are free before a step
         self._spare = HEADER + core.width, HEADER + 3 * core.width
 
     def __deepcopy__(self, memo: Any) -> Forest:
-        """The same with a memory of its own."""
+        """A copy with a memory of its own."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._core = core = copy.copy(self._core)
@@ -130,8 +131,8 @@ class Forest:
     def cut(
         self, table: pa.Table, rows: Array | None, times: Array, bounds: Array, *, whole: bool
     ) -> tuple[Array, Any, Array]:
-        """Cut groups of rows into slices, or into distinct times unless they are to be `whole`;
-        see `slicing.cut.cut_events`.  Changes nothing."""
+        """Cut groups of rows into slices or, unless `whole`, into distinct times; see
+        `slicing.cut.cut_events`.  The slices in the forest stay as they are."""
         known = None if self._labels is None else self._labels.calm()
         columns, values = columns_of(self.group, table, known)
         given = columns, rows, times, bounds
@@ -141,15 +142,16 @@ class Forest:
         return starts, partials, ends
 
     def _to_insert(self, partials: Any) -> Any:
-        """The partials of a batch as the kernel takes them, in one array; their values have
-        labels."""
+        """The partials of a batch in the form that the kernel takes: one array, with labels for
+        values."""
         if isinstance(partials, Numbered):
             assert self._labels is not None
             partials = self._labels.insert(partials, self._sweep)
         return partials if isinstance(self._core, ObjectCore) else partials.reshape(-1)
 
     def _sweep(self, more: Values | None = None) -> None:
-        """Let go of the values that no slice holds any more, and make room for more."""
+        """Drop the values that no slice holds any more, and give the others new labels, with room
+        for `more` values."""
         if self._labels is not None and isinstance(self._core, BufferCore):
             self.swept += 1
             roots, memory = self._records[::RECORD], self._core.buffer
@@ -157,17 +159,17 @@ class Forest:
             self._labels.sweep(memory, *slots, more)
 
     def let_go(self) -> None:
-        """The same, once there are many."""
+        """Sweep, if there are many more values than after the last sweep."""
         if self._labels is not None and self._labels.grown():
             self._sweep()
 
     @property
     def sources(self) -> Sources | None:
-        """The values of columns that are read by number."""
+        """The values of the columns that the kernel reads as numbers."""
         return None if self._labels is None else self._labels.sources
 
     def make_room(self, numbers: int) -> None:
-        """Records for keys up to this number."""
+        """Make records for keys with numbers below this."""
         have = len(self._records) // RECORD
         if numbers <= have:
             return
@@ -177,7 +179,7 @@ class Forest:
         self._records, self._at_records = self._core.integers(made.reshape(-1))
 
     def renumber(self, kept: Array) -> None:
-        """Number the keys anew: old numbers by new ones."""
+        """Renumber the keys; `kept` has the old number of each new number."""
         records = np.asarray(self._records, dtype=np.int64).reshape(-1, RECORD)
         self._records, self._at_records = self._core.integers(records[kept].reshape(-1))
 
@@ -190,9 +192,9 @@ class Forest:
         partials: Any,
         threads: int = 1,
     ) -> Answered:
-        """Insert slices, answer windows, evict.  The keys to visit have numbers; the slices of the
-        key visits[v] are those from spans[0][v] up to spans[1][v].  A forest in one memory needs no
-        more than one thread."""
+        """Insert slices, answer windows, evict.  `visits` has the numbers of the keys to visit; the
+        slices of key visits[v] are those from spans[0][v] up to spans[1][v].  A forest in one
+        memory uses one thread only."""
         found = self._step(step, visits, spans, starts, self._to_insert(partials), [self])
         self.let_go()
         return found
@@ -206,7 +208,7 @@ class Forest:
         inserted: Any,
         parts: Sequence[Forest],
     ) -> Answered:
-        """The same for keys whose trees are in the memories of some parts."""
+        """Do a step for keys whose trees are in the memories of these parts."""
         core, call = self._core, self._call
         low, high = self._windows
         numbers = [min(max(n, low), high) for n in (step.opened, step.fresh, step.due, step.keep)]
@@ -240,7 +242,7 @@ class Forest:
             for part in parts:
                 calls.enter_context(part._core.call(len(starts)))
             apart = self._completed(run, visits, parts)
-        del held  # the kernel needs it no more
+        del held  # the kernel does not read it any more
         made = int(call[MADE])
         self._rows = made + made // 4
         values, failed = self._answers(out.kept, made, apart)
@@ -249,8 +251,8 @@ class Forest:
         return Answered(**out.read(made), values=values, failed=failed, gone=left)
 
     def ranges(self, visits: Array, inserted: Inserted, asked: Ranges, edges: Array) -> Found:
-        """Insert entries and answer ranges of them, then forget what is before each key's edge; see
-        `forest_kernel.ranges`."""
+        """Insert entries and answer ranges of entries, then evict or merge the entries before each
+        key's edge; see `range_kernel.ranges`."""
         core, call = self._core, self._call
         call[VISIT] = call[BEGUN] = call[GONE] = 0
         call[AT] = -1
@@ -277,7 +279,7 @@ class Forest:
 
         with core.call(len(inserted.numbers)):
             apart = self._completed(run, visits)
-        del held  # the kernel needs it no more
+        del held  # the kernel does not read it any more
         rows = len(asked.lows) // asked.each
         values, failed = self._answers(kept, rows, apart)
         self.let_go()
@@ -286,9 +288,9 @@ class Forest:
     def _completed(
         self, run: Callable[[], int], visits: Array, parts: Sequence[Forest] = ()
     ) -> dict[int, Apart]:
-        """Call a function of the kernel until it is done, with more memory each time that it comes
-        back for some; of other parts, if the kernel works on theirs.  Returns the rows with an
-        answer that does not exist."""
+        """Call a function of the kernel until it is done, and make room in memory before each call.
+        `parts` are the forests whose memories the kernel works on, if not only this one's.  Returns
+        the answers of the rows in which an answer does not exist, by row."""
         call = self._call
         apart: dict[int, Apart] = {}
         done = 0
@@ -310,23 +312,24 @@ class Forest:
                 if core.header[BUSY] or row < 0 or row in apart:
                     core.give_up_if_unsound()
                     raise CombineRaised(key, int(call[NOW])) from error
-                # an answer that does not exist: it is left out
+                # this answer does not exist: lower the row's aggregates one by one
                 apart[row] = answers_apart(core, self.group, int(call[SLOT]))
         return apart
 
     def _core_of(self, number: int) -> BufferCore | ObjectCore:
-        """The core whose memory has a key's tree."""
+        """The core whose memory holds a key's tree."""
         return self._core
 
     def _with_room(self) -> int:
-        """Make room for what a step of the kernel may need; the capacity."""
+        """Make room for the nodes that the kernel may need next, and return the capacity."""
         core = self._core
         if core.get(CAPACITY) - core.get(TOP) < self._reserve:
             core.resize(max(2 * core.get(CAPACITY), core.get(TOP) + 2 * self._reserve), [])
         return int(core.get(CAPACITY))
 
     def _check_progress(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> None:
-        """Raise if a call of the kernel changed nothing, since the next call would not either."""
+        """Raise an error if a call of the kernel changed nothing: the next call would not
+        either."""
         if now == before:
             raise RuntimeError(
                 "internal error of sash: a stream's kernel made no progress, and the stream cannot "
@@ -338,17 +341,17 @@ class Forest:
     def _answers(
         self, kept: Any, rows: int, apart: dict[int, Apart]
     ) -> tuple[dict[str, pa.Array], dict[int, str]]:
-        """The first rows of the kernel's outputs as answers by name, and those that lack some."""
+        """The first rows of the kernel's outputs as answers by name, and why rows lack answers."""
         given = self._core, self.group, self._types
         return answers_over(*given, kept, rows, apart, self.sources)
 
     def no_values(self) -> dict[str, pa.Array]:
-        """Answers by name without any row."""
+        """The columns of answers by name, without rows."""
         kept, _ = self._core.outputs(0)
         return self._answers(kept, 0, {})[0]
 
     def partial(self, number: int | None, lo: int, hi: int) -> Any:
-        """The partial over a range of a key's times, both ends in."""
+        """The partial over a range of a key's times, both ends inclusive."""
         if number is None or not self._records[RECORD * number]:
             return self.group.operator.identity
         core = self._core_of(number)
@@ -356,12 +359,12 @@ class Forest:
         try:
             core.run.ask(core.m, self._at_call, self._at_records, number, at, lo, hi)
         except Exception:
-            if self._call[AT] < 0:  # else its answer does not exist, and the partial does
+            if self._call[AT] < 0:  # else only the answer does not exist, and the partial does
                 raise
         return core.peek(int(self._call[SLOT]))
 
     def of_rows(self, table: pa.Table, rows: Array | None) -> Any:
-        """The partial of all rows of a table, in an order."""
+        """The partial of all rows of a table, combined in the order `rows`."""
         core, count = self._core, table.num_rows
         at = np.zeros(count, np.int64), np.array([0, count])
         partials = self._to_insert(self.cut(table, rows, *at, whole=False)[1])
@@ -372,12 +375,12 @@ class Forest:
         return core.peek(slot)
 
     def ask(self, number: int | None, lo: int, hi: int) -> dict[str, Any]:
-        """The answers over a range of a key's times, both ends in; None stands for a key that is
-        not there."""
+        """The answers over a range of a key's times, both ends inclusive.  The number is None if
+        the state does not hold the key."""
         if number is not None and self._records[RECORD * number]:
             core = self._core_of(number)
             if self._plain:
-                with suppress(Exception):  # an answer does not exist: the others do
+                with suppress(Exception):  # if an answer does not exist, compute the others below
                     at = core.answer
                     core.run.ask(core.m, self._at_call, self._at_records, number, at, lo, hi)
                     return dict(zip(self.group.names, core.read(), strict=True))
@@ -400,11 +403,12 @@ class Forest:
         }
 
     def oldest_of(self, numbers: Array) -> Array:
-        """The lowest number that each of these keys ever had, where `ranges` merges."""
+        """The lowest number of an entry that `ranges` ever inserted, for each of these keys."""
         return self._noted(numbers, NEXT)
 
     def expires(self, numbers: Array) -> Array:
-        """The edge behind which each of these keys has something to forget, after `ranges`."""
+        """The largest edge at which `ranges` has nothing to evict or merge, for each of these
+        keys."""
         return self._noted(numbers, EXPIRES)
 
     def _noted(self, numbers: Array, field: int) -> Array:
@@ -414,27 +418,27 @@ class Forest:
         return found
 
     def holds(self, numbers: Array) -> Array:
-        """True for keys that hold slices."""
+        """True for each key that holds slices."""
         counts: Array = np.asarray(self._records, dtype=np.int64)[3::RECORD]
         return counts[numbers] > 0
 
     def held(self) -> list[tuple[int, int]]:
-        """The number of each key that holds slices, and how many."""
+        """The number of each key that holds slices, and its count of slices."""
         counts = np.asarray(self._records, dtype=np.int64)[3::RECORD]
         keys = np.flatnonzero(counts)
         return list(zip(keys.tolist(), counts[keys].tolist(), strict=True))
 
     def slices(self) -> int:
-        """How many slices there are."""
+        """The number of slices."""
         return int(np.asarray(self._records, dtype=np.int64)[3::RECORD].sum())
 
     def size(self) -> int:
-        """How many bytes the slices take, with the nodes that are free."""
+        """The bytes that the slices take, including free nodes."""
         values = 0 if self._labels is None else self._labels.nbytes
         return 8 * (int(self._core.get(TOP)) + len(self._records)) + values
 
     def describe(self) -> list[str]:
-        """Which operator, types, partials and arity this is."""
+        """The operator, types, partials and arity, as text."""
         return [*describe(self, self._core), str(self._entries // 2)]
 
     def dump(self) -> list[bytes]:
@@ -454,7 +458,7 @@ class Forest:
         return [records.tobytes(), b"".join(parts), labelled]
 
     def load(self, records: bytes, memory: bytes, labelled: bytes) -> None:
-        """Take back what `dump` gave."""
+        """Restore what `dump` returned."""
         core = self._core
         if self._labels is not None:
             self._labels.load(labelled)
@@ -479,7 +483,7 @@ class Forest:
             self._records[i : i + RECORD - NEXT] = saved[i : i + RECORD - NEXT].tolist()
 
     def _load_memory(self, words: Array) -> None:
-        """Take back the words of a memory."""
+        """Restore the words of a memory."""
         core = self._core
         assert isinstance(core, BufferCore)
         core.resize(len(words) + 2 * self._reserve, [])
@@ -492,7 +496,8 @@ class Forest:
         self.step(nothing, visits, (bounds[:-1], bounds[1:]), starts, partials)
 
     def _trees(self) -> Iterator[tuple[int, Iterator[tuple[int, Any]]]]:
-        """Each key's number, and the times and partials in its tree, which is put at hand."""
+        """For each key with a tree in this memory, load the tree into the header, and yield the
+        key's number and the tree's times and partials."""
         tree, header = _Tree(self), self._core.header
         for number in range(len(self._records) // RECORD):
             root, left, right, count = self._records[RECORD * number : RECORD * number + 4]
@@ -515,7 +520,7 @@ class Forest:
 
 
 class _Tree(TreeWindow):
-    """The tree at hand as a window, to be checked."""
+    """The tree in the header as a window, for `_check`."""
 
     _fingers = 1
 
@@ -524,7 +529,7 @@ class _Tree(TreeWindow):
 
 
 def _memories(parts: Sequence[Forest]) -> tuple[Any, Any]:
-    """Where the memory of each part is, by its number, for the kernel."""
+    """The memory of each part, by the part's number, in the form that the kernel takes."""
     core = parts[-1]._core
     if isinstance(core, ObjectCore):
         return [core.m], [core.m]
@@ -535,7 +540,7 @@ def _memories(parts: Sequence[Forest]) -> tuple[Any, Any]:
 
 
 def _fresh_record() -> list[int]:
-    """The record of a key that is not there yet."""
+    """The record of a key that has had no slices yet."""
     made = [0] * RECORD
     made[NEXT] = made[EXPIRES] = UNBOUNDED
     made[COVERED] = -UNBOUNDED
@@ -543,7 +548,7 @@ def _fresh_record() -> list[int]:
 
 
 def _plain_answers(core: BufferCore | ObjectCore, group: Group, types: dict[str, Any]) -> bool:
-    """True if all answers are numbers, as the kernel has them."""
+    """True if the kernel computes all answers as numbers of the result's types."""
     if not isinstance(core, BufferCore) or not core.layout.answers:
         return False
     kinds = [answer.type for _, answer in core.layout.answer.fields]

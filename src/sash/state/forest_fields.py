@@ -1,4 +1,4 @@
-"""Fields of a forest's header, of its records, and of the calls of its kernel."""
+"""Fields of a forest's header, of its keys' records, and of the calls of its kernel."""
 
 from __future__ import annotations
 
@@ -31,23 +31,26 @@ __all__ = [
     "WITH_EARLY",
 ]
 
-#: Where a forest's header has the window, as its own fields have the usual places.
+#: The header field at which the window's fields begin; the forest's own fields have the usual ones.
 FIELDS = 15
 
-#: Fields of a record, all of them numbers of windows: the next to be answered, if nothing comes;
-#: the last that holds the oldest slice; the last that is known to have the same slices as the
-#: one that was answered last.
+#: Fields of a key's record, all of them numbers of windows: the next window to answer, if no slice
+#: comes; the last window that holds the oldest slice; the last window that is known to have the
+#: same slices as the last answered one.
 NEXT, EXPIRES, COVERED = 4, 5, 6
-#: One more field of a record: which of the memories the key's tree is in.
+#: One more field of a record: the number of the memory that the key's tree is in.
 PART = 7
 
-#: Fields of a call.  What is asked for, as in a `Step`.
+#: Fields of a call.  The first ones are a `Step`; WITH_EARLY is 2 after the current key's early
+#: window.
 OPENED, FRESH, DUE, KEEP = 0, 1, 2, 3
 WITH_AGAIN, WITH_EARLY, CHANGES = 4, 5, 6
-#: How far it got: the key, whether it is at hand, its next slice and window, the rows made and how
-#: many there may be, the row that is being answered (-1 while its slices are combined), those that
-#: are emitted again, keys that left, rows that lack, the window that work is done for, the slot
-#: that is being lowered.
+#: How far the call has come: the place of the current key among the keys to visit; whether the
+#: key's tree is in the header; the key's next slice and next window; how many rows are written or
+#: reserved, and how many there is room for; the row that is being lowered (-1 while its slices are
+#: combined); the next row and the end of the rows that are reserved for windows emitted again; how
+#: many keys have no slices any more; how many rows are missing; the window that the kernel works
+#: on; the slot that is being lowered.
 VISIT, BEGUN, SLICE, WINDOW, MADE, ROWS = 7, 8, 9, 10, 11, 12
 AT, AGAIN_ROW, AGAIN_END, GONE, WANTED, NOW, SLOT = 13, 14, 15, 16, 17, 18, 19
 CALL = 20

@@ -1,12 +1,14 @@
-"""The kernel of a state in memory: a batch's slices into a forest, and windows out of it.
+"""The kernel of a state in memory: insert a batch's slices into a forest, and answer windows.
 
-`step` goes from key to key: slices are inserted, oldest first, and before a slice is, the windows
-that end before it are answered, so that little that is younger is in the tree; then what no later
-window needs is evicted.  Windows that were emitted before and hold one of the batch's slices
-are answered after all slices are in.  What is asked for is in `state.contract.Step`.
+`step` goes from key to key.  It inserts a key's slices, oldest first.  Before it inserts a slice,
+it answers the windows that end by the slice's start, so that little in the tree is younger than the
+window.  It evicts the slices that no later window needs.  Windows that were emitted before and hold
+one of the batch's slices are answered after all slices are inserted.  `state.contract.Step` says
+which windows a step answers.
 
-`step` comes back when memory or rows run short, and can be called again to go on: all it must
-remember is in its call, an array with the fields below.  The same holds if an answer raises.
+`step` returns when memory or rows run short, and Python calls it again to go on: its call, an array
+with the fields of `forest_fields`, holds all that it must remember.  The same holds if an answer
+raises an error.
 """
 
 from __future__ import annotations
@@ -81,8 +83,9 @@ __all__ = ["forest_kernel"]
 def changed_before(
     m: Memory, c: Any, starts: Any, i: int, n: int, key: int, row: int, keys: Any, windows: Any
 ) -> int:
-    """Of the windows emitted before and still open, those that hold one of the slices from i to n:
-    how many they are; from `row` on they are noted, unless that is less than 0."""
+    """Count the windows that were emitted before, are still open, and hold one of the slices from i
+    up to n.  Unless `row` is negative, write the key and these windows into the rows from `row` on.
+    """
     w = item(c, OPENED)
     fresh = item(c, FRESH)
     found = 0
@@ -112,8 +115,8 @@ def begin(
     windows: Any,
     reasons: Any,
 ) -> int:
-    """Have a key's tree at hand, and reserve rows for the windows that its slices change; 0 if
-    there are not enough."""
+    """Load a key's tree into the header, and reserve rows for the emitted windows that its slices
+    change.  Return 0 if there are not enough rows."""
     row = item(c, MADE)
     many = 0
     if item(c, WITH_AGAIN) and i < n:
@@ -142,14 +145,14 @@ def begin(
 
 
 def finish(m: Memory, c: Any, records: Any, key: int, gone: Any) -> None:
-    """Note when to come back to a key, and put its tree away."""
+    """Note in a key's record when a step must visit the key again, and put its tree away."""
     at = RECORD * key
     w = item(c, WINDOW)
     found = oldest(m)
     expires = UNBOUNDED
     if found == UNBOUNDED:
         w = UNBOUNDED
-        # a window that follows the last one is compared with it
+        # keep the key as long as a window may follow that is compared with the last one
         if item(c, CHANGES):
             expires = item(records, at + COVERED) + 1
         if expires == UNBOUNDED or expires < item(c, KEEP):
@@ -169,8 +172,8 @@ def finish(m: Memory, c: Any, records: Any, key: int, gone: Any) -> None:
 
 
 def skip_alike(m: Memory, w: int, found: int, starts: Any, i: int, n: int) -> int:
-    """The last window that has the same slices as a window whose oldest slice is `found`: the next
-    one loses that slice, or holds one more."""
+    """The last window that has the same slices as window w, whose oldest slice is `found`.  The
+    window after it loses that slice, or holds one more."""
     more = next_time(m, window_end(m, w))
     if i < n:
         more = min(more, item(starts, i))
@@ -195,12 +198,12 @@ def step(
     covered: Any,
     gone: Any,
 ) -> int:
-    """All keys to visit, in order; key v has the slices from begins[v] to ends[v].  Returns whether
-    it is done; if not, memory or rows ran short.  A key's tree is in the memory that its record
-    says.
+    """Visit `count` keys in order; the slices of key v are those from begins[v] up to ends[v].
+    Return 1 when done, 0 if memory or rows ran short.  A key's record says in which of the
+    `memories` its tree is.
 
-    It is one loop in which a key's next window, slice or row is dealt with, since each function
-    that is compiled into others makes all of them longer to compile.
+    The function is one loop, which handles a key's next window, slice or row, because each function
+    that is compiled into another adds to the compile time of both.
     """
     due = item(c, DUE)
     keep = item(c, KEEP)
@@ -230,7 +233,7 @@ def step(
             start = window_start(m, w)
             end = window_end(m, w)
             ready = i == n or end <= item(starts, i)
-        # what lies before w is needed no more, unless windows before it are emitted again
+        # slices before w are not needed any more, unless windows before it are emitted again
         evicts = ready and w <= keep and item(c, WITH_AGAIN) == 0
         edge = -UNBOUNDED
         if evicts:
@@ -245,7 +248,7 @@ def step(
         set_item(c, NOW, w if ready else keep)
         while oldest(m) < edge:
             drop_oldest(m)
-        row = -1  # where the window w is answered, if it is
+        row = -1  # the row for the answer of window w, if it is answered
         reason = NEW
         if ready:
             found = oldest(m) if evicts else next_time(m, start)
@@ -294,7 +297,7 @@ def step(
         if not ready:
             start = window_start(m, w)
             end = window_end(m, w)
-        # all is noted before the answer: should it raise, the rest goes on after it
+        # note all of it before the answer: if that raises an error, the next call goes on after it
         set_item(c, MADE, max(item(c, MADE), row + 1))
         set_item(c, AT, -1)
         set_item(c, NOW, w)
@@ -310,7 +313,7 @@ def step(
 
 
 def ask(m: Memory, c: Any, records: Any, key: int, outputs: Outputs, lo: int, hi: int) -> None:
-    """The answer over a range of one key's times, both ends in."""
+    """The answer over a range of one key's times, both ends inclusive."""
     take_out(m, records, key)
     set_item(c, AT, -1)
     slot = reach(m, lo, hi)
@@ -336,7 +339,7 @@ _INLINE = ("close_entries",)
 
 
 def forest_kernel(arity: int) -> Kernel:
-    """The kernel for trees of a least arity."""
+    """The kernel for trees whose nodes have at least this arity."""
     return Kernel(
         f"forest{arity}",
         _FUNCTIONS,

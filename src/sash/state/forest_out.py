@@ -15,11 +15,12 @@ _FEWEST = 1024
 
 
 class Out:
-    """Where a kernel writes windows: answers, and columns of integers with these names.
+    """The arrays that a kernel writes windows to: answers, and columns of integers with these
+    names.
 
-    Answers leave with the results.  The columns of integers stay for the next step, up to which
-    what a step emitted can be used: to take memory anew for each batch, and give it back, costs as
-    much as to answer the windows.
+    Answers leave with the results.  The columns of integers stay, and the next step writes over
+    them, so a step's windows can be used only until then: new memory for each batch would cost as
+    much as answering the windows.
     """
 
     def __init__(self, core: BufferCore | ObjectCore, names: tuple[str, ...]) -> None:
@@ -28,8 +29,8 @@ class Out:
         self._take(_FEWEST)
 
     def begin(self, rows: int, *, changes: bool) -> None:
-        """Have room for about so many rows, none of which is there; `covered` only if `changes`
-        are asked for."""
+        """Drop all rows, and make room for about this many; the column `covered` has room only with
+        `changes`."""
         rows = max(_FEWEST, rows)
         if changes != self._changes or not rows <= self.rows <= 4 * rows:
             self._changes = changes
@@ -47,19 +48,19 @@ class Out:
 
     @property
     def handles(self) -> tuple[Any, ...]:
-        """What the kernel is given."""
+        """The handles that the kernel writes to."""
         return self._at, *self._at_columns
 
     def read(self, rows: int) -> dict[str, Array]:
-        """The first rows of all integers."""
+        """The first rows of all columns of integers."""
         return {name: np.asarray(c[:rows], dtype=np.int64) for name, c in self._columns.items()}
 
     def end(self) -> None:
-        """Let go of the answers."""
+        """Drop the answers."""
         self.kept = self._at = None
 
     def grow(self, rows: int) -> None:
-        """Room for more rows, with all that is there at its place."""
+        """Make room for more rows, and keep the rows written so far."""
         had, answers, before = self.rows, self.kept, self._columns
         self._take(rows)
         self.kept, self._at = self._core.outputs(rows)

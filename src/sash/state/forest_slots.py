@@ -1,4 +1,4 @@
-"""Where the partials of a forest's trees lie in its memory."""
+"""Find the slots of the partials of a forest's trees in its memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["slots_of"]
 
 
 def slots_of(memory: Array, roots: Array, entries: int, width: int) -> tuple[Array, Array]:
-    """The slots of all entries of some trees, and those of all aggregates, of which some may be out
-    of date.  Nodes have room for so many entries, of so many words; `aggregators.nodes` has the
-    drawing."""
+    """The slots of all entries of the trees with these roots, and the slots of all aggregates in
+    their nodes, some of which may be out of date.  A node has room for `entries` entries of `width`
+    words each; `aggregators.nodes` has the drawing."""
     held, derived = [], []
     nodes = roots
     while len(nodes):
@@ -32,6 +32,6 @@ def slots_of(memory: Array, roots: Array, entries: int, width: int) -> tuple[Arr
 
 
 def _each(starts: Array, counts: Array, width: int) -> Array:
-    """So many slots from each start on."""
+    """The slots from each start on, as many as its count."""
     made: Array = np.repeat(starts, counts) + width * ragged(np.zeros_like(counts), counts)
     return made

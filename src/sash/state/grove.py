@@ -27,21 +27,22 @@ F = TypeVar("F", bound=Forest)
 
 
 class Grove(Generic[F]):
-    """Forests whose trees have the same slices, each with the partials of its group."""
+    """The forests of all groups of aggregates.  Their trees have the same slices; each forest has
+    the partials of its group."""
 
     def __init__(self, plan: Plan, window: Aligned, made: type[F]) -> None:
         self.forests = [made(group, window, plan.types) for group in plan.groups]
-        # an error here says that answers cannot have the types that are wanted
+        # this raises an error if answers cannot have the types that the query wants
         self.no_values = {n: v for f in self.forests for n, v in f.no_values().items()}
         self.keys = KeyNumbers([value_type(field.type) for field in plan.keys])
 
     def make_room(self) -> None:
-        """Records for all keys."""
+        """Make records for all keys."""
         for forest in self.forests:
             forest.make_room(self.keys.most)
 
     def compact(self) -> Array | None:
-        """Number the keys anew if many left; returns the old numbers by the new ones."""
+        """Renumber the keys if many were removed; return the old number of each new number."""
         kept = self.keys.compact()
         if kept is not None:
             for forest in self.forests:
@@ -49,14 +50,16 @@ class Grove(Generic[F]):
         return kept
 
     def spread(self, numbers: Array, counts: Array) -> Array:
-        """Bounds over all keys in order, of which some have counts."""
+        """The bounds of the items of all keys, in order of the keys: `counts` items for each of the
+        keys in `numbers`, none for other keys."""
         bounds = np.zeros(len(self.keys) + 1, dtype=np.int64)
         if len(numbers):
             bounds[self.keys.places(numbers) + 1] = counts
         return np.cumsum(bounds)
 
     def spread_spans(self, numbers: Array, spans: tuple[Array, Array]) -> tuple[Array, Array]:
-        """The spans of some keys as those of all keys in order; other keys have none."""
+        """The spans of all keys, in order of the keys: those in `spans` for the keys in `numbers`,
+        empty ones for other keys."""
         made = np.zeros((2, len(self.keys)), dtype=np.int64)
         if len(numbers):
             made[:, self.keys.places(numbers)] = spans
@@ -69,8 +72,8 @@ class Grove(Generic[F]):
         asked: Ranges,
         edges: Array,
     ) -> Found:
-        """Insert entries, of which each group of aggregates has partials, and answer ranges; see
-        `Forest.ranges`."""
+        """Insert entries into all forests and answer ranges; see `Forest.ranges`.  `inserted` has
+        the entries' bounds and numbers, and their partials for each group of aggregates."""
         bounds, numbers, partials = inserted
         made: dict[str, pa.Array] = {}
         failed: list[dict[int, str]] = []
@@ -84,12 +87,13 @@ class Grove(Generic[F]):
         return Found(made, joined_reasons(*failed), gone)
 
     def no_partials(self) -> list[Any]:
-        """The partials of no entries."""
+        """The partials of no entries, for each group of aggregates."""
         return [np.zeros(0, dtype=np.int64)] * len(self.forests)
 
     @contextmanager
     def naming(self, forest: Forest) -> Iterator[None]:
-        """Name the aggregates, the key and the window where a forest's `combine` raises."""
+        """Turn an error of a forest's `combine` into one that names the aggregates, the key and the
+        window."""
         try:
             yield
         except CombineRaised as at:
@@ -102,7 +106,7 @@ class Grove(Generic[F]):
         return self.forests[0].holds(numbers)
 
     def size(self) -> dict[str, int]:
-        """How many keys and slices there are, and how many bytes they take."""
+        """The number of keys and of slices, and the bytes that they take."""
         return {
             "keys": len(self.keys),
             "slices": sum(f.slices() for f in self.forests),
@@ -110,29 +114,30 @@ class Grove(Generic[F]):
         }
 
     def describe(self) -> list[Any]:
-        """What the partials are, as JSON has it."""
+        """A description of each group's partials, for JSON."""
         return [f.describe() for f in self.forests]
 
     def check_same(self, described: list[Any]) -> None:
-        """Refuse the bytes of other partials."""
+        """Raise an error if the description is of other partials."""
         mine = self.describe()
         if described != mine:
             raise ValueError(f"these bytes hold partials of {described}; the query has {mine}")
 
     def dump(self) -> list[bytes]:
-        """All of it as bytes; the keys are compact."""
+        """Keys and forests as bytes."""
         keys: pa.Table = self.keys.table()
         return [to_ipc(keys), *(blob for forest in self.forests for blob in forest.dump())]
 
     def load(self, blobs: list[bytes]) -> None:
-        """Take back what `dump` gave, into one that is empty."""
+        """Restore what `dump` returned into an empty grove."""
         keys, *forests = blobs
         self.keys.restore(from_ipc(keys))
         for i, forest in enumerate(self.forests):
             forest.load(*forests[3 * i : 3 * i + 3])
 
     def _check(self, *, all_hold: bool) -> None:
-        """Raise AssertionError if it is not sound; `all_hold` says that no key is empty."""
+        """Raise AssertionError if a forest is not sound, or if forests and keys do not fit
+        together.  With `all_hold`, every key must have slices."""
         for forest in self.forests:
             forest._check()
             assert forest.held() == self.forests[0].held(), "groups hold different slices"

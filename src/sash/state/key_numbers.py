@@ -1,7 +1,8 @@
-"""The keys of a stream that have something in its state, numbered as they come.
+"""Numbers for the keys in a stream's state, in the order in which the keys come.
 
-A number stays with its key for as long as the key is there.  Keys that left are taken out all at
-once, when they are as many as those that are there.
+A key keeps its number for as long as the state holds the key.  The numbers of removed keys are
+taken out all at once, when there are as many of them as of keys that are left; then the keys get
+new numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..tables.keys import key_codes
 
 __all__ = ["KeyNumbers"]
 
-#: The types of keys that a dict has as they are.
+#: The types of keys whose Python values the dict has as they are.
 _PLAIN = {pa.int64(): int, pa.string(): str, pa.large_string(): str, pa.bool_(): bool}
 
 
@@ -27,11 +28,11 @@ class KeyNumbers:
 
     def __init__(self, types: list[pa.DataType]) -> None:
         self._types = types
-        # one entry for each number, in parts that are put together when they are wanted
+        # for each key column the value of each number, in pieces that `columns` concatenates
         self._parts: list[list[pa.Array]] = [[pa.array([], type=t)] for t in types]
         self._numbers: dict[Any, int] = {}
-        self._plain = [_PLAIN.get(t) for t in types]  # as Python has them
-        self._names: list[Any] = []  # the key of each number, as the dict has it
+        self._plain = [_PLAIN.get(t) for t in types]  # Python types of such keys
+        self._names: list[Any] = []  # for each number the key in the dict
         self._there = np.zeros(0, dtype=bool)
         self._order: Array | None = None
 
@@ -52,11 +53,11 @@ class KeyNumbers:
 
     @property
     def most(self) -> int:
-        """More than any number in use."""
+        """A number above all numbers in use."""
         return len(self._names)
 
     def number(self, key: tuple[Any, ...]) -> int | None:
-        """The number of a key, None if it is not there."""
+        """The number of a key, None if the state does not hold it."""
         if len(key) != len(self._types):
             raise TypeError(f"a key has {len(self._types)} value(s), not {len(key)}: {key!r}")
         if [type(value) for value in key] == self._plain:
@@ -73,7 +74,7 @@ class KeyNumbers:
         return self._numbers.get(_names(columns, 1)[0])
 
     def add(self, columns: list[pa.Array], count: int) -> Array:
-        """The number of each of these keys, which differ; those that are not there come in."""
+        """The number of each of these distinct keys; new keys get new numbers."""
         names = _names(columns, count)
         numbers = self._numbers
         found = list(map(numbers.get, names))
@@ -82,7 +83,7 @@ class KeyNumbers:
             at = pa.array(new)
             for parts, column in zip(self._parts, columns, strict=True):
                 parts.append(column.take(at))
-                # each part is longer than the next, so there are few, and each key moves seldom
+                # each piece is longer than the next, so there are few, and each key moves seldom
                 while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
                     parts[-2:] = [pa.concat_arrays(parts[-2:])]
             for i in new:
@@ -110,7 +111,7 @@ class KeyNumbers:
         return made
 
     def find(self, columns: list[pa.Array], count: int) -> Array:
-        """The number of each of these keys, -1 for one that is not there."""
+        """The number of each of these keys, -1 for a key that the state does not hold."""
         numbers = self._numbers
         return np.array([numbers.get(name, -1) for name in _names(columns, count)], dtype=np.int64)
 
@@ -119,11 +120,11 @@ class KeyNumbers:
         return np.flatnonzero(self._there)
 
     def there(self, numbers: Array) -> Array:
-        """Whether the keys with these numbers are there."""
+        """True for each number whose key the state holds."""
         return self._there[numbers]
 
     def in_order(self) -> Array:
-        """The numbers in the order of their keys."""
+        """The numbers of all keys, in the order of the keys."""
         if self._order is None:
             there = np.flatnonzero(self._there)
             at = pa.array(there)
@@ -133,14 +134,14 @@ class KeyNumbers:
         return self._order
 
     def places(self, numbers: Array) -> Array:
-        """Where in that order these numbers are."""
+        """The places of these numbers in the order of the keys."""
         place = np.empty(self.most, dtype=np.int64)
         order = self.in_order()
         place[order] = np.arange(len(order))
         return place[numbers]
 
     def remove(self, numbers: Array) -> None:
-        """These keys are not there any more."""
+        """Remove the keys with these numbers."""
         if not len(numbers):
             return
         for number in numbers.tolist():
@@ -151,8 +152,8 @@ class KeyNumbers:
             self._order = self._order[self._there[self._order]]
 
     def compact(self) -> Array | None:
-        """Number the keys anew if half of the numbers are of keys that left; the old number of each
-        new one."""
+        """Renumber the keys if half of the numbers are those of removed keys.  Return the old
+        number of each new number, or None if the numbers stay."""
         if self.most < 16 or 2 * len(self) > self.most:
             return None
         kept = np.flatnonzero(self._there)
@@ -168,12 +169,12 @@ class KeyNumbers:
         return kept
 
     def table(self) -> pa.Table:
-        """All keys, with those whose numbers are free."""
+        """The key of each number, and whether the state holds it."""
         names = [str(i) for i in range(len(self.columns))]
         return pa.table([pa.array(self._there), *self.columns], names=["there", *names])
 
     def restore(self, table: pa.Table) -> None:
-        """Have the keys again, from what `table` gave."""
+        """Restore the keys from what `table` returned."""
         self._there = np.array(table.column(0))
         self.columns = [one_array(table.column(i)) for i in range(1, table.num_columns)]
         self._names = _names(self.columns, len(self._there))
@@ -182,7 +183,7 @@ class KeyNumbers:
 
 
 def _names(columns: list[pa.Array], count: int) -> list[Any]:
-    """Each key as something that a dict can have."""
+    """Each key as a value that the dict can look up."""
     if not columns:
         return [()] * count
     if len(columns) == 1:
@@ -191,7 +192,9 @@ def _names(columns: list[pa.Array], count: int) -> list[Any]:
 
 
 def _items(column: pa.Array) -> list[Any]:
-    """Values that are equal if and only if the keys are, as Python has them fastest."""
+    """Python values that are equal if and only if the keys are, of the type that is fastest to
+    make.
+    """
     t = column.type
     if pa.types.is_integer(t) or pa.types.is_temporal(t):
         try:

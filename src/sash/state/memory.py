@@ -1,8 +1,8 @@
 """A state in memory: a forest for each group of aggregates, over the same numbered keys.
 
-What is remembered of emitted windows (revisions, last values) goes by the numbers of keys too.  An
-`Emitted` names keys by these numbers, so it can be used until the next step.  Forests keep slices
-by what the window's clock shows (`windows.contract.Clock`).
+Revisions and last values of emitted windows are kept by the numbers of keys too.  An `Emitted`
+identifies keys by these numbers, so the caller can use it only until the next step.  The times in
+the forests are readings of the window's clock (`windows.contract.Clock`).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ __all__ = ["ForestState"]
 
 _NONE = np.zeros(0, dtype=np.int64)
 
-#: Rows, or slices, of a batch from which on threads are worth their start and what they take on the
-#: way, some 2 ms of processor time in all: a push takes 30 to 110 ns a row.
+#: Use threads for batches of this many rows or slices and more.  Threads cost some 2 ms of
+#: processor time in all; a push takes 30 to 110 ns a row.
 MANY = 1 << 16
 
 
 @dataclass
 class _Spread(Slices):
-    """Slices with room between those of one key and another's: key k has those from bounds[k] up to
-    ends[k]."""
+    """Slices with unused places between those of two keys: the slices of key k are those from
+    bounds[k] up to ends[k]."""
 
     ends: Array = field(default_factory=lambda: _NONE)
 
@@ -53,7 +53,8 @@ class _Spread(Slices):
 class ForestState(State):
     """The slices of all keys in memory.
 
-    A step changes it at once.  So if a batch that was begun is abandoned, further ones are refused.
+    A step changes the forests at once.  So if a batch is abandoned after a step began, the state
+    refuses all further batches.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -61,16 +62,17 @@ class ForestState(State):
         self._clock = plan.query.aligned.clock
         self._edges = edges_of(plan.query.aligned)
         self._grove = Grove(plan, plan.query.aligned, PartedForest)
-        # what a calendar's clock shows is looked up in tables that threads would fill at once
+        # a calendar's clock computes its tables when they are first needed, which several threads
+        # would do at once
         self._divisible = self._clock is UTC and all(f.divisible for f in self._grove.forests)
         self._before = EmittedBefore(self._no_last())
-        self._idle = _NONE  # keys that hold nothing, and may be remembered
+        self._idle = _NONE  # keys without slices, whose last windows may be remembered
         self._keep: int | None = None  # windows before it are closed
         self._changed = False  # since the last commit
         self.broken = False
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
-        """Cut rows into slices; changes nothing."""
+        """Cut rows into slices.  The state stays as it is."""
         names = [field.name for field in self._plan.keys]
         threads = how_many() if len(times) >= MANY else 1
         columns = [one_array(table.column(name)) for name in names]
@@ -85,8 +87,8 @@ class ForestState(State):
         return Slices(keys, ends, self._clock.time(starts), [partials for _, partials, _ in cuts])
 
     def _order(self, times: Array, finer: Array | None) -> Array | None:
-        """Rows in order of time, None if they are; or of their slices, whose numbers are small and
-        quickly sorted, if the order of events within one does not matter."""
+        """The order of the rows by time; None if they are in order.  If the order of events within
+        a slice does not matter, the order by slice, because small numbers are quickly sorted."""
         if self._plan.ordered or rise(times):
             return in_time(times, finer)
         return in_time(self._edges.number(times))
@@ -100,7 +102,8 @@ class ForestState(State):
         keys: list[pa.Array],
         threads: int,
     ) -> Slices:
-        """The same by ranges of keys.  A range has room for a slice of each of its rows."""
+        """Cut rows into slices with several threads, each for a range of keys.  A range has room
+        for as many slices as it has rows."""
         forests, whole = self._grove.forests, not self._plan.ordered
         read = [forest.columns(table) for forest in forests]
         rows_before = np.append(0, np.cumsum(np.bincount(codes, minlength=len(keys[0]))))
@@ -127,10 +130,10 @@ class ForestState(State):
         return _Spread(keys, spans[0], starts, partials, ends=spans[1])
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
-        """Insert slices, emit windows, forget what no open window holds.
+        """Insert slices, emit windows, forget the slices that no open window holds.
 
-        A row's `covered` may lie behind the windows that are due: those up to it are not emitted
-        later, unless a slice comes into them.
+        A row's `covered` may be a window that is not due yet: later steps do not emit the windows
+        up to `covered`, unless a slice enters one of them.
         """
         self._check_sound()
         self._changed = True
@@ -168,14 +171,14 @@ class ForestState(State):
         )
 
     def _no_last(self) -> dict[str, pa.Array]:
-        """What is remembered of no keys: their last values, or where empty windows are wanted the
-        numbers of their last windows."""
+        """The columns of remembered values, without rows: the last values of keys or, if the query
+        wants empty windows, the numbers of the keys' last windows."""
         if self._plan.query.aligned.empty:
             return {"last": pa.array([], pa.int64())}
         return self._grove.no_values
 
     def _release(self) -> None:
-        """Let keys leave that hold nothing and are not remembered."""
+        """Remove the keys that have neither slices nor a remembered last window."""
         if not len(self._idle) or self._keep is None:
             return
         waiting = self._idle[~self._grove.holds(self._idle)]
@@ -184,8 +187,8 @@ class ForestState(State):
         self._grove.keys.remove(gone)
 
     def _settle(self) -> None:
-        """Forget what is remembered of closed windows and of keys that left, and number the others
-        anew if many left."""
+        """Forget the revisions and last values of closed windows and of removed keys; renumber the
+        other keys if many were removed."""
         self._release()
         if self._keep is not None:
             self._before.forget(self._keep, self._grove.keys.there)
@@ -195,17 +198,17 @@ class ForestState(State):
             self._idle = np.searchsorted(kept, self._idle)
 
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
-        """Count a revision of the windows in some rows, and return its number."""
+        """Count one more revision of the windows in these rows, and return the new revisions."""
         return self._before.revise(emitted, rows, last)
 
     def recall(self, emitted: Emitted, codes: Array) -> Recalled:
-        """What is remembered of some keys; `covered` is 0 where there is nothing."""
+        """The remembered values of some keys; `covered` is 0 for keys without any."""
         return self._before.recall(codes)
 
     def remember(
         self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
     ) -> None:
-        """Remember the last emitted values of some keys, instead of what was remembered."""
+        """Remember the last emitted values of some keys, in place of those remembered so far."""
         self._before.remember(codes, covered, values)
 
     def _check_sound(self) -> None:
@@ -235,17 +238,17 @@ class ForestState(State):
         return {name: made[name] for name in self._plan.query.select}
 
     def no_values(self) -> dict[str, pa.Array]:
-        """Values of a result without rows."""
+        """The columns of values of a result without rows."""
         return self._grove.no_values
 
     def size(self) -> dict[str, int]:
-        """How many keys and slices there are, and how many bytes they take."""
+        """The number of keys and of slices, and the bytes that they take."""
         return self._grove.size()
 
     def dump(self) -> list[bytes]:
         """The whole state as bytes."""
         self._check_sound()
-        self.broken = True  # unless it ends
+        self.broken = True  # until the next line has succeeded
         self._settle()
         self.broken = False
         revisions, last = self._before.dump()
@@ -258,7 +261,7 @@ class ForestState(State):
         return [json.dumps(head).encode(), keys, last, *forests]
 
     def load(self, blobs: list[bytes]) -> None:
-        """Take back what `dump` gave, into a state that is empty."""
+        """Restore what `dump` returned into an empty state."""
         head, keys, last, *forests = blobs
         saved = json.loads(head)
         self._grove.check_same(saved["forests"])

@@ -1,18 +1,19 @@
 """A forest whose trees are in several memories, so that threads can work on it side by side.
 
-Which memory a key's tree is in, its record says, and a tree never moves.  Many keys that come at
-once are dealt out in their order, each memory a range of them with a quarter of the slices; others
-as they come, 16 at a time:
+A key's record says in which memory its tree is, and a tree never moves.  If a step brings many new
+keys, each memory gets a range of them with a quarter of their slices.  Otherwise new keys go to the
+memories by their numbers, 16 at a time:
 
     numbers   0 … 15    16 … 31    32 … 47    48 … 63    64 … 79 …
     memory       0          1          2          3          0
 
 So a stream of few keys has one memory.  One thread goes through all keys in one call of the kernel,
-whichever memories they are in.  Several threads take a memory each, and what they answer is put in
-the order of the keys: if each memory has a range of them, one behind the other.  Trees have nothing
-to do with each other, so the answers are the same.
+whichever memories they are in.  Several threads take a memory each, and their answers are then put
+in the order of the keys; if each memory has a range of the keys, the answers only have to be
+concatenated.  Trees do not depend on each other, so the answers are the same.
 
-Partials with labels, whose dictionaries all trees share, and Python objects have one memory.
+Partials with labels are in one memory, because all trees share the dictionaries; so are Python
+objects.
 """
 
 from __future__ import annotations
@@ -42,24 +43,25 @@ from .forest_fields import PART
 
 __all__ = ["PartedForest"]
 
-PARTS = 4  # memories, and so the most threads that have something to do
-STRIPE = 16  # keys that come one after the other and share a memory
+PARTS = 4  # memories, and so the largest number of threads with work to do
+STRIPE = 16  # keys with neighbouring numbers that share a memory
 
 
 class PartedForest(Forest):
-    """A forest in up to four memories; its own is the first."""
+    """A forest in up to four memories; its own memory is the first."""
 
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         super().__init__(group, window, types)
         self._new: Callable[[], Forest] = lambda: Forest(group, window, types)
-        self._others: list[Forest] = []  # the memories but the first, each a forest
-        self._dealt = 0  # the numbers before it are those of keys whose records say the memory
-        self._numbers = 0  # of keys that there are
+        self._others: list[Forest] = []  # the other memories, each a forest
+        self._dealt = 0  # the keys with numbers below this have a memory
+        self._numbers = 0  # the numbers of all keys are below this
         self.divisible = isinstance(self._core, BufferCore) and not group.labelled
 
     @property
     def _parts(self) -> list[Forest]:
-        """All memories; it would not be let go of at once if it held a list with itself."""
+        """All memories.  Not stored as a list: the forest would be in it, a cycle of references,
+        and would not be freed at once."""
         return [self, *self._others]
 
     def __deepcopy__(self, memo: Any) -> Forest:
@@ -70,7 +72,7 @@ class PartedForest(Forest):
         return made
 
     def _share(self, memories: int = 1) -> None:
-        """Have at least so many memories; all have the same records."""
+        """Make memories until there are this many, and let all of them share the records."""
         while 1 + len(self._others) < memories:
             more = self._new()
             more.part = 1 + len(self._others)
@@ -79,17 +81,18 @@ class PartedForest(Forest):
             part._records, part._at_records = self._records, self._at_records
 
     def make_room(self, numbers: int) -> None:
-        """Records for keys up to this number."""
+        """Make records for keys with numbers below this."""
         super().make_room(numbers)
         self._numbers = numbers
         if self.divisible:
             self._share(min(-(-numbers // STRIPE), PARTS))
 
     def _deal(self, visits: Array, spans: tuple[Array, Array]) -> None:
-        """Choose the memories of the keys that come with this step's slices."""
+        """Choose the memories of the new keys that have slices in this step."""
         if self._numbers == self._dealt:
             return
-        # a key may be there without a tree: it is remembered, and was dealt out before a snapshot
+        # a key that is only remembered has no tree: after a snapshot is restored, its number may be
+        # above `_dealt`, and it is visited without slices
         came = (visits >= self._dealt) & (spans[1] > spans[0])
         new = visits[came]
         part = new // STRIPE % PARTS
@@ -100,7 +103,7 @@ class PartedForest(Forest):
         self._dealt = self._numbers
 
     def renumber(self, kept: Array) -> None:
-        """Number the keys anew: old numbers by new ones."""
+        """Renumber the keys; `kept` has the old number of each new number."""
         super().renumber(kept)
         self._share()
         self._numbers = self._dealt = len(kept)
@@ -142,13 +145,13 @@ class PartedForest(Forest):
             place = np.empty(len(self._records) // RECORD, dtype=np.int32)
             place[visits] = np.arange(len(visits))
         raised = [one for one in made if isinstance(one, CombineRaised)]
-        if raised and place is not None:  # as one thread would: of the first key
+        if raised and place is not None:  # raise the error of the first key, as one thread would
             first = place
             raise min(raised, key=lambda error: int(first[error.key]))
         return _joined([one for one in made if isinstance(one, Answered)], place, threads)
 
     def columns(self, table: pa.Table) -> Table:
-        """The columns that the group reads."""
+        """The columns that the group of aggregates reads."""
         return columns_of(self.group, table)[0]
 
     def cut_some(
@@ -162,9 +165,9 @@ class PartedForest(Forest):
         *,
         whole: bool,
     ) -> Array:
-        """Cut some groups of rows into slices, with what is free of one memory; see `cut`.  Their
-        starts and partials are written where there is room for as many as rows; returns their
-        bounds there."""
+        """Cut some groups of rows into slices, in the free slots of one memory; see `cut`.  Write
+        the starts and partials of the slices to `into`, which has room for as many as there are
+        rows, and return the bounds of each group's slices there."""
         core, given = (
             (self._others[part - 1] if part else self)._core,
             (columns, rows, times, bounds),
@@ -172,22 +175,23 @@ class PartedForest(Forest):
         return cut_events(core, *given, whole=whole, slots=self._spare, into=into)[2]
 
     def room_for(self, rows: int) -> Array:
-        """A place for so many partials, where all parts are to cut rows."""
+        """An array for the partials of this many rows.  Also makes all memories, because each of
+        them is then used to cut rows."""
         self._share(PARTS)
         return np.empty((rows, self._core.width), dtype=np.int64)
 
     def size(self) -> int:
-        """How many bytes the slices take, with the nodes that are free."""
+        """The bytes that the slices take, including free nodes."""
         return super().size() + sum(8 * int(part._core.get(TOP)) for part in self._others)
 
     def dump(self) -> list[bytes]:
-        """Records, memories one behind the other, and the values of labels as bytes."""
+        """Records, all memories one after the other, and the values of labels, as bytes."""
         records, memory, labelled = super().dump()
         cores = [part._core for part in self._others]
         return [records, b"".join([memory, *(core.dump() for core in cores)]), labelled]
 
     def load(self, records: bytes, memory: bytes, labelled: bytes) -> None:
-        """Take back what `dump` gave."""
+        """Restore what `dump` returned."""
         if not self.divisible:
             super().load(records, memory, labelled)
             return
@@ -210,12 +214,13 @@ class PartedForest(Forest):
 
 
 def _joined(parts: list[Answered], place: Array | None, threads: int) -> Answered:
-    """What several parts answered, one behind the other, or in the order of their keys' places."""
+    """The answers of several parts, one after the other or, with `place`, in the order of their
+    keys' places."""
     keys = np.concatenate([part.keys for part in parts])
     names = list(parts[0].values)
     order = at = None
     if place is not None:
-        order = np.argsort(place[keys], kind="stable")  # merges what is in order already
+        order = np.argsort(place[keys], kind="stable")  # merges runs that are in order already
         at, keys = pa.array(order), keys[order]
 
     def numbers(name: str) -> Array:
@@ -230,7 +235,7 @@ def _joined(parts: list[Answered], place: Array | None, threads: int) -> Answere
         *(partial(numbers, name) for name in ("windows", "reasons", "covered")),
         *(partial(values, name) for name in names),
     ]
-    # to copy takes less time than to start a thread
+    # copying alone takes less time than starting threads
     many = 1 if order is None else threads
     windows, reasons, covered, *answers = side_by_side(lambda make: make(), work, many)
     failed: dict[int, str] = {}

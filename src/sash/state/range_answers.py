@@ -1,4 +1,4 @@
-"""What a forest is asked that answers ranges of numbered entries, and what it finds."""
+"""Ranges of numbered entries that a forest answers, and their answers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["Found", "Inserted", "Ranges"]
 
 @dataclass
 class Inserted:
-    """Entries to insert: the bounds of each visited key's, their numbers, which rise, and their
-    partials."""
+    """Entries to insert: the bounds of each visited key's entries, the entries' numbers, which rise
+    for each key, and their partials."""
 
     bounds: Array
     numbers: Array
@@ -25,10 +25,12 @@ class Inserted:
 
 @dataclass
 class Ranges:
-    """Ranges of entries to answer, both ends in: the bounds of each visited key's, the low and the
-    high numbers, neither of which falls, and what is left out of them.  What is before a key's edge
-    then merges into one entry, or is evicted.  Where windows have several sizes, so many ranges
-    have `each` high number, and the first of them the lowest number."""
+    """Ranges of entries to answer: the bounds of each visited key's ranges, and the low and the
+    high number of each range, both inclusive.  Neither number falls from one range of a key to the
+    next.  `holes` has a low and a high number for each range, both inclusive; the range leaves out
+    the entries between them.  With `merges`, the entries before a key's edge become one entry
+    afterwards; otherwise they are evicted.  If windows have several sizes, each window is `each`
+    neighbouring ranges with the same high number, the longest first."""
 
     bounds: Array
     lows: Array
@@ -38,7 +40,8 @@ class Ranges:
     each: int = 1
 
     def over(self, lows: Array) -> Ranges:
-        """The same ranges with the low numbers of several sizes each, lowest first."""
+        """The same ranges in several sizes: `lows` has a row for each range, with the low number of
+        each size, lowest first."""
         each = lows.shape[1]
         holes = self.holes and (np.repeat(self.holes[0], each), np.repeat(self.holes[1], each))
         highs = np.repeat(self.highs, each)
@@ -47,8 +50,8 @@ class Ranges:
 
 @dataclass
 class Found:
-    """Answers of ranges by name; those that lack some, and why; the numbers of keys that hold
-    nothing any more."""
+    """The answers of ranges by name, why ranges lack answers, and the numbers of the keys that hold
+    no entries any more."""
 
     values: dict[str, pa.Array]
     failed: dict[int, str]

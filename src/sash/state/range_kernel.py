@@ -1,6 +1,6 @@
-"""A forest's answers for ranges of numbered entries: times, or the events of a key as they settle.
+"""A forest's answers over ranges of numbered entries: times, or the settled events of a key.
 
-It comes back when memory runs short, and can be called again to go on, as `forest_kernel` does.
+`ranges` returns when memory runs short, and Python calls it again to go on, as in `forest_kernel`.
 """
 
 from __future__ import annotations
@@ -56,16 +56,18 @@ def ranges(
     outputs: Outputs,
     gone: Any,
 ) -> int:
-    """Insert entries and answer ranges of them.  Key v has the numbers from bounds[v] to
-    bounds[v + 1] to insert, and the ranges from ask_bounds[v] to ask_bounds[v + 1] to answer: from
-    a low number to a high one, both in.  With `holes`, a range is without the numbers from
-    hole_lows up to hole_highs, both in.  So many ranges as `each` says have one high number, and
-    the first of them holds the others.  Then what is before the key's edge is evicted; or, if it
-    `merges`, becomes one entry, and the key's record has its lowest number ever instead of a next
-    window.  Returns whether it is done; if not, memory ran short.
+    """Insert entries and answer ranges of entries, for `count` keys.  Return 1 when done, 0 if
+    memory ran short.
 
-    An entry is inserted when the first range that holds it is answered, and evicted as soon as no
-    range holds it, so that ranges end near the fingers.
+    Of key v, insert the entries from bounds[v] up to bounds[v + 1], and answer the ranges from
+    ask_bounds[v] up to ask_bounds[v + 1].  A range goes from a low number to a high one, both
+    inclusive; with `holes`, it leaves out the numbers from hole_lows to hole_highs, both inclusive.
+    Every `each` neighbouring ranges have one high number, and the first of them holds the others.
+    Then evict the entries before the key's edge or, with `merges`, combine them into one entry.
+    The key's record has the lowest number that was ever inserted in place of a next window.
+
+    An entry is inserted just before the first range that holds it is answered, and evicted as soon
+    as no range holds it, so that ranges end near the fingers.
     """
     while item(c, VISIT) < count:
         v = item(c, VISIT)
