@@ -1,4 +1,4 @@
-"""Windows out of the entries of a visit."""
+"""Compute windows from the entries of a visit."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ __all__ = ["Reader", "emit"]
 
 @dataclass
 class _Chosen:
-    """For ranges of windows, each of one key: the entries that answer them, in order of time, by
-    their places among the entries of all levels."""
+    """Ranges of windows of keys, and the entries from which each range is computed.  The entries of
+    range r are at[bounds[r]] up to at[bounds[r + 1]], in order of time: places among the entries of
+    all levels."""
 
     codes: Array
     first: Array
@@ -37,12 +38,12 @@ class _Chosen:
 
 @dataclass(frozen=True)
 class Reader:
-    """What answers windows of a query out of entries, which may have the partials of other queries
-    as well."""
+    """Computes the windows of one query from entries, which may have the partials of other queries
+    too."""
 
     scans: Sequence[Scan]
     names: Sequence[tuple[str, ...]]  # the aggregates of each scan
-    reads: Projection | None = None  # all partials, as they are
+    reads: Projection | None = None  # the query's words of the partials; None for all of them
 
     def partials(self, held: list[Any]) -> list[Any]:
         """The partials for each scan."""
@@ -50,8 +51,8 @@ class Reader:
 
 
 def emit(visit: Visit, ask: Ask, reader: Reader, sized: Sequence[Reader] = ()) -> Emitted:
-    """The windows of a query that a step emits; `sized` has a reader for each of the query's
-    further sizes."""
+    """The windows of a query that a step emits.  `sized` has a reader for each other size of the
+    query's aggregates."""
     chosen = _choose(visit, ask)
     windows = _windows(visit, reader, chosen)
     codes = chosen.codes[windows.groups]
@@ -74,14 +75,14 @@ def emit(visit: Visit, ask: Ask, reader: Reader, sized: Sequence[Reader] = ()) -
 
 
 def _choose(visit: Visit, ask: Ask) -> _Chosen:
-    """Which windows are wanted of which keys, and the entries that answer them."""
+    """Find the windows to compute for each key, and the entries that they are computed from."""
     step = ask.step
     at, first, last = visit.again(ask)
     codes = visit.codes_of(at) if len(at) else at
     if step.fresh < step.due:
         every = np.flatnonzero(
             visit.part_of >= 0
-        )  # the one key of a query without any may have none
+        )  # a query without key columns has one key, which may be in no part
         codes = np.concatenate([codes, every])
         first = np.concatenate([first, np.full(len(every), step.fresh)])
         last = np.concatenate([last, np.full(len(every), step.due - 1)])
@@ -91,7 +92,7 @@ def _choose(visit: Visit, ask: Ask) -> _Chosen:
 
 
 def _entries_of(visit: Visit, window: Aligned, codes: Array, first: Array, last: Array) -> _Chosen:
-    """The entries that answer ranges of windows; those without any are left out."""
+    """The entries from which ranges of windows are computed, without the ranges that have none."""
     starts, counts = _pieces(visit, window, codes, first, last)
     totals = counts.sum(axis=1)
     some = np.flatnonzero(totals)
@@ -103,8 +104,9 @@ def _entries_of(visit: Visit, window: Aligned, codes: Array, first: Array, last:
 def _pieces(
     visit: Visit, window: Aligned, codes: Array, first: Array, last: Array
 ) -> tuple[Array, Array]:
-    """For each range of windows the runs of entries that answer it, in order of time: from the
-    windows' edges inwards, each level has what lies beside the next level's whole units.
+    """For each range of windows the runs of entries from which it is computed, in order of time.
+    From the windows' edges inwards, each level covers the time up to the first whole unit of the
+    next level:
 
         level 1              |   whole units   |
         level 0    |  slices |                 |  slices  |
@@ -140,10 +142,10 @@ def _pieces(
 
 
 def _gathered(visit: Visit, chosen: _Chosen) -> tuple[Array, list[Any]]:
-    """When the chosen entries start, and their partials, for each group of aggregates."""
+    """The starts of the chosen entries, and their partials for each group of aggregates."""
     at, levels = chosen.at, visit.levels
     entries = sum(map(len, levels))
-    # often all of them
+    # often all entries are chosen
     whole = len(at) == entries and bool((at[1:] > at[:-1]).all())
     starts = _times(visit) if whole else _times(visit)[at]
     made = []
@@ -156,7 +158,7 @@ def _gathered(visit: Visit, chosen: _Chosen) -> tuple[Array, list[Any]]:
 
 
 def _windows(visit: Visit, reader: Reader, chosen: _Chosen) -> Windows:
-    """The windows and their answers."""
+    """Compute the windows and their answers."""
     starts, held = _gathered(visit, chosen)
     found: Windows | None = None
     each = zip(reader.scans, reader.names, reader.partials(held), strict=True)
@@ -182,14 +184,14 @@ def _windows(visit: Visit, reader: Reader, chosen: _Chosen) -> Windows:
 def _add_sizes(
     visit: Visit, ask: Ask, sized: Sequence[Reader], chosen: _Chosen, windows: Windows
 ) -> None:
-    """Add the answers over further sizes, back from the end of each window."""
+    """Add the answers over other sizes, back from the end of each window."""
     bounds = np.append(0, windows.ends)
     some = np.flatnonzero(np.diff(bounds))  # keys that have windows
     rows = bounds[np.append(some, len(bounds) - 1)]
     first, last = windows.numbers[rows[:-1]], windows.numbers[rows[1:] - 1]
     codes = chosen.codes[some]
     for window, reader in zip(ask.sizes, sized, strict=True):
-        # a window that is longer holds what the query's own does; a shorter one may hold nothing
+        # a longer window holds the entries of the query's own window; a shorter one may hold none
         starts, counts = _pieces(visit, window, codes, first, last)
         ends = np.append(0, np.cumsum(counts.sum(axis=1)))
         at = ragged(starts.reshape(-1), counts.reshape(-1))
@@ -207,7 +209,7 @@ def _add_sizes(
 
 
 def _times(visit: Visit) -> Array:
-    """When each entry starts, on all levels."""
+    """The start of each entry, of all levels one after the other."""
     edges = visit.form.edges
     times = [
         entries.marks[0] if entries.marks else edges.time(entries.units << BITS * level)
@@ -217,7 +219,7 @@ def _times(visit: Visit) -> Array:
 
 
 def _held(visit: Visit, ask: Ask, chosen: _Chosen, groups: Array, numbers: Array) -> Array:
-    """True for windows that held something before the step's slices came."""
+    """True for windows that held an entry before the step's slices were inserted."""
     form, levels = visit.form, visit.levels
     units = np.concatenate([e.units << BITS * level for level, e in enumerate(levels)])[chosen.at]
     old = np.concatenate([e.old for e in levels])[chosen.at]

@@ -23,7 +23,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 class EntryFailed(RuntimeError):
-    """`combine` raised for an entry: of which aggregates, key and window."""
+    """`combine` raised an error for an entry of these aggregates, this key and this window."""
 
     def __init__(self, error: Exception, names: tuple[str, ...], code: int, window: int) -> None:
         super().__init__(f"combine of {', '.join(names)} raised")
@@ -32,7 +32,7 @@ class EntryFailed(RuntimeError):
 
 @contextmanager
 def naming_failures(keys: list[pa.Array]) -> Iterator[None]:
-    """Name the key of an entry for which `combine` raised."""
+    """Turn an `EntryFailed` into a `StepFailed`, which names the key."""
     try:
         yield
     except EntryFailed as at:
@@ -41,8 +41,8 @@ def naming_failures(keys: list[pa.Array]) -> Iterator[None]:
 
 @dataclass
 class Entries:
-    """Entries in order of code, unit and marks; a code is the number of a key.  `old` is True for
-    those that the state held before the step's slices came."""
+    """Entries in order of code, unit and marks.  A code is the number of a key.  `old` is True for
+    entries that the state held before it inserted the step's slices."""
 
     form: Form
     codes: Array = field(default_factory=_NONE.copy)
@@ -61,13 +61,13 @@ class Entries:
         return len(self.codes)
 
     def find(self, codes: Array, units: Array) -> Array:
-        """The place of the first entry that is not before this unit of this key."""
+        """For each code and unit the place of the first entry at or after it."""
         if self._places is None:
             self._places = Places(self.codes, self.units)
         return self._places.find(codes, units)
 
     def take(self, at: Array) -> Entries:
-        """Some of the entries, which stay in order."""
+        """The entries at these places, which rise."""
         return Entries(
             self.form,
             self.codes[at],
@@ -78,8 +78,8 @@ class Entries:
         )
 
     def merge(self, new: Entries, *, replace: bool = False) -> Entries:
-        """These entries and new ones: where both have an entry, it is their partials combined, or
-        the new one."""
+        """These entries and new ones.  Where both have an entry, combine the two partials or, with
+        `replace`, take the new one."""
         if not len(new):
             return self
         codes = np.concatenate([self.codes, new.codes])
@@ -88,7 +88,7 @@ class Entries:
         order = _order(codes, units, marks)
         at = run_starts(*(column[order] for column in (codes, *(marks or [units]))))
         heads = order[at]
-        # where each entry goes; an old one comes before a new one of the same place
+        # the place that each entry goes to; an old entry comes before a new one in the same place
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.repeat(np.arange(len(at)), np.diff(np.append(at, len(order))))
         merging = _Merging(len(at), place[: len(self)], place[len(self) :])
@@ -109,8 +109,8 @@ class Entries:
         )
 
     def totals(self, codes: Array, tiles: Array, shift: int) -> Entries:
-        """An entry for each of these keys and tiles, with the key's entries there combined; a tile
-        has 2^shift units, and none is empty."""
+        """One entry for each of these pairs of key and tile: the key's entries in the tile,
+        combined.  A tile has 2^shift units; every pair has at least one entry."""
         start = self.find(codes, tiles << shift)
         counts = self.find(codes, (tiles + 1) << shift) - start
         order, bounds = ragged(start, counts), np.append(0, np.cumsum(counts))
@@ -134,8 +134,8 @@ class Entries:
         )
 
     def encoded(self, at: Array) -> list[Any]:
-        """The partials of some entries as rows of words, or as lists of encoded objects, or with
-        their values."""
+        """The partials of the entries at these places, for each group of aggregates: rows of words,
+        a list of encoded objects, or `Numbered` partials."""
         made: list[Any] = []
         for i, (width, encode) in enumerate(zip(self.form.widths, self.form.encoders, strict=True)):
             if width or encode is None:
@@ -151,11 +151,11 @@ class Entries:
 
     @property
     def fixed_size(self) -> int:
-        """How many bytes an entry takes without its key and objects."""
+        """The bytes that an entry takes without its key and objects."""
         return 1 + 8 * (sum(self.form.widths) + len(self.marks))
 
     def sizes(self, at: Array) -> Array:
-        """How many bytes some entries take, without their keys."""
+        """The bytes that the entries at these places take, without their keys."""
         sizes = np.full(len(at), self.fixed_size, dtype=np.int64)
         for folds, partials in zip(self.form.folds, self.encoded(at), strict=True):
             if isinstance(folds, NumberedFolds):
@@ -166,8 +166,8 @@ class Entries:
 
 
 def join_tiles(form: Form, tiles: list[Tile], codes: Array, level: int) -> Entries:
-    """The entries of tiles, put in order.  `codes` has the codes of the tiles' keys, and a key's
-    entries in one tile are all before, or all after, those it has in another."""
+    """The entries of tiles, in order.  `codes` has the codes of the tiles' keys, one tile after the
+    other.  A key's entries in one tile are all before, or all after, its entries in another."""
     marks = 0 if level else form.marks
     if not tiles:
         return Entries(form, marks=[_NONE] * marks)
@@ -190,19 +190,20 @@ def join_tiles(form: Form, tiles: list[Tile], codes: Array, level: int) -> Entri
 
 
 def _order(codes: Array, units: Array, marks: list[Array]) -> Array:
-    """Rows in order, of which many are."""
+    """The order of rows by code, then by marks or unit; most rows are in order already."""
     if marks:
         return np.lexsort((*marks[::-1], codes))
     low, span = int(units.min()), int(units.max()) - int(units.min()) + 1
     if (int(codes.max()) + 1) * span >= 2**63:
         return np.lexsort((units, codes))
-    # A merge of two runs, where sorting by one column after the other would start anew.
+    # This merges the two sorted runs.  A sort by several columns would not make use of their order.
     return np.argsort(codes * span + (units - low), kind="stable")
 
 
 class _Merging:
-    """The places of old entries and of new ones.  Neither has two in one place, so that only pairs
-    of an old one and a new one are combined and all else is moved as it is."""
+    """A merge of old entries with new ones, by the place that each one goes to.  No two old entries
+    go to one place, and no two new ones do.  So an old and a new entry in one place are combined as
+    a pair, and all others are only moved."""
 
     def __init__(self, count: int, old: Array, new: Array) -> None:
         there = np.full(count, -1, dtype=np.int64)
@@ -218,11 +219,11 @@ class _Merging:
         return int(self._new[self._met[pair]])
 
     def replaced(self, folds: Folds, old: Any, new: Any) -> Any:
-        """The partials of all places; a new one stands for the old one."""
+        """The partials of all places; a new one replaces an old one."""
         return self._put(folds, [(old, self._old), (new, self._new)])
 
     def combined(self, folds: Folds, old: Any, new: Any) -> Any:
-        """The partials of all places; an old one and a new one are combined."""
+        """The partials of all places; an old and a new one in one place are combined."""
         pairs = len(self._met)
         both = folds.join([folds.take(old, self._meets), folds.take(new, self._met)])
         order = np.arange(2 * pairs).reshape(2, pairs).T.reshape(-1)  # an old one, a new one, …

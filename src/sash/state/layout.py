@@ -1,5 +1,5 @@
-"""How the entries of a visit are laid out in records: what is dropped, what is divided, and which
-records must be written."""
+"""Lay out the entries of a visit in records: which entries to drop, which records to divide, and
+which ones to write."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .visit import Visit
 
 __all__ = ["PAGE", "Layout", "Runs"]
 
-#: A record that grows beyond this is divided.
+#: A record of more bytes than this is divided.
 PAGE = 32_768
-#: Bits of the hash that parts may be split by.
+#: The largest number of bits in a part's prefix.
 MOST_BITS = 56
 
 _Pairs = tuple[Array, Array]
@@ -31,8 +31,8 @@ _Pairs = tuple[Array, Array]
 
 @dataclass
 class Runs:
-    """Entries of one level that belong to one key and one tile each: where they start, and how many
-    there are."""
+    """Runs of entries of one level.  A run is all entries of one key in one tile; `starts` is the
+    place of its first entry, `counts` the number of its entries."""
 
     codes: Array
     tiles: Array
@@ -41,7 +41,7 @@ class Runs:
 
     @classmethod
     def of(cls, entries: Entries) -> Runs:
-        """All entries of a level."""
+        """The runs of all entries of a level."""
         tiles = entries.units >> BITS
         starts = run_starts(entries.codes, tiles)
         counts = np.diff(np.append(starts, len(entries)))
@@ -54,8 +54,8 @@ class Runs:
 
 @dataclass
 class _Measures:
-    """The roots of parts: how many bytes each takes, its entries take, and those of its largest
-    tile, and how many keys, entries, runs and tiles it has."""
+    """Measures of the roots of parts: the bytes of the root, of its entries, and of its entries in
+    the largest tile; the numbers of its keys, entries and runs, and of the tiles they lie in."""
 
     total: Array
     held: Array
@@ -67,9 +67,9 @@ class _Measures:
 
 
 class Layout:
-    """The records of a visit.  `roots` is True for parts whose root must be written; `tiles` has,
-    for each level, the parts and numbers of tiles that must be; `dropped`, of those that must be
-    deleted; `runs`, the entries that are left."""
+    """The records of a visit.  `roots` is True for parts whose root must be written.  For each
+    level, `tiles` has the parts and numbers of the tiles to write, `dropped` those of the tiles to
+    delete, and `runs` the entries that are left."""
 
     def __init__(self, visit: Visit) -> None:
         self.visit = visit
@@ -87,19 +87,19 @@ class Layout:
         return self.visit.part_of[self.runs[level].codes]
 
     def _sum(self, parts: Array, weights: Array | None = None) -> Array:
-        """How often each part is there, or the sum of its weights."""
+        """For each part, how often it occurs in `parts`, or the sum of its weights."""
         return np.bincount(parts, weights, minlength=len(self.visit.rows))
 
     # what is dropped
 
     def _count_new(self) -> None:
-        """Count the slices that came."""
+        """Add the new slices to each part's count."""
         entries = self.visit.levels[0]
         new = entries.codes[~entries.old]
         self.visit.slices += self._sum(self.visit.part_of[new])
 
     def _drop_notes(self) -> None:
-        """Drop notes that are of use until a window that is not kept."""
+        """Drop the notes that are needed only until a window that is closed."""
         visit = self.visit
         for part, notes in enumerate(visit.notes):
             for kind, note in enumerate(notes):
@@ -108,14 +108,15 @@ class Layout:
                     self.roots[part] = True
 
     def _forget(self) -> None:
-        """Drop what no window from `keep` on holds.
+        """Drop dead entries: those that no window from `keep` on holds.
 
-        A tile is dropped once all its units are dead, and a root of slices is trimmed if it is
-        written anyway or half of it is dead: so a dead slice costs little more than a live one.
+        A tile is dropped when all its units are dead.  A root of slices is trimmed if it is written
+        anyway, or if half of its slices are dead.  So a dead slice costs little more than a live
+        one.
         """
         visit = self.visit
         kept = visit.kept_from()
-        lost = _empty_pairs()  # keys and tiles of the level below that lost all they had together
+        lost = _empty_pairs()  # pairs of a key and a tile below that have lost all their entries
         for level in range(1, len(visit.levels)):
             lost = self._forget_units(level, kept, lost)
         self.runs = [Runs.of(entries) for entries in visit.levels]
@@ -125,9 +126,11 @@ class Layout:
             self.tiles[level] = pairs[0][alive], pairs[1][alive]
 
     def _forget_units(self, level: int, kept: Array, lost: _Pairs) -> _Pairs:
-        """Drop the tiles below a level that are dead, and the entries that stand for them.  The
-        totals above are not computed anew: no window that is kept holds the whole of what a dead
-        unit is in."""
+        """Drop the dead tiles of the level below, and the entries of this level that stand for
+        them.  Return the pairs of a key and a tile of this level that have lost all their entries.
+
+        The totals on the levels above stay as they are: no window that is kept holds all of a unit
+        with a dead unit in it."""
         visit = self.visit
         entries = visit.levels[level]
         parts = visit.part_of[entries.codes]
@@ -142,7 +145,7 @@ class Layout:
         self._drop_tiles(level - 1, gone[0][~stays], gone[1][~stays])
         self._change(level, parts[dead], entries.units[dead])
         top = visit.heights[parts] == level
-        # slices that go with dead entries of roots, which have the same on average
+        # estimate the slices that are gone: each entry of a root stands for equally many
         visit.slices *= 1 - self._sum(parts[top & dead]) / self._sum(parts[top]).clip(1)
         inner = dead & ~top
         lost = unique_pairs(entries.codes[inner], entries.units[inner] >> BITS)
@@ -151,7 +154,7 @@ class Layout:
         return lost[0][~stays], lost[1][~stays]
 
     def _forget_slices(self, kept: Array) -> None:
-        """Leave out runs of slices that are dead, and the dead slices of trimmed roots."""
+        """Leave out dead runs of slices, and the dead slices of roots that are trimmed."""
         visit, runs, parts = self.visit, self.runs[0], self.parts(0)
         flat = visit.heights[parts] == 0
         first = visit.form.edges.number(visit.form.window.start(visit.step.keep))
@@ -171,7 +174,7 @@ class Layout:
         self.dropped[level] = _joined(self.dropped[level], (parts, numbers))
 
     def _change(self, level: int, parts: Array, units: Array) -> None:
-        """Write the records that have these units of a level."""
+        """Note that the records with these units of a level must be written."""
         top = self.visit.heights[parts] == level
         self.roots[parts[top]] = True
         if level < len(self.tiles):
@@ -179,7 +182,7 @@ class Layout:
             self.tiles[level] = _joined(self.tiles[level], more)
 
     def _lower(self) -> None:
-        """Put all slices of a part back into its root, if they are few and all here."""
+        """Move all slices of a part back into its root, if they are few and all were read."""
         visit = self.visit
         if not visit.heights.any():
             return
@@ -211,9 +214,9 @@ class Layout:
     # what is divided
 
     def divide(self) -> Array:
-        """Divide roots that are too large: by time, into tiles, if the entries lie in many of
-        them; else by keys, into two or more parts.  Returns the parts that have tiles, and too many
-        keys for them."""
+        """Divide roots that are too large: by time, into tiles, if the entries lie in several
+        tiles; otherwise by keys, into two or more parts.  Return the parts that have tiles and must
+        still be split by keys."""
         visit = self.visit
         self._key_sizes()
         pending = self.roots.copy()
@@ -242,15 +245,15 @@ class Layout:
         return np.flatnonzero(crowded & (visit.rows["bits"] < MOST_BITS))
 
     def _judge(self, level: int, here: Array) -> tuple[Array, Array]:
-        """Which of these parts get tiles, and by how many bits each one is split."""
+        """Decide which of these parts get tiles, and by how many bits each part is split."""
         visit = self.visit
         m = self._measure(level, here)
         large = here & (m.total > PAGE)
-        # Tiles are worth their records if no tile has nearly everything; one key cannot be split in
-        # any other way.  Windows that are longer than a few tiles will soon need them.
+        # Tiles pay if no tile has nearly all entries; a root with one key cannot be divided in any
+        # other way.  If windows are longer than a few tiles, they will soon need tiles.
         share = 4 / 3 if visit.form.slices_held > 4 << BITS else 4
         several = (m.largest <= PAGE) & (share * m.largest <= m.held)
-        # on both sides of 0 there are always two tiles, however high the level
+        # units before 0 and from 0 on lie in different tiles, however high the level
         fewer = (m.tiles > 3) | ((m.tiles > 1) & (2 * m.runs <= m.entries))
         raised = large & (2 * m.held > PAGE) & fewer & ((m.keys == 1) | several)
         split = large & ~raised & (m.keys > 1) & (visit.rows["bits"] < MOST_BITS)
@@ -258,7 +261,7 @@ class Layout:
         return raised, np.where(split, np.maximum(more, 1), 0)
 
     def _key_sizes(self) -> None:
-        """About how many bytes each key takes in a record."""
+        """Estimate the bytes that each key takes in a record."""
         sizes = np.full(self.visit.key_count, 2, dtype=np.int64)
         for column in self.visit.keys:
             kind = column.type
@@ -269,7 +272,7 @@ class Layout:
         self._bytes_of_keys = sizes
 
     def _sizes(self, level: int, runs: Runs) -> Array:
-        """How many bytes runs of a level take, without their keys."""
+        """The bytes that runs of a level take, without their keys."""
         entries = self.visit.levels[level]
         if self.visit.form.fixed or not len(runs.counts):
             return runs.counts * entries.fixed_size
@@ -291,7 +294,7 @@ class Layout:
             if any(note.data for note in notes):
                 total[part] += sum(len(note.data) for note in notes)
                 keys[part] = max(keys[part], *(note.keys for note in notes))
-        # tiles matter where there is too much
+        # only roots that are too large need measures of tiles
         large = total[parts] > PAGE
         owners, _, each, _ = _by_tile(parts[large], runs.where(large), sizes[large])
         largest = np.zeros(len(visit.rows))
@@ -300,7 +303,7 @@ class Layout:
         return _Measures(total, held, largest, keys, *counts)
 
     def _crowded_tiles(self, level: int, pairs: _Pairs) -> Array:
-        """The parts that have a tile, among these, which is too large and has several keys."""
+        """The parts of those of these tiles that are too large and have several keys."""
         runs, parts = self.runs[level], self.parts(level)
         some = in_pairs(parts, runs.tiles, pairs)
         runs, parts = runs.where(some), parts[some]
@@ -310,7 +313,8 @@ class Layout:
         return crowded
 
     def _raise(self, level: int, raised: Array) -> None:
-        """Move the entries of roots into tiles, and put one entry for each key and tile there."""
+        """Move the entries of these parts' roots into tiles, and put one entry for each key and
+        tile into the roots."""
         visit, parts = self.visit, self.parts(level)
         runs = self.runs[level].where(raised[parts])
         if level + 1 == len(visit.levels):
@@ -330,14 +334,14 @@ class Layout:
         visit.heights[raised] += 1
 
     def _split(self, more: Array) -> Array:
-        """Split parts by more bits of their keys' hashes; True for the new parts."""
+        """Split parts by this many more bits of their keys' hashes.  Return True for the new parts."""
         visit, split = self.visit, more > 0
         bits = np.minimum(visit.rows["bits"] + more, MOST_BITS)
         codes = np.flatnonzero(split[visit.part_of] & (visit.part_of >= 0))
         keys = [column.take(pa.array(codes)) for column in visit.keys]
         old = visit.part_of[codes]
         prefixes = prefixes_of(hash_keys(keys, len(codes)), bits[old])
-        # notes go with their keys, which may have nothing else
+        # notes go to the new parts of their keys, which may have no entries
         noted = [
             (part, kind, prefix, note)
             for part in np.flatnonzero(split).tolist()
@@ -364,7 +368,7 @@ class Layout:
         return made
 
     def _grow(self, rows: Array, youngest: Array) -> None:
-        """Have new parts, which must be written."""
+        """Add new parts, whose roots must be written."""
         visit = self.visit
         visit.rows = np.concatenate([visit.rows, rows])
         count = len(visit.rows)
@@ -378,7 +382,7 @@ class Layout:
 
 
 def _by_tile(parts: Array, runs: Runs, sizes: Array) -> tuple[Array, Array, Array, Array]:
-    """The part and number of each tile, the bytes of its runs, and how many runs there are."""
+    """The part and number of each tile, the bytes of its runs, and the number of its runs."""
     order = np.lexsort((runs.tiles, parts))
     parts, tiles = parts[order], runs.tiles[order]
     starts = run_starts(parts, tiles)

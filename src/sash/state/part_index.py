@@ -1,16 +1,17 @@
-"""Which parts a state has, and when each must be visited next.
+"""The index of a state: which parts exist, and when a step must visit each of them next.
 
 A part holds the keys whose hashes begin with the same bits: its prefix.  The index is a trie over
-the hash.  A node looks at NODE_BITS of its bits, so it has 2^NODE_BITS slots.  A child that is a
-part covers an aligned range of slots, as many as a power of two; a child that is a node, one slot.
+the hash.  A node looks at NODE_BITS bits of the hash, so it has 2^NODE_BITS slots.  A child that is
+a part covers an aligned range of slots, whose number is a power of two; a child that is a node
+covers one slot.
 
     root          |  part 0…  |  part 10…  |  node 110…  |  node 111…  |     here with NODE_BITS = 3
     node 110…                              |  part 1100… |  part 1101… |
 
-For each child a node says when it must be visited: `due` is the first window that may hold
-something and was not due yet, `drop` the window whose closing lets everything in the child be
-dropped.  A step reads the nodes on the way to its keys' parts and to the parts that must be
-visited.  Children that become empty vanish, and so do nodes without children.
+A node says for each child when a step must visit it: `due` is the first window that may hold one of
+the child's slices and was not due yet; when the window `drop` is closed, everything in the child
+can be dropped.  A step reads the nodes on the way to its keys' parts, and to the parts that it must
+visit.  It removes children that have become empty, and nodes without children.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ _STORED = np.dtype(
         ("bytes", "<f4"),
     ]
 )
-#: Children as rows: `prefix` has a child's first bits, `bits` of them, in its upper bits.
+#: Children as rows.  The upper `bits` bits of `prefix` are the child's prefix.
 ROWS = np.dtype([("prefix", "u8"), ("bits", "i8"), *_STORED.descr[2:]])
 _COUNTS = ("keys", "slices", "bytes")
-_SHARED = ("node", "due", "drop", *_COUNTS)  # fields that both have
+_SHARED = ("node", "due", "drop", *_COUNTS)  # fields of both types
 _NAME = struct.Struct(">cBQ")
 
 
@@ -56,7 +57,7 @@ def part_name(prefix: int, bits: int) -> bytes:
     return _NAME.pack(b"p", bits, prefix)
 
 
-#: The name of the index's root, which is there if anything is.
+#: The name of the index's root, which exists if the state has any part.
 FIRST = _NAME.pack(b"n", 0, 0)
 
 
@@ -70,8 +71,8 @@ def _node_name(prefix: int, depth: int) -> bytes:
 
 @dataclass
 class Visited:
-    """The parts of a step: their rows in the index, whether each one exists, and the part of each
-    of the step's keys, by its place in `rows`."""
+    """The parts that a step visits: their rows in the index, whether each one exists already, and
+    for each of the step's keys the place of its part in `rows`."""
 
     rows: Array
     exists: Array
@@ -83,15 +84,16 @@ class Index:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        self._loaded: list[Array] = []  # at each depth, all children that were read
-        self._kept: list[Array] = []  # those that are not visited
-        self._nodes: list[Array] = []  # the prefixes of the nodes that were read
+        self._loaded: list[Array] = []  # at each depth, all children of the nodes that were read
+        self._kept: list[Array] = []  # at each depth, the children that the step does not visit
+        self._nodes: list[Array] = []  # at each depth, the prefixes of the nodes that were read
 
     def visit(
         self, hashes: Array, due: int, closed: int, among: tuple[int, int] | None = None
     ) -> Visited:
-        """Find the parts of keys, and all parts that must be visited before window `due` is due
-        and window `closed` is closed; those in some slots of the root alone."""
+        """Find the parts of the keys with these hashes.  Also find all parts with a window to emit
+        before `due`, and all parts that can be dropped because the windows before `closed` are
+        closed; with `among`, only those between these two slots of the root, both inclusive."""
         of_keys = np.full(len(hashes), -1, dtype=np.int64)
         keys, node_of = np.arange(len(hashes)), np.zeros(len(hashes), dtype=np.int64)
         nodes = np.zeros(1, dtype=np.uint64)
@@ -108,7 +110,7 @@ class Index:
                 first, last = among
                 inside = (_slot(rows["prefix"], 0) >= first) & (_slot(rows["prefix"], 0) <= last)
                 for others in (slots[:first], slots[last + 1 :]):
-                    others[others < 0] = old  # no new part may have them
+                    others[others < 0] = old  # no new part may cover these slots
             at = node_of * (1 << NODE_BITS) + _slot(hashes[keys], depth)
             rows = np.concatenate([rows, _new_parts(slots, at, nodes, depth, old)])
             child = slots[at]
@@ -141,7 +143,7 @@ class Index:
         return self._read(np.zeros(1, dtype=np.uint64), 0)[0]
 
     def _read(self, nodes: Array, depth: int) -> tuple[Array, Array]:
-        """The children of nodes, and the place of each one's node."""
+        """The children of nodes, and for each child the place of its node."""
         names = _node_names(nodes, depth)
         # a state without a root is empty
         bodies = self._records.need(names) if depth else self._records.get(names)
@@ -157,11 +159,12 @@ class Index:
         return rows, owners
 
     def names(self, depth: int) -> list[bytes]:
-        """The names of the nodes that were read at a depth."""
+        """The names of the nodes that `visit` read at a depth."""
         return _node_names(self._nodes[depth], depth)
 
     def replace(self, rows: Array) -> Array:
-        """Put these rows in place of the visited parts', and return the children of the root."""
+        """Replace the rows of the visited parts with these rows, write the nodes, and return the
+        children of the root."""
         depths = np.maximum(rows["bits"] - 1, 0) // NODE_BITS
         deepest = max(len(self._nodes) - 1, int(depths.max(initial=0)))
         below = np.empty(0, dtype=ROWS)
@@ -176,8 +179,8 @@ class Index:
         return made
 
     def _write(self, rows: Array, depth: int, before: Array) -> Array:
-        """Write the nodes that have these children, remove those of before that have none, and
-        return a row for each node."""
+        """Write the nodes that have these children, delete the nodes of `before` that have none,
+        and return a row for each node that was written."""
         prefixes = rows["prefix"] & above(depth)
         at = np.flatnonzero(np.append(True, prefixes[1:] != prefixes[:-1])[: len(rows)])
         nodes = prefixes[at]
@@ -206,12 +209,12 @@ _NO_NODES = np.empty(0, dtype=np.uint64)
 
 
 def above(depth: int) -> np.uint64:
-    """The bits of a prefix that say which node of a depth a child is in."""
+    """A mask of the bits in a prefix that identify the child's node at a depth."""
     return np.uint64((1 << 64) - (1 << (64 - NODE_BITS * depth)))
 
 
 def root_slots(hashes: Array) -> Array:
-    """The slots of the root that keys are in."""
+    """The slot of the root for each hash."""
     return _slot(hashes, 0)
 
 
@@ -222,7 +225,7 @@ def _slot(hashes: Array, depth: int) -> Array:
 
 
 def _slots_of(rows: Array, owners: Array, nodes: int, depth: int) -> Array:
-    """For each slot of nodes the child that covers it, -1 if none does."""
+    """For each slot of the nodes the place of the child that covers it, -1 if none does."""
     slots = np.full(nodes << NODE_BITS, -1, dtype=np.int64)
     covered = np.left_shift(1, NODE_BITS * (depth + 1) - rows["bits"])
     first = (owners << NODE_BITS) + _slot(rows["prefix"], depth)
@@ -231,11 +234,11 @@ def _slots_of(rows: Array, owners: Array, nodes: int, depth: int) -> Array:
 
 
 def _new_parts(slots: Array, wanted: Array, nodes: Array, depth: int, count: int) -> Array:
-    """New parts for wanted slots that no child covers, each as large as there is room for; `slots`
-    gets them, with numbers from `count` on."""
+    """New parts for the wanted slots that no child covers, each over as many slots as possible.
+    Writes the places of the parts, which begin with `count`, into `slots`."""
     made: list[Any] = []
     for at in np.unique(wanted[slots[wanted] < 0]).tolist():
-        if slots[at] >= 0:  # one before it has taken it
+        if slots[at] >= 0:  # the new part of an earlier slot covers it
             continue
         span = NODE_BITS
         start = at >> span << span
@@ -250,8 +253,8 @@ def _new_parts(slots: Array, wanted: Array, nodes: Array, depth: int, count: int
 
 
 def _keep_counts(rows: Array, old: Array) -> None:
-    """Leave a child's counts as they were if nothing else changed and they are nearly right: then
-    its node need not be written."""
+    """Put a child's old counts back if nothing but counts has changed, and none by more than a
+    quarter: its node then need not be written."""
     if not len(old) or not len(rows):
         return
     old = old[np.argsort(old["prefix"])]

@@ -1,4 +1,4 @@
-"""The entries of a visit into records, and its parts into the index."""
+"""Write the entries of a visit into records, and its parts into the index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_ENTRIES = np.empty(0, dtype=np.int64)
 
 
 def save(visit: Visit) -> Array:
-    """Write what a visit changed, and return the children of the index's root."""
+    """Write the records that a visit changed, and return the children of the index's root."""
     saving = _Saving(visit, Layout(visit))
     return saving.save()
 
@@ -55,8 +55,8 @@ class _Saving:
         return visit.index.replace(rows)
 
     def _describe(self) -> None:
-        """Find how many keys and slices each part has, its youngest slice, and when it must be
-        visited."""
+        """Find how many keys and slices each part has, its youngest slice, and when a step must
+        visit it."""
         visit, count = self._visit, len(self._visit.rows)
         self._keys = np.zeros(count, dtype=np.int64)
         for level in range(len(visit.levels)):
@@ -74,11 +74,11 @@ class _Saving:
         visit.rows["drop"] = self._drop_after()
 
     def _due(self) -> Array:
-        """The first window of each part that may hold something and is not due yet."""
+        """For each part the first window that may hold one of its slices and is not due yet."""
         visit, step = self._visit, self._visit.step
         asked = {(ask.window, ask.step.due) for ask in visit.asks}
         due: Array = np.minimum.reduce([self._due_of(window, undue) for window, undue in asked])
-        if step.fresh == step.due:  # then tiles of windows that are not due yet were not read
+        if step.fresh == step.due:  # the step did not read the tiles of windows that are not due
             deep = visit.heights > 0
             before = np.maximum(visit.rows["due"], step.due)
             due[deep] = np.minimum(due, before)[deep]
@@ -88,12 +88,12 @@ class _Saving:
         return due
 
     def _due_of(self, window: Aligned, undue: int) -> Array:
-        """The same of one query, whose windows from number `undue` on are not due."""
+        """The same for one query, whose windows from number `undue` on are not due yet."""
         visit, form = self._visit, self._visit.form
         first = form.edges.number(window.start(undue))
         oldest = np.full(len(visit.rows), NEVER)
         runs, entries = self._layout.runs[0], visit.levels[0]
-        # the first slice of each run that is in a window that is not due yet
+        # in each run, the first slice that a window holds which is not due yet
         at = np.maximum(entries.find(runs.codes, np.full(len(runs.codes), first)), runs.starts)
         alive = at < runs.starts + runs.counts
         np.minimum.at(oldest, self._layout.parts(0)[alive], entries.units[at[alive]])
@@ -111,7 +111,8 @@ class _Saving:
         return due
 
     def _drop_after(self) -> Array:
-        """The window of each part whose closing lets all of it be dropped."""
+        """For each part the last window that holds one of its slices or needs one of its notes:
+        when it is closed, all of the part can be dropped."""
         visit, form = self._visit, self._visit.form
         drop = np.full(len(visit.rows), -NEVER)
         some = np.flatnonzero(visit.youngest > -NEVER)
@@ -124,7 +125,7 @@ class _Saving:
         return drop
 
     def _drop(self) -> None:
-        """Delete the records of parts that were split, and tiles that are dead."""
+        """Delete the roots of parts that were split, and the tiles that were dropped."""
         for part in np.flatnonzero(self._layout.gone & self._visit.exists).tolist():
             self._records.delete(part_name(self._prefixes[part], self._bits[part]))
         for level, (parts, numbers) in enumerate(self._layout.dropped):
@@ -135,7 +136,7 @@ class _Saving:
         return tile_name(self._prefixes[part], self._bits[part], level, number)
 
     def _write(self, level: int) -> None:
-        """Write the roots and tiles of a level that changed."""
+        """Write the roots and tiles of a level that must be written."""
         visit, layout = self._visit, self._layout
         entries, runs, parts = visit.levels[level], layout.runs[level], layout.parts(level)
         root = visit.heights[parts] == level
@@ -144,7 +145,7 @@ class _Saving:
             wanted |= ~root & in_pairs(parts, runs.tiles, layout.tiles[level])
         if not wanted.any():
             return
-        # all entries of a root are together
+        # all entries of a root form one record
         runs, parts = runs.where(wanted), parts[wanted]
         tiles = np.where(root[wanted], 0, runs.tiles)
         heads = run_starts(runs.codes, tiles)
@@ -173,7 +174,8 @@ class _Saving:
                 self._records.put(self._tile_name(part, level, tile), body)
 
     def _write_bare(self) -> None:
-        """Write the roots that have no entries but notes, and delete those that have nothing."""
+        """Write the roots that have notes but no entries, and delete the roots that have
+        neither."""
         visit = self._visit
         packer = Packer(
             visit.form,
@@ -203,7 +205,7 @@ class _Saving:
         self._records.put(part_name(self._prefixes[part], self._bits[part]), body)
 
     def _rows(self) -> Array:
-        """The parts as they are now."""
+        """The rows of the parts that are left, for the index."""
         visit = self._visit
         rows = visit.rows
         rows["keys"], rows["slices"] = self._keys, visit.slices

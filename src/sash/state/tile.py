@@ -1,14 +1,14 @@
 """Entries of many keys as bytes, and back.
 
-An entry is a key, a unit of time, and for each operator a partial.  On level 0 a unit is a slice;
-on level 1 it is a tile of level 0, which covers 64 neighbouring slices; and so on up.
+An entry has a key, a unit of time, and a partial for each group of aggregates.  On level 0 a unit
+is a slice; on level 1 it is a tile of level 0, which covers 64 neighbouring slices; and so on.
 
     level 1    |  tile 0                                         |  tile 1     64 × 64 slices each
     level 0    |  tile 0  |  tile 1  |  tile 2  |  …  |  tile 63 |  …          64 slices each
 
-Where the order of events matters, a slice cannot be one partial, as more events may come between
-those it has.  Then level 0 has an entry for each time, and with a tie column for each (time, tie):
-these are an entry's `marks`.
+If the order of events matters, a slice cannot be one partial, because a later batch may have events
+between the slice's events.  Then level 0 has an entry for each time, and with a tie column for each
+(time, tie).  The time and the tie are the entry's `marks`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SIZE = struct.Struct("<Q")
 
 @dataclass
 class Tile:
-    """Entries as they were read: for each of the keys `counts` of them, in order."""
+    """The entries of a record: for each key as many as `counts` says, in order of time."""
 
     keys: list[pa.Array]
     counts: Array
@@ -50,8 +50,8 @@ class Tile:
 
 
 class Form:
-    """What all records of a state have in common: of one query's, or of several queries' that have
-    joint windows and edges."""
+    """The layout of all records of a state: of one query, or of several queries with joint windows
+    and edges."""
 
     def __init__(
         self, plan: Plan, joint: Joint | None = None, edges: Edges | None = None, queries: int = 1
@@ -63,7 +63,7 @@ class Form:
         self.names = [group.names for group in plan.groups]
         self.folds = folds_of(plan)
         self.widths = [folds.width for folds in self.folds]
-        #: True if all partials take as many bytes.
+        #: True if all entries take the same number of bytes.
         self.fixed = all(f.width and not isinstance(f, NumberedFolds) for f in self.folds)
         self.encoders = [encoder(o) if not f.width else None for o, f in self._pairs()]
         self._decoders = [decoder(o) if not f.width else None for o, f in self._pairs()]
@@ -79,14 +79,14 @@ class Form:
         )
 
     def visited_at(self, window: Aligned, number: Any) -> Any:
-        """The number by which the index knows a window of a query."""
+        """The number that the index uses for a window of a query."""
         return self.window.numbered(window, number) if isinstance(self.window, Joint) else number
 
     def _pairs(self) -> Any:
         return zip(self.operators, self.folds, strict=True)
 
     def unpack(self, body: memoryview, level: int) -> Tile:
-        """The entries in a body that a `Packer` made."""
+        """The entries in a record's body that a `Packer` wrote."""
         keys, entries, base, count_size, unit_size, key_bytes = _HEAD.unpack_from(body)
         at = _HEAD.size
         counts = np.frombuffer(body, dtype=f"<u{count_size}", count=keys, offset=at)
@@ -126,10 +126,11 @@ class Form:
 
 
 class Packer:
-    """Entries of one level on their way into bytes.
+    """Turns entries of one level into bytes.
 
-    `keys` has a row for each run of entries of one key, and a run has `counts` entries; `partials`
-    has for each group rows of words, or lists of encoded objects, or partials with their values.
+    `keys` has a row for each run of entries of one key, and `counts` the number of entries in each
+    run.  For each group of aggregates, `partials` has rows of words, or a list of encoded objects,
+    or `Numbered` partials.
     """
 
     def __init__(
@@ -153,7 +154,7 @@ class Packer:
         self._ends = np.append(0, np.cumsum(counts))
 
     def pack(self, start: int, end: int) -> bytes:
-        """The entries of some runs as bytes."""
+        """The entries of the runs from `start` up to `end`, as bytes."""
         low, high = int(self._ends[start]), int(self._ends[end])
         counts, units = self._counts[start:end], self._units[low:high]
         base = int(units.min()) if high > low else 0
@@ -184,7 +185,7 @@ class Packer:
 
 
 def _size_of(most: int) -> int:
-    """The bytes that whole numbers up to this need."""
+    """The number of bytes that a whole number up to this takes."""
     return next(size for size in (1, 2, 4, 8) if most < 1 << 8 * size)
 
 

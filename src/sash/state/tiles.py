@@ -1,15 +1,16 @@
-"""The slices of many keys in a store of bytes, at a cost that goes by what is touched.
+"""A state in a store: the slices of many keys, as records.  A step reads and writes only a few.
 
-    index      which parts there are, and when each must be visited     part_index
+    index      which parts exist, and when a step must visit each       part_index
     part       the slices of the keys whose hashes begin alike          part, tile
-    batch      one step, or several with keys of their own              portions
+    batch      one step, or several over disjoint sets of keys          portions
     step       reads the parts that it needs, all at once as arrays     visit, entries
                emits windows                                            emission
-               drops, divides and writes what changed                   layout, saving
+               drops, divides and writes entries                        layout, saving
 
-A step reads and writes the parts of its keys and those that must be visited, because a window that
-holds something is due or because all of a part can be dropped, and the index on the way to
-them: a number of small records that does not depend on how many keys there are.
+A step reads and writes the parts of its keys, and the parts that must be visited because a window
+that may hold one of their slices is due, or because all of the part can be dropped.  It also reads
+and writes the nodes of the index on the way to these parts.  All these records are small, and their
+number does not depend on how many keys the state holds.
 """
 
 from __future__ import annotations
@@ -49,10 +50,12 @@ __all__ = ["TileState", "Tiles"]
 
 
 class Tiles:
-    """Slices in the records of a store that begin with a prefix: what all states over tiles do.
+    """The base of all states over tiles: slices in the records of a store whose keys begin with a
+    prefix.
 
-    A batch is a step, then what is asked of the windows it emitted, then `commit`: until then the
-    store is as it was.  Nothing is kept between batches, so the store may be exchanged for another.
+    A batch is a step, then calls about the windows that the step emitted, then `commit`; until then
+    the store stays as it was.  Nothing is kept in memory between batches, so the store may be
+    exchanged for another one.
     """
 
     broken = False
@@ -64,21 +67,21 @@ class Tiles:
         self._visit: Visit | None = None
         self._root: Array | None = None
         self._asks: Sequence[Ask] = ()  # of the last step, for `_check`
-        self._divided: Journal | None = None  # what takes a batch that is done in portions
+        self._divided: Journal | None = None  # the store, while a batch runs in portions
 
     @property
     def shapes(self) -> list[str]:
-        """What the words of a partial are, for each group of aggregates."""
+        """The types of a partial's words, for each group of aggregates."""
         return [folds.kinds or "objects" for folds in self._form.folds]
 
     def _begun(self, slices: Slices | None, asks: Sequence[Ask]) -> Visit:
-        """Begin a step: read what it needs, and insert slices."""
+        """Begin a step: read the records that it needs, and insert slices."""
         self._save()
         self._asks = asks
         return Visit(self._form, self._records, slices, asks)
 
     def _stepped(self, visit: Visit) -> None:
-        """Have the step's visit until the next one, or `commit`."""
+        """Keep the step's visit until the next step or `commit`."""
         self._visit, self._root = visit, None
 
     def _save(self) -> None:
@@ -93,7 +96,7 @@ class Tiles:
                 raise
 
     def prepare(self) -> None:
-        """Make the records of the batch."""
+        """Compute the records of the batch."""
         self._save()
 
     def commit(self) -> None:
@@ -105,7 +108,8 @@ class Tiles:
             self._divided = None
 
     def abandon(self) -> None:
-        """Forget the batch: the state is what the store has, or had before the batch."""
+        """Discard the batch.  The state is again what the store holds; if the batch ran in
+        portions, the journal first restores the records from before the batch."""
         self._visit = self._root = None
         self._records.discard()
         if self._divided is not None:
@@ -130,18 +134,18 @@ class Tiles:
                 self._records.discard()
 
     def next_visit(self) -> int | None:
-        """The number of the first window whose closing needs a step, even one without slices: a
-        window with something in it becomes due, or something can be dropped."""
+        """The number of the first window whose closing needs a step, even one without slices,
+        because a window that may hold slices becomes due, or because slices can be dropped."""
         rows = self._children()
         first = min(rows["due"].min(initial=NEVER), rows["drop"].min(initial=NEVER))
         return None if first == NEVER else int(first)
 
     def size(self) -> dict[str, int]:
-        """About how many keys and slices there are, and how many bytes they take.
+        """The approximate number of keys and of slices, and the bytes that they take.
 
-        The root of the index has the sums.  A part in one record is counted exactly, the slices
-        of one in tiles by estimate; and the index is written for a count alone only if it has
-        changed by a quarter.
+        The root of the index has the sums.  The counts of a part in one record are exact; the
+        slices of a part in tiles are an estimate.  If only a count has changed, the index is
+        written only if the count has changed by more than a quarter.
         """
         rows = self._children()
         return {name: round(float(rows[name].sum())) for name in ("keys", "slices", "bytes")}

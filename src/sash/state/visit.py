@@ -1,9 +1,9 @@
-"""A step's work on the parts of a state: read what it needs, number the keys, insert slices.
+"""A step's work on the parts of a state: read records, number the keys, insert slices.
 
-All parts that a step touches are worked on together, as arrays with an entry's key and time, one
-set of arrays for each level.  First all records that will be needed are read: the roots of the
-parts that the slices go to and of those that must be visited, then, level by level, the tiles that
-slices go to, and those at the edges of the windows wanted.
+A step works on all its parts together.  The entries of each level are one set of arrays, with each
+entry's key and time.  First the step reads all records that it will need: the roots of the parts
+that slices go to and of the parts that it must visit; then, level by level, the tiles that slices
+go to, and the tiles at the edges of the windows that it answers.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _Pairs = tuple[Array, Array]
 
 @dataclass
 class Reach:
-    """The slices of ranges of windows: from `low` up to `high` are those that some of the windows
-    hold, from `inner_low` up to `inner_high` those that all of them hold."""
+    """The slices of ranges of windows.  At least one window of a range holds the slices from `low`
+    up to `high`; all windows of the range hold the slices from `inner_low` up to `inner_high`."""
 
     low: Array
     high: Array
@@ -56,7 +56,7 @@ class Reach:
 
     @classmethod
     def joined(cls, parts: Sequence[Reach], order: Array) -> Reach:
-        """Several one after the other, put into an order."""
+        """Several one after the other, then put into this order."""
 
         def column(name: str) -> Array:
             return np.concatenate([_NONE, *(getattr(part, name) for part in parts)])[order]
@@ -65,8 +65,8 @@ class Reach:
 
 
 class Visit:
-    """The parts of a step, in which each query asks for something.  Arrays with an item for each
-    part go by its place in `rows`."""
+    """The parts that a step works on, and their entries.  `asks` says what each query asks of the
+    step.  An array with an item for each part is in the order of `rows`."""
 
     def __init__(
         self, form: Form, records: Records, slices: Slices | None, asks: Sequence[Ask]
@@ -74,7 +74,7 @@ class Visit:
         self.form = form
         self.records = records
         self.asks = asks
-        #: What is due, and what is kept, in the numbers that the index has.
+        #: The step in the numbers of windows that the index uses.
         self.step: Step = asks[0].step
         if isinstance(form.window, Joint):
             self.step = joint_step(form.window, asks)
@@ -88,10 +88,10 @@ class Visit:
         count = len(self.rows)
         self.heights = np.zeros(count, dtype=np.int64)
         self.youngest = np.full(count, -NEVER, dtype=np.int64)
-        self.slices = np.zeros(count)  # about how many each has
+        self.slices = np.zeros(count)  # about how many slices each part has
         self.notes: list[list[Note]] = [[NO_NOTE] * (NOTES * form.queries) for _ in range(count)]
-        self.noted = np.zeros(count, dtype=bool)  # where notes are new
-        #: the tiles of each level that are read, or that slices create, by part and number
+        self.noted = np.zeros(count, dtype=bool)  # True for parts whose notes changed
+        #: the tiles of each level that the step reads, or that slices create, by part and number
         self.tiles: list[_Pairs] = []
         self.touched: list[_Pairs] = []
         self._read: list[list[tuple[int, Tile]]] = [[]]
@@ -116,8 +116,8 @@ class Visit:
         self._of_keys = of_keys
 
     def again(self, ask: Ask) -> tuple[Array, Array, Array]:
-        """The windows of a query to emit again: ranges of them, by the place of a slice that they
-        hold."""
+        """The windows of a query to emit again: places of slices, and for each place the first and
+        the last window that the slice changes."""
         step, slices = ask.step, self._slices
         if not step.again or slices is None:
             return _NONE, _NONE, _NONE
@@ -127,7 +127,7 @@ class Visit:
         return at, first[at], last[at]
 
     def codes_of(self, places: Array) -> Array:
-        """The codes of slices' keys, by the slices' places."""
+        """The codes of the keys of the slices at these places."""
         return self._codes[self._keys_of[places]]
 
     # records
@@ -150,7 +150,7 @@ class Visit:
         self._read[level].append((part, tile))
 
     def _read_tiles(self) -> None:
-        """Read the tiles that are needed, level by level."""
+        """Read the tiles that the step needs, level by level."""
         levels = int(self.heights.max(initial=0))
         self.tiles = [(_NONE, _NONE)] * levels
         self.touched = [self._touched(level) for level in range(levels)]
@@ -184,9 +184,9 @@ class Visit:
         return unique_pairs(parts, np.concatenate([_NONE, *(tile.units for _, tile in above)]))
 
     def _find_reach(self) -> None:
-        """Find the windows that will be asked for, by part."""
+        """Find the windows that the step will answer, by part."""
         owners, found = [_NONE], []
-        for ask in dict.fromkeys(self.asks):  # of equal ones, one
+        for ask in dict.fromkeys(self.asks):  # equal asks once
             at, first, last = self.again(ask)
             parts, step = self._parts[at], ask.step
             if step.fresh < step.due:
@@ -204,7 +204,7 @@ class Visit:
         self._first_range = np.cumsum(self._ranges) - self._ranges
 
     def _reached(self, level: int, parts: Array, tiles: Array) -> Array:
-        """True for tiles that lie at an edge of the windows that will be asked for."""
+        """True for tiles at an edge of the windows that the step will answer."""
         times = self._ranges[parts]
         at = np.repeat(np.arange(len(parts)), times)
         reach, i = self._reach, ragged(self._first_range[parts], times)
@@ -216,28 +216,30 @@ class Visit:
         return reached
 
     def _old(self, level: int, parts: Array, tiles: Array) -> Array:
-        """True for tiles that say which tiles below them can be dropped."""
+        """True for tiles whose entries stand for tiles below, some of which can be dropped."""
         if not level:
             return np.zeros(len(parts), dtype=bool)
         old: Array = (tiles << BITS * (level + 1)) < self.kept_from()[parts]
         return old
 
     def kept_from(self) -> Array:
-        """For each part the first slice that is kept; before it, tiles are dropped.  Where windows
-        do not move on, nothing is looked for that could be dropped."""
+        """For each part the first slice to keep: the step drops the tiles before it.  If no window
+        becomes due, the step does not look for tiles to drop, unless all of a part can be dropped.
+        """
         step = self.step
         first = self.form.edges.number(self.form.window.start(step.keep))
         moves = step.fresh < step.due
         kept = np.full(len(self.rows), first if moves else -NEVER)
         young = self.youngest.copy()
         np.maximum.at(young, self._parts, self._units)
-        kept[young < first] = NEVER  # all of it
+        kept[young < first] = NEVER  # drop the whole part
         return kept
 
     # arrays
 
     def _number(self) -> None:
-        """Number the keys of all that was read together, in their order, and make arrays."""
+        """Number all keys that were read, and the keys of the slices, in order of the keys, and
+        make the arrays of entries."""
         form, slices = self.form, self._slices
         read = [tile for level in self._read for _, tile in level]
         sources = [tile.keys for tile in read] + ([slices.keys] if slices else [])
@@ -267,7 +269,7 @@ class Visit:
             self.part_of[self._codes[: len(self._of_keys)]] = self._of_keys
 
     def _insert(self) -> None:
-        """Insert the slices, and bring the levels above up to date."""
+        """Insert the slices, and update the totals on the levels above."""
         slices = self._slices
         if slices is None:
             return
@@ -290,7 +292,7 @@ class Visit:
             self.levels[level + 1] = self.levels[level + 1].merge(totals, replace=True)
 
     def until(self, kind: int, note: Note) -> int:
-        """Until which window a note is of use, in the numbers that the index has."""
+        """The window until which a note is needed, in the numbers that the index uses."""
         return int(self.form.visited_at(self.asks[kind // NOTES].window, note.until))
 
     @property
