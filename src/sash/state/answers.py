@@ -1,8 +1,8 @@
-"""The answers of a group of aggregates, out of where a kernel wrote them.
+"""The answers of a group of aggregates, from the outputs of a kernel.
 
-A kernel lowers all aggregates of a group in one go, and comes back at the first that raises: a sum
-that leaves int64, say.  The aggregates of that row are then lowered one by one, in plain Python, so
-that only the answer that does not exist is null.
+A kernel lowers all aggregates of a row together, and returns when one of them raises an error, such
+as a sum that overflows int64.  Plain Python then lowers the aggregates of that row one by one, so
+that only answers that do not exist are null.
 """
 
 from __future__ import annotations
@@ -39,35 +39,36 @@ __all__ = [
 
 
 class Source(Protocol):
-    """Values by number."""
+    """The values of a column, by number."""
 
     def take(self, numbers: pa.Array) -> pa.Array:
         """The values with these numbers, null for null."""
 
 
-#: The values of columns that are read by number.
+#: For each column that a kernel reads as numbers, by its place: the values of the numbers.
 Sources = Mapping[int, Source]
 
 
 @dataclass(frozen=True)
 class Apart:
-    """The answers of a row, each lowered by itself: None where that raised, and why it did."""
+    """The answers of a row whose aggregates were lowered one by one.  An answer is None if that
+    raised an error; `reasons` says why, by name."""
 
     values: tuple[Any, ...]
     reasons: dict[str, str]
 
     @property
     def reason(self) -> str:
-        """Which answers do not exist, and why."""
+        """The answers that do not exist, and why, as text."""
         return told(self.reasons)
 
 
 def columns_of(
     group: Group, table: pa.Table, known: Mapping[int, pa.Array] | None = None
 ) -> tuple[Table, Sources]:
-    """The columns that a group of aggregates reads, and the values of those that are read by
-    number: from 1 on if they become labels, else from 0.  Of some columns, values are `known` in
-    their order."""
+    """The columns that a group of aggregates reads, and the values of the columns that it reads as
+    numbers.  Numbers begin with 1 if they become labels, otherwise with 0.  `known` has values of
+    some columns, in order."""
     arrays: list[pa.Array | Array] = []
     sources: dict[int, pa.Array] = {}
     for i, name in enumerate(group.columns):
@@ -86,7 +87,7 @@ def columns_of(
 
 
 def _column(group: Group, i: int, column: pa.Array) -> pa.Array:
-    """A column as the group's operator reads it."""
+    """Convert a column to the type that the group's operator reads."""
     if group.hows[i] == "ticks":
         return column.cast(in_ticks(value_type(column.type)))
     if group.hows[i] == "unscaled":
@@ -108,7 +109,7 @@ def _column(group: Group, i: int, column: pa.Array) -> pa.Array:
 
 
 def answers_apart(core: BufferCore | ObjectCore, group: Group, slot: int) -> Apart:
-    """Lower the aggregates of the partial in a slot one by one."""
+    """Lower the aggregates of the partial in a slot one by one, in Python."""
     partial, parts = core.peek(slot), group.operator.parts
     own = [i for i, part in enumerate(parts) if part.shares is None]
     values: list[Any] = []
@@ -132,8 +133,8 @@ def answers_of(
     apart: dict[int, Apart] | None,
     sources: Sources | None = None,
 ) -> tuple[dict[str, pa.Array], dict[int, str]]:
-    """The first rows of a core's outputs as answers by name, in the types that results have, and
-    the rows that lack some answers, and why; see `answers_and_reasons`."""
+    """The first rows of a core's outputs as answers by name, in the types of the result, and for
+    each row that lacks answers why; see `answers_and_reasons`."""
     values, failed = answers_and_reasons(core, group, types, kept, rows, apart, sources)
     return values, {row: told(reasons) for row, reasons in failed.items()}
 
@@ -147,10 +148,11 @@ def answers_and_reasons(
     apart: dict[int, Apart] | None,
     sources: Sources | None = None,
 ) -> tuple[dict[str, pa.Array], dict[int, dict[str, str]]]:
-    """The same with the reason for each answer that does not exist, by row and name.
+    """The first rows of a core's outputs as answers by name, in the types of the result, and the
+    reason for each answer that does not exist, by row and name.
 
-    Rows in `apart` have the answers there.  An answer that does not fit its type is null; with None
-    for `apart`, it is an error.
+    The answers of the rows in `apart` are taken from there.  An answer that does not fit its type
+    is null; if `apart` is None, it is an error.
     """
     values: dict[str, pa.Array] = {}
     failed: dict[int, dict[str, str]] = {i: dict(a.reasons) for i, a in (apart or {}).items()}
@@ -174,7 +176,7 @@ def answers_and_reasons(
         elif wanted is not None and group.exact[i]:
             wanted = in_ticks(wanted)
         if typed:
-            # a call takes its columns off the list
+            # each call removes its columns from the list
             found = answers_from_columns(fields[i][1], columns, "arrow")
             if apart:
                 answers = {row: a.values[i] for row, a in apart.items()}
@@ -208,8 +210,8 @@ def answers_over(
     apart: dict[int, Apart],
     sources: Sources | None = None,
 ) -> tuple[dict[str, pa.Array], dict[int, str]]:
-    """The same where a row may have windows of several sizes: a core's outputs have one row after
-    the other, and of each the sizes of the group in their order."""
+    """The same if a row may have windows of several sizes: a core's outputs then have, for each row
+    of the result, a row for each size of the group, in order."""
     if group.over is None:
         return answers_of(core, group, types, kept, rows, apart, sources)
     many = len(group.over.sizes)
@@ -226,7 +228,7 @@ def answers_over(
 
 
 def _replaced(found: pa.Array, apart: dict[int, Any], misfits: dict[int, str]) -> pa.Array:
-    """Compiled answers with those of some rows replaced by Python values."""
+    """Replace the compiled answers of the rows in `apart` with these Python values."""
     wrong: dict[int, str] = {}
     made = object_answers(list(apart.values()), found.type, (), wrong)
     rows = list(apart)
@@ -237,7 +239,7 @@ def _replaced(found: pa.Array, apart: dict[int, Any], misfits: dict[int, str]) -
 
 
 def joined_reasons(*parts: dict[int, str]) -> dict[int, str]:
-    """The rows that lack answers in one group of aggregates or more, and why."""
+    """For each row that lacks answers in any group of aggregates, why."""
     made: dict[int, str] = {}
     for part in parts:
         for row, why in part.items():
@@ -246,15 +248,15 @@ def joined_reasons(*parts: dict[int, str]) -> dict[int, str]:
 
 
 def told(reasons: dict[str, str]) -> str:
-    """Which answers do not exist, and why, as text."""
+    """The answers that do not exist, and why, as text."""
     return "; ".join(f"{name}: {why}" for name, why in reasons.items())
 
 
 def by_key_and_time(
     keys: list[pa.Array], times: Array, values: dict[str, pa.Array], failed: dict[int, str]
 ) -> tuple[Array, list[pa.Array], dict[str, pa.Array], dict[int, str]]:
-    """The order of rows by key, then time, and in that order the columns of their keys, their
-    values by name, and those that lack some, and why."""
+    """Sort rows by key, then time.  Return the order, and in that order the columns of keys, the
+    values by name, and why rows lack answers."""
     order = np.lexsort((times, key_codes(keys, len(times))[0]))
     at, place = pa.array(order), np.argsort(order)
     return (

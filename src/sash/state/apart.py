@@ -1,5 +1,5 @@
-"""Partials of one window by plain Python: rows are added to them, and they are lowered one by one,
-for a question now and then."""
+"""Combine rows into the partials of one window, and lower the partials one by one, in plain Python:
+for questions that are rare."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["lowered", "with_rows"]
 def with_rows(
     plan: Plan, forests: Sequence[Forest], partials: list[Any], rows: pa.Table
 ) -> list[Any]:
-    """The partials of each group of aggregates, with rows of one key that come after all that they
-    have."""
+    """Combine rows of one key into the partials of each group of aggregates.  The rows come after
+    all events of the partials."""
     if not rows.num_rows:
         return partials
     read = rows.select([f.name for f in plan.schema])
@@ -36,9 +36,10 @@ def with_rows(
 def lowered(
     plan: Plan, partials: list[list[Any]], sources: Sequence[Sources | None] | None = None
 ) -> tuple[dict[str, Any], str]:
-    """The answers of the partials of each group of aggregates by name, None for those that do not
-    exist, and why they do not.  There are partials for each size that windows have.  For each
-    group, `sources` has the values of columns that are read by number."""
+    """Lower partials: the answers by name, None for an answer that does not exist, and why answers
+    do not exist, as text.  `partials` has, for each size of the windows, a partial for each group
+    of aggregates.  For each group, `sources` has the values of columns that kernels read as
+    numbers."""
     values: dict[str, Any] = {}
     failed: dict[str, str] = {}
     known = [None] * len(plan.groups) if sources is None else sources

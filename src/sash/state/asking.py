@@ -1,4 +1,5 @@
-"""A key's values over any range of time: from tiles at the ends of the range, and from totals."""
+"""A key's values over any range of time, from tiles at the ends of the range and from totals
+between them."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ def ask(
 ) -> dict[str, Any]:
     """The values of one key over the times from `lo` up to but not including `hi`.
 
-    The records that are read are the way to the key's part, its root, and on each level the tiles
-    that the ends of the range cut; tiles in between stand in the level above them as totals.
+    This reads the nodes of the index on the way to the key's part, the part's root and, on each
+    level, the tiles that the ends of the range cut.  For tiles in between, it takes the totals on
+    the level above.
     """
     if len(key) != len(plan.keys):
         raise ValueError(f"this stream has {len(plan.keys)} key columns, not {len(key)}: {key!r}")
@@ -46,8 +48,8 @@ def ask(
 
 
 def _combined(form: Form, number: int, partials: list[Any]) -> tuple[Any, Sources | None]:
-    """The partials of a group of aggregates combined, in order; and the values of columns that are
-    read by number."""
+    """Combine the partials of a group of aggregates, in order.  Also return the values of the
+    columns that the kernel reads as numbers."""
     folds, operator = form.folds[number], form.operators[number]
     if not folds.width:
         combine, made = operator.python_combine(), partials[0]
@@ -62,7 +64,8 @@ def _combined(form: Form, number: int, partials: list[Any]) -> tuple[Any, Source
 
 
 def _pieces(form: Form, records: Records, hashed: Array, lo: int, hi: int) -> list[list[Any]]:
-    """The partials that make up a range, oldest first: a list of them for each group."""
+    """The partials of a range, oldest first; each is a list with a partial for each group of
+    aggregates."""
     index = Index(records)
     visited = index.visit(hashed, -NEVER, -NEVER)
     at = int(visited.of_keys[0])
@@ -72,7 +75,7 @@ def _pieces(form: Form, records: Records, hashed: Array, lo: int, hi: int) -> li
     (body,) = records.need([part_name(prefix, bits)])
     head, entries = unpack_part(memoryview(body), form.queries)
     first, last = form.edges.number(np.array([lo, hi - 1])).tolist()
-    pieces: list[tuple[int, int, list[Any]]] = []  # where each starts
+    pieces: list[tuple[int, int, list[Any]]] = []  # each with its first slice and row, to be sorted
     tiles = [form.unpack(entries, head.height)]
     for level in range(head.height, -1, -1):
         below = []
@@ -95,7 +98,7 @@ def _pieces(form: Form, records: Records, hashed: Array, lo: int, hi: int) -> li
 
 
 def _rows_of(tile: Tile, hashed: Array) -> range:
-    """The entries of a key in a tile."""
+    """The places of a key's entries in a tile."""
     at = np.flatnonzero(hash_keys(tile.keys, len(tile.counts)) == hashed[0])
     if not len(at):
         return range(0)

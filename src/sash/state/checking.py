@@ -1,4 +1,5 @@
-"""Whether the records of a state are sound: read all of them, and compare what they say."""
+"""Check that the records of a state are sound: read all of them and compare them with each
+other."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ __all__ = ["check", "check_index", "check_names"]
 
 
 def check(form: Form, records: Records, asks: Sequence[Ask]) -> None:
-    """Raise AssertionError if a record is missing, is not needed, or contradicts another, after
-    a step in which queries asked for these."""
+    """Raise AssertionError if a record is missing, is not needed, or contradicts another one.
+    `asks` are those of the last step."""
     rows, used = check_index(records)
     for row in rows:
         used |= _check_part(form, records, row, asks)
@@ -34,7 +35,7 @@ def check(form: Form, records: Records, asks: Sequence[Ask]) -> None:
 
 
 def check_index(records: Records) -> tuple[Array, set[bytes]]:
-    """Check the index, and return all parts, and the names of its records."""
+    """Check the index.  Return the rows of all parts, and the names of the index's records."""
     index = Index(records)
     hashes = np.empty(0, dtype=np.uint64)
     found = index.visit(hashes, part_index.NEVER + 1, part_index.NEVER + 1)
@@ -45,7 +46,7 @@ def check_index(records: Records) -> tuple[Array, set[bytes]]:
 
 
 def check_names(records: Records, used: set[bytes]) -> None:
-    """The records that are there are those that are used, and are as they were written."""
+    """Check that the store has exactly these records, and that none of them is damaged."""
     names = set()
     for key, data in records.store.scan(records.prefix):
         unseal(data, key)
@@ -54,7 +55,7 @@ def check_names(records: Records, used: set[bytes]) -> None:
 
 
 def _check_nodes(index: Index) -> None:
-    """A node's row says what its children do."""
+    """Check that a node's row has the least `due` and `drop` of its children."""
     for depth, children in enumerate(index._loaded[1:], 1):
         above = index._loaded[depth - 1]
         for node in index._nodes[depth]:
@@ -66,7 +67,7 @@ def _check_nodes(index: Index) -> None:
 
 
 def _check_apart(rows: Array) -> None:
-    """No two parts hold the same hash."""
+    """Check that no two parts cover the same hash."""
     spans = sorted((int(p), int(p) + (1 << 64 - int(b))) for p, b in rows[["prefix", "bits"]])
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 
@@ -115,7 +116,8 @@ def _check_keys(form: Form, tile: Tile, prefix: int, bits: int) -> None:
 def _check_totals(
     form: Form, level: int, above: dict[int, Tile], below: dict[int, Tile], asks: Sequence[Ask]
 ) -> None:
-    """An entry above is the aggregate of the entries below, unless some of those are dropped."""
+    """Check that an entry above is the aggregate of the entries below, unless some of those were
+    dropped."""
     stated = _numbered(form, list(above.values()), level + 1)
     entries = _numbered(form, list(below.values()), level)
     assert len(stated.codes)
@@ -140,14 +142,15 @@ def _check_totals(
 
 
 def _numbered(form: Form, tiles: list[Tile], level: int) -> Any:
-    """The entries of tiles; a key's code is the rank of its hash, which is the same for others."""
+    """The entries of tiles.  A key's code is the rank of its hash, so that two levels with the same
+    keys have the same codes."""
     hashes = np.concatenate([hash_keys(tile.keys, len(tile.counts)) for tile in tiles])
     codes = np.unique(hashes, return_inverse=True)[1]
     return join_tiles(form, tiles, codes.astype(np.int64), level)
 
 
 def _check_visits(form: Form, head: Any, row: Any, slices: Array, asks: Sequence[Ask]) -> None:
-    """The part is visited when it must be."""
+    """Check that the index says when a step must visit the part."""
     window, edges = form.window, form.edges
     drop = -part_index.NEVER
     if len(slices):

@@ -1,4 +1,4 @@
-"""Partials that belong together, combined: runs of an array of them, in a given order."""
+"""Combine runs of partials: places in an array of partials, in any order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SUM, NEW = 0, 1  # slots
 def fold_runs(
     m: Memory, partials: Partials, order: Any, bounds: Any, count: int, out: Partials
 ) -> None:
-    """out[r] = the partials order[bounds[r]] … order[bounds[r + 1] - 1] combined."""
+    """Combine the partials order[bounds[r]] … order[bounds[r + 1] - 1] into out[r]."""
     for r in range(count):
         i = item(bounds, r)
         n = item(bounds, r + 1)
@@ -58,22 +58,22 @@ class Folds:
 
     @property
     def width(self) -> int:
-        """How many words a partial has; 0 if it is an object."""
+        """The number of words of a partial; 0 if it is an object."""
         return 0 if isinstance(self._core, ObjectCore) else self._core.width
 
     @property
     def kinds(self) -> str:
-        """The types of a partial's words; none if it is an object."""
+        """The types of a partial's words; empty if it is an object."""
         layout = self._core.program.layout
         return layout.kinds if layout else ""
 
     def partial(self, words: Array) -> Any:
-        """A partial as a Python value, from its words."""
+        """The Python value of a partial with these words."""
         self._core.load_slots(SUM, 1, words.tobytes())
         return self._core.peek(SUM)
 
     def fold(self, partials: Any, order: Array, bounds: Array) -> Any:
-        """One partial for each run; none of them may be empty."""
+        """Combine each run into one partial.  No run may be empty."""
         try:
             return self._fold(partials, order, bounds)
         except Exception as error:
@@ -99,24 +99,24 @@ class Folds:
             return made.reshape(count, core.width)
 
     def take(self, partials: Any, order: Array) -> Any:
-        """Some of the partials."""
+        """The partials at these places, in this order."""
         if self.width:
             return partials[order]
         return [partials[i] for i in order.tolist()]
 
     def join(self, many: list[Any]) -> Any:
-        """All the partials of several arrays, one after the other."""
+        """The partials of several arrays, one after the other."""
         if self.width:
             empty = [np.empty((0, self.width), dtype=np.int64)]
             return np.concatenate(many or empty)
         return [p for part in many for p in part]
 
     def array(self, partials: Any) -> Array:
-        """Partials as an array, one for each row."""
+        """Partials as an array with one partial in each row."""
         return partials if self.width else objects(partials)
 
     def as_column(self, partials: Any) -> pa.Array:
-        """Partials as bytes; objects as the operator encodes them."""
+        """Partials as an Arrow column of bytes; objects as the operator encodes them."""
         if self.width:
             data = pa.py_buffer(np.ascontiguousarray(partials, dtype="<i8"))
             kind = pa.binary(8 * self.width)
@@ -125,7 +125,7 @@ class Folds:
         return pa.array([encode(p) for p in partials], pa.binary())
 
     def from_column(self, column: pa.Array) -> Any:
-        """The partials again."""
+        """The partials of a column that `as_column` returned."""
         if self.width:
             _, data = column.buffers()
             words = np.frombuffer(data, "<i8", (column.offset + len(column)) * self.width)
@@ -136,9 +136,9 @@ class Folds:
 
 @dataclass(frozen=True)
 class KeyRuns:
-    """Runs of partials, none of which is empty: the order of the partials, where each run begins
-    in it, with the end of the last, and whose each run is: the columns of keys, and for each run
-    the number of its key, and of the entry."""
+    """Runs of partials, none of which is empty: the order of the partials, and the bounds of the
+    runs in that order.  For error messages, `keys` are the columns of keys, and each run has the
+    number of its key and of its entry."""
 
     order: Array
     bounds: Array
@@ -149,7 +149,8 @@ class KeyRuns:
     def fold(
         self, groups: Sequence[Group], folds: Sequence[Folds], partials: Sequence[Any]
     ) -> list[Any]:
-        """One partial for each run, of each group of aggregates; an error names the run."""
+        """Combine each run into one partial, for each group of aggregates.  An error names the key
+        and the entry of the run."""
         made = []
         for group, each, some in zip(groups, folds, partials, strict=True):
             try:

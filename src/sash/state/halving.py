@@ -1,7 +1,7 @@
-"""Splitting a part that has tiles: each of its records is divided among the new parts.
+"""Split a part that has tiles: divide each of its records among the new parts.
 
-This reads and writes all records of the part.  A part is split when its records have doubled, so
-each slice is moved a few times in its life, whatever the number of keys.
+This reads and writes all records of the part.  A part is split when its records have doubled in
+size, so each slice moves only a few times in its life, whatever the number of keys.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def halve(visit: Visit, row: Array) -> Array:
 def _read(
     form: Form, records: Records, prefix: int, bits: int, height: int, root: Tile
 ) -> tuple[dict[tuple[int, int], Tile], int]:
-    """All tiles of a part by level and number, and the size of the largest."""
+    """All tiles of a part by level and number, and the size of the largest one in bytes."""
     tiles: dict[tuple[int, int], Tile] = {}
     above, largest = [root], 0
     for level in range(height - 1, -1, -1):
@@ -79,8 +79,8 @@ def _read(
 
 
 def _pieces(form: Form, tile: Tile, level: int, bits: int) -> dict[int, tuple[bytes, int]]:
-    """The entries of a tile as bytes, and how many keys they have, by the first bits of the keys'
-    hashes."""
+    """Divide the entries of a tile by the first bits of their keys' hashes.  For each prefix,
+    return the entries as bytes and the number of their keys."""
     prefixes = prefixes_of(hash_keys(tile.keys, len(tile.counts)), bits)
     order = np.argsort(prefixes, kind="stable")
     counts = tile.counts[order]

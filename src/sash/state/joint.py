@@ -1,14 +1,14 @@
-"""The windows of several queries over one copy of the slices in a store, and what a step asks of
-each.
+"""The windows of several queries over one copy of the slices in a store, and which of them a step
+emits.
 
     fast    sliding(4, 2)          [-------)
                                        [-------)
     slow    tumbling(6)        [-----------)
-    joint                      [-----------)         as long as the longest, and one ends wherever
-                                   [-----------)     a window of one of them ends
+    joint                      [-----------)         as long as the longest window; a joint window
+                                   [-----------)     ends wherever a window of a query ends
 
-A part of the state must be visited when a joint window ends, and is dropped when the last joint
-window that holds it is closed, so the index needs one number for all queries.
+A step must visit a part of the state when a joint window ends, and can drop the part when the last
+joint window that holds one of its slices is closed.  So the index needs one number for all queries.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ __all__ = ["Ask", "Joint", "joint_step"]
 
 @dataclass(frozen=True)
 class Joint:
-    """The windows of several queries as one, numbered by their ends.  `windows` reach as far back
-    as the longest aggregate of each query.
+    """The joint windows of several queries, numbered by their ends.  `windows` has the windows of
+    each query, as long as the query's longest aggregate.
 
     >>> from sash.windows import sliding, tumbling
     >>> both = Joint((sliding(4, 2), tumbling(6)))
@@ -43,12 +43,12 @@ class Joint:
 
     @property
     def clock(self) -> Clock:
-        """What all the windows are regular by."""
+        """The clock of all the windows."""
         return self.windows[0].clock
 
     @cached_property
     def longest(self) -> int:
-        """How long the longest window is, in what the clock shows."""
+        """The length of the longest window, in readings of the clock."""
         return max(window.cycle.longest for window in self.windows)
 
     @cached_property
@@ -56,11 +56,11 @@ class Joint:
         return union(*dict.fromkeys(_ends_of(window) for window in self.windows))
 
     def start(self, number: Any) -> Any:
-        """When a window starts."""
+        """The start of a window."""
         return self.clock.time(self._ends.time(number) - self.longest)
 
     def end(self, number: Any) -> Any:
-        """When a window ends."""
+        """The end of a window."""
         return self.clock.time(self._ends.time(number))
 
     def first(self, time: Any) -> Any:
@@ -72,12 +72,12 @@ class Joint:
         return self._ends.number(self.clock.reading(time) + self.longest)
 
     def numbered(self, window: Aligned, number: Any) -> Any:
-        """The joint window that ends when a window of one of the queries ends."""
+        """The joint window that ends with this window of one of the queries."""
         return self._ends.number(window.cycle.end(number))
 
 
 def _ends_of(window: Aligned) -> Periodic:
-    """When windows end, in what the clock shows."""
+    """The ends of windows, in readings of their clock."""
     c = window.cycle
     ends = {(c.shortest + k * c.step) % c.length for k in range(c.windows)}
     first = min(ends)
@@ -87,9 +87,9 @@ def _ends_of(window: Aligned) -> Periodic:
 
 @dataclass(frozen=True)
 class Ask:
-    """What one query asks of a step: its windows; the same under the same numbers, but as long as
-    its longest aggregate (`reach`), and as long as each aggregate of another size (`sizes`); and
-    which of them are due."""
+    """What one query asks of a step: its windows, and which of them the step emits.  `reach` are
+    the same windows, as long as the query's longest aggregate; `sizes` are the same windows in each
+    other size of its aggregates.  All have the same numbers and ends."""
 
     window: Aligned
     reach: Aligned
@@ -98,7 +98,7 @@ class Ask:
 
     @classmethod
     def of(cls, window: Aligned, step: Step) -> Ask:
-        """A query whose aggregates are all over its own windows."""
+        """The ask of a query whose aggregates are all over its own windows."""
         return cls(window, window, (), step)
 
 
@@ -106,7 +106,8 @@ def joint_step(joint: Joint, asks: Sequence[Ask]) -> Step:
     """The step of all queries, in numbers of joint windows."""
 
     def first(which: str) -> int:
-        """The joint window after the last one that ends with a window before this."""
+        """The joint window after the last one that ends with a query's window before this
+        number."""
         lasts = (joint.numbered(ask.window, getattr(ask.step, which) - 1) for ask in asks)
         return int(max(lasts)) + 1
 

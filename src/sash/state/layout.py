@@ -334,7 +334,8 @@ class Layout:
         visit.heights[raised] += 1
 
     def _split(self, more: Array) -> Array:
-        """Split parts by this many more bits of their keys' hashes.  Return True for the new parts."""
+        """Split parts by this many more bits of their keys' hashes.  Return True for the new
+        parts."""
         visit, split = self.visit, more > 0
         bits = np.minimum(visit.rows["bits"] + more, MOST_BITS)
         codes = np.flatnonzero(split[visit.part_of] & (visit.part_of >= 0))

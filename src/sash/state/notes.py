@@ -1,8 +1,8 @@
 """Notes on keys, kept in the roots of their parts.
 
-A note is a table, as Arrow's own bytes, with the columns k0, k1, … for the keys.  A part has up to
-two for each query: the numbers of revisions of windows (`revisions`), and the last values of keys
-(`remembered`).
+A note is a table in Arrow's IPC format, with the columns k0, k1, … for the keys.  A part has up to
+two notes for each query: the revisions of windows (`revisions`), and the last emitted values of
+keys (`remembered`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REVISIONS, REMEMBERED = 0, 1
 
 
 def note_of(table: pa.Table, until: int, keys: int) -> Note:
-    """A table as a note on some keys."""
+    """A note with this table, on `keys` keys."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -32,7 +32,7 @@ def note_of(table: pa.Table, until: int, keys: int) -> Note:
 
 
 def table_of(note: Note) -> pa.Table:
-    """The table in a note that is not empty."""
+    """The table of a note, which must not be empty."""
     with pa.ipc.open_stream(pa.py_buffer(note.data)) as reader:
         return reader.read_all()
 
@@ -43,7 +43,7 @@ def key_columns(table: pa.Table, keys: int) -> list[pa.Array]:
 
 
 def split_note(note: Note, keys: int, bits: int) -> dict[int, Note]:
-    """A note divided by the first bits of its keys' hashes; the first `keys` columns are keys."""
+    """Divide a note by the first bits of its keys' hashes.  The first `keys` columns are the keys."""
     if not note.data:
         return {}
     table = table_of(note)
@@ -58,8 +58,8 @@ def split_note(note: Note, keys: int, bits: int) -> dict[int, Note]:
 
 
 class Noted:
-    """The notes of one kind and query in the parts of some keys, which are numbered together:
-    first those keys, by their codes in a visit, then those that only notes have."""
+    """The notes of one kind and query in the parts of some keys.  These keys, chosen by their codes
+    in a visit, and the keys in the notes are numbered together, in order of the keys."""
 
     def __init__(self, visit: Visit, query: int, kind: int, codes: Array) -> None:
         self._visit = visit
@@ -83,7 +83,8 @@ class Noted:
         self.part_of[self.codes] = visit.part_of[codes]
 
     def replace(self, keys: Array, columns: dict[str, pa.Array], until: Array) -> None:
-        """Have these rows instead, each of use until a window, with their keys by number."""
+        """Replace the notes with these rows.  `keys` has the number of each row's key, `until` the
+        window until which the row is needed."""
         parts = self.part_of[keys]
         order = np.lexsort((keys, parts))
         taken = pa.array(keys[order])

@@ -1,15 +1,15 @@
-"""Rows combined into slices by place: each into the slice of its key, in whatever order they come.
+"""Combine rows in any order into slices: each slice of each key has a place in an array.
 
-An operator that commutes needs no order.  Where the slices of all keys are not more than the rows,
-each has a place in an array, key by key and slice by slice, and a row is combined into the one it
-belongs to; nothing is sorted, and no row is moved:
+An operator that commutes needs no order.  If there are no more slices of all keys than rows, each
+slice gets a place in an array, key by key and slice by slice, and each row is combined into the
+partial at its slice's place.  So rows are neither sorted nor moved:
 
               slice 0   slice 1   slice 2
     key a        ●                   ●         rows in random order go to their places;
-    key b        ●         ●                   places that got none are left out
+    key b        ●         ●                   places without a row are left out
 
-Where places are few beside the rows, pieces of the table have places of their own, which are then
-combined in the order of the pieces.
+If there are few places compared with the rows, each piece of the table has places of its own; the
+places of all pieces are then combined, in the order of the pieces.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from .contract import Slices
 __all__ = ["in_order_only", "slices_by_place"]
 
 SUM, NEW, SPARE = 0, 1, 2  # slots
-_FEW = 2**16  # places that are no burden, however few rows there are
-BLOCK = 2**17  # rows whose places are found at once; more would leave the processor's cache
-_SHARE = 8  # rows for each place of a piece: to combine places costs little beside them
+_FEW = 2**16  # this many places are cheap, however few rows there are
+BLOCK = 2**17  # compute the places of this many rows at once; more would not stay in the cache
+_SHARE = 8  # rows for each place of a piece, so that combining the pieces' places is cheap
 
 
 def combine_at(m: Memory, place: int, partials: Partials, taken: Any) -> None:
-    """Combine the new partial into the one at a place, if there is one."""
+    """Combine the new partial into the one at this place; if there is none, put it there."""
     if item(taken, place) == 0:
         set_item(taken, place, 1)
         store(m, NEW, partials, place)
@@ -69,9 +69,10 @@ def combine_by_place(
     partials: Partials,
     taken: Any,
 ) -> None:
-    """Combine each row of `count` runs into the partial at its place; taken[p] is 1 where there is
-    one already, else 0.  Run r is from row runs[2 r] up to runs[2 r + 1], and places are those of
-    all runs, one after the other.  Neighbours of one place are combined among themselves first."""
+    """Combine each row of `count` runs into the partial at its place.  taken[p] is 1 if place p has
+    a partial already, otherwise 0.  Run r goes from row runs[2 r] up to runs[2 r + 1]; `places` has
+    the place of each row, one run after the other.  Neighbouring rows with the same place are first
+    combined with each other."""
     i = 0
     for r in range(count):
         shift = item(runs, 2 * r) - i
@@ -89,8 +90,8 @@ def combine_by_place(
 def combine_places(
     m: Memory, first: int, last: int, partials: Partials, taken: Any, more: Partials, there: Any
 ) -> None:
-    """Combine the partials in `more`, where there are any, into those at the same places, from
-    `first` up to but not including `last`."""
+    """Combine the partials in `more` into those at the same places, for the places from `first` up
+    to but not including `last` where `there` is 1."""
     for place in range(first, last):
         if item(there, place):
             load(m, NEW, more, place)
@@ -107,7 +108,8 @@ PLACES = Kernel(
 
 
 def in_order_only(plan: Plan) -> str:
-    """Why rows cannot be combined by place, however many there are; empty if they can."""
+    """The reason why rows cannot be combined by place, however many there are; empty if they
+    can."""
     if plan.ordered:
         ranked = plan.ranged and not any(chosen.ordered for chosen in plan.ranged)
         if ranked and all(group.operator.commutative for group in plan.groups):
@@ -127,12 +129,13 @@ def slices_by_place(
     few: bool = False,
     edges_between: Callable[[int, int], Edges | None] | None = None,
 ) -> Slices | None:
-    """The slices of rows in any order, of each group of aggregates by its columns.  None if the
-    order of events matters, or a place for each slice would take too much room, or if places are
-    to be so `few` that several pieces of the table can each have their own, and are not.
+    """The slices of rows in any order; `columns` has the columns of each group of aggregates.  None
+    if the order of events matters, or if a place for each slice would take too much memory.  With
+    `few`, also None if there are too many places for several pieces of the table to have places of
+    their own.
 
-    Slices are cut at the edges of the plan's window, or at those that `edges_between` gives for the
-    oldest and the youngest time, if it gives any."""
+    Slices are cut at the edges of the plan's window or, if `edges_between` is given, at the edges
+    that it returns for the oldest and the youngest time."""
     most = len(rows) // (2 * _SHARE) if few else max(len(rows), _FEW)
     if in_order_only(plan) or not len(rows) or rows.groups > most:
         return None
@@ -172,7 +175,8 @@ def slices_by_place(
 
 
 def _spans(rows: Rows) -> Iterator[Run]:
-    """Spans of time that have all rows in them: those of a part may be nearer than all others."""
+    """Spans of time that hold all rows: first the table's span, if it is known; for rows that are
+    only a part of the table, also their own, which may be shorter."""
     if rows.span is not None:
         yield rows.span
     if rows.span is None or rows.runs is not None:
@@ -180,12 +184,12 @@ def _spans(rows: Rows) -> Iterator[Run]:
 
 
 def _cut(run: Run, least: int = 0) -> list[Run]:
-    """Pieces of a range of rows."""
+    """Cut a range of rows into pieces of at least `least` rows."""
     return [(run[0] + a, run[0] + b) for a, b in cut_rows(run[1] - run[0], least) if a < b]
 
 
 def _blocks(runs: Sequence[Run]) -> Iterator[tuple[Run, ...]]:
-    """Runs of rows, long ones cut, as many at a time as are a block."""
+    """Divide runs of rows into blocks of BLOCK rows; a run may be cut."""
     block: list[Run] = []
     room = BLOCK
     for first, last in runs:
@@ -202,7 +206,7 @@ def _blocks(runs: Sequence[Run]) -> Iterator[tuple[Run, ...]]:
 
 
 class _Placed:
-    """Rows of some columns, combined by place; `places` writes the places of runs of rows."""
+    """Combines the rows of some columns by place.  `places` writes the places of runs of rows."""
 
     def __init__(
         self,
@@ -220,17 +224,17 @@ class _Placed:
         return core
 
     def combined(self, rows: Rows, threads: int) -> tuple[Array, Array]:
-        """The places that have a partial, in order, and the partials."""
+        """Combine rows; return the places that have a partial, in order, and the partials."""
         size, ranges = self._size, rows.ranges
         pieces = [ranges]
         if len(ranges) == 1:
-            # better two large pieces than more small ones: each has places to make and to combine
+            # two large pieces are better than more small ones: each piece's places cost time
             least = _SHARE * size * (2 if len(rows) >= 4 * _SHARE * size else 1)
             pieces = [(piece,) for piece in _cut(ranges[0], least)]
         made = side_by_side(self._piece, pieces, threads)
         partials, taken = made[0]
         if len(made) > 1:
-            many = len(cut_rows(size * len(made) // 2))  # to combine places takes half of rows
+            many = len(cut_rows(size * len(made) // 2))  # combining a place costs half of a row
             ends = [size * i // many for i in range(many + 1)]
             side_by_side(lambda some: self._merge(*some, made), list(pairwise(ends)), threads)
         held = np.flatnonzero(taken)
@@ -238,7 +242,8 @@ class _Placed:
         return held, words if len(held) == size else words[held]
 
     def _piece(self, ranges: tuple[Run, ...]) -> tuple[Array, Array]:
-        """The places of some rows: the words of all partials, and where there is one."""
+        """Combine some rows; return the words of all places, and 1 for each place with a
+        partial."""
         core = self._core()
         with core.call() as call:
             partials, at_partials = call.space(self._size * core.width)
@@ -254,7 +259,8 @@ class _Placed:
         return partials, taken
 
     def _merge(self, first: int, last: int, made: list[tuple[Array, Array]]) -> None:
-        """Combine the places of all pieces, in their order, into those of the first."""
+        """Combine the places of all pieces, in the order of the pieces, into those of the first
+        piece."""
         core = self._core()
         with core.call() as call:
             into = [call.integers(a) for a in made[0]]

@@ -1,9 +1,8 @@
-"""A batch in portions: the keys of a part of the index at a time.
+"""Divide a batch into portions: each has the keys in some neighbouring slots of the index's root.
 
-A step works on all parts of the state that it touches together, as arrays, and a batch with events
-of many keys may touch all of a large state.  So such a batch is done in several steps, each with
-the keys in some neighbouring slots of the index's root: memory goes by the portion, not by the
-state.
+A step works on all the parts of the state that it touches together, as arrays.  A batch with events
+of many keys may touch all of a large state.  So such a batch runs as several steps, one for each
+portion: the memory that it takes depends on the portion, not on the state.
 """
 
 from __future__ import annotations
@@ -18,27 +17,29 @@ from .part_index import NODE_BITS, root_slots
 
 __all__ = ["few", "portions", "slices_among", "slots_of"]
 
-#: Slices of the state and of the batch in one portion; each takes some 400 bytes on its way.
+#: The most slices in one portion, of the state and of the batch.  A step takes some 400 bytes of
+#: memory for each slice.
 MOST = 1 << 17
 
 
 def few(children: Array, counts: Array) -> bool:
-    """True if one portion will do for a batch of keys with so many slices."""
+    """True if one portion is enough for a batch of keys with these counts of slices."""
     held = float(children["slices"].sum() + children["keys"].sum())
     return held + int(counts.sum()) <= MOST
 
 
 def portions(children: Array, slots: Array, counts: Array, step: Step) -> list[tuple[int, int]]:
-    """Ranges of slots of the root, the last one of each included, with about as many slices each.
+    """Ranges of slots of the root, both ends inclusive, with about the same number of slices each.
 
-    `children` are those of the root; keys of the batch are in `slots`, with `counts` slices.
+    `children` are those of the root.  For each key of the batch, `slots` has its slot and `counts`
+    the number of its slices.
     """
     every = 1 << NODE_BITS
     weights = np.bincount(slots, counts, minlength=every)
     keys = np.bincount(slots, minlength=every)
     at = root_slots(children["prefix"])
     spans = np.left_shift(1, NODE_BITS - np.minimum(children["bits"], NODE_BITS))
-    starts = np.ones(every, dtype=bool)  # whether a portion may start with a slot
+    starts = np.ones(every, dtype=bool)  # True for slots at which a portion may start
     for first, span, child in zip(at.tolist(), spans.tolist(), children, strict=True):
         held = float(child["slices"] + child["keys"])
         if child["due"] >= step.due and child["drop"] >= step.keep:  # a key is in one part
@@ -58,14 +59,14 @@ def portions(children: Array, slots: Array, counts: Array, step: Step) -> list[t
 
 
 def slots_of(slices: Slices | None) -> Array:
-    """The slot of the root that each key of a batch is in."""
+    """The slot of the root for each key of a batch."""
     if slices is None:
         return np.empty(0, dtype=np.int64)
     return root_slots(hash_keys(slices.keys, len(slices.bounds) - 1))
 
 
 def slices_among(slices: Slices | None, slots: Array, among: tuple[int, int]) -> Slices | None:
-    """The slices of the keys in some slots."""
+    """The slices of the keys between two slots of the root, both inclusive."""
     if slices is None:
         return None
     here = (slots >= among[0]) & (slots <= among[1])

@@ -18,7 +18,7 @@ __all__ = [
 
 
 def ragged(starts: Array, counts: Array) -> Array:
-    """The numbers from each start, as many as its count, one range after the other.
+    """The numbers from each start on, as many as its count says, one range after the other.
 
     >>> ragged(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -67,7 +67,7 @@ def in_pairs(a: Array, b: Array, others: tuple[Array, Array]) -> Array:
 
 
 def merged_ranges(owners: Array, lows: Array, highs: Array) -> tuple[Array, Array, Array]:
-    """Ranges of numbers, both ends in, with those of one owner that overlap or touch made one.
+    """Merge the ranges of numbers, both ends inclusive, of one owner that overlap or touch.
 
     >>> merged_ranges(np.array([1, 1, 0]), np.array([4, 1, 1]), np.array([6, 3, 2]))
     (array([0, 1]), array([1, 1]), array([2, 6]))
@@ -76,7 +76,8 @@ def merged_ranges(owners: Array, lows: Array, highs: Array) -> tuple[Array, Arra
         return owners, lows, highs
     order = np.lexsort((lows, owners))
     owners, lows, highs = owners[order], lows[order], highs[order]
-    # The furthest end so far, of the same owner: an owner's ranks come after all those before.
+    # The furthest end so far of the same owner: the ranks of an owner are above those of all owners
+    # before.
     ends, ranks = np.unique(highs, return_inverse=True)
     reach = ends[np.maximum.accumulate(owners * len(ends) + ranks) % len(ends)]
     new = np.ones(len(order), dtype=bool)
@@ -87,7 +88,7 @@ def merged_ranges(owners: Array, lows: Array, highs: Array) -> tuple[Array, Arra
 
 
 def places_among(many: Array, some: Array) -> Array:
-    """Where each of some numbers is among many, all of which differ.
+    """The place of each number of `some` in `many`, whose numbers are distinct.
 
     >>> places_among(np.array([5, 9, 2]), np.array([2, 5]))
     array([2, 0])
@@ -97,15 +98,15 @@ def places_among(many: Array, some: Array) -> Array:
 
 
 class Places:
-    """Pairs of an owner and a number, in order, in which others are looked up.
+    """Pairs of an owner and a number, in order, in which other pairs are looked up.
 
     >>> Places(np.array([0, 0, 2]), np.array([5, 9, 1])).find(np.array([0, 2]), np.array([6, 0]))
     array([1, 2])
     """
 
     def __init__(self, owners: Array, numbers: Array) -> None:
-        # A pair as one number, in the same order: the numbers themselves where they fit, else
-        # their ranks.
+        # Turn a pair into one number, in the same order: with the number itself if that fits int64,
+        # otherwise with its rank.
         self._low, self._high = int(numbers.min(initial=0)), int(numbers.max(initial=0)) + 1
         self._owners = int(owners.max(initial=-1)) + 1
         self._ranks: Array | None = None
@@ -116,8 +117,8 @@ class Places:
         self._flat = owners.astype(np.int64) * self._span + self._within(numbers)
 
     def find(self, owners: Array, numbers: Array) -> Array:
-        """The place of the first pair that is not before each of these."""
-        # groups of windows are int32, in which the product would not fit
+        """For each of these pairs the place of the first pair at or after it."""
+        # numbers of groups are int32, which the product would overflow
         flat = owners.astype(np.int64) * self._span + self._within(numbers)
         end = self._owners * self._span
         return np.searchsorted(self._flat, np.where(owners < self._owners, flat, end))

@@ -1,4 +1,4 @@
-"""The records of a state during a batch: sealed, read at most once, written together at the end."""
+"""The records of a state during a batch: sealed, each read at most once, all written together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HELP = "go back to a checkpoint or a copy that has it, or start anew"
 
 
 class Records:
-    """The records whose keys begin with a prefix.  Changes are kept here until `flush`."""
+    """The records of a store whose keys begin with a prefix.  Changes stay in memory until `flush`."""
 
     def __init__(self, store: Store, prefix: bytes = b"") -> None:
         self.store = store
@@ -22,7 +22,7 @@ class Records:
         self._changed: set[bytes] = set()
 
     def get(self, names: Sequence[bytes]) -> list[memoryview | bytes | None]:
-        """The bodies of records, None for those that do not exist."""
+        """The bodies of records, None for a record that does not exist."""
         known = self._known
         unknown = [name for name in names if name not in known]
         if unknown:
@@ -37,7 +37,7 @@ class Records:
         return [known[name] for name in names]
 
     def need(self, names: Sequence[bytes]) -> list[memoryview | bytes]:
-        """The bodies of records that must exist."""
+        """The bodies of records.  A missing record is an error."""
         made = []
         for name, body in zip(names, self.get(names), strict=True):
             if body is None:
@@ -62,11 +62,11 @@ class Records:
 
     @property
     def changed(self) -> bool:
-        """True if there are changes that the store does not have."""
+        """True if there are changes that were not written to the store yet."""
         return bool(self._changed)
 
     def flush(self) -> None:
-        """Write all changes to the store, and forget what was read."""
+        """Write all changes to the store, and forget all records that were read."""
         puts, deletes = {}, []
         for name in sorted(self._changed):
             body, key = self._known[name], self.prefix + name
@@ -81,5 +81,5 @@ class Records:
         self.discard()
 
     def discard(self) -> None:
-        """Forget all changes, and what was read."""
+        """Forget all changes, and all records that were read."""
         self._known, self._changed = {}, set()

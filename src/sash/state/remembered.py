@@ -1,4 +1,4 @@
-"""The last emitted values of keys, which the next ones are compared with."""
+"""The last emitted values of keys, in a store.  The lifecycle compares new values with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ __all__ = ["recall", "remember"]
 
 
 def recall(visit: Visit, query: int, emitted: Emitted, codes: Array) -> Recalled:
-    """What a query, by its place among those that ask, remembers of keys, by their codes."""
+    """The remembered values of the keys with these codes.  `query` is the query's place among the
+    visit's asks."""
     noted = Noted(visit, query, REMEMBERED, codes)
     types = {name: column.type for name, column in emitted.values.items()}
     table, rows = _joined(noted, types)
@@ -38,7 +39,7 @@ def recall(visit: Visit, query: int, emitted: Emitted, codes: Array) -> Recalled
 def remember(
     visit: Visit, query: int, codes: Array, covered: Array, values: dict[str, pa.Array]
 ) -> None:
-    """Remember the values of keys, by their codes, for a query."""
+    """Remember the values of the keys with these codes, for a query."""
     noted = Noted(visit, query, REMEMBERED, codes)
     types = {name: column.type for name, column in values.items()}
     table, rows = _joined(noted, types)
@@ -55,11 +56,11 @@ def remember(
 
 
 def _joined(noted: Noted, types: dict[str, pa.DataType]) -> tuple[pa.Table, Array]:
-    """All that is remembered in the parts of some keys, without the keys, and the number of each
-    row's key.
+    """All remembered values in the parts of some keys, without the key columns, and the number of
+    each row's key.
 
-    Answers without a declared type may have one that has nothing in common with the present one.
-    Such values differ from any that come, so that nothing is lost if they are left out.
+    Answers without a declared type may be remembered with a type that cannot be joined with the
+    present one.  Such values differ from all new values, so they can be left out.
     """
     fields = [("covered", pa.int64()), *((f"v {name}", kind) for name, kind in types.items())]
     joined = pa.schema(fields).empty_table()

@@ -1,7 +1,8 @@
-"""Which revision of a window is emitted: counts by key and window, kept until the window closes.
+"""The revisions of emitted windows in a store: a count for each key and window, kept until the
+window is closed.
 
-A late event changes many neighbouring windows alike, so counts are kept as runs: the first window,
-how many windows there are, and the revision that all of them have.
+A late event usually changes many neighbouring windows, so the counts are kept as runs: the first
+window, the number of windows, and the revision of all of them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ __all__ = ["revise"]
 
 
 def revise(visit: Visit, query: int, codes: Array, windows: Array, last: Array) -> Array:
-    """Count a revision of windows, in order of key and window, and return its number: one more than
-    the revision before, or than `last` where none was counted.  `query` is the place of the query
-    among those that ask."""
+    """Count one more revision of these windows, which are in order of key and window, and return
+    the new revisions.  If there is no count for a window, its last revision was `last`.  `query` is
+    the query's place among the visit's asks."""
     noted = Noted(visit, query, REVISIONS, codes)
     keys, numbers, counts = _counted(noted)
     at = Places(keys, numbers).find(noted.codes, windows)
@@ -40,7 +41,7 @@ def revise(visit: Visit, query: int, codes: Array, windows: Array, last: Array) 
 
 
 def _counted(noted: Noted) -> tuple[Array, Array, Array]:
-    """The counts so far: key, window and revision, in order."""
+    """The counts so far: key, window and revision, in order of key and window."""
     if not noted.tables:
         none = np.empty(0, dtype=np.int64)
         return none, none, none

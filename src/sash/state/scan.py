@@ -1,4 +1,4 @@
-"""Windows out of groups of events or slices, in one scan for one operator, as seen from Python."""
+"""Compute windows from groups of events or slices: the Python side of the scan kernel."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ __all__ = [
     "unlimited",
 ]
 
-_BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # all windows; their distance fits into int64
+_BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # before and after all windows; the distance fits int64
 
 
 def unlimited(groups: int) -> tuple[Array, Array]:
-    """The numbers of the first and last window wanted of each group, if all are."""
+    """The first and the last window to answer for each group, if all windows are wanted."""
     return np.full(groups, _BEFORE), np.full(groups, _AFTER)
 
 
 def room_for(slices: int) -> int:
-    """How many slices a queue has room for that must hold so many.
+    """The capacity of a queue that must hold this many slices.
 
     >>> room_for(60)
     64
@@ -68,7 +68,7 @@ def room_for(slices: int) -> int:
 
 
 class NoAnswer(OverflowError):
-    """A window's answer does not exist: whose it is, and the window's number."""
+    """An answer does not exist, for the window of this group with this number."""
 
     def __init__(self, reason: str, group: int, number: int) -> None:
         super().__init__(reason)
@@ -77,7 +77,7 @@ class NoAnswer(OverflowError):
 
 
 class ScanFailed(RuntimeError):
-    """`combine` raised in a scan: the group, and the window that was next."""
+    """`combine` raised an error in a scan, in this group, before this window was answered."""
 
     def __init__(self, error: Exception, group: int, window: int) -> None:
         super().__init__(f"combine raised {type(error).__name__}: {error}")
@@ -86,12 +86,12 @@ class ScanFailed(RuntimeError):
 
 @dataclass
 class Windows:
-    """The windows of groups, in order: where those of each group end, the number of each window,
-    and its answers by name.  Rows in `lacking` lack some answers, for the reason there, and have
-    nulls instead.
+    """The windows of groups, in order: the place after each group's windows, the number of each
+    window, and its answers by name.  A row in `lacking` has nulls for answers that do not exist;
+    `lacking` says why.
 
-    Where only changes are wanted, a window with the same slices as the one before has no row;
-    `covered` is the last window that has the same slices as a row's.
+    If only changes are wanted, a window with the same slices as the window before has no row;
+    `covered` is the last window with the same slices as a row's window.
     """
 
     ends: Array
@@ -106,7 +106,7 @@ class Windows:
         return np.repeat(np.arange(len(self.ends), dtype=np.int32), np.diff(self.ends, prepend=0))
 
     def where(self, keep: Array) -> Windows:
-        """Some of them."""
+        """The windows for which `keep` is True."""
         at = pa.array(np.flatnonzero(keep))
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         return Windows(
@@ -119,7 +119,7 @@ class Windows:
 
     @staticmethod
     def one_after_another(parts: list[Windows], threads: int = 1) -> Windows:
-        """The windows of several ranges of groups, whose answers they give up."""
+        """Concatenate the windows of several ranges of groups.  `parts` lose their answers."""
         if len(parts) == 1:
             return parts[0]
         counts = [len(part.numbers) for part in parts]
@@ -139,14 +139,14 @@ class Windows:
         )
 
     def join(self, more: Windows) -> None:
-        """Further answers of the same windows."""
+        """Add further answers of the same windows."""
         self.values |= more.values
         self.lacking = joined_reasons(self.lacking, more.lacking)
 
 
 class Scan:
-    """The scan kernel for one group of aggregates over one window, and one slicing: pairs, if no
-    other is given."""
+    """The scan kernel for one group of aggregates, one window and one slicing technique, which is
+    pairs by default."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class Scan:
         self._core.header[CHANGES] = self.changes
 
     def _reserve(self, slices: int) -> None:
-        """Room for so many slices in the queue."""
+        """Make room for this many slices in the queue."""
         capacity = room_for(slices)
         if capacity > self._core.get(CAPACITY):
             self._core = make_core(self._kernel, self.group.operator, capacity)
@@ -179,7 +179,7 @@ class Scan:
         note_room(self._core)
 
     def answer_types(self) -> dict[str, pa.DataType]:
-        """The types of the answers that compiled code gives."""
+        """The Arrow types of the answers that compiled code computes."""
         core = self._core
         if isinstance(core, ObjectCore) or not core.layout.answers:
             return {}
@@ -189,8 +189,8 @@ class Scan:
     def cut(
         self, table: pa.Table, rows: Array | None, times: Array, bounds: Array, whole: bool
     ) -> tuple[Array, Any, Array]:
-        """Cut groups of a table's events into slices, or into distinct times unless they are to be
-        `whole`; see `slicing.cut.cut_events`."""
+        """Cut groups of a table's events into slices or, unless `whole`, into distinct times; see
+        `slicing.cut.cut_events`."""
         columns, values = columns_of(self.group, table)
         clock, slots = self.window.clock, (RING, NEW)
         starts, partials, ends = cut_events(
@@ -203,7 +203,7 @@ class Scan:
     def cut_columns(
         self, columns: Table, times: Array, bounds: Array, room: int
     ) -> tuple[Array, Any, Array]:
-        """Cut groups of events, whose columns have their order, into at most so many slices."""
+        """Cut groups of events, whose columns are in the events' order, into at most `room` slices."""
         clock = self.window.clock
         given = self._core, columns, None, clock.reading(times), bounds
         starts, partials, ends = cut_events(*given, whole=True, slots=(RING, NEW), room=room)
@@ -212,8 +212,8 @@ class Scan:
     def cut_where(
         self, columns: Table, rows: Array | None, marks: Array, bounds: Array
     ) -> tuple[Array, Any, Array]:
-        """Cut groups of events wherever their `marks`, which never fall within a group, rise.
-        Returns the mark of each slice instead of its start."""
+        """Cut groups of events wherever their `marks` rise; marks never fall within a group.
+        Return the mark of each slice instead of its start."""
         return cut_events(self._core, columns, rows, marks, bounds, whole=False, slots=(RING, NEW))
 
     def windows_of_events(
@@ -226,10 +226,11 @@ class Scan:
         first: Array | None = None,
         last: Array | None = None,
     ) -> Windows:
-        """The windows of groups of events, which are in order of time.  `rows` says where in the
-        columns the events are, None that they have their order; `first` and `last`, which windows
-        of each group are wanted, by number.  `sources` has the values of columns that are read by
-        number.  An answer that does not exist is an error."""
+        """The windows of groups of events, which are in order of time.  `rows` has the places of
+        the events in the columns; None means that the columns are in the events' order.  `first`
+        and `last` are the first and the last window to answer for each group.  `sources` has the
+        values of columns that the kernel reads as numbers.  An answer that does not exist is an
+        error."""
         count = len(bounds) - 1
         every = unlimited(count)
         first = every[0] if first is None else first
@@ -263,11 +264,11 @@ class Scan:
         sources: Sources | None = None,
     ) -> Windows:
         """The windows from first[g] to last[g], by number, of groups of slices; none if last[g] is
-        less.  Answers that do not exist are null.
+        less than first[g].  Answers that do not exist are null.
 
-        `starts` has the slices' starts, or times in them.  A slice may be longer than the edges
-        would cut it, if none of the windows wanted starts or ends within it.  `sources` has the
-        values of columns that were read by number.
+        `starts` has the slices' starts, or a time in each slice.  A slice may be longer than the
+        window's edges would cut it, if none of these windows starts or ends within it.  `sources`
+        has the values of columns that the kernel reads as numbers.
         """
         self._reserve(int(np.diff(bounds).max(initial=0)) + 1)
         core = self._core
@@ -300,9 +301,9 @@ class Scan:
         asked: tuple[Array, Array, Array],
         sources: Sources | None = None,
     ) -> tuple[dict[str, pa.Array], dict[int, str]]:
-        """The answers over spans of time, by name; and the rows that lack some, and why.  `asked`
-        has the bounds of each group's spans, and the first time of each and the first behind it,
-        neither of which falls within a group."""
+        """The answers over spans of time, by name, and why rows lack answers.  `asked` has the
+        bounds of each group's spans, and the start and the end of each span.  Within a group,
+        neither starts nor ends fall from one span to the next."""
         self._reserve(int(np.diff(bounds).max(initial=0)) + 1)
         core, count = self._core, len(bounds) - 1
         kept = [core.integers(np.ascontiguousarray(a)) for a in (starts, bounds, *asked)]
@@ -324,7 +325,7 @@ class Scan:
         return answers_of(core, self.group, self._types, out, made, apart, sources)
 
     def _out(self, kept: list[tuple[Any, Any]], first: Array, last: Array) -> Out:
-        """Room for the windows from `first` to `last` of groups of these times and bounds."""
+        """Room for the windows from `first` to `last` of groups with these times and bounds."""
         return Out.of(self._core, kept[0], kept[1], (first, last), changes=self.changes)
 
     def _windows(
@@ -334,18 +335,18 @@ class Scan:
         apart: dict[int, Apart] | None,
         sources: Sources | None = None,
     ) -> Windows:
-        """The windows made; where answers may lack, those that cannot be had in their type do."""
+        """The first `made` windows; see `Out.windows`."""
         return out.windows(self.group, self._types, made, apart, sources)
 
 
 @cache
 def _counter() -> BufferCore | ObjectCore:
-    """Counts windows for all scans of compiled operators."""
+    """The core that counts windows for all scans of compiled operators."""
     return make_core(COUNTS, counted.of("int64"), 1)
 
 
 class Out:
-    """Where a kernel writes windows."""
+    """The arrays that a kernel writes windows to."""
 
     def __init__(
         self, core: BufferCore | ObjectCore, rows: int, groups: int, *, changes: bool
@@ -366,8 +367,8 @@ class Out:
         *,
         changes: bool,
     ) -> Out:
-        """Room for the windows from first[g] to last[g], which are `wanted`, of groups of these
-        times and bounds; the core's header has the windows' fields."""
+        """Room for windows of groups with these times and bounds.  `wanted` has the first and the
+        last window of each group.  The core's header must have the window's fields."""
         first, last = wanted
         shared = core.kernel is not CUTTY and isinstance(core, BufferCore)
         run = _counter().run if shared else core.run
@@ -386,8 +387,8 @@ class Out:
         apart: dict[int, Apart] | None,
         sources: Sources | None,
     ) -> Windows:
-        """So many windows that were written; where answers may lack, those that cannot be had in
-        their type do."""
+        """The first `made` windows that the kernel wrote.  An answer that does not exist or does
+        not fit its type is null; if `apart` is None, it is an error."""
         values, lacking = answers_of(self._core, group, types, self._answers, made, apart, sources)
         return Windows(
             np.asarray(self._ends, dtype=np.int64),
@@ -399,19 +400,19 @@ class Out:
 
 
 def _empty(core: BufferCore | ObjectCore, rows: int) -> tuple[Any, Any]:
-    """Integers that a kernel writes, and their handle."""
+    """An array of integers for a kernel to write, and its handle."""
     return core.integers(np.empty(rows, dtype=np.int64))
 
 
 def partials_handle(core: BufferCore | ObjectCore, partials: Any) -> tuple[Any, Any]:
-    """Partials for a kernel: what keeps them alive, and their handle."""
+    """Partials for a kernel: the object that keeps them alive, and their handle."""
     if isinstance(core, ObjectCore):
         return partials, partials
     return core.integers(partials.reshape(-1))
 
 
 def arrow_type(answer: Answer) -> pa.DataType:
-    """The Arrow type of compiled answers."""
+    """The Arrow type of an answer that compiled code computes."""
     if answer.fields:
         return pa.struct([(name, arrow_type(a)) for name, a in answer.fields])
     if answer.type.startswith("vector"):

@@ -1,13 +1,13 @@
 """From slices to windows: one scan over the slices of each group, oldest first.
 
-A group is what belongs to one key (or a stretch of time of one).  Its slices go through two stacks
-in one queue; a window is answered when a slice comes that is not in it any more.  Each slice is
-inserted and evicted once, each window asked for once, so that the cost is one per event and one per
-row, whatever size/slide is.
+A group is the slices of one key, or of one key in a stretch of time.  The slices go through a queue
+of two stacks; a window is answered when a slice comes that starts at the window's end or later.
+Each slice is inserted once and evicted once, and each window is answered once.  So the cost is
+constant for each event and for each row, whatever size/slide is.
 
-Slices are made from events on the way (`windows_of_events`), or were made before
-(`windows_of_slices`).  All that `windows_of_slices` must know is noted before an answer is asked
-for: should it raise, the next call goes on after that window.
+`windows_of_events` cuts events into slices on the way; `windows_of_slices` takes slices that were
+cut before.  `windows_of_slices` notes all that it must know before it computes an answer: if that
+raises an error, the next call goes on after that window.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ __all__ = [
     "seek",
 ]
 
-#: Header fields, after those of `slices`: the next window, and when it ends; whether windows that
-#: have the same slices as the one before are left out; the last window wanted; the group, its next
-#: slice, and the rows made (-1 less the row, while its slices are combined); one more than the slot
-#: that `lower` works on while it runs, else 0.
+#: Header fields, after those of `slices`: the next window, and its end; whether to leave out
+#: windows with the same slices as the window before; the last window to answer; the group, its next
+#: slice, and the number of rows so far (while the slices of row r are combined, -1 - r); while
+#: `lower` runs, the slot that it works on, plus 1, otherwise 0.
 NEXT, DUE, CHANGES, LAST, GROUP, SLICE, MADE, ANSWERS = 12, 13, 14, 15, 16, 17, 18, 19
-NEW, RING = 2, 3  # slots: a row on its way into a slice, the slices
-UNBOUNDED = 2**62  # after all times, and windows
+NEW, RING = 2, 3  # slots: a row that is being added to a slice; the first slot of the queue
+UNBOUNDED = 2**62  # after all times and all windows
 
 
 def begin(m: Memory, group: int, first: Any, last: Any, t: int) -> bool:
-    """Start with the first slice of a group, which is at a time: an empty queue.  Return whether
-    any of the windows wanted can hold something."""
+    """Begin a group, whose first slice is at time t, with an empty queue.  Return whether any of
+    the group's windows from `first` to `last` can hold a slice."""
     w = max(item(first, group), first_window(m, t))
     if w > item(last, group):
         return False
@@ -93,11 +93,11 @@ def place(m: Memory) -> int:
 
 
 def enter(m: Memory, start: int) -> None:
-    """The next slice, which is in its slot, comes in."""
+    """Insert the next slice, whose partial is in the slot `place`, into the queue."""
     at = place(m)
     set_link(m, at, start)
     combine(m, BACK, BACK, at)
-    if get(m, DUE) <= start:  # then nothing is held
+    if get(m, DUE) <= start:  # then the queue is empty
         w = first_window(m, start)
         put(m, NEXT, w)
         put(m, DUE, window_end(m, w))
@@ -112,8 +112,8 @@ def fire(
     covered: Any,
     row: int,
 ) -> int:
-    """Answer the windows that end by the limit and hold something; how many rows there are then.
-    The limit is the start of the next slice: windows that end later hold it."""
+    """Answer the windows that end by the limit and hold a slice, and return the new number of rows.
+    The limit is the start of the next slice; windows that end later hold that slice."""
     mask = get(m, CAPACITY) - 1
     last = get(m, LAST)
     w = get(m, NEXT)
@@ -127,7 +127,7 @@ def fire(
         set_item(numbers, row, w)
         w += 1
         if get(m, CHANGES):
-            # the next that loses its oldest slice, or that holds the next one
+            # the next window that loses the oldest slice, or that holds the next slice
             w = last_window(m, link(m, RING + (get(m, START) & mask))) + 1
             if limit < UNBOUNDED:
                 w = min(w, first_window(m, limit))
@@ -158,9 +158,9 @@ def windows_of_events(
     numbers: Any,
     covered: Any,
 ) -> int:
-    """The windows from first[g] to last[g] of each group; it has the rows from bounds[g] to
-    bounds[g + 1], in order of time, and its windows end before ends[g].  Returns how many there
-    are."""
+    """Answer the windows from first[g] to last[g] of each group g, whose events are those from
+    bounds[g] up to bounds[g + 1], in order of time.  Write the place after the group's windows to
+    ends[g].  Return the number of windows."""
     made = 0
     for g in range(count):
         i = item(bounds, g)
@@ -191,9 +191,10 @@ def windows_of_slices(
     numbers: Any,
     covered: Any,
 ) -> int:
-    """The windows from first[g] to last[g] of each group; its slices, by their starts, are those
-    from bounds[g] to bounds[g + 1].  A slice may be longer than the windows' edges would cut it, if
-    none of these windows starts or ends within it."""
+    """Answer the windows from first[g] to last[g] of each group g, whose slices are those from
+    bounds[g] up to bounds[g + 1], in order of time.  A slice may be longer than the window's edges
+    would cut it, if none of these windows starts or ends within it.  Return the number of windows.
+    """
     made = get(m, MADE)
     g = get(m, GROUP)
     i = get(m, SLICE)
@@ -234,8 +235,9 @@ def spans_of_slices(
     count: int,
     outputs: Outputs,
 ) -> int:
-    """The answers over spans of time of each group: those from ask_bounds[g] to ask_bounds[g + 1],
-    from a low time up to a high one, which is not included, neither of which falls."""
+    """Answer spans of time of each group g: those from ask_bounds[g] up to ask_bounds[g + 1].  A
+    span goes from a low time up to but not including a high one; within a group, neither falls from
+    one span to the next.  Return the number of spans."""
     mask = get(m, CAPACITY) - 1
     made = get(m, MADE)
     g = get(m, GROUP)
@@ -271,8 +273,8 @@ def spans_of_slices(
 
 
 def seek(starts: Any, i: int, n: int, t: int) -> int:
-    """The first place from i on, before n, whose start is not before a time; n if there is none.
-    Steps double, so that what is near is found at once."""
+    """The first place from i up to n whose start is at time t or later; n if there is none.  The
+    steps double, so a place near i is found after few steps."""
     if i >= n or item(starts, i) >= t:
         return i
     step = 1
@@ -290,7 +292,7 @@ def seek(starts: Any, i: int, n: int, t: int) -> int:
 
 
 def count_group(m: Memory, times: Any, i: int, n: int) -> int:
-    """How many windows hold something of a group, which has the times from i up to n."""
+    """The number of windows that hold one of the times from i up to n."""
     found = 0
     first = 0  # the first window that is not counted
     first_end = -UNBOUNDED
@@ -309,7 +311,7 @@ def count_group(m: Memory, times: Any, i: int, n: int) -> int:
 
 
 def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
-    """How many windows of these groups hold something."""
+    """The number of windows of all these groups that hold one of their times."""
     found = 0
     for g in range(count):
         found += count_group(m, times, item(bounds, g), item(bounds, g + 1))
@@ -320,7 +322,7 @@ def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
 #: all scans of compiled operators.
 COUNTS = Kernel("counts", (*SLICES, seek, count_group, count_windows), ("count_windows",))
 
-#: The kernel; its memory is filled by `Scan` in `state.scan`.
+#: The kernel; `Scan` in `state.scan` prepares its memory.
 SCAN = Kernel(
     "scan",
     (
