@@ -1,4 +1,4 @@
-"""What a state knows of keys, as a table with a row for each key.
+"""The state of keys as a table with one row for each key: values of the key, and lists of rows.
 
 key     known            rows of the key, as lists
 "a"     3   -1           [5, 8]    [b"…", b"…"]
@@ -22,7 +22,7 @@ __all__ = ["ByKey", "Listed"]
 
 @dataclass(frozen=True)
 class Listed:
-    """Rows of keys: how many each key has, and their columns, one key after the other."""
+    """Rows of keys: the number of each key's rows, and their columns, one key after the other."""
 
     counts: Array
     columns: Sequence[pa.Array]
@@ -30,7 +30,8 @@ class Listed:
 
 @dataclass(frozen=True)
 class ByKey:
-    """The columns of keys, what is known of each key, and the rows that it has, of several kinds.
+    """The columns of keys, columns with a value for each key (`known`), and the rows of each key,
+    of one or more kinds (`lists`).
 
     >>> one = Listed(np.array([2, 0]), [pa.array([5, 8])])
     >>> made = ByKey([pa.array(["a", "b"])], [pa.array([3, 1])], [one])
@@ -44,7 +45,7 @@ class ByKey:
     lists: Sequence[Listed]
 
     def table(self) -> pa.Table:
-        """All of it as a table."""
+        """The table with a row for each key."""
         made = [*self.keys, *self.known]
         for some in self.lists:
             ends = pa.array(np.append(0, np.cumsum(some.counts)), pa.int32())
@@ -53,8 +54,8 @@ class ByKey:
 
     @classmethod
     def of(cls, table: pa.Table, keys: int, known: int, lists: Sequence[int]) -> ByKey:
-        """The same from a table with so many columns of keys, of what is known, and of the rows of
-        each kind."""
+        """Read a table that `table` returned.  `keys` and `known` are the numbers of these columns,
+        `lists` the number of columns of each kind of rows."""
         columns = [one_array(column) for column in table.columns]
         at, made = keys + known, []
         for many in lists:

@@ -1,14 +1,14 @@
-"""From events in order to windows, with slices that are cut where windows start only (Cutty).
+"""From events in order to windows, with slices that are cut only where windows start (Cutty).
 
-A window may end within a slice.  It is answered when the first event comes that it does not hold,
-and reads what the open slice holds by then; the slice goes on:
+A window may end within a slice.  It is answered when the first event after it comes; it reads the
+open slice as it is then, and the slice goes on:
 
     sliding(5, 2)   0   1   2   3   4   5   6   7
     slices          |       |       |       |
     events              x       x     x   x      when the event at 5.5 comes, window 0 reads two
     window 0        [-------------------)        slices, and the event at 4.5 in the open one
 
-The rest is as in `scan_kernel`: slices go through two stacks in one queue.
+The rest works as in `scan_kernel`: slices go through a queue of two stacks.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ from .scan_kernel import (
 
 __all__ = ["CUTTY"]
 
-ANSWER, PIECE, SLICES_FROM = 1, 3, 4  # slots: an answer, events on their way into the open slice
+# slots: an answer; events that are being added to the open slice; the first slot of the queue
+ANSWER, PIECE, SLICES_FROM = 1, 3, 4
 NONE = -UNBOUNDED  # no slice is open
 
 
@@ -71,8 +72,9 @@ def answer_due(
     covered: Any,
     row: int,
 ) -> int:
-    """Answer the windows that end by the limit, the time of the next event, and hold something; how
-    many rows there are then.  `opened` is when the open slice starts, which all of them hold."""
+    """Answer the windows that hold an event and end by the limit, which is the time of the next
+    event.  Return the new number of rows.  `opened` is the start of the open slice, which all these
+    windows hold."""
     mask = get(m, CAPACITY) - 1
     last = get(m, LAST)
     w = get(m, NEXT)
@@ -89,7 +91,7 @@ def answer_due(
         set_item(numbers, row, w)
         w += 1
         if get(m, CHANGES):
-            # the next that loses its oldest slice, or that holds the next event
+            # the next window that loses the oldest slice, or that holds the next event
             w = last_window(m, oldest) + 1
             if limit < UNBOUNDED:
                 w = min(w, first_window(m, limit))
@@ -109,7 +111,7 @@ def answer_due(
         lower(m, slot, outputs, row)
         put(m, ANSWERS, 0)
         row += 1
-    if end <= limit and limit < UNBOUNDED:  # then nothing is held
+    if end <= limit and limit < UNBOUNDED:  # then there is no slice
         w = first_window(m, limit)
         put(m, NEXT, w)
         put(m, DUE, window_end(m, w))
@@ -129,7 +131,7 @@ def windows_of_events(
     numbers: Any,
     covered: Any,
 ) -> int:
-    """As `scan_kernel.windows_of_events`."""
+    """The same as `scan_kernel.windows_of_events`."""
     made = 0
     for g in range(count):
         i = item(bounds, g)
@@ -150,7 +152,7 @@ def windows_of_events(
 
 
 def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
-    """How many windows of these groups hold something."""
+    """The number of windows of all these groups that hold an event."""
     found = 0
     for g in range(count):
         first = 0  # the first window that is not counted
@@ -167,7 +169,7 @@ def count_windows(m: Memory, times: Any, bounds: Any, count: int) -> int:
     return found
 
 
-#: The kernel; its memory is filled by `Scan` in `state.scan`.
+#: The kernel; `Scan` in `state.scan` prepares its memory.
 CUTTY = Kernel(
     "cutty",
     (

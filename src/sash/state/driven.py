@@ -1,9 +1,10 @@
-"""The state of a stream of windows that events drive: what each key keeps, as a partial an event.
+"""The state of a stream of driven windows: a partial for each event that a key keeps.
 
-The events of a key are numbered as they settle behind the watermark, in order of time.  What a
-window holds is a range of these numbers, so the partials are in a forest by number (`state.grove`),
-as others are by time.  Beside them are the times of the events that are kept, and what is measured
-of them (`state.lanes`), which say where the ranges begin (`state.keeping`).
+An event settles when the watermark has passed its time.  The settled events of a key are numbered,
+in order of time.  A window holds a range of these numbers, so the partials are in a forest by
+number (`state.grove`), as the partials of other windows are by time.  Beside the forest are the
+times of the kept events and their measured values (`state.lanes`); from these, `state.keeping`
+finds where the ranges begin.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ _NONE = np.zeros(0, dtype=np.int64)
 @dataclass
 class Fired:
     """The windows of events that fired: the places of the events in the table, in order; the time
-    of the oldest event that each holds, and whether it holds any; values by name, and the windows
-    that lack some, and why."""
+    of the oldest event in each window, and whether it holds any; the values by name, and why
+    windows lack values."""
 
     rows: Array
     oldest: Array
@@ -55,8 +56,10 @@ class Fired:
 
 @dataclass
 class Step:
-    """A step: the numbers of the keys to visit, the new rows of the first of them in order, how
-    many events each key has had, all rows, their columns, and what is kept at each."""
+    """A step: the numbers of the keys to visit; the new rows, in order, which belong to the first
+    of these keys; how many events each key had before; the kept and the new rows together, and
+    their measured columns; and for each row the rows that are kept when it has come, `[first,
+    last)`.  `more` is the number of new rows of each key."""
 
     visits: Array
     ordered: Ordered
@@ -70,22 +73,23 @@ class Step:
 
     @property
     def shifts(self) -> Array:
-        """What the number of an event is more than its place among the rows, for each key."""
+        """For each key, the number of an event minus its place among the rows."""
         found: Array = self.seen - self.rows.fresh
         return found
 
 
 class Kept:
-    """What is kept of the events of all keys, in memory."""
+    """The events that all keys keep, in memory."""
 
     def __init__(self, plan: Plan, *, merges: bool = False, stored: bool = False) -> None:
-        """For a store, the partials of what is kept are beside a forest that lasts for a step."""
+        """For a store (`stored`), the partials of kept events are in lanes between two steps, and a
+        forest lasts for one step."""
         self._plan = plan
         self._folds = [Folds(group.operator) for group in plan.groups] if stored else []
         window = plan.query.window
         assert isinstance(window, Driven | Ticked)
         keeps = window.keeps
-        if plan.groups[0].over is not None:  # what the longest window holds that lets events go
+        if plan.groups[0].over is not None:  # keep the events of the longest window but a lifetime
             reach = Reach.of(plan)
             keeps = Span(reach.finite, reach.younger)
         self._reads: tuple[str, ...] = ()
@@ -101,36 +105,37 @@ class Kept:
         self._columns_kept = [np.zeros(0, np.int64), *measured, *partials]
         self._measures = 1 + len(measured)
         self._clear()
-        #: What is known of keys by their numbers; the first column is how many events each had.
+        #: Columns with a value for each key; the first is the number of events that the key had.
         self._fresh: Sequence[Array] = [np.zeros(1, np.int64)]
         self._known: list[Array] = [np.zeros(0, np.int64)]
-        self.visited = 0  # keys, over all steps
+        self.visited = 0  # the number of keys that steps have visited
 
     def _clear(self) -> None:
-        """Keep nothing."""
-        self._grove = Grove(self._plan, tumbling(1), Forest)  # a forest is made for some window
+        """Begin without keys and events."""
+        self._grove = Grove(self._plan, tumbling(1), Forest)  # a forest needs some window
         self._lanes = Lanes(self._columns_kept)
         self._due = Due()
 
     def _columns(self, table: pa.Table) -> list[pa.Array]:
-        """The columns that are measured to see what is kept."""
+        """The columns that the measure of kept events reads."""
         return [flat(table.column(name)) for name in self._reads]
 
     def check_rows(self, table: pa.Table) -> None:
-        """Raise if one of the rows cannot be used; changes nothing."""
+        """Raise an error if one of the rows cannot be used.  The state stays as it is."""
         read = table.select([f.name for f in self._plan.schema])
         self._cut(rows_in_order(self._plan, read), np.arange(table.num_rows))
         if isinstance(self._keeping, KeepRule) and table.num_rows:
             self._keeping.check(self._columns(read))
 
     def _cut(self, given: Ordered, numbers: Array) -> list[Any]:
-        """The partials of rows in order, one for each."""
+        """The partials of rows in order, one for each row."""
         forests = self._grove.forests
         rows, bounds = given.rows, given.bounds
         return [f.cut(given.table, rows, numbers, bounds, whole=False)[1] for f in forests]
 
     def _settle(self, table: pa.Table, watermark: int) -> Step:
-        """Put the rows that settle behind those that are kept."""
+        """Begin a step: put each key's settling rows after the rows that it keeps, and find what
+        each row keeps."""
         self._compact()
         given = without_others(rows_in_order(self._plan, table))
         many = len(given.bounds) - 1 if len(given) else 0
@@ -162,8 +167,8 @@ class Kept:
         return Step(visits, given, seen, rows, columns, first, last, more, beside)
 
     def _answer(self, step: Step, asked: Ranges, watermark: int) -> Found:
-        """Insert the new events, answer ranges, and keep what later windows may hold.  The first
-        keys of the visits have new events."""
+        """Insert the new events, answer ranges, and keep the events that later windows may hold.
+        The new events belong to the first keys of the visits."""
         rows = step.rows
         edges = self._keeping.edges(rows, step.first, step.columns, watermark)
         inserted = self._all_rows(step) if self._folds else self._new_rows(step)
@@ -178,22 +183,22 @@ class Kept:
         return found
 
     def _new_rows(self, step: Step) -> tuple[Array, Array, list[Any]]:
-        """The new events, to be inserted: the bounds of each key's, their numbers and partials."""
+        """The new events to insert: the bounds of each key's events, their numbers and partials."""
         numbers = step.rows.new + np.repeat(step.shifts, step.more)
         some = len(step.ordered) > 0
         partials = self._cut(step.ordered, numbers) if some else self._grove.no_partials()
         return np.append(0, np.cumsum(step.more)), numbers, partials
 
     def _all_rows(self, step: Step) -> tuple[Array, Array, list[Any]]:
-        """The same of all rows, where the forest holds nothing yet."""
+        """All rows to insert, kept and new, for a forest that holds nothing yet."""
         bounds = step.rows.bounds
         numbers = np.arange(len(step.rows.times)) + np.repeat(step.shifts, np.diff(bounds))
         given = [p if folds.width else p.tolist() for folds, p in zip(self._folds, step.partials)]
         return bounds, numbers, given
 
     def _merged(self, step: Step, edges: Array) -> tuple[Array, list[Array]]:
-        """One row for all rows of a key before its edge, with its oldest time, and those behind:
-        how many each key has, and the columns; there is nothing to measure."""
+        """Combine the rows of each key before its edge into one row, which has their oldest time.
+        Return the number of each key's rows then, and their columns; there are no measured ones."""
         bounds, times, every = step.rows.bounds, step.rows.times, np.arange(len(step.rows.times))
         if not len(times):
             return np.zeros(len(step.visits), np.int64), [times, *step.partials]
@@ -207,7 +212,7 @@ class Kept:
         return left, [times[first], *(folds.array(one) for folds, one in both)]
 
     def _make_room(self) -> None:
-        """Have columns for all keys."""
+        """Make room for all keys in the columns of values."""
         most = self._grove.keys.most
         have = len(self._known[0])
         if most > have:
@@ -218,7 +223,7 @@ class Kept:
             ]
 
     def _compact(self) -> None:
-        """Number the keys anew if many left."""
+        """Renumber the keys if many were removed."""
         kept = self._grove.compact()
         if kept is not None:
             self._due.renumber(kept)
@@ -226,11 +231,11 @@ class Kept:
             self._known = [column[kept] for column in self._known]
 
     def _notes(self, numbers: Array) -> Array:
-        """When each key has something to do, though nothing comes for it."""
+        """For each key the time at which a step must visit it, even without new events."""
         return np.full(len(numbers), NEVER)
 
     def size(self) -> dict[str, int]:
-        """How many keys and events are kept, and how many bytes they take."""
+        """The number of keys and of kept events, and the bytes that they take."""
         size = self._grove.size()
         known = sum(column.nbytes for column in self._known)
         return size | {"bytes": size["bytes"] + self._lanes.nbytes() + known}
@@ -252,7 +257,7 @@ class Kept:
         return [head, *map(to_ipc, tables), *self._grove.dump()]
 
     def load(self, blobs: list[bytes]) -> None:
-        """Take back what `dump` gave, into a state that is empty."""
+        """Restore what `dump` returned into an empty state."""
         head, known, measured, *grove = blobs
         self._grove.check_same(json.loads(head))
         self._grove.load(grove)
@@ -266,11 +271,11 @@ class Kept:
 
     @property
     def shapes(self) -> list[str]:
-        """What the words of a partial are, for each group of aggregates, in a store."""
+        """The types of a partial's words in a store, for each group of aggregates."""
         return [folds.kinds or "objects" for folds in self._folds]
 
     def held(self) -> Keyed:
-        """All that is kept, as rows that belong to keys, for a store."""
+        """The whole state as rows of keys, for a store."""
         self._make_room()
         numbers = self._grove.keys.numbers()
         counts, columns = self._lanes.get(numbers)
@@ -287,7 +292,7 @@ class Kept:
         return Keyed(ByKey(keys, known, [rows]).table(), keys, due, never, none)
 
     def hold(self, table: pa.Table) -> None:
-        """Keep these rows instead."""
+        """Replace the state with these rows of keys, which `held` returned."""
         many = self._measures + len(self._folds)
         held = ByKey.of(table, len(self._plan.keys), len(self._known), [many])
         self._clear()
@@ -315,25 +320,25 @@ class Kept:
 
 
 class DrivenState(Kept):
-    """What windows keep that fire at events."""
+    """The events that the windows keep if events fire."""
 
     def __init__(self, plan: Plan, *, stored: bool = False) -> None:
         window = plan.query.window
         assert isinstance(window, Driven)
         self._window, keeps = window, window.keeps
-        #: Where windows are spans of time, how far back they reach.
+        #: How far back the windows reach, if they are spans of time.
         self._reach = Reach.of(plan) if isinstance(keeps, Span) else None
         self._lifetime = isinstance(keeps, Span) and keeps.older is None
         merges = self._reach is not None and self._reach.merges
         super().__init__(plan, merges=merges, stored=stored)
         self._firing = firing(window.fires, self._empty)
-        # how many events, the time of the oldest one that is kept, and what else it takes to fire
+        # the number of events, the time of the oldest kept one, and the columns that firing needs
         self._fresh = [np.zeros(1, np.int64), np.full(1, NEVER), *self._firing.fresh]
         self._known = [column[:0] for column in self._fresh]
 
     def step(self, table: pa.Table, watermark: int) -> Fired:
-        """Take in the events of a table, all that are before the watermark and were not before an
-        earlier one, and answer those that fire."""
+        """Take the events of a table, which are all that the watermark has passed since the last
+        step, and answer the windows of those that fire."""
         step = self._settle(table.select([f.name for f in self._plan.schema]), watermark)
         visits, given, rows = step.visits, step.ordered, step.rows
         many = len(given.bounds) - 1 if len(given) else 0
@@ -378,8 +383,8 @@ class DrivenState(Kept):
         )
 
     def _asked(self, step: Step, at: Array, owner: Array) -> tuple[Ranges, Array, Array]:
-        """The ranges of the events that fire, which are in these rows, of these visits; the time of
-        the oldest event in each, and whether there is one."""
+        """The ranges of the events that fire: their rows are `at`, and `owner` has the visit of
+        each.  Also the time of the oldest event in each range, and whether there is one."""
         rows, shift = step.rows, step.shifts[owner]
         bounds = np.append(0, np.cumsum(np.bincount(owner, minlength=len(step.visits))))
         first, last, own = step.first[at], step.last[at], rows.times[at]
@@ -404,7 +409,8 @@ class DrivenState(Kept):
         return asked, oldest, held
 
     def _notes(self, numbers: Array) -> Array:
-        """A span of time lets events go though nothing comes."""
+        """For each key the time at which its oldest event leaves the window: events leave a span of
+        time even if no event comes."""
         if self._reach is None or self._merges:
             return super()._notes(numbers)
         times: Array = np.minimum(self._known[1][numbers] + self._reach.longest, NEVER)

@@ -1,10 +1,10 @@
-"""When each key has something to do next, though nothing comes for it.
+"""When a step must visit each key next, even if no event comes for it: then the key is due.
 
-A key has a note at the time that it said first, or earlier.  If it is touched again it is due later
-as a rule, and its note stays where it is: when the note comes up, the key is looked at, and noted
-anew.  So a key costs one note each time that it comes up, however often it is touched between.
-Notes lie in runs in order of time, each longer than the next, so there are few runs, and a note
-moves to another one seldom.
+A note has a key and a time at which the key is due, or an earlier time.  If a step touches the key
+again, the key is usually due later, but its note stays: when the note comes up, the step looks at
+the key and notes the new time.  So a key costs one note each time that a note comes up, however
+often steps touch it in between.  Notes lie in runs in order of time, each longer than the next, so
+there are few runs, and a note seldom moves to another run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NEVER = 2**62
 
 
 class Due:
-    """The keys, by their numbers, and when each is due.
+    """Notes of when keys, by their numbers, are due.
 
     >>> due = Due()
     >>> due.note(np.array([0, 1, 2]), np.array([5, 9, NEVER]))
@@ -29,11 +29,11 @@ class Due:
     """
 
     def __init__(self) -> None:
-        self._runs: list[tuple[Array, Array]] = []  # times, which rise, and numbers
-        self._noted: Array = np.zeros(0, dtype=np.int64)  # by number: when, NEVER for no note
+        self._runs: list[tuple[Array, Array]] = []  # rising times, and the numbers of keys
+        self._noted: Array = np.zeros(0, dtype=np.int64)  # by number: the time, NEVER for no note
 
     def __len__(self) -> int:
-        """How many notes there are, with those that earlier ones have replaced."""
+        """The number of notes, including those that were replaced by earlier ones."""
         return sum(len(times) for times, _ in self._runs)
 
     def note(self, numbers: Array, times: Array) -> None:
@@ -61,12 +61,12 @@ class Due:
         self._runs[-many:] = [(whole[0][order], whole[1][order])]
 
     def take(self, before: int) -> Array:
-        """The keys whose notes are before a time; these notes are gone."""
+        """Remove the notes before a time, and return their keys."""
         found = [np.zeros(0, dtype=np.int64)]
         left = []
         for times, numbers in self._runs:
             end = int(np.searchsorted(times, before))
-            # those that have another note had an earlier one, which came up
+            # skip notes that were replaced by an earlier one, which has come up
             found.append(numbers[:end][self._noted[numbers[:end]] == times[:end]])
             if end < len(times):
                 left.append((times[end:], numbers[end:]))
@@ -76,14 +76,14 @@ class Due:
         return made
 
     def noted(self, numbers: Array) -> Array:
-        """When each of these keys is noted."""
+        """The time of the note of each key, NEVER if it has none."""
         times = np.full(len(numbers), NEVER)
         there = numbers < len(self._noted)
         times[there] = self._noted[numbers[there]]
         return times
 
     def renumber(self, kept: Array) -> None:
-        """The keys have new numbers: the old ones by the new ones."""
+        """Renumber the keys; `kept` has the old number of each new number."""
         times = self.noted(kept)
         self._runs, self._noted = [], np.zeros(0, dtype=np.int64)
         self.note(np.arange(len(kept)), times)

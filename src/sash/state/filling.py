@@ -1,4 +1,4 @@
-"""Windows that hold nothing, put between those of a key that hold something.
+"""Fill the gaps between a key's windows with empty windows: windows without events.
 
 rows of a key     3      4             7             windows, by number
 filled            3      4   5   6     7             5 and 6 have the answers over no events
@@ -22,27 +22,27 @@ from .scan import Windows
 
 __all__ = ["NONE", "Filled", "filled_values", "filled_windows", "gaps_filled", "remembered_until"]
 
-#: The window before the first of a key.
+#: Stands for no window, before the first one of a key.
 NONE = -(2**62)
 
 
 @dataclass
 class Filled:
-    """Windows with those that fill gaps: the number of each, the row behind which it stands or
-    which it is, and whether it is that row."""
+    """Windows together with those that fill gaps: the number of each; the row that it is or, if it
+    fills a gap, the row after the gap; and whether it is that row."""
 
     numbers: Array
     rows: Array
     own: Array
 
     def moved(self, rows: dict[int, str]) -> dict[int, str]:
-        """Reasons by row, by their new places."""
+        """Reasons by the rows' new places, from reasons by row."""
         places = np.flatnonzero(self.own)
         return {int(places[row]): why for row, why in rows.items()}
 
 
 def gaps_filled(window: Aligned, numbers: Array, before: Array) -> Filled:
-    """Fill the gaps between windows that hold something, and the ones before them of their keys."""
+    """Fill the gaps before windows; `before` has the window before each one of the same key."""
     known = before > NONE
     last = np.where(known, before, numbers)
     gap = np.where(known, numbers - last - 1, 0)
@@ -54,7 +54,7 @@ def gaps_filled(window: Aligned, numbers: Array, before: Array) -> Filled:
     rows = np.repeat(np.arange(len(numbers)), gap + 1)
     own = np.zeros(len(made), dtype=bool)
     own[np.cumsum(gap + 1) - 1] = True
-    # a day that a time zone left out has no length
+    # a day that a time zone skipped has no length
     keep = own | (window.end(made) > window.start(made))
     return Filled(made[keep], rows[keep], own[keep])
 
@@ -62,7 +62,7 @@ def gaps_filled(window: Aligned, numbers: Array, before: Array) -> Filled:
 def filled_values(
     plan: Plan, filled: Filled, values: Mapping[str, pa.Array]
 ) -> dict[str, pa.Array]:
-    """The values of windows with those that fill gaps."""
+    """The values of windows together with those of the windows that fill gaps."""
     if filled.own.all():
         return dict(values)
     at = {name: np.where(filled.own, filled.rows, len(column)) for name, column in values.items()}
@@ -75,7 +75,7 @@ def filled_values(
 
 
 def filled_windows(plan: Plan, windows: Windows) -> Windows:
-    """The windows of groups, with those that fill gaps."""
+    """The windows of groups, together with those that fill gaps."""
     window, numbers, groups = plan.query.aligned, windows.numbers, windows.groups
     before = np.full(len(numbers), NONE)
     same = groups[1:] == groups[:-1]
@@ -92,14 +92,14 @@ def filled_windows(plan: Plan, windows: Windows) -> Windows:
 
 
 def remembered_until(window: Aligned, numbers: Array) -> Array:
-    """The last window behind each of these whose gap to it would be filled."""
+    """For each of these windows, the last later window up to which a gap would be filled."""
     assert window.idle is not None
     found: Array = window.last(window.end(numbers) + window.idle)
     return found
 
 
 def _over_nothing(plan: Plan, name: str, kind: pa.DataType) -> pa.Array:
-    """What an aggregate answers for no events; null where it has no answer."""
+    """The answer of an aggregate for no events; null if it has none."""
     chosen = plan.query.select[name]
     answer: Any = None
     if chosen.columns:

@@ -31,10 +31,10 @@ def answers_of_frames(
     cuts: list[tuple[Range, Range]],
     threads: int,
 ) -> dict[str, pa.Array]:
-    """The answers of groups of aggregates by name, each over frames of its own; row r has that of
-    frame order[r], or r.  The groups are the same but for their names, so that columns are read,
-    and rows brought together, once.  `cuts` are ranges of frames, with the rows that they hold and
-    no others do."""
+    """The answers of groups of aggregates by name, each group over frames of its own.  Row r has
+    the answer of frame order[r] or, without `order`, of frame r.  The groups differ only in their
+    names, so columns are read, and rows are put in order, once.  `cuts` are ranges of frames, each
+    with the rows that its frames hold and no other frames do."""
     group = asked[0][1]
     columns, sources = columns_of(group, table)
     columns, rows = ordered.columns(columns, threads)
@@ -86,23 +86,24 @@ def _give_moving(
     outputs: list[tuple[Array, Array | None]],
     cut: tuple[Range, Range],
 ) -> None:
-    """The same for aggregates with a kernel of their own."""
+    """Answer a range of frames by `moving`, for aggregates with a kernel of their own."""
     some, held = cut
     given = columns.runs([held]) if rows is None else columns.take(rows[slice(*held)])
     moving.part(some, held).answer(given, outputs, some[0])
 
 
 def in_order(kept: Any, order: Array, threads: int) -> Any:
-    """A core's outputs, columns with their validity or a list of objects, in another order.
+    """A core's outputs in another order: columns with their validity, or a list of objects.
 
-    The kernel writes them one after the other.  To let it write each where it belongs takes three
-    times as long with a thousand keys: a write that misses the cache holds up the next frame.
+    The kernel writes outputs one after the other.  If it wrote each to its final place, that would
+    take three times as long with a thousand keys: a write that misses the cache delays the next
+    frame.
     """
     if isinstance(kept, list):
         return [kept[i] for i in order.tolist()]
     columns, *rest = kept
     pairs = []
-    while columns:  # one at a time, and each is let go of
+    while columns:  # one column at a time, so that its old array is freed before the next
         data, valid = columns.pop(0)
         moved = None if valid is None or valid.all() else taken(valid, order, threads)
         pairs.append((taken(data, order, threads), moved))
@@ -110,9 +111,9 @@ def in_order(kept: Any, order: Array, threads: int) -> Any:
 
 
 def taken(items: Array, order: Array, threads: int, spare: Array | None = None) -> Array:
-    """Items in another order, in an array of their own, or in a spare one like it: of ten columns,
-    pages that the system had to clear took a third of the time.  Where the table's rows are in
-    order of time, those of a block are neighbours in each key."""
+    """Items in another order, in a new array or in a spare one of the same kind: with ten columns,
+    a third of the time went to memory pages that the system had to clear.  If the table's rows are
+    in order of time, the rows of a block are neighbours within each key."""
     made = np.empty_like(items) if spare is None else spare
 
     def take(piece: Range) -> None:

@@ -1,5 +1,5 @@
-"""What the kernels of frames have in common: where their rows are, and how these come and go,
-through two stacks in one queue (`aggregators.two_stacks_lite`)."""
+"""Functions that the kernels of frames share: they insert and evict rows in a queue of two stacks
+(`aggregators.two_stacks_lite`)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ __all__ = [
     "place",
 ]
 
-#: Header fields: the frame, one more than the slot that `lower` works on while it runs, else 0;
-#: whether rows must be kept because some will be evicted; the group of rows.
+#: Header fields: the frame; while `lower` runs, the slot that it works on, plus 1, otherwise 0;
+#: whether to keep rows in the queue, because some will be evicted; the group of rows.
 FRAME, ANSWERS, HOLDS, GROUP = 4, 5, 6, 7
-ANSWER, NEW, PEERS, RING = 1, 2, 3, 4  # slots: an answer, a row, peers before a row, the rows
+# slots: an answer; a row; the peers before a row; the first slot of the queue of rows
+ANSWER, NEW, PEERS, RING = 1, 2, 3, 4
 
 
 def place(m: Memory, row: int) -> int:

@@ -1,4 +1,5 @@
-"""Frames, the ranges of rows that windows hold, and their answers, as seen from Python."""
+"""Frames, which are the ranges of rows that driven windows hold: the Python side of their
+kernel."""
 
 from __future__ import annotations
 
@@ -45,45 +46,46 @@ class NoFrameAnswer(OverflowError):
 
 
 class Frames(ABC):
-    """The windows of the events that fire, in order of key and time: of each the rows that it
-    holds, by their places in that order."""
+    """The frames of the events that fire, in order of key and time.  A frame is the rows that the
+    event's window holds, by their places in that order."""
 
     #: The rows that fire, None for all.
     fired: Array | None = None
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of frames."""
 
     @abstractmethod
     def _longest(self) -> int:
-        """How many rows must be kept, because some of them are evicted, or 1 if only the kernel
-        finds out; 0 if none ever is."""
+        """The number of rows that the queue must have room for, because rows are evicted; 1 or
+        more, if only the kernel can find out how many; 0 if no row is ever evicted."""
 
     @abstractmethod
     def _run(
         self, core: BufferCore | ObjectCore, call: Call, columns: Any, outputs: Any, to: int
     ) -> None:
-        """Let the kernel answer all frames, into the outputs from `to` on."""
+        """Call the kernel to answer all frames into the outputs from `to` on."""
 
     @abstractmethod
     def part(self, frames: Range, rows: Range) -> Frames:
-        """A range of frames, which hold no rows but those of a range, by the places that these have
-        among themselves."""
+        """A range of frames, which hold only rows of this range of rows.  Places of rows count from
+        the start of that range."""
 
     def pieces(self, cut: tuple[Range, Range]) -> list[tuple[Range, Range]]:
-        """Ranges of frames, with the rows that they hold, of a range that may be worked on by
-        itself."""
+        """Divide a range of frames, given with the rows that they hold, into such ranges, on which
+        threads can work side by side."""
         return [cut]
 
     def answer_alone(self, group: Group, columns: Table) -> Any:
-        """The outputs of all frames, over columns that have their order."""
+        """The outputs of all frames, over columns in the order of the rows."""
         kept, outputs = make_core(FRAMES, group.operator, 8).outputs(len(self))
         self.answer(group, columns, outputs, 0)
         return kept
 
     def answer(self, group: Group, columns: Table, outputs: Any, to: int) -> None:
-        """Answer all frames, over columns that have their order, into outputs from `to` on."""
+        """Answer all frames, over columns in the order of the rows, into the outputs from `to`
+        on."""
         longest = self._longest()
         core = make_core(FRAMES, group.operator, 1 << max(3, longest.bit_length()))
         core.header[HOLDS] = int(longest > 0)
@@ -100,7 +102,7 @@ class Frames(ABC):
                 raise NoFrameAnswer(reason or str(error), frame) from error
 
     def _skipped(self) -> int:
-        """How many rows come before the first that has a frame."""
+        """The number of rows before the first one that has a frame."""
         return 0
 
 
@@ -109,25 +111,27 @@ class Whole(Frames):
 
     @abstractmethod
     def ranges(self) -> tuple[Array, Array]:
-        """The rows `[first, last)` of each."""
+        """The rows `[first, last)` of each frame."""
 
 
 class OfRows(Whole):
-    """Frames without a hole, one for each row of groups but for the first `skip` rows."""
+    """Frames without a hole, one for each row of groups except the first `skip` rows."""
 
     bounds: Array
     skip: int
 
     @abstractmethod
     def _begins(self, row: int) -> Range:
-        """Where to begin a piece: a row, this one or a little before it, whose frame holds all rows
-        before it that later frames hold; and the first row that its frame holds."""
+        """Find where a piece can begin: at this row or a little before it, at a row whose frame
+        holds all rows before it that later frames hold.  Return the row, and the first row of its
+        frame.
+        """
 
     def pieces(self, cut: tuple[Range, Range]) -> list[tuple[Range, Range]]:
-        """Ranges of about as many rows, where a long group is cut, too, if the frame at its cut
-        holds few rows beside those of a piece: these are inserted twice.  So are the rows
-        of a frame combined in the same order, but not always associated in the same way: where the
-        cuts are depends on the rows alone."""
+        """Ranges with about the same number of rows.  A long group is cut too, if the frame at the
+        cut holds few rows compared with a piece, because these rows are inserted twice.  The rows
+        of a frame are still combined in the same order, but may be associated differently; the cuts
+        depend on the rows alone."""
         (first, last), _ = cut
         made: list[tuple[Range, Range]] = []
         begin, held = first, first
@@ -144,7 +148,7 @@ class OfRows(Whole):
         return int(self.bounds[after - 1]), int(self.bounds[after])
 
     def _bounds_in(self, rows: Range) -> Array:
-        """The bounds of the groups that have rows in a range, from its first row on."""
+        """The bounds of the groups within a range of rows, counted from its first row."""
         first, last = rows
         low = np.searchsorted(self.bounds, first, side="right")
         inner = self.bounds[low : np.searchsorted(self.bounds, last, side="left")]
@@ -156,14 +160,14 @@ class OfRows(Whole):
 
 @dataclass(frozen=True)
 class InTime(OfRows):
-    """A frame for each row: the rows of its group whose times are from `older` before its own up to
-    `younger` before it, which is not included."""
+    """A frame for each row: the rows of its group whose times are at most `older` and more than
+    `younger` before the row's own time."""
 
     times: Array
     bounds: Array
     older: int
     younger: int
-    holds: bool  # rows must be kept, because some will be evicted
+    holds: bool  # whether to keep rows in the queue, because some will be evicted
     skip: int = 0
 
     def __len__(self) -> int:
@@ -176,7 +180,7 @@ class InTime(OfRows):
     def _begins(self, row: int) -> Range:
         begin, end = self._group(row)
         times = self.times[begin:end]
-        # rows of one time may all be in each other's frames
+        # rows at one time may all be in each other's frames
         row = begin + int(np.searchsorted(times, self.times[row]))
         held = begin + int(np.searchsorted(times, self.times[row] - self.older))
         return (row, min(held, row)) if row > begin else (row, row)
@@ -184,12 +188,12 @@ class InTime(OfRows):
     def _longest(self) -> int:
         if not self.holds or not len(self.times):
             return int(self.holds)
-        # the kernel asks for more if others hold more than a few that are looked at
+        # look at a few frames; the kernel asks for more room if others hold more rows
         some = [self._begins((len(self.times) - 1) * i // 4) for i in range(1, 5)]
         return 1 + max(row - held for row, held in some)
 
     def longest(self) -> int:
-        """How many rows the longest frame holds."""
+        """The number of rows in the longest frame."""
         from .measures import longest_in_time  # which imports this module
 
         return longest_in_time(self)
@@ -215,7 +219,7 @@ class InTime(OfRows):
 
 @dataclass(frozen=True)
 class LastRows(OfRows):
-    """A frame for each row: it and the rows of its group before it, so many in all."""
+    """A frame for each row: the row and the rows of its group before it, at most `size` in all."""
 
     bounds: Array
     size: int
@@ -246,7 +250,7 @@ class LastRows(OfRows):
 
 @dataclass(frozen=True)
 class Ranges(Whole):
-    """The frames `[first, last)` of the rows in `fired`, or of all."""
+    """The frames `[first, last)` of the rows in `fired`, or of all rows."""
 
     first: Array
     last: Array
@@ -275,7 +279,7 @@ class Ranges(Whole):
 
 
 class Apart(Ranges):
-    """Frames that hold something, and no row of which is in another."""
+    """Frames that are not empty, and share no rows."""
 
     def _longest(self) -> int:
         return 0
@@ -289,8 +293,10 @@ class Apart(Ranges):
 
 @dataclass(frozen=True)
 class Excluding(Frames):
-    """A frame for each row: `[first, last)`, and of the rows `[last, ends)`, the events of its own
-    time, the row itself (`ties`) or all others."""
+    """A frame for each row: the rows `[first, last)`, and some of the rows `[last, ends)`, which
+    are the events at the row's own time: with `ties` the row itself, otherwise all of them but the
+    row.
+    """
 
     first: Array
     last: Array

@@ -1,9 +1,9 @@
 """From rows in order to the answers of frames: the ranges of rows that driven windows hold.
 
 A frame is a range of rows, `[first, last)`.  Frames come in an order in which neither end goes
-back, so that each row is inserted and evicted once, through two stacks in one queue.  Rows that no
-frame holds are never looked at, and a frame that shares nothing with those before it starts anew:
-that is how the frames of one key follow those of another.
+back, so each row is inserted and evicted once, in a queue of two stacks.  The kernel never reads a
+row that no frame holds.  If a frame shares no row with the frames before it, the queue starts
+empty; so the frames of one key follow those of another.
 
     rows     0  1  2  3  4  5  6  7
     frames   [-----)
@@ -61,9 +61,9 @@ __all__ = ["FRAMES"]
 def frames(
     m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs, to: int
 ) -> None:
-    """Answer the frames `[first[f], last[f])`, into the outputs from `to` on.  What is inserted
-    since the front was made stays in registers, and where the rows are in local variables: a step
-    that reads what the one before has written waits for it."""
+    """Answer the frames `[first[f], last[f])` into the outputs from `to` on.  The partial of the
+    rows that were inserted since the last flip stays in registers, and the queue's fields in local
+    variables: a step that reads memory which the step before has written must wait for it."""
     mask, holds = get(m, CAPACITY) - 1, get(m, HOLDS)
     start, mid, end = get(m, START), get(m, MID), get(m, END)
     x = partial(m, BACK)
@@ -103,13 +103,14 @@ def frames_in_time(
     outputs: Outputs,
     to: int,
 ) -> int:
-    """The same for one frame a row of `count` groups, which are in order of time: it holds the rows
-    of its group whose times are from `older` before its own up to `younger` before it, which is not
-    included.  The first row that is answered is the one in the header's FRAME.  Returns 0 if there
-    is no room for a row, and goes on from there when it is called again, else 1.
+    """Answer one frame for each row of `count` groups, which are in order of time: the rows of its
+    group whose times are at most `older` and more than `younger` before the row's own time.  The
+    first row to answer is the one in the header's FRAME.  Return 1 when done, 0 if there is no room
+    for a row; the next call goes on from there.
 
-    The ends are found on the way.  How many rows leave when one comes is hard to foresee for a
-    processor: so it counts how many of the four oldest do, and goes round again only if all do.
+    The function finds the ends of frames on the way.  A processor cannot predict well how many rows
+    leave when one comes.  So the loop counts how many of the four oldest rows leave, and repeats
+    only if all of them do.
     """
     mask, holds = get(m, CAPACITY) - 1, get(m, HOLDS)
     start, mid, end = get(m, START), get(m, MID), get(m, END)
@@ -162,8 +163,8 @@ def frames_in_time(
 def frames_of_rows(
     m: Memory, columns: Columns, bounds: Any, count: int, size: int, outputs: Outputs, to: int
 ) -> None:
-    """The same for one frame a row of `count` groups, which holds it and the rows of its group
-    before it, `size` in all.  The first row that is answered is the one in the header's FRAME."""
+    """Answer one frame for each row of `count` groups: the row and the rows of its group before it,
+    at most `size` in all.  The first row to answer is the one in the header's FRAME."""
     mask = get(m, CAPACITY) - 1
     start, mid, end = get(m, START), get(m, MID), get(m, END)
     x = partial(m, BACK)
@@ -194,7 +195,7 @@ def frames_of_rows(
 def frames_apart(
     m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs, to: int
 ) -> None:
-    """Answer frames that hold something, and no row of which is in another."""
+    """Answer frames that are not empty, and share no rows."""
     for f in range(count):
         put(m, FRAME, f)
         fold_rows(m, ANSWER, NEW, columns, item(first, f), item(last, f))
@@ -213,11 +214,11 @@ def frames_excluding(
     outputs: Outputs,
     to: int,
 ) -> None:
-    """The same for one frame a row, where the rows `[last[f], ends[f])` are the peers of row f.
-    With `ties`, the frame holds of them row f alone, else all but row f.
+    """Answer one frame for each row f: the rows `[first[f], last[f])`, and some of its peers, which
+    are the rows `[last[f], ends[f])`: with `ties` row f alone, otherwise all of them but row f.
 
-    The peers after a row are folded from the last one on, when the first of them comes, and
-    kept in `after`; those before a row are folded on the way.
+    When the first peer comes, the peers after each one are combined, from the last peer backwards,
+    and kept in `after`; the peers before a row are combined on the way.
     """
     for f in range(count):
         put(m, FRAME, f)
@@ -241,8 +242,8 @@ def frames_excluding(
 
 
 def fold_after(m: Memory, columns: Columns, first: int, end: int, after: Partials) -> None:
-    """Of the peers from row `first` to the end: after[i] = those from the i-th on combined, but for
-    the first.  No peer is before the first one."""
+    """Combine the peers from row first + i up to `end` into after[i], for each i from 1 on.  Then
+    clear the slot PEERS, because no peer is before the first one."""
     clear(m, PEERS)
     for i in range(end - 1 - first, 0, -1):
         lift(m, NEW, columns, first + i)
@@ -251,7 +252,7 @@ def fold_after(m: Memory, columns: Columns, first: int, end: int, after: Partial
     clear(m, PEERS)
 
 
-#: The kernel; its memory is filled by `Frames.answer` in `state.frames`.
+#: The kernel; `Frames.answer` in `state.frames` prepares its memory.
 FRAMES = Kernel(
     "frames",
     (

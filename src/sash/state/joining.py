@@ -1,4 +1,4 @@
-"""Slices that come in any order, of which several may be parts of one, put together."""
+"""Join slices that come in any order; several of them may be pieces of one slice."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def join_slices(
     partials: list[Any],
     edges: Edges | None = None,
 ) -> tuple[Slices, Array, Array]:
-    """The slices that are given by the columns of their keys, a time in each, and the partials of
-    each group of aggregates; also the order in which they were put, and where in it the parts of
-    each slice begin.  Slices lie between the edges of the plan's window, or others."""
+    """Join pieces of slices, each with its key, a time in the slice, and a partial for each group
+    of aggregates.  Return the slices, the order in which the pieces were combined, and where in it
+    the pieces of each slice begin.  Slices lie between the edges of the plan's window, or between
+    `edges`."""
     codes, keys = key_codes(columns, len(times))
     order, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
     at = times[order]

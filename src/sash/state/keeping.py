@@ -1,12 +1,12 @@
-"""What windows that events drive keep of a key's events, and which events fire, step by step.
+"""Which of a key's events a driven window keeps, and which events fire, step by step.
 
-A step has the events of some keys that are settled now, in order, and before them those that each
-key keeps.  So a measure looks at few events, and finds what it would find over all of them:
+A step has the events of some keys that settle now, in order, and before them the events that each
+key keeps.  So a measure looks at few events, with the same result as over all of them:
 
     a key's events     . . . . . . x x x x | y y y
                                    kept    | new
 
-All of a key's events up to the first one kept have left, and do not come back.
+The events before the first kept one have left the window, and do not come back.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ __all__ = ["Firing", "Keeping", "Settled", "firing", "keeping", "mixed"]
 
 @dataclass(frozen=True)
 class Settled:
-    """Rows of some keys in order: the bounds of each key's, its first new one, where the new ones
-    are, and the times."""
+    """Rows of some keys in order: the bounds of each key's rows, the first new row of each key, the
+    places of all new rows, and the times."""
 
     bounds: Array
     fresh: Array
@@ -48,23 +48,24 @@ class Settled:
 
 
 def mixed(counts: Array, more: Array) -> tuple[Array, Array]:
-    """Where old and new rows are, if each key has so many old ones and then so many new ones."""
+    """The places of old rows and of new rows, if each key has `counts` old rows and after them
+    `more` new ones."""
     ends = np.cumsum(counts + more)
     begins = ends - counts - more
     return ragged(begins, counts), ragged(begins + counts, more)
 
 
 class Keeping(ABC):
-    """What is kept when an event comes."""
+    """A measure: which events are kept when an event comes."""
 
     @abstractmethod
     def read(self, columns: list[pa.Array]) -> list[Array]:
-        """What is kept of events besides their times, from the columns that are measured."""
+        """The values of events to keep besides their times, from the columns that it measures."""
 
     @abstractmethod
     def frames(self, rows: Settled, columns: list[Array]) -> tuple[Array, Array]:
-        """For each new row, and the one before it, the rows that are kept when it has come.  The
-        columns may be changed."""
+        """For each new row, and for the row before each key's first new one, the rows that are kept
+        when it has come.  The method may change the columns."""
 
     def edges(self, rows: Settled, first: Array, columns: list[Array], watermark: int) -> Array:
         """For each key the first row that a later event may keep."""
@@ -74,16 +75,17 @@ class Keeping(ABC):
         return edges
 
     def arrow(self, columns: list[Array], types: list[pa.DataType]) -> list[pa.Array]:
-        """The columns for a snapshot, from those of `read`; `types` are of what is measured."""
+        """The columns for a snapshot, from those that `read` returned; `types` are the types of the
+        measured columns."""
         return [pa.array(column) for column in columns]
 
     def restored(self, columns: list[pa.Array]) -> list[Array]:
-        """The columns again."""
+        """The columns that `arrow` was called with, from those that it returned."""
         return [column.to_numpy(zero_copy_only=False) for column in columns]
 
 
 class KeepCount(Keeping):
-    """The last so many."""
+    """Keeps the last n events."""
 
     def __init__(self, count: Count) -> None:
         self._rows = count.rows
@@ -98,7 +100,7 @@ class KeepCount(Keeping):
 
 
 class KeepSpan(Keeping):
-    """A span of time; without `older`, all."""
+    """Keeps a span of time; without `older`, all earlier events."""
 
     def __init__(self, span: Span) -> None:
         self.span = span
@@ -118,7 +120,7 @@ class KeepSpan(Keeping):
 
 
 class KeepMark(Keeping):
-    """What has come since the last mark; a column has the marks."""
+    """Keeps the events since the last mark; a column has the marks."""
 
     def __init__(self, mark: Mark) -> None:
         self._mark = mark
@@ -141,8 +143,8 @@ class KeepMark(Keeping):
 
 
 class KeepChange(Keeping):
-    """Values that are close to the youngest: columns have the values, and whether a key has had
-    one."""
+    """Keeps the events with values close to the youngest one's: columns have the values, and
+    whether the key has had a value."""
 
     def __init__(self, change: Change) -> None:
         self._change = change
@@ -157,8 +159,8 @@ class KeepChange(Keeping):
 
 
 class KeepRule(Keeping):
-    """What a policy lets stay: for each column that it reads there are the data, and where there
-    are any."""
+    """Keeps the events that a policy keeps: for each column that the policy reads, there are the
+    data and their validity."""
 
     def __init__(self, rule: Rule, empty: list[pa.Array]) -> None:
         self._rule = rule
@@ -174,7 +176,7 @@ class KeepRule(Keeping):
         return made
 
     def check(self, columns: list[pa.Array]) -> None:
-        """Raise what the policy raises for one of the rows alone."""
+        """Evaluate the policy for each row alone, so that it raises its error for a bad row."""
         count = len(columns[0])
         table = policy_columns(self._rule, columns)[1]
         since_ruled(self._operator, table, np.arange(count + 1), np.arange(count))
@@ -208,7 +210,7 @@ class KeepRule(Keeping):
 
 
 def keeping(keeps: Keeps, columns: list[pa.Array]) -> Keeping:
-    """What a measure keeps; the columns that it reads may be empty."""
+    """The `Keeping` of a measure; the columns that it reads may be empty."""
     made: Keeping
     if isinstance(keeps, Span):
         made = KeepSpan(keeps)
@@ -224,24 +226,25 @@ def keeping(keeps: Keeps, columns: list[pa.Array]) -> Keeping:
 
 
 class Firing(ABC):
-    """Which events fire.  What it must know of a key's earlier events is in columns, by the keys'
-    numbers."""
+    """A measure: which events fire.  Columns with a value for each key hold all that it must know
+    of the key's earlier events."""
 
-    #: The columns of keys that are new.
+    #: The values of a new key.
     fresh: Sequence[Array] = ()
 
     @abstractmethod
     def fired(self, rows: Ordered, seen: Array, known: list[Array]) -> tuple[Array, list[Array]]:
-        """Which rows fire, by the number of events that each key has had and the columns of the
-        keys; and the columns after them."""
+        """Which rows fire, and the columns of the keys after these rows.  `seen` is the number of
+        events that each key had before, `known` are the columns of the keys before these rows."""
 
     def neutral(self, seen: Array) -> Array:
-        """Which keys are as if they had never had an event, by how many they have had."""
+        """True for keys that fire as if they had never had an event, by the number of events that
+        they had."""
         return np.ones(len(seen), dtype=bool)
 
 
 class FireCount(Firing):
-    """Every so many events."""
+    """Every n-th event fires."""
 
     def __init__(self, count: Count) -> None:
         self._rows = count.rows
@@ -256,7 +259,7 @@ class FireCount(Firing):
 
 
 class FireMark(Firing):
-    """Every mark."""
+    """Every mark fires."""
 
     def __init__(self, mark: Mark) -> None:
         self._mark = mark
@@ -266,8 +269,8 @@ class FireMark(Firing):
 
 
 class FireChange(Firing):
-    """Every change of so much: columns have the value of the key's event that fired last, or of its
-    first, and whether there is one."""
+    """An event fires when the value has changed enough: columns have the value of the key's event
+    that fired last, or of its first event, and whether there is one."""
 
     def __init__(self, change: Change, empty: pa.Array) -> None:
         self._change = change
@@ -295,7 +298,7 @@ class FireChange(Firing):
 
 
 def firing(fires: Fires, table: pa.Table) -> Firing:
-    """Which events fire; a table has the columns, and may be empty."""
+    """The `Firing` of a measure; `table` has the columns that it reads, and may be empty."""
     if isinstance(fires, Count):
         return FireCount(fires)
     if isinstance(fires, Mark):

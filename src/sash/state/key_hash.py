@@ -1,10 +1,10 @@
-"""A hash of keys that is the same in every process, version and machine.
+"""A hash of keys that is the same in every process, in every version and on every machine.
 
-The hash says in which part of a state a key lives, so it must never change.  Keys that are equal
-have equal hashes: there is one NaN and one zero, the order of a map's entries does not matter, and
-null is a value of its own.
+A key's hash determines the part of a state that holds the key, so the hash must never change.
+Equal keys have equal hashes: there is one NaN and one zero, the order of a map's entries does not
+matter, and null is a value of its own.
 
-A value becomes one or more 64-bit words, and `_mix` takes each word in, for all rows at once.
+A value becomes one or more 64-bit words; `_mix` mixes each word into the hashes of all rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..tables.keys import maps_in_order, one_zero_in
 
 __all__ = ["hash_keys", "prefixes_of"]
 
-#: Longer texts are hashed one by one.
+#: Texts of more bytes than this are hashed one by one.
 _LONG = 256
 
 # An odd multiplier and shifts that spread every bit of a word over the whole hash: the
@@ -44,14 +44,14 @@ def hash_keys(columns: list[pa.Array], rows: int) -> Array:
 
 
 def prefixes_of(hashes: Array, bits: Array | int) -> Array:
-    """The first bits of hashes, at least one, in their places; the others are 0."""
+    """The hashes with all bits after the first `bits` set to 0; `bits` is at least 1."""
     shift = np.asarray(64 - bits).astype(np.uint64)
     made: Array = hashes >> shift << shift
     return made
 
 
 def _mix(made: Array, words: Array | np.uint64) -> Array:
-    """Take one more word into each hash."""
+    """Mix one more word into each hash."""
     x = (made ^ words) + _GOLDEN
     x = (x ^ (x >> np.uint64(30))) * _ONE
     x = (x ^ (x >> np.uint64(27))) * _TWO
@@ -60,7 +60,7 @@ def _mix(made: Array, words: Array | np.uint64) -> Array:
 
 
 def _column(made: Array, column: pa.Array) -> Array:
-    """Take a column into the hashes."""
+    """Mix a column into the hashes."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
@@ -99,7 +99,7 @@ def _integers(column: pa.Array) -> Array:
 
 
 def _text(made: Array, column: pa.Array) -> Array:
-    """Take the bytes of each row into the hashes, eight at a time, then their number."""
+    """Mix the bytes of each row into the hashes, eight at a time, then the number of bytes."""
     column = column.fill_null(b"")
     _, offsets, data = column.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]

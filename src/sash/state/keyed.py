@@ -1,12 +1,13 @@
-"""Rows that belong to keys, in a store of bytes, at a cost that goes by what is touched.
+"""Rows of keys in a store.  A batch reads and writes only a few of the records.
 
-    index     which parts there are, and when each must be visited          part_index
+    index     which parts exist, and when a step must visit each            part_index
     part      the rows of the keys whose hashes begin alike, as one record
 
-A visit reads the parts of some keys, and those with a row that is due or with rows that are all of
-no more use.  The caller works on the rows of all these parts at once, and returns what is left of
-them.  A part that outgrows a page is divided by the next bit of the hash, so that a record stays
-small whatever the number of keys; the rows of one key stay together.
+A visit reads the parts of some keys, the parts with a row that is due, and the parts whose rows are
+all useless by now.  The caller works on the rows of all these parts at once, and returns the rows
+that are left.  If the record of a part grows beyond `layout.PAGE`, the part is divided by the next
+bit of the hash; so records stay small, whatever the number of keys.  The rows of one key stay
+together.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ _SIZE = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class Keyed:
-    """Rows of keys, and what a store must know of each row: the key, the watermark at which
-    something must be done with the row (NEVER, if nothing is to be done), the watermark at which
-    the row is of no more use, and the number of open windows it stands for."""
+    """Rows of keys.  For each row a store needs its key, the watermark at which the stream must
+    look at the row (NEVER if it need not), the watermark from which the row is useless, and the
+    number of open windows that the row stands for."""
 
     table: pa.Table
     keys: list[pa.Array]
@@ -45,10 +46,10 @@ class Keyed:
 
 
 class KeyedTables:
-    """Some tables of rows that belong to keys, in the records of a store that begin with a prefix.
+    """Tables of rows of keys, in the records of a store whose keys begin with a prefix.
 
-    A batch is a visit, then `replace`, then `commit`: until then the store is as it was.  Nothing
-    is kept between batches, so the store may be exchanged for another.
+    A batch is a visit, then `replace`, then `commit`; until then the store stays as it was.
+    Nothing is kept in memory between batches, so the store may be exchanged for another one.
     """
 
     def __init__(self, schemas: Sequence[pa.Schema], store: Store, prefix: bytes = b"") -> None:
@@ -59,8 +60,8 @@ class KeyedTables:
         self._root: Array | None = None
 
     def visit(self, keys: list[pa.Array], rows: int, watermark: int | None) -> list[pa.Table]:
-        """The rows of the parts that some keys are in, and of those that must be visited at a
-        watermark.  The rows of a key are in the order in which they were put there."""
+        """The rows of the parts of some keys, and of the parts that must be visited at a watermark.
+        The rows of a key are in the order in which they were written."""
         self.abandon()
         self._index = Index(self._records)
         reached = -NEVER if watermark is None else min(watermark + 1, NEVER)
@@ -73,8 +74,8 @@ class KeyedTables:
         ]
 
     def replace(self, tables: Sequence[Keyed]) -> None:
-        """Put these rows in place of all that the last visit returned; their keys are in parts
-        that it read."""
+        """Replace all rows that the last visit returned with these rows, whose keys are in the
+        parts that the visit read."""
         assert self._visited is not None
         assert self._index is not None
         given = [_Sorted(table) for table in tables]
@@ -90,7 +91,8 @@ class KeyedTables:
         self._visited = self._index = None
 
     def _put(self, given: list[_Sorted], prefix: int, bits: int) -> Iterator[tuple[int, ...]]:
-        """Write a part, divided if it does not fit into a page; yields the index's rows."""
+        """Write a part, and yield its row for the index.  If the part is too large, divide it, and
+        yield the rows of the new parts."""
         ranges = [rows.between(prefix, bits) for rows in given]
         if all(start == end for start, end in ranges):
             return
@@ -113,19 +115,20 @@ class KeyedTables:
         self._records.flush()
 
     def abandon(self) -> None:
-        """Forget the batch: the rows are those of the store."""
+        """Discard the batch: the rows are again those of the store."""
         self._index = self._visited = self._root = None
         self._records.discard()
 
     def next_visit(self) -> int | None:
-        """The first watermark at which a part must be visited, though no rows come."""
+        """The first watermark at which a part must be visited, even if no rows come."""
         rows = self._children()
         first = min(rows["due"].min(initial=NEVER), rows["drop"].min(initial=NEVER))
         return None if first == NEVER else int(first)
 
     def size(self) -> dict[str, int]:
-        """About how many keys and open windows there are, and how many bytes all rows take: the
-        index is written for a count alone only if it has changed by a quarter."""
+        """The approximate number of keys and of open windows, and the bytes that all rows take.  If
+        only a count has changed, the index is written only if the count has changed by more than a
+        quarter."""
         rows = self._children()
         found = {name: round(float(rows[name].sum())) for name in ("keys", "slices", "bytes")}
         return {"keys": found["keys"], "windows": found["slices"], "bytes": found["bytes"]}
@@ -150,7 +153,7 @@ class KeyedTables:
 
 
 class _Sorted:
-    """Rows in the order of their keys' hashes, so that each part's are side by side."""
+    """Rows in the order of their keys' hashes, so that the rows of a part are neighbours."""
 
     def __init__(self, given: Keyed) -> None:
         hashes = hash_keys(given.keys, given.table.num_rows)
@@ -162,14 +165,14 @@ class _Sorted:
         self._batch = table.to_batches()[0] if table.num_rows else None
 
     def between(self, prefix: int, bits: int) -> tuple[int, int]:
-        """Where the rows of a part begin and end."""
+        """The places at which the rows of a part begin and end."""
         last = prefix | (1 << 64 - bits) - 1
         start = np.searchsorted(self.hashes, np.uint64(prefix))
         end = np.searchsorted(self.hashes, np.uint64(last), side="right")
         return int(start), int(end)
 
     def packed(self, start: int, end: int) -> bytes:
-        """Some rows as bytes, after their number."""
+        """The rows from `start` up to `end` as bytes, after the number of bytes."""
         if self._batch is None or start == end:
             return _SIZE.pack(0)
         data: bytes = self._batch.slice(start, end - start).serialize().to_pybytes()
@@ -177,7 +180,7 @@ class _Sorted:
 
 
 def _blobs(body: memoryview | bytes) -> list[memoryview]:
-    """The tables of a part, each as bytes."""
+    """The bytes of each table of a part."""
     view, at, made = memoryview(body), 0, []
     while at < len(view):
         (size,) = _SIZE.unpack_from(view, at)
@@ -187,7 +190,7 @@ def _blobs(body: memoryview | bytes) -> list[memoryview]:
 
 
 def _read(schema: pa.Schema, blobs: list[memoryview]) -> pa.Table:
-    """The rows of some parts, in one piece."""
+    """The rows of some parts, as one table."""
     some = [pa.py_buffer(blob) for blob in blobs if len(blob)]
     batches = [pa.ipc.read_record_batch(data, schema) for data in some]
     return pa.Table.from_batches(batches, schema).combine_chunks()

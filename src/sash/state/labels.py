@@ -1,9 +1,10 @@
 """Labels in the partials of a group of aggregates: whole numbers that stand for text and the like.
 
-A batch is cut with numbers of its own, the rows or the places of its values; what its partials then
-hold becomes labels of the stream's dictionaries when they are inserted.  So what no partial picked
-is never in a dictionary, and a batch that is abandoned leaves nothing there.  What partials let go
-of is dropped in a sweep over all that they hold, once the dictionaries have doubled.
+A batch is cut with numbers of its own, which are the rows or the places of its values.  When its
+partials are inserted, the values that they hold get labels of the stream's dictionaries.  So a
+value that no partial picked is never in a dictionary, and an abandoned batch leaves nothing there.
+When the dictionaries have doubled, a sweep goes through all partials and drops the values that none
+of them holds.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ Values = Mapping[int, pa.Array]
 
 
 class Labels:
-    """The dictionaries of a group of aggregates, by column, and which words of a partial hold
-    labels of each."""
+    """The dictionaries of a group of aggregates, by column, and for each column the words of a
+    partial that hold its labels."""
 
     def __init__(self, group: Group) -> None:
         self._items = tuple(numbered_words(group).items())
@@ -43,17 +44,17 @@ class Labels:
         self._limit = 2 * _FEW
 
     def __len__(self) -> int:
-        """How many values there are."""
+        """The number of values in all dictionaries."""
         return sum(map(len, self.sources.values()))
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes they take."""
+        """The approximate number of bytes that the values take."""
         return sum(source.nbytes for source in self.sources.values())
 
     def insert(self, given: Numbered, sweep: Callable[[Values], None]) -> Array:
-        """The partials of a batch with labels for its numbers.  If there is no room between labels,
-        `sweep` is called with the values that need some."""
+        """Replace the numbers in a batch's partials with labels, and return the words.  If there is
+        no room between two labels, call `sweep` with the values that need labels."""
         words = given.words.copy()
         used = {column: _used(words[:, f], len(given.values[column])) for column, f in self._items}
         labels = {c: self.sources[c].add_some(given.values[c], at) for c, at in used.items()}
@@ -70,21 +71,22 @@ class Labels:
         return words
 
     def calm(self) -> dict[int, pa.Array]:
-        """For columns whose values are compared, all values in order, if there are no new ones."""
+        """For each column whose values are compared and that has no new values, all its values in
+        order."""
         ranked = {c: s.calm() for c, s in self.sources.items() if isinstance(s, Ranked)}
         return {column: values for column, values in ranked.items() if values is not None}
 
     def grown(self) -> bool:
-        """True if there are so many values that a sweep is worth while."""
+        """True if there are enough values for a sweep to pay."""
         return len(self) > self._limit
 
     def sweep(
         self, memory: Array, held: Array, derived: Array = _NONE, more: Values | None = None
     ) -> None:
-        """Drop the values that no partial holds, and label the others anew, with `more` of them.
+        """Drop the values that no partial holds, and give new labels to the others and to `more`.
 
-        Partials are in `memory` from the words `held` on; those from `derived` on are combined from
-        them, or hold what is not looked at any more.
+        Partials begin at the words `held` of `memory`.  Those at the words `derived` are combined
+        from these, or out of date; they get new labels too, but keep no value.
         """
         for column, fields in self._items:
             source, offsets = self.sources[column], np.array(fields)
@@ -93,14 +95,14 @@ class Labels:
             also = (derived[:, None] + offsets).reshape(-1)
             also_places = source.places(memory[also])
             there = np.zeros(len(source) + 1, dtype=bool)
-            there[places] = True  # the last stands for no value
+            there[places] = True  # the last place stands for no value
             new = None if more is None else more[column]
             made = np.append(source.keep(there[:-1], new), 0)
             memory[at], memory[also] = made[places], made[also_places]
         self._limit = 2 * len(self) + max(len(held), _FEW)
 
     def numbered(self, words: Array) -> Numbered:
-        """Partials with the values that their labels stand for."""
+        """Partials with numbers in place of labels, and the values of these numbers."""
         words, values = words.copy(), {}
         for column, fields in self._items:
             source = self.sources[column]
@@ -109,7 +111,7 @@ class Labels:
         return Numbered(words, values)
 
     def dump(self) -> bytes:
-        """All values as bytes, just after a sweep."""
+        """All values as bytes; call `sweep` first."""
         columns = {}
         for column, source in self.sources.items():
             values = source.dump()
@@ -117,7 +119,7 @@ class Labels:
         return to_ipc(pa.table(columns))
 
     def load(self, data: bytes) -> None:
-        """Take back what `dump` gave."""
+        """Restore what `dump` returned."""
         table = from_ipc(data)
         for column, source in self.sources.items():
             source.load(one_array(table.column(str(column))).flatten())
@@ -125,7 +127,8 @@ class Labels:
 
 
 def _used(numbers: Array, values: int) -> Array:
-    """The places of the values that are used, out of so many, by their numbers from 1 on."""
+    """The places of the values that these numbers stand for, out of `values` values.  Numbers begin
+    with 1; 0 stands for no value."""
     there = np.zeros(values + 1, dtype=bool)
     there[numbers] = True
     return np.flatnonzero(there[1:])

@@ -1,10 +1,10 @@
-"""Rows of all keys in a few columns, where a step reads and writes those of the keys it touches.
+"""Rows of all keys in a few columns.  A step reads and writes only the rows of the keys it touches.
 
     key 0    key 2       key 1   key 0 again
-    [x x x]  [x x x x]   [x x]   [x x x x]          the rows that key 0 had before are dead
+    [x x x]  [x x x x]   [x x]   [x x x x]          the earlier rows of key 0 are dead
 
-A key's rows lie side by side, in order.  Those that it gets anew go to the end; when there is no
-room, the rows that are not dead move together.
+A key's rows lie side by side, in order.  New rows of a key go to the end.  When there is no room,
+the rows that are not dead move together.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Lanes", "objects"]
 
 
 def objects(items: Sequence[Any]) -> Array:
-    """Python objects as an array, whatever they are."""
+    """An array of Python objects, of any types."""
     return np.fromiter(items, dtype=object, count=len(items))
 
 
@@ -36,34 +36,34 @@ class Lanes:
     """
 
     def __init__(self, columns: Sequence[Array]) -> None:
-        self._columns = [np.array(column) for column in columns]  # longer than what is used
+        self._columns = [np.array(column) for column in columns]  # longer than `_used`
         self._used = self._live = 0
         self._starts = self._counts = np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """The number of rows of all keys."""
         return self._live
 
     def __deepcopy__(self, memo: Any) -> Lanes:
-        """The same with columns of its own; what is in them never changes."""
+        """A copy with columns of its own; the objects in them never change."""
         made = Lanes(self._columns)
         made._used, made._live = self._used, self._live
         made._starts, made._counts = self._starts.copy(), self._counts.copy()
         return made
 
     def counts(self, numbers: Array) -> Array:
-        """How many rows each of these keys has."""
+        """The number of rows of each of these keys."""
         self._make_room(numbers)
         return self._counts[numbers]
 
     def get(self, numbers: Array) -> tuple[Array, list[Array]]:
-        """The rows of some keys: how many each has, and their columns."""
+        """The rows of some keys: the number of each key's rows, and their columns."""
         counts = self.counts(numbers)
         at = ragged(self._starts[numbers], counts)
         return counts, [column[at] for column in self._columns]
 
     def put(self, numbers: Array, counts: Array, columns: Sequence[Array]) -> None:
-        """Give rows to keys, instead of those that they have."""
+        """Replace the rows of some keys."""
         self._live -= int(self.counts(numbers).sum())
         self._counts[numbers] = 0
         new = int(counts.sum())
@@ -77,7 +77,7 @@ class Lanes:
         self._live += new
 
     def _make_room(self, numbers: Array) -> None:
-        """Have a place for each number."""
+        """Make room for keys with these numbers."""
         most = int(numbers.max(initial=-1)) + 1
         if most > len(self._counts):
             more = np.zeros(max(most, 2 * len(self._counts)) - len(self._counts), dtype=np.int64)
@@ -85,7 +85,7 @@ class Lanes:
             self._counts = np.append(self._counts, more)
 
     def _gather(self, new: int) -> None:
-        """Move all rows together, with room for as many more, and for the new ones."""
+        """Move all rows together, with room for twice as many rows as these and `new` ones."""
         at = ragged(self._starts, self._counts)
         room = max(2 * (len(at) + new), 16)
         for i, column in enumerate(self._columns):
@@ -96,19 +96,20 @@ class Lanes:
         self._used = len(at)
 
     def held(self, column: int) -> tuple[Array, Array]:
-        """A whole column, and the places of the rows there that keys have."""
+        """A whole column, and the places in it that hold the rows of keys."""
         return self._columns[column], ragged(self._starts, self._counts)
 
     def renumber(self, kept: Array) -> None:
-        """The keys have new numbers: the old ones by the new ones."""
+        """Renumber the keys; `kept` has the old number of each new number."""
         self._make_room(kept)
         self._starts, self._counts = self._starts[kept], self._counts[kept]
         self._live = int(self._counts.sum())
 
     def all(self, keys: int) -> tuple[Array, list[Array]]:
-        """How many rows each of so many keys has, by its number, and their columns."""
+        """The rows of the keys with numbers below `keys`: the number of each key's rows, and their
+        columns."""
         return self.get(np.arange(keys))
 
     def nbytes(self) -> int:
-        """How many bytes the columns take."""
+        """The bytes that the columns take."""
         return sum(column.nbytes for column in self._columns)

@@ -1,5 +1,5 @@
-"""What a stream would do at one allowed lateness, its rows one by one: how much it keeps at most,
-and which rows come too late for their sessions.  It knows no operator."""
+"""Simulate a stream with one allowed lateness, row by row: how much state it holds at most, and
+which rows come too late for their sessions.  The kernel needs no operator."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ def most_kept(
     entries: int,
     allowance: int,
 ) -> int:
-    """How many entries a state has at most.  Entries come in this order, in runs, from `firsts` on,
-    in which stream time is the same: `highs`.  An entry leaves when stream time is the allowance
-    after its end, and one that comes later than that is never there.  `late` has the greatest
-    allowance at which each comes too late, `late_by_end` the same in the order of `ends`, which
-    rise.  Entries leave when a run begins, so there are most after it."""
+    """The largest number of entries that a state holds at a time.
+
+    Entries come in this order, in runs during which stream time stays the same: run r begins at
+    entry firsts[r], at stream time highs[r].  An entry leaves when stream time has passed its end
+    by the allowance; an entry that comes later than that never enters.  `late` has, for each entry,
+    the largest allowance at which it comes too late; `late_by_end` has the same in the order of
+    `ends`, which rise.  Entries leave when a run begins, so there are most of them at the end of a
+    run."""
     there = 0
     most = 0
     left = 0
@@ -38,14 +41,14 @@ def most_kept(
             there -= int(item(late_by_end, left) < allowance)
             left += 1
         for i in range(item(firsts, r), item(firsts, r + 1)):
-            there += int(item(late, i) < allowance)  # without a branch, which none could foretell
+            there += int(item(late, i) < allowance)  # no branch, because it would be unpredictable
         most = max(most, there)
     return most
 
 
 def first_above(values: Any, high: int, bound: int) -> int:
-    """The first of the values before `high`, which rise, that is greater than a bound; it is looked
-    for near `high` first."""
+    """The place of the first value greater than a bound, among the rising values before place
+    `high`; `high` if there is none.  The search begins near `high`."""
     step = 1
     low = high - 1
     while low >= 0 and item(values, low) > bound:
@@ -63,7 +66,7 @@ def first_above(values: Any, high: int, bound: int) -> int:
 
 
 def closed_by(highs: Any, high: int, time: int, closed: Any) -> None:
-    """Count a session as closed by the first run that takes stream time beyond a time."""
+    """Count a session as closed by the first run that moves stream time beyond this time."""
     run = first_above(highs, high, time)
     set_item(closed, run, item(closed, run) + 1)
 
@@ -92,15 +95,15 @@ def late_sessions(
     marked: int,
     out: Any,
 ) -> None:
-    """Go through rows in order of arrival, each a batch: `out` is set to how many are late, and how
-    many sessions are open at most.  Rows are in runs, from `firsts` on, in which stream time is the
-    same after each row: `highs`.
+    """Go through rows in order of arrival, as if each were a batch.  Write the number of late rows,
+    and the largest number of open sessions, to `out`.  Rows come in runs during which stream time
+    stays the same: run r begins at row firsts[r], and stream time after its rows is highs[r].
 
     The open sessions of a key are a list from `oldest` to `newest`, linked by `before` and `after`;
-    places of sessions that are over are used again.  `ended` has the end of the key's last closed
-    session.  For each run, `closed` has how many sessions it closes, `risen` how many more its rows
-    open than they merge, and `peaks` how many more at most, after one of the rows.  If `marked`,
-    `late` is set for rows that are late."""
+    the places of closed sessions are used again.  `ended` has the end of the key's last closed
+    session.  For each run, `closed` counts the sessions that it closes, `risen` is the number of
+    sessions that its rows open minus those that they merge away, and `peaks` the largest value of
+    that number after any of the rows.  If `marked` is not 0, `late` is set to 1 for late rows."""
     many = 0
     used = 0
     free = NONE
@@ -184,7 +187,7 @@ def late_sessions(
             peak = more if i == first else max(peak, more)
         set_item(risen, r, more)
         set_item(peaks, r, peak)
-    for k in range(keys):  # sessions that were closed after their keys' last rows
+    for k in range(keys):  # sessions that close after their keys' last rows
         s = item(oldest, k)
         while s != NONE and item(ends, s) + allowance < item(highs, runs - 1):
             closed_by(highs, runs, item(ends, s) + allowance, closed)
@@ -199,7 +202,7 @@ def late_sessions(
     set_item(out, 1, most)
 
 
-#: The kernel, for no operator in particular.
+#: The kernel; it works with any operator.
 WHAT_IF = Kernel(
     "what_if",
     (most_kept, first_above, closed_by, late_sessions),

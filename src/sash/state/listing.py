@@ -1,11 +1,11 @@
-"""The windows of several queries, listed once for all keys: each by the numbers of its edges.
+"""The windows of several queries, listed once for all keys, by the numbers of their edges.
 
-    edges     0    1    2    3    4          times, of which slices start at some
+    edges     0    1    2    3    4          times; slices start at some of them
     windows   [---------)                    lows 0, highs 2
                    [---------)                    1        3
               [-------------------)               0        4
 
-So which slices of a key a window holds is known from the first slice at each edge.
+So the first slice of a key at each edge tells which slices of the key a window holds.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from ..windows.months import Months
 
 __all__ = ["Listing", "numbers_between"]
 
-#: Cells of a table of edges, at most: so many, and so many more for each edge.
+#: The most cells of a table of edges: this many, plus this many for each edge.
 _CELLS, _CELLS_PER_EDGE = 1 << 10, 4
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The windows of query q are those from bounds[q] up to bounds[q + 1]; the one at place i has
-    the number i + first[q], and lies between two of the edges' times, in what the clock shows."""
+    """The windows of query q are at the places from bounds[q] up to bounds[q + 1].  The window at
+    place i has the number i + first[q], and lies between the edges times[lows[i]] and
+    times[highs[i]], in readings of the clock."""
 
     bounds: Array
     first: Array
@@ -40,7 +41,7 @@ class Listing:
 
     @classmethod
     def of(cls, cycles: Cycles, numbers: Array) -> Listing:
-        """The windows of each cycle from a number up to another, as `numbers_between` has them."""
+        """List the windows of each cycle from one number up to another, from `numbers_between`."""
         counts = numbers[:, 1] - numbers[:, 0]
         bounds = np.concatenate([[0], np.cumsum(counts)])
         first = numbers[:, 0] - bounds[:-1]
@@ -51,8 +52,9 @@ class Listing:
 
 
 def numbers_between(cycles: Cycles, shown: Array, wanted: Array | None = None) -> Array:
-    """For each cycle the first window that may hold something of slices that start when the clock
-    shows this, and the one behind the last: of all, or of those from a number up to another."""
+    """For each cycle the first window that may hold one of the slices that start at these readings,
+    and the number after the last such window.  With `wanted`, only among the windows from one
+    number up to another."""
     made = np.zeros((len(cycles), 2), dtype=np.int64)
     if len(shown):
         made[:, 0] = cycles.first(int(shown.min()))
@@ -65,7 +67,7 @@ def numbers_between(cycles: Cycles, shown: Array, wanted: Array | None = None) -
 
 
 def _grid(cycles: Sequence[Cycle]) -> int:
-    """A distance of which all those between edges are multiples."""
+    """A number that divides all distances between edges."""
     base, grid = cycles[0].offset, 0
     for c in cycles:
         step = c.day if isinstance(c, Months) else c.step if c.windows > 1 else 0
@@ -74,8 +76,8 @@ def _grid(cycles: Sequence[Cycle]) -> int:
 
 
 def _numbered(edges: Array, grid: int) -> tuple[Array, Array]:
-    """The different edges in order, and the place of each among them.  All lie on a grid: where it
-    has few cells, they are numbered by a table instead of by sorting."""
+    """The distinct edges in order, and the place of each edge among them.  All edges lie on a grid;
+    if the grid has few cells, a table numbers the edges, without sorting."""
     if not len(edges):
         return edges, edges
     low = int(edges.min())

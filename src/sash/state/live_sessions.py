@@ -1,9 +1,10 @@
-"""The sessions that a live stream has emitted, which it may emit again or withdraw.
+"""The sessions that a live stream has emitted, and may emit again or withdraw.
 
-A session is known by its key and its start.  Events that come behind it, or into it, make it a new
-revision.  An event before it, or one that closes the gap to the session before, gives its events to
-a session of another start: it is withdrawn.  A session that is withdrawn is remembered for as long
-as one with its start may come again (where sessions have a greatest size), so that revisions go on.
+A session's key and start identify it.  An event that joins it at its end or within gives it a new
+revision.  If an event joins it at its start, or closes the gap to the session before, the session's
+events become part of a session with another start: the stream withdraws the session.  A withdrawn
+session is remembered for as long as a session with its start may come again (if sessions have a
+`max_size`), so that its revisions go on.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from .ragged import Places
 __all__ = ["LIVE", "LiveSessions", "Withdrawn"]
 
 _NONE = np.zeros(0, dtype=np.int64)
-#: What is known of an emitted session.
+#: The columns of an emitted session.
 LIVE = ("start", "end", "revision", "deleted")
 
 
 @dataclass
 class Withdrawn:
-    """Sessions that are withdrawn: the visit of each one's key, start and end as they were emitted
-    last, and the revision."""
+    """Withdrawn sessions: the visit of each session's key, the start and end that were emitted
+    last, and the new revision."""
 
     groups: Array
     starts: Array
@@ -36,7 +37,7 @@ class Withdrawn:
 
 
 class LiveSessions:
-    """The emitted sessions of all keys that are not closed, and what is known of them."""
+    """The emitted sessions of all keys that are not closed, with their ends and revisions."""
 
     def __init__(self) -> None:
         self.lanes = Lanes([_NONE] * len(LIVE))
@@ -44,9 +45,10 @@ class LiveSessions:
     def step(
         self, visits: Array, found: Spans, touched: Array, closed: Array, since: int
     ) -> tuple[Array, Array, Withdrawn]:
-        """The sessions that the visited keys have now, which of them have new events, and which are
-        closed; no event comes before `since`.  Returns which of the sessions are to be emitted,
-        the revision of each, and those that are withdrawn."""
+        """Compare the sessions of the visited keys with the emitted ones.  `found` are all their
+        sessions now; `touched` and `closed` are True for those with new events, and for those that
+        are closed; no later event is before `since`.  Return which sessions to emit, the revision
+        of each, and the sessions to withdraw."""
         counts, (starts, ends, revisions, gone) = self.lanes.get(visits)
         owners = np.repeat(np.arange(len(visits)), counts)
         place = Places(owners, starts).find(found.groups, found.starts)
@@ -59,7 +61,7 @@ class LiveSessions:
         there[place[known]] = True
         leave = ~there & (gone == 0)
         withdrawn = Withdrawn(owners[leave], starts[leave], ends[leave], revisions[leave] + 1)
-        # what is remembered: sessions that are open, and those that are withdrawn
+        # remember the open sessions, and the withdrawn ones that may come again
         opened, past = ~closed, ~there & (starts >= since)
         many = int(opened.sum())
         owners = np.append(found.groups[opened], owners[past])
@@ -75,7 +77,7 @@ class LiveSessions:
         return emits, now, withdrawn
 
     def _check(self, numbers: Array) -> None:
-        """Raise AssertionError if it is not sound; the numbers are those of all keys."""
+        """Raise AssertionError if the sessions are not sound; `numbers` are those of all keys."""
         counts, (starts, _, _, _) = self.lanes.get(numbers)
         assert len(self.lanes) == counts.sum(), "a key has sessions, and left"
         owners = np.repeat(numbers, counts)

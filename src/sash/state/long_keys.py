@@ -1,7 +1,7 @@
-"""Slices of rows in order, where few keys have many rows: made in pieces of the rows.
+"""Slices of rows in order, if few keys have many rows: threads cut pieces of the rows into slices.
 
-A piece ends where a slice does, so that each slice is combined by one thread, as it would be if the
-rows were not cut:
+A piece ends where a slice ends.  So one thread combines each slice, in the same way as if the rows
+were not cut:
 
     rows     a a a a a a a a | a a a a a a b b | b b b b b
     slices   [-----)[------) | [-------)[-)[-) | [---)[--)
@@ -23,14 +23,15 @@ from .scan import Scan
 
 __all__ = ["slices_in_order"]
 
-_SHARE = 4  # rows for each slice: to keep slices costs little beside them
+_SHARE = 4  # at least this many rows for each slice, so that slices cost little compared with rows
 
 
 def slices_in_order(
     plan: Plan, columns: list[Table], ordered: Ordered, order: Array | None, threads: int
 ) -> Slices | None:
-    """The slices of rows in order, of each group of aggregates by its columns; `order` says where
-    in the columns each row is.  None if rows are not many, or not many more than the slices."""
+    """The slices of rows in order; `columns` has the columns of each group of aggregates, and
+    `order` the place of each row in the columns.  None if there are few rows, or too few for each
+    slice."""
     edges, times, bounds = edges_of(plan.query.aligned), ordered.times, ordered.bounds
     pieces = cut_rows(len(ordered))
     if len(pieces) == 1 or _SHARE * _most(edges, times, bounds) > len(ordered):
@@ -56,15 +57,15 @@ def slices_in_order(
 
 
 def _most(edges: Edges, times: Array, bounds: Array) -> int:
-    """The most slices that there can be."""
+    """The largest possible number of slices."""
     some = np.flatnonzero(np.diff(bounds))
     first, last = (edges.number(times[at]) for at in (bounds[some], bounds[some + 1] - 1))
     return int((last - first + 1).sum())
 
 
 def _ends(edges: Edges, times: Array, bounds: Array, wanted: list[int]) -> list[int]:
-    """Where pieces of rows begin, with the end of the last: each at the start of the slice that
-    holds a row that is wanted."""
+    """The rows at which pieces begin, and the end of the last piece.  A piece begins at the first
+    row of the slice that holds a wanted row."""
     made = {0, len(times)}
     for row in wanted:
         group = int(np.searchsorted(bounds, row, side="right")) - 1

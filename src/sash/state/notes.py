@@ -43,7 +43,8 @@ def key_columns(table: pa.Table, keys: int) -> list[pa.Array]:
 
 
 def split_note(note: Note, keys: int, bits: int) -> dict[int, Note]:
-    """Divide a note by the first bits of its keys' hashes.  The first `keys` columns are the keys."""
+    """Divide a note by the first bits of its keys' hashes.  The first `keys` columns are the
+    keys."""
     if not note.data:
         return {}
     table = table_of(note)

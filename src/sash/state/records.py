@@ -13,7 +13,8 @@ _HELP = "go back to a checkpoint or a copy that has it, or start anew"
 
 
 class Records:
-    """The records of a store whose keys begin with a prefix.  Changes stay in memory until `flush`."""
+    """The records of a store whose keys begin with a prefix.  Changes stay in memory until
+    `flush`."""
 
     def __init__(self, store: Store, prefix: bytes = b"") -> None:
         self.store = store

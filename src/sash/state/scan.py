@@ -203,7 +203,8 @@ class Scan:
     def cut_columns(
         self, columns: Table, times: Array, bounds: Array, room: int
     ) -> tuple[Array, Any, Array]:
-        """Cut groups of events, whose columns are in the events' order, into at most `room` slices."""
+        """Cut groups of events, whose columns are in the events' order, into at most `room`
+        slices."""
         clock = self.window.clock
         given = self._core, columns, None, clock.reading(times), bounds
         starts, partials, ends = cut_events(*given, whole=True, slots=(RING, NEW), room=room)
