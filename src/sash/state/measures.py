@@ -1,4 +1,4 @@
-"""The frames of windows that events make.
+"""The frames of driven windows and of sessions.
 
 rows in order of key and time → a range of rows for each event that fires, or for each session
 """
@@ -48,16 +48,16 @@ __all__ = [
     "without_gaps",
 ]
 
-_FOREVER = 2**61  # longer than any two times are apart
+_FOREVER = 2**61  # longer than the distance between any two times
 
 
 @dataclass(frozen=True)
 class Found:
-    """The frames of a window, and what the oldest event is that each holds."""
+    """The frames of a window, and the oldest event in each frame."""
 
     frames: Frames
     oldest: Callable[[], tuple[Array, Array]]  # its time, and whether there is one
-    #: Where there is one for all, and they are times of the rows as they lie: these, in pieces.
+    #: If every frame has one, and their times are pieces of the rows' times: these pieces.
     earlier: tuple[Array, ...] | None = None
 
 
@@ -85,8 +85,8 @@ def frames_of(window: Driven, rows: Ordered) -> Found:
 
 
 def sizes_of(windows: Sequence[Trailing], rows: Ordered) -> Sizes:
-    """The frames of windows of several sizes, longest first, which do not take apart the events at
-    one time."""
+    """The frames of windows of several sizes, longest first.  The windows must hold all events at
+    one time, or none of them."""
     frames = [frames_of(window, rows).frames for window in windows]
     held = [f for f in frames if isinstance(f, InTime)]
     assert len(held) == len(frames), "the frames of a span of time"
@@ -94,7 +94,7 @@ def sizes_of(windows: Sequence[Trailing], rows: Ordered) -> Sizes:
 
 
 def longest_in_time(frames: InTime) -> int:
-    """How many rows the longest frame holds; threads may ask at once."""
+    """The number of rows in the longest frame.  Threads may call this at the same time."""
     core = make_core(SPANS, count.of("int64"), 1)
     with core.call() as call:
         given = call.integers(frames.times), call.integers(frames.bounds), len(frames.bounds) - 1
@@ -102,7 +102,7 @@ def longest_in_time(frames: InTime) -> int:
 
 
 def _excluding(keeps: Span, rows: Ordered, *, ties: bool) -> Found:
-    """The frames of windows that leave out some of the events at an event's own time."""
+    """The frames of windows that exclude some of the events at an event's own time."""
     first, last = _spans(keeps, rows)
     _, ends = _spans(Span(None, -1), rows)
     longest = 0 if keeps.older is None else int((last - first).max(initial=0))
@@ -115,8 +115,8 @@ def _excluding(keeps: Span, rows: Ordered, *, ties: bool) -> Found:
 
 
 def _oldest(first: Array, last: Array, times: Array, own: Array) -> tuple[Array, Array]:
-    """The time of the oldest event that each frame holds, its own if none, and whether it holds
-    any."""
+    """The time of the oldest event in each frame, or the frame's own time if it is empty; and
+    whether the frame holds any event."""
     held = last > first
     if held.all():
         return times[first], held
@@ -124,15 +124,15 @@ def _oldest(first: Array, last: Array, times: Array, own: Array) -> tuple[Array,
 
 
 def _times_before(frames: LastRows, rows: Ordered) -> tuple[Array, Array]:
-    """The time of the oldest event of the last rows of each row, and that there is one."""
+    """The time of the oldest event in each frame, and True, because each frame has one."""
     earlier = _earlier(frames, rows)
     oldest = rows.times[frames.ranges()[0]] if earlier is None else np.concatenate(earlier)
     return oldest, np.broadcast_to(np.True_, len(rows))
 
 
 def _earlier(frames: LastRows, rows: Ordered) -> tuple[Array, ...] | None:
-    """The same for one group: the first time, for the first rows, and the times of all rows, so
-    many rows later."""
+    """The time of the oldest event in each frame, if there is one group, as two pieces: the first
+    time for each of the first frames, then the times of the rows from the first on."""
     if len(rows.bounds) > 2:
         return None
     first = min(frames.size - 1, len(rows))
@@ -140,14 +140,14 @@ def _earlier(frames: LastRows, rows: Ordered) -> tuple[Array, ...] | None:
 
 
 def _kept(keeps: Keeps, rows: Ordered, columns: tuple[str, ...]) -> tuple[Array, Array]:
-    """What is kept when each row has come."""
+    """For each row the rows `[first, last)` that are kept when it has come."""
     if isinstance(keeps, Span):
         return _spans(keeps, rows)
     last = np.arange(1, len(rows) + 1)
     if isinstance(keeps, Count):
         first = np.maximum(last - keeps.rows, rows.begins)
     elif isinstance(keeps, Mark):
-        marked = np.where(_marks(keeps, rows), last, 0)  # the row behind a mark
+        marked = np.where(_marks(keeps, rows), last, 0)  # the row after a mark
         since = np.maximum.accumulate(marked) if len(marked) else marked
         first = np.maximum(np.append(0, since[:-1])[: len(rows)], rows.begins)
     elif isinstance(keeps, Change):
@@ -171,12 +171,12 @@ def _fired(fires: Fires, rows: Ordered) -> Array | None:
 
 
 def _marks(mark: Mark, rows: Ordered) -> Array:
-    """Which rows are marked."""
+    """True for rows that are marks."""
     return marks_in(mark, rows.column(mark.column))
 
 
 def marks_in(mark: Mark, column: pa.Array) -> Array:
-    """Which values of a column of marks are marks."""
+    """True for values of a column that are marks; null is none."""
     if not pa.types.is_boolean(column.type):
         raise TypeError(
             f"the column of marks {mark.column!r} has type {column.type}; it must hold bools"
@@ -184,11 +184,12 @@ def marks_in(mark: Mark, column: pa.Array) -> Array:
     return np.asarray(column.fill_null(False))
 
 
-# What differs from the youngest value
+# Change of a value
 
 
 def _differs(by: float, kind: str, *, more: bool) -> Operator:
-    """The youngest value, with a rule on how much the oldest differs from it."""
+    """An operator for the youngest value, with a rule: the oldest value differs from the youngest
+    by more than `by` or, without `more`, by at least `by`."""
     zero = 0.0 if kind == "float64" else 0
     youngest = Operator("youngest", (0, zero), lambda x: (1, x), lambda a, b: b if b[0] else a)
     if more:
@@ -203,8 +204,9 @@ _cached_differs = lru_cache(maxsize=64, typed=True)(_differs)
 
 
 def _changed(change: Change, rows: Ordered, *, more: bool) -> Array:
-    """For each row the first one kept, if those go that differ from it by more than the change; or
-    else, all before it if the first differs by as much."""
+    """For each row the first row that is kept.  With `more`, the oldest rows go while their values
+    differ from the row's value by more than the change; without, all rows before the row go if the
+    oldest one's value differs by at least the change."""
     values, there = values_of(change, rows.column(change.column))
     least, most = values_range(values, there)
     if most - least >= 2**63:
@@ -216,9 +218,10 @@ def _changed(change: Change, rows: Ordered, *, more: bool) -> Array:
 def since_changed(
     change: Change, values: Array, bounds: Array, fresh: Array, *, more: bool
 ) -> Array:
-    """For each row of groups the first one kept, if those go whose values differ from its own by
-    more than the change; or else, all before it if the first one's differs by as much.  The rows
-    of a group before its `fresh` one are all kept when that comes."""
+    """For each row of groups the first row that is kept.  With `more`, the oldest rows go while
+    their values differ from the row's value by more than the change; without, all rows before the
+    row go if the oldest one's value differs by at least the change.  The rows of a group before its
+    `fresh` row stay until that row comes."""
     kind = "float64" if values.dtype == np.float64 else "int64"
     by = float(change.by) if kind == "float64" else change.by
     operator = _cached_differs(by, kind, more=more)
@@ -226,7 +229,7 @@ def since_changed(
 
 
 def values_of(change: Change, column: pa.Array) -> tuple[Array, Array]:
-    """The values of a column of numbers, and where there are any: a null, or NaN, is none."""
+    """The values of a column of numbers, and True for each value that is neither null nor NaN."""
     if column_type(column.type) not in ("int64", "float64"):
         raise TypeError(
             f"the column {change.column!r} of a delta has type {column.type}; it must hold numbers"
@@ -242,7 +245,8 @@ def values_of(change: Change, column: pa.Array) -> tuple[Array, Array]:
 
 
 def values_range(values: Array, there: Array) -> tuple[int, int]:
-    """The least and the greatest of whole numbers; differences of others always exist."""
+    """The least and the greatest whole number; 0 and 0 for floats, whose differences always
+    exist."""
     known = values[there]
     if values.dtype == np.float64 or not len(known):
         return 0, 0
@@ -250,8 +254,8 @@ def values_range(values: Array, there: Array) -> tuple[int, int]:
 
 
 def without_gaps(values: Array, there: Array, bounds: Array) -> tuple[Array, Array]:
-    """Values of groups of rows, those that are not there as the value before; at the beginning of a
-    group as the first that follows.  And where there is one."""
+    """Fill the gaps in the values of groups of rows: with the value before, at the start of a group
+    with the first value after.  Also return True for each row that then has a value."""
     if there.all():
         return values, there
     every = np.arange(len(values))
@@ -275,7 +279,7 @@ def _guarded(policy: Policy, types: tuple[str, ...]) -> Operator:
 
 
 def _ruled(rule: Rule, rows: Ordered, columns: tuple[str, ...]) -> Array:
-    """For each row the first one that a policy lets stay."""
+    """For each row the first row that a policy keeps."""
     operator, table = policy_columns(rule, [rows.column(name) for name in columns])
     return _kept_under(operator, table, rows.bounds, rows.bounds[:-1], anew=False)
 
@@ -287,22 +291,22 @@ def policy_columns(rule: Rule, arrays: list[pa.Array]) -> tuple[Operator, Table]
 
 
 def since_ruled(operator: Operator, table: Table, bounds: Array, fresh: Array) -> Array:
-    """For each row of groups the first one that a policy's rule lets stay.  The rows of a group
-    before its `fresh` one are all kept when that comes."""
+    """For each row of groups the first row that a policy's rule keeps.  The rows of a group before
+    its `fresh` row stay until that row comes."""
     return _kept_under(operator, table, bounds, fresh, anew=False)
 
 
 def _kept_under(
     operator: Operator, table: Table, bounds: Array, fresh: Array, *, anew: bool
 ) -> Array:
-    """For each row the first one that an operator's rule lets stay."""
+    """For each row the first row that an operator's rule keeps."""
     most = int(np.diff(bounds).max(initial=0))
     core = make_core(KEPT, operator, 1 << max(3, most.bit_length()))
     core.header[HOLDS] = 1
     with core.call() as call:
         columns, at_bounds = call.columns(table), call.integers(bounds)
         first, at = call.space(table.rows)
-        at_fresh = call.integers(fresh.copy())  # it may be a part of the bounds
+        at_fresh = call.integers(fresh.copy())  # it may be a slice of `bounds`
         core.run.kept(core.m, columns, at_bounds, len(bounds) - 1, at_fresh, int(anew), at)
         return np.asarray(first, dtype=np.int64)
 
@@ -321,7 +325,8 @@ def _spans(keeps: Span, rows: Ordered) -> tuple[Array, Array]:
 
 
 def held_in_time(keeps: Span, times: Array, bounds: Array) -> tuple[Array, Array]:
-    """For each row of groups in order of time the rows of its group that a span of time holds."""
+    """For each row of groups, which are in order of time, the rows of its group that a span of time
+    holds."""
     core = _finder()
     older = _FOREVER if keeps.older is None else keeps.older
     with core.call() as call:
@@ -336,8 +341,8 @@ def held_in_time(keeps: Span, times: Array, bounds: Array) -> tuple[Array, Array
 def held_at(
     keeps: Span, times: Array, bounds: Array, asked: Array, asked_bounds: Array
 ) -> tuple[Array, Array]:
-    """For each time that is asked for of groups, in order, the rows of its group that a span of
-    time holds."""
+    """The rows of a group that a span of time holds, for each of the times `asked` of that group,
+    which are in order."""
     core = _finder()
     older = _FOREVER if keeps.older is None else keeps.older
     with core.call() as call:
@@ -351,8 +356,8 @@ def held_at(
 
 @dataclass(frozen=True)
 class Spans:
-    """Windows that are not an event's own, of groups of events, in order: the group, start and end
-    of each, and its frame."""
+    """Windows of groups of events that do not belong to single events: the group, start, end and
+    frame of each, in order."""
 
     groups: Array
     starts: Array
@@ -361,8 +366,8 @@ class Spans:
 
 
 def ticks_of(keeps: Count | Change | Mark, tick: int, rows: Ordered) -> Spans:
-    """What is kept at each tick, from the first one after a group's first event to the first after
-    its last."""
+    """The window at each tick: from the first tick after a group's first event to the first tick
+    after its last event."""
     first, last = _kept(keeps, rows, ())
     times, bounds = rows.times, rows.bounds
     some = np.flatnonzero(np.diff(bounds))
@@ -376,15 +381,15 @@ def ticks_of(keeps: Count | Change | Mark, tick: int, rows: Ordered) -> Spans:
 
 
 def sessions_of(times: Array, reaches: Array, bounds: Array, longest: int | None = None) -> Spans:
-    """The sessions of groups of events, which are in order of time; an event reaches from its time
-    up to and including `reaches`."""
+    """The sessions of groups of events, which are in order of time.  An event covers the span from
+    its time to `reaches`, both inclusive."""
     core, count = _finder(), len(times)
     with core.call() as call:
         given = [call.integers(a) for a in (times, reaches, bounds)]
         groups, at_groups = call.space(count)
         first, at_first = call.space(count)
         ends, at_ends = call.space(count)
-        limit = 2 * _FOREVER if longest is None else longest  # with the gaps that are at both ends
+        limit = 2 * _FOREVER if longest is None else longest  # a session may have gaps at both ends
         made = core.run.sessions(
             core.m, *given, len(bounds) - 1, limit, at_groups, at_first, at_ends
         )
@@ -394,7 +399,7 @@ def sessions_of(times: Array, reaches: Array, bounds: Array, longest: int | None
 
 
 def gaps_of(table: pa.Table, name: str) -> Array:
-    """A column of gaps in microseconds, 0 where there is none."""
+    """A column of gaps in microseconds; 0 for a row without a gap."""
     column = flat(table.column(name))
     kind = column.type
     if pa.types.is_duration(kind):

@@ -1,7 +1,7 @@
-"""The frames of windows that are measured in time, of sessions, and of policies.
+"""The frames of windows that are spans of time, of sessions, and of policies.
 
-`spans`, `spans_at` and `sessions` know no operator, so they are a kernel that is compiled once.
-`kept` is specialised to a policy's own operator and rule.
+`spans`, `spans_at`, `longest` and `sessions` use no operator, so they are one kernel that is
+compiled once.  `kept` is compiled for each policy's operator and rule.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def spans(
     first: Any,
     last: Any,
 ) -> None:
-    """For each row of `count` groups, which are in order of time: the rows of its group whose times
-    are from `older` before its own up to `younger` before it, which is not included."""
+    """For each row of `count` groups, which are in order of time, find the rows of its group whose
+    times are at most `older` and more than `younger` before its own time."""
     for g in range(count):
         begin = item(bounds, g)
         n = item(bounds, g + 1)
@@ -55,7 +55,8 @@ def spans_at(
     first: Any,
     last: Any,
 ) -> None:
-    """The same for times that are asked for of each group, in order, instead of its rows' own."""
+    """The same for the times `asked` of each group, which are in order, instead of its rows'
+    times."""
     for g in range(count):
         n = item(bounds, g + 1)
         low = item(bounds, g)
@@ -71,7 +72,7 @@ def spans_at(
 
 
 def longest(m: Memory, times: Any, bounds: Any, count: int, older: int, younger: int) -> int:
-    """How many rows the longest of these spans holds."""
+    """The number of rows in the longest of the ranges that `spans` finds."""
     most = 0
     for g in range(count):
         begin = item(bounds, g)
@@ -82,7 +83,7 @@ def longest(m: Memory, times: Any, bounds: Any, count: int, older: int, younger:
             t = item(times, i)
             while high < n and item(times, high) < t - younger:
                 high += 1
-            # a span that is longer than the longest so far becomes the longest; others slide
+            # `low` stops when the range is longer than the longest so far; other ranges slide
             while low + most < high and item(times, low) < t - older:
                 low += 1
             most = max(most, high - low)
@@ -101,10 +102,10 @@ def sessions(
     first: Any,
     ends: Any,
 ) -> int:
-    """The sessions of `count` groups of rows, which are in order of time and reach from their times
-    to `reaches`: of each its group, its first row and its end.  A row begins another session where
-    none reaches to it, and where it would make one longer than `longest`.  Returns how many there
-    are."""
+    """Find the sessions of `count` groups of rows, which are in order of time and cover the spans
+    from their times to `reaches`.  Write the group, the first row and the end of each session, and
+    return the number of sessions.  A row begins another session if no row before it reaches it, or
+    if it would make the session longer than `longest`."""
     made = 0
     for g in range(count):
         begin = item(bounds, g)
@@ -124,7 +125,7 @@ def sessions(
     return made
 
 
-#: The kernel that finds frames, for no operator in particular.
+#: The kernel that finds frames; it works with any operator.
 SPANS = Kernel(
     "spans",
     (spans, spans_at, longest, sessions),
@@ -135,9 +136,9 @@ SPANS = Kernel(
 def kept(
     m: Memory, columns: Columns, bounds: Any, count: int, fresh: Any, anew: int, first: Any
 ) -> None:
-    """For each row of `count` groups the first row that is kept once it has come: while the rule
-    says of the oldest row that it must go, it goes.  With `anew`, all before the row go at once.
-    The rows of a group before its `fresh` one are all kept when that comes."""
+    """For each row of `count` groups find the first row that is kept when it has come.  While the
+    rule is true of the oldest row, that row goes; with `anew`, all rows before the new row go at
+    once.  The rows of a group before its `fresh` row stay until that row comes."""
     for g in range(count):
         begin = item(bounds, g)
         begin_at(m, begin)

@@ -1,8 +1,8 @@
-"""Variances and standard deviations over the last rows of each row, by a kernel of their own.
+"""Variances and standard deviations over the last n rows at each row, by a kernel of their own.
 
 The general kernel keeps a count, a mean and a sum of squares for each row, and divides four times
-a row.  Where no value is null, `moving_kernel` needs neither the counts nor most of the divisions,
-and has eight rows in hand at a time.
+for each row.  If no value is null, `moving_kernel` needs neither the counts nor most of the
+divisions, and works on eight rows at a time.
 """
 
 from __future__ import annotations
@@ -22,31 +22,32 @@ from .moving_kernel import MOVING, PER_ROW
 
 __all__ = ["Moving", "moving_of"]
 
-#: For each operator what is subtracted from the count, and whether the root is taken.
+#: For each operator: the number to subtract from the count, and whether to take the root.
 _ANSWERS = {
     "variance": (1, False),
     "population_variance": (0, False),
     "stddev": (1, True),
     "population_stddev": (0, True),
 }
-#: Rows of a frame: more than a few, and so few that table and fronts stay in a processor's cache.
+#: The least and the most rows of a frame: the table and the fronts must stay in the cache.
 LEAST, MOST = 8, 1 << 15
 
 
 @dataclass(frozen=True)
 class Moving:
-    """Aggregates that are all variances or deviations of one column, by their operators' names,
-    over the last rows of each row."""
+    """Variances and standard deviations of one column, by their operators' names, over the last n
+    rows at each row."""
 
     frames: LastRows
     names: tuple[str, ...]
 
     def part(self, frames: Range, rows: Range) -> Moving:
-        """A range of frames, which hold no rows but those of a range."""
+        """A range of frames, which hold only rows of this range of rows."""
         return replace(self, frames=self.frames.part(frames, rows))
 
     def answer(self, columns: Table, outputs: list[tuple[Array, Array | None]], to: int) -> None:
-        """Answer all frames, over columns that have their order, into outputs from `to` on."""
+        """Answer all frames, over columns in the order of the rows, into the outputs from `to`
+        on."""
         values = _lifted(columns.columns[0].data.astype(np.float64, copy=False))
         some = slice(to, to + len(self.frames))
         begins = self.frames.bounds[:-1][np.diff(self.frames.bounds) > 0] - self.frames.skip
@@ -55,12 +56,12 @@ class Moving:
             _find(self.frames, values, less, rooted, data[some])
             if valid is not None:
                 valid[some] = 1
-                if less:  # over a single row there is no answer
+                if less:  # a single row has no answer
                     valid[some][begins[begins >= 0]] = 0
 
 
 def moving_of(frames: Frames, group: Group, columns: Table) -> Moving | None:
-    """The aggregates of a group as such, if they are."""
+    """The aggregates of a group as a `Moving`; None if they need the general kernel."""
     if not isinstance(frames, LastRows) or not LEAST <= frames.size <= MOST:
         return None
     if group.conditions or len(columns.columns) != 1 or interpreted(group.operator):
@@ -72,9 +73,9 @@ def moving_of(frames: Frames, group: Group, columns: Table) -> Moving | None:
 
 @lru_cache(maxsize=8)
 def table_of(size: int) -> Array:
-    """For each number n of rows before it: the share of a row that comes after them, and its
-    weight; the share, which is also the weight, of those that come after it; and, where n + 1 are
-    the back of a full frame, the weight with which front and back are merged."""
+    """Four numbers for each n: the share and the weight with which a row is merged after n rows;
+    the share, which is also the weight, with which n rows are merged after a row; and the weight
+    with which a front is merged with n + 1 rows as the back of a full frame."""
     n = np.arange(size)
     share = 1 / (n + 1)
     front = size - 1 - n
@@ -82,15 +83,16 @@ def table_of(size: int) -> Array:
 
 
 def _lifted(values: Array) -> Array:
-    """The values, NaN for infinities, as the operators have it."""
+    """The values, with NaN for infinities, as in the operators."""
     with np.errstate(over="ignore", invalid="ignore"):
         return values if np.isfinite(values.sum()) else values + (values - values)
 
 
 def _find(frames: LastRows, values: Array, less: int, rooted: bool, found: Array) -> None:
-    """The answers of all frames: squared deviations by the count, less so many."""
+    """Write the answers of all frames to `found`: squared deviations divided by the count minus
+    `less`, and the root of that if `rooted`."""
     core = make_core(MOVING, count.of("int64"), 1)
-    with core.call() as call, np.errstate(all="ignore"):  # plain Python has lanes of numpy's
+    with core.call() as call, np.errstate(all="ignore"):  # in plain Python, lanes are numpy arrays
 
         def numbers(array: Array) -> int:
             return call.integers(array.view(np.int64))  # type: ignore[no-any-return]

@@ -1,22 +1,23 @@
-"""Variances and standard deviations over the last rows of each row, where all have a value, which
-is no infinity.
+"""Variances and standard deviations over the last n rows at each row, if all rows have a finite
+value.
 
-How many rows a partial stands for follows from where they are, and so do the weights of all merges:
-they are looked up in a table, where the operators divide.  Rows go through two stacks as in
-`frames_kernel`, with the same merges in the same order, so that answers are the same to the bit.
+The places of rows determine how many rows a partial stands for, and so the weights of all merges:
+the kernel looks them up in a table, where the operators divide.  Rows go through two stacks as in
+`frames_kernel`, with the same merges in the same order, so the answers are the same to the bit.
 While frames are full, a front has one row less than a frame:
 
     rows      | first frame   |   block      |   block      |   block   …
     a frame              [-------------]
                           front   back
 
-So a frame is the rest of one block and the beginning of the next.  A block is gone through once,
-from both ends: its rows so far are the back of the frames that are answered, and what is from each
-row to its end becomes the front of those that follow.
+So a frame is the end of one block and the beginning of the next.  The kernel goes through a block
+once, from both ends: its rows so far are the back of the frames that are being answered, and the
+partials from each row to the block's end become the front of the frames after them.
 
-A merge waits for the one before it, so eight runs of blocks are gone through at once, one in each
-lane.  Where fewer are left, lanes run on into the rows behind: what they answer there is written
-over, as rows are answered in order.  Where there are no more rows, lanes answer some blocks again.
+A merge waits for the merge before it, so the kernel goes through eight runs of blocks at once, one
+in each lane.  If fewer blocks are left, lanes run on into the rows after them: their answers are
+written over later, because rows are answered in order.  If there are no more rows, lanes answer
+some blocks again.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ PER_ROW = 2 * LANES  # numbers for each row of eight fronts: means and squares
 
 
 def answered(m: Memory, squares: Any, count: int, rooted: int) -> Any:
-    """The answer out of a sum of squared deviations, or out of those of eight lanes."""
+    """The answer from a sum of squared deviations, or the answers from the sums of eight lanes."""
     found = squares / float(count)
     if rooted:
         found = root(found)
@@ -63,9 +64,9 @@ def first_frame(
     to: int,
     found: Any,
 ) -> None:
-    """Answer the frames of so many rows, which hold all rows so far, from row `skip` on; here and
-    below, the answer of row r goes to place r + `to`.  Over a single row there is one only if
-    nothing is subtracted from the count."""
+    """Answer the frames of `count` rows of a group, from row `skip` on; each frame holds all rows
+    of the group so far.  Here and below, the answer of row r goes to place r + `to`.  A single row
+    has an answer only if nothing is subtracted from the count."""
     p, p2 = number(values, row), 0.0
     if row >= skip:
         set_number(found, row + to, p - p)
@@ -78,7 +79,8 @@ def first_frame(
 
 
 def fold_front(m: Memory, values: Any, row: int, count: int, table: Any, front: Any) -> None:
-    """Merge the rows of a block from its end: means and squares from each row on."""
+    """Merge the rows of a block from its end backwards: the mean and the squares from each row
+    on."""
     s, s2 = number(values, row + count - 1), 0.0
     set_number(front, 2 * count - 2, s)
     set_number(front, 2 * count - 1, s2)
@@ -104,7 +106,7 @@ def fold_back(
     to: int,
     found: Any,
 ) -> None:
-    """Answer the frames of so many rows, with the front of the block before theirs."""
+    """Answer the frames of `count` rows of a block, with the front of the block before."""
     p, p2 = number(values, row), 0.0
     d = p - number(front, 0)
     squares = number(front, 1) + d * d * number(table, 3)
@@ -121,7 +123,7 @@ def fold_back(
 def fold_fronts(
     m: Memory, values: Any, row: int, stride: int, count: int, table: Any, front: Any
 ) -> None:
-    """`fold_front` for eight blocks, of which each begins `stride` rows behind the one before."""
+    """`fold_front` for eight blocks; each begins `stride` rows after the one before."""
     s = lanes_by(values, row + count - 1, stride)
     s2 = s - s
     set_lanes(front, PER_ROW * (count - 1), s)
@@ -149,8 +151,8 @@ def fold_lanes(
     to: int,
     found: Any,
 ) -> None:
-    """`fold_back` for eight such blocks, and `fold_front` for the new fronts that they make, side
-    by side."""
+    """`fold_back` for eight such blocks and, side by side with it, `fold_front` for the new fronts
+    that these blocks become."""
     top = row + count - 1
     p, s = lanes_by(values, row, stride), lanes_by(values, top, stride)
     p2, s2 = p - p, s - s
@@ -189,10 +191,10 @@ def answers_of_rows(
     to: int,
     found: Any,
 ) -> None:
-    """For each row of so many groups, from `skip` on, the answer over it and the rows of its group
-    before it, `size` in all: their squares by their count, less `less`, and the root of that if
-    `rooted`.  No row before `skip` is behind the first full frame of its group.  Fronts have room
-    for `PER_ROW` numbers a row of a block."""
+    """For each row of `groups` groups, from row `skip` on, answer the frame of the row and the rows
+    of its group before it, at most `size` in all: the squares divided by the count minus `less`,
+    and the root of that if `rooted`.  No row before `skip` may come after the first full frame of
+    its group.  Fronts have room for `PER_ROW` numbers for each row of a block."""
     block, rows = size - 1, item(bounds, groups)
     for g in range(groups):
         row, end = item(bounds, g), item(bounds, g + 1)
@@ -225,7 +227,7 @@ def answers_of_rows(
                 row += block
 
 
-#: The kernel, for no operator in particular.
+#: The kernel; it uses no operator.
 MOVING = Kernel(
     "moving",
     (answered, first_frame, fold_front, fold_back, fold_fronts, fold_lanes, answers_of_rows),

@@ -1,8 +1,9 @@
-"""Partials whose values are numbers, with the values beside them.
+"""Partials with numbers in place of values, and the values beside them.
 
-A batch is cut with numbers of its own: the rows, or the places in order, of its values.  In memory
-these become labels of a dictionary that lasts (`state.labels`).  Records of a store hold partials
-with their own values, so here partials of several records are put together, and taken apart again.
+A batch is cut with numbers of its own: the rows of its values, or their places in order.  In memory
+these numbers become labels of a lasting dictionary (`state.labels`).  A record in a store holds
+partials together with their own values.  This module joins the partials of several records under
+common numbers, and writes records with their own numbers again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _SIZE = struct.Struct("<I")
 
 
 def numbered_words(group: Group) -> dict[int, list[int]]:
-    """The words of a group's partials that hold numbers of values, by column; 0 is no value."""
+    """The words of a group's partials that hold numbers of values, by column.  The number 0 stands
+    for no value."""
     made: dict[int, list[int]] = {}
     first = 0
     for part in group.operator.parts:
@@ -45,7 +47,7 @@ def numbered_words(group: Group) -> dict[int, list[int]]:
 
 @dataclass(frozen=True)
 class _Source:
-    """Values by number, from 1 on."""
+    """The values of a column, by number from 1 on."""
 
     values: pa.Array
 
@@ -55,7 +57,8 @@ class _Source:
 
 @dataclass(frozen=True)
 class Numbered:
-    """Partials whose values are numbers from 1 on, and the values by column of the group."""
+    """Partials with numbers from 1 on in place of values, and the values for each column of the
+    group."""
 
     words: Array
     values: Mapping[int, pa.Array]
@@ -64,17 +67,17 @@ class Numbered:
         return len(self.words)
 
     def __getitem__(self, at: Any) -> Numbered:
-        """Some of the partials."""
+        """The partials at these places."""
         return Numbered(self.words[at], self.values)
 
     @property
     def sources(self) -> dict[int, _Source]:
-        """The values by number."""
+        """For each column, its values by number."""
         return {column: _Source(values) for column, values in self.values.items()}
 
 
 class NumberedFolds(Folds):
-    """Combines runs of partials whose values are numbers, with the values beside them."""
+    """Combines runs of partials with numbers in place of values."""
 
     def __init__(self, group: Group, schema: pa.Schema) -> None:
         super().__init__(group.operator)
@@ -93,19 +96,20 @@ class NumberedFolds(Folds):
 
     @property
     def picked(self) -> list[int]:
-        """The words with numbers of values that are not compared: equal values may differ there."""
+        """The words with numbers of values that operators only pick: two partials with equal values
+        may have different numbers there."""
         return [f for c, fields in self._words.items() if not self._ranked[c] for f in fields]
 
     def fold(self, partials: Numbered, order: Array, bounds: Array) -> Numbered:
-        """One partial for each run; none of them may be empty."""
+        """Combine each run into one partial.  No run may be empty."""
         return Numbered(super().fold(partials.words, order, bounds), partials.values)
 
     def take(self, partials: Numbered, order: Array) -> Numbered:
-        """Some of the partials."""
+        """The partials at these places, in this order."""
         return partials[order]
 
     def join(self, many: Sequence[Numbered]) -> Numbered:
-        """All the partials of several, one after the other, with numbers for all their values."""
+        """Concatenate partials, and give all their values common numbers."""
         if len(many) == 1:
             return many[0]
         words: Array = super().join([part.words for part in many])
@@ -126,8 +130,8 @@ class NumberedFolds(Folds):
         return Numbered(words, values)
 
     def packed(self, partials: Numbered) -> list[bytes]:
-        """Partials as bytes: their words, then the values that they hold, for each column with how
-        many bytes these are."""
+        """Partials as bytes: their words, then for each column the number of bytes of the values
+        that the partials hold, and these values."""
         words = partials.words.copy()
         made = [b""]
         for column, fields in self._words.items():
@@ -142,7 +146,8 @@ class NumberedFolds(Folds):
         return made
 
     def unpacked(self, body: memoryview, entries: int, at: int) -> tuple[Numbered, int]:
-        """So many partials that begin at a byte of a body, and the byte where they end."""
+        """Read `entries` partials, which begin at byte `at` of a record's body.  Also return the
+        byte at which they end."""
         words = np.frombuffer(body, dtype="<i8", count=entries * self.width, offset=at)
         at += words.nbytes
         values = {}
@@ -155,7 +160,9 @@ class NumberedFolds(Folds):
         return Numbered(words.reshape(entries, self.width), values), at
 
     def as_column(self, partials: Numbered) -> pa.Array:
-        """Partials as structs: the words, and for each of them that holds a number its value."""
+        """Partials as a column of structs: the words, and the value of each word that holds a
+        number.
+        """
         made = {"words": super().as_column(partials.words)}
         for column, fields in self._words.items():
             for field in fields:
@@ -163,12 +170,12 @@ class NumberedFolds(Folds):
                 at = pa.array(held - 1, mask=held == 0)
                 kind = (
                     self._schemas[column].field(0).type
-                )  # which a dictionary without values lacks
+                )  # values without any rows may have another type
                 made[f"value {field}"] = partials.values[column].take(at).cast(kind)
         return pa.StructArray.from_arrays(list(made.values()), names=list(made))
 
     def from_column(self, column: pa.Array) -> Numbered:
-        """The partials again."""
+        """The partials of a column that `as_column` returned."""
         parts = dict(zip(column.type.names, column.flatten(), strict=True))
         words: Array = super().from_column(parts["words"])
         values = {}
@@ -181,7 +188,7 @@ class NumberedFolds(Folds):
         return Numbered(words, values)
 
     def sizes(self, partials: Numbered) -> Array:
-        """How many bytes the values of each partial take."""
+        """The bytes that the values of each partial take."""
         made = np.zeros(len(partials), dtype=np.int64)
         for column, fields in self._words.items():
             values = partials.values[column]
@@ -194,8 +201,8 @@ class NumberedFolds(Folds):
 
 
 def folds_of(plan: Plan) -> list[Folds]:
-    """What combines the partials of each group of aggregates, with the values of those that have
-    numbers for them."""
+    """The `Folds` of each group of aggregates: `NumberedFolds` if its partials have numbers in
+    place of values."""
     return [
         NumberedFolds(group, plan.schema) if group.labelled else Folds(group.operator)
         for group in plan.groups

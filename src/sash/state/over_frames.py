@@ -1,4 +1,4 @@
-"""Frames of several sizes that end together, and their answers, as seen from Python."""
+"""Frames of several sizes that end together: the Python side of their kernel."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ from .over_steps import CHUNK, MASKS, SCRATCH
 
 __all__ = ["Sizes", "answers_of_sizes"]
 
-#: Rows that are put into order at a time, in the processor's cache.
+#: The number of rows that are put in order at a time, so that they stay in the cache.
 _BLOCK = 2048
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Frames of several sizes for each row, longest first, which differ in where they begin."""
+    """Frames of several sizes for each row, longest first.  The frames of a row end together, and
+    begin at different rows."""
 
     frames: tuple[InTime, ...]
 
     def part(self, frames: Range, rows: Range) -> Sizes:
-        """A range of frames, which hold no rows but those of a range."""
+        """A range of frames, which hold only rows of this range of rows."""
         return replace(self, frames=tuple(f.part(frames, rows) for f in self.frames))
 
     def answer(
         self, group: Group, columns: Table, places: tuple[int, int, int], outputs: Any
     ) -> None:
-        """Answer all frames, over columns that have their order, into places of the outputs; see
-        `over_kernel.frames_over`."""
+        """Answer all frames, over columns in the order of the rows, into these places of the
+        outputs; see `over_kernel.frames_over`."""
         one, sizes = self.frames[0], len(self.frames)
-        # the rows of the longest frame that lets rows go, and of the chunks in which it begins and
-        # ends
+        # room for the rows of the longest frame that evicts rows, and for the chunks in which it
+        # begins and ends
         longest = next((f.longest() for f in self.frames if f.holds), 0)
         ring = _power(longest + 2 * CHUNK)
         stack = _power(ring // CHUNK + 1)
@@ -62,7 +63,7 @@ class Sizes:
                 at, step, apart = places
                 to = at - one.skip * step, step, apart
                 core.run.frames_over(core.m, *given, *known, *state, one.skip, *to, outputs)
-            except OverflowError:  # which one it is, the sizes tell that are answered alone
+            except OverflowError:  # answer each size alone: that raises an error with the frame
                 for i, frames in enumerate(self.frames):
                     frames.answer_alone(group.alone(i), columns)
                 raise
@@ -78,8 +79,8 @@ def answers_of_sizes(
     cuts: list[tuple[Range, Range]],
     threads: int,
 ) -> dict[str, pa.Array]:
-    """The answers of a group of aggregates over windows of several sizes, by name; for the rest
-    see `frames.answers_of_frames`."""
+    """The answers of a group of aggregates over windows of several sizes, by name; for the
+    arguments see `frame_answers.answers_of_frames`."""
     columns, sources = columns_of(group, table)
     columns, rows = ordered.columns(columns, threads)
     total = len(sizes.frames[0])
@@ -88,9 +89,9 @@ def answers_of_sizes(
     typed = isinstance(core, BufferCore) and bool(core.layout.answers)
     many = len(sizes.frames)
     cuts = [piece for cut in cuts for piece in sizes.frames[0].pieces(cut)]
-    # Those of a row are neighbours where rows are put into any other order: they move together.
-    # From keys to a table in order of time, neighbours of a key stay near each other, and a column
-    # moves in half the time by itself.
+    # If rows must be put into an arbitrary order, the answers of a row are neighbours and move
+    # together.  From the order of keys to a table in order of time, the rows of a key stay near
+    # each other, and it takes half the time to move each column by itself.
     together = typed and order is not None and ordered.places is None
     step, apart = (many, 1) if together else (1, total)
     if not typed or "object" in columns.types or len(cuts) == 1:
@@ -119,8 +120,8 @@ def answers_of_sizes(
 def _parted(
     kept: Any, many: int, total: int, order: Array | None, threads: int, *, together: bool
 ) -> list[Any]:
-    """The outputs of each size, in their order; those of a row are neighbours if they are
-    `together`."""
+    """The outputs of each size, in the order `order`.  With `together`, the outputs of a row are
+    neighbours in `kept`."""
     if isinstance(kept, list):
         parts = [kept[i * total : (i + 1) * total] for i in range(many)]
         return parts if order is None else [[part[i] for i in order.tolist()] for part in parts]
@@ -137,19 +138,20 @@ def _parted(
 
 
 def _apart(many: int, total: int, order: Array | None, threads: int, items: Array) -> Any:
-    """A column of the outputs of each size, which are one after the other."""
+    """A column of the outputs of each size; the sizes lie one after the other in `items`."""
     columns = items.reshape(many, total, *items.shape[1:])
     if order is None:
         return columns
     made, spare = [], np.empty_like(columns[0])
-    for column in columns:  # each into the place of the one before
+    for column in columns:  # write each one over the one before
         made.append(taken(column, order, threads, spare))
         spare = column
     return made
 
 
 def _columns(many: int, total: int, order: Array | None, threads: int, items: Array) -> Array:
-    """The same for sizes that are neighbours, and move together."""
+    """A column of the outputs of each size; the sizes of a row are neighbours in `items`, and move
+    together."""
     assert order is not None
     made = np.empty((many, total, *items.shape[1:]), items.dtype)
     rows = items.reshape(total, many, *items.shape[1:])
@@ -166,5 +168,5 @@ def _columns(many: int, total: int, order: Array | None, threads: int, items: Ar
 
 
 def _power(least: int) -> int:
-    """The first power of two that is not less."""
+    """The first power of two that is at least this."""
     return 1 << (least - 1).bit_length()

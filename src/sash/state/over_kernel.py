@@ -1,23 +1,25 @@
 """From rows in order to the answers of frames of several sizes that end together.
 
-Each row is lifted once, whatever sizes there are.  A group's rows are cut into chunks of CHUNK.  Of
-the chunks before the open one, in which the frames end just now, each row's slot has the aggregate
-from the row to the end of its chunk.  So a frame is three parts, which are combined: from its first
-row to the end of that row's chunk, the chunks between, and the open chunk up to the frame's end.
+Each row is lifted once, whatever the number of sizes.  A group's rows are cut into chunks of CHUNK
+rows.  The chunk in which the current frames end is open; in the chunks before it, each row's slot
+has the aggregate from the row to the end of its chunk.  So a frame combines three partials: from
+its first row to the end of that row's chunk, the chunks between, and the open chunk up to the
+frame's end.
 
     chunks     |----------|----------|----------|-----
     a frame          [----)(--------------------)(--]
                      slot         between        open
 
-What is in the open chunk is the same for all sizes.  The chunks between are two stacks of chunks
-for each size, which change once in a chunk.  A frame that begins in the open chunk goes through two
-stacks of its own.
+The partials of the open chunk serve all sizes.  The chunks between are in two stacks of chunks for
+each size, which change once for each chunk.  Frames that begin in the open chunk use two stacks of
+their own.
 
-Time: for a row and size two combines, and one amortised for each chunk; three for a frame that is
-shorter than a chunk.  As many rows as end in one chunk are answered at a time.  First it is found
-where their frames begin, row by row: where one begins follows from where that of the row before
-does, so a processor waits, and meanwhile works on the other sizes.  Then frames are answered size
-by size, so that what a size needs stays in registers, and none waits for the one before.
+Time: two combines for each row and size, and one, amortised, for each chunk and size; three for a
+frame that is shorter than a chunk.  The kernel answers together the rows whose frames end in one
+chunk.  First it finds where their frames begin, row by row: each beginning depends on that of the
+row before, and while a processor waits for one size, it works on the others.  Then it answers
+frames size by size, so that the data of a size stay in registers, and no frame waits for the one
+before.
 """
 
 from __future__ import annotations
@@ -88,9 +90,9 @@ def find_firsts(
     end: int,
     firsts: Any,
 ) -> None:
-    """The first row of each frame from `first` up to `last`, of each size, whose group ends at
-    `end`.  How many rows leave when one comes is hard to foresee for a processor: so it counts how
-    many of the eight oldest do, and goes round again only if all do."""
+    """Find the first row of each frame from `first` up to `last`, for each size; the group ends at
+    `end`.  A processor cannot predict well how many rows leave when one comes.  So the loop counts
+    how many of the eight oldest rows leave, and repeats only if all of them do."""
     for f in range(first, last):
         t = item(times, f)
         for s in range(sizes):
@@ -120,8 +122,8 @@ def long_frames(
     step: int,
     outputs: Outputs,
 ) -> int:
-    """Answer the frames from `f` on that begin before the end of a closed chunk; those of the size
-    have their first rows from `own` on.  Returns the next frame."""
+    """Answer the frames of a size from `f` on that begin before the end of a closed chunk.  The
+    first rows of the size's frames are in `firsts` from `own` on.  Return the next frame."""
     opened, ring, mask = get(m, OPEN), get(m, RING), get(m, RING_MASK)
     x = partial(m, BETWEEN)
     while f < count and item(firsts, own + f) < chunk_end:
@@ -181,8 +183,8 @@ def frames_of_size(
     step: int,
     outputs: Outputs,
 ) -> None:
-    """Answer `count` frames of one size, which end in the open chunk.  A low row below 0 says that
-    frames hold all rows of their group up to their end."""
+    """Answer `count` frames of one size, which end in the open chunk.  If the size's low row is
+    below 0, its frames hold all rows of their group up to their end."""
     opened = get(m, OPEN)
     if item(lows, size) < 0:
         for f in range(count):
@@ -216,11 +218,11 @@ def frames_over(
     apart: int,
     outputs: Outputs,
 ) -> None:
-    """Answer one frame a row and size, from row `skip` on, of `count` groups, which are in order of
-    time: the rows of its group whose times are from `older` before its own up to `younger` before
-    it, which is not included; or all up to there, if `older` is below 0.  The answers of a size are
-    `step` rows of the output after each other, from `at` on for row 0, and those of two sizes are
-    so many rows `apart`.
+    """Answer one frame for each row and size, from row `skip` on, of `count` groups, which are in
+    order of time.  A frame holds the rows of its group whose times are at most `older` and more
+    than `younger` before the row's own time; if `older` is below 0, it also holds all rows before
+    them.  The answer of row r goes to row `at` + r * `step` of the output for the first size, and
+    `apart` rows further for each later size.
     """
     for g in range(count):
         begin = item(bounds, g)

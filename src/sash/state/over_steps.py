@@ -1,4 +1,4 @@
-"""What the kernels of frames of several sizes have in common: where their rows and chunks are, and
+"""Functions that the kernels of frames of several sizes share: the slots of rows and chunks, and
 how chunks come and go; see `over_kernel`."""
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = [
 ]
 
 CHUNK = 128  # rows; a power of two
-#: Header fields: where the slots of sizes and of rows begin, and their masks; where the group
-#: begins, and its open chunk.
+#: Header fields: the first slots of the sizes' stacks and of rows, and their masks; the first row
+#: of the group, and of its open chunk.
 STACKS, RING, STACK_MASK, RING_MASK, BEGIN, OPEN = 4, 5, 6, 7, 8, 9
 MASKS = (STACKS, RING, STACK_MASK, RING_MASK)
-#: Slots: the identity; an answer; the rows of the open chunk behind a frame's own stacks; the
-#: chunks between; the open chunk up to each row; suffixes of the open chunk.
+#: Slots: the identity; an answer; the back stack of frames that begin in the open chunk; the chunks
+#: between; the open chunk up to each row; the open chunk from each row on.
 EMPTY, ANSWER, TAIL, BETWEEN, PREFIX = 0, 1, 2, 3, 4
 SUFFIX = PREFIX + CHUNK + 1
 SCRATCH = SUFFIX + CHUNK
@@ -45,15 +45,15 @@ def row_slot(m: Memory, row: int) -> int:
 
 
 def stack_slot(m: Memory, size: int, chunk: int) -> int:
-    """The slot of a chunk in the stacks of a size; -1 stands for all chunks behind the front."""
+    """The slot of a chunk in the stacks of a size; chunk -1 stands for the whole back stack."""
     width = get(m, STACK_MASK) + 2
     at = get(m, STACKS) + size * width
     return at if chunk < 0 else at + 1 + (chunk & get(m, STACK_MASK))
 
 
 def between(m: Memory, mids: Any, size: int, low: int) -> int:
-    """Put the chunks after that of a row, and before the open one, into their slot.  Returns where
-    the row's chunk ends.  `mids` have the chunk behind the front of each size."""
+    """Combine the chunks after a row's chunk and before the open one into the slot BETWEEN.  Return
+    the end of the row's chunk.  `mids` has, for each size, the first chunk of the back stack."""
     begin = get(m, BEGIN)
     first = (low - begin) // CHUNK + 1
     last = (get(m, OPEN) - begin) // CHUNK
@@ -77,7 +77,8 @@ def between(m: Memory, mids: Any, size: int, low: int) -> int:
 
 
 def close_chunk(m: Memory, lows: Any, mids: Any, sizes: int) -> None:
-    """Close the open chunk, which is full: its rows get suffixes, and the sizes the chunk."""
+    """Close the open chunk, which is full: each of its rows gets the aggregate from the row to the
+    chunk's end, and the chunk enters the stacks of all sizes."""
     opened = get(m, OPEN)
     put(m, BUSY, 1)
     accumulate(m, get(m, RING), get(m, RING_MASK), opened, opened + CHUNK - 1)

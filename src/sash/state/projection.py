@@ -1,4 +1,4 @@
-"""What a query reads of partials that it shares with other queries."""
+"""The words that a query reads of partials that it shares with other queries."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Projection"]
 
 @dataclass(frozen=True)
 class Projection:
-    """The part of a bundle's partials that a query reads: for each group of its plan, the group of
-    the bundle's plan, and there the words, or the items of a tuple, and the columns, by the places
-    they have in the query's group."""
+    """Which of a bundle's partials a query reads.  For each group of aggregates of the query's
+    plan: the group of the bundle's plan; the words, or the items of a tuple, that the query reads
+    there; and its columns, in the order of the query's group."""
 
     groups: tuple[int, ...]
-    items: tuple[tuple[int, ...] | None, ...]  # None: all of them, as they are
+    items: tuple[tuple[int, ...] | None, ...]  # None: all of them, in their order
     columns: tuple[tuple[int, ...], ...]
 
     def slices(self, slices: Slices) -> Slices:
@@ -27,7 +27,7 @@ class Projection:
         return dataclasses.replace(slices, partials=self.partials(slices.partials))
 
     def partials(self, partials: list[Any]) -> list[Any]:
-        """The partials that the query reads, of those of all groups."""
+        """The partials that the query reads, from those of all groups."""
         made = []
         for group, items in zip(self.groups, self.items, strict=True):
             held = partials[group]
@@ -39,7 +39,7 @@ class Projection:
         return made
 
     def sources(self, sources: list[Sources]) -> list[Sources]:
-        """The values of columns that are read by number."""
+        """The values of the columns that the query's groups read as numbers."""
         return [
             {new: sources[g][old] for new, old in enumerate(columns) if old in sources[g]}
             for g, columns in zip(self.groups, self.columns, strict=True)

@@ -1,4 +1,4 @@
-"""The windows of many queries over the same slices, from one pyramid of them."""
+"""The windows of many queries over the same slices, answered from one pyramid of these slices."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from .scan_kernel import ANSWERS, GROUP
 
 __all__ = ["Answers", "Ask", "Pyramid", "PyramidFailed"]
 
-#: Windows that are listed at a time: so many, and so many more for each slice.
+#: The most windows to list at a time: this many, plus this many for each slice.
 _LISTED, _LISTED_PER_SLICE = 1 << 16, 2
 
 
 class PyramidFailed(RuntimeError):
-    """`combine` raised while a pyramid was built, maybe of slices that no window holds together."""
+    """`combine` raised an error in a pyramid, perhaps for slices that no window holds together."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """What a query asks a pyramid for: its group of aggregates, its windows, all or only those with
-    other slices than the one before, the types of the answers, and the values of columns that are
-    read by number."""
+    """What a query asks of a pyramid: its group of aggregates; its windows, with `changes` only
+    those with other slices than the window before; the types of the answers; and the values of
+    columns that the group reads as numbers."""
 
     group: Group
     window: Aligned
@@ -49,13 +49,13 @@ class Ask:
 
 
 class Pyramid:
-    """A pyramid over the slices of one group of aggregates; it does not change once it is made, so
-    that threads may ask it at the same time."""
+    """A pyramid over the slices of one group of aggregates.  It never changes, so threads may call
+    its methods at the same time."""
 
     def __init__(self, group: Group, slices: Slices, at: int, clock: Clock) -> None:
         self._slices, self._partials = slices, slices.partials[at]
         self._operator = group.operator
-        self._shown = clock.reading(slices.starts)  # of all windows
+        self._shown = clock.reading(slices.starts)  # all windows have this clock
         core = make_core(PYRAMID, group.operator, 1)
         bounds = [slices.bounds]
         while (np.diff(bounds[-1]) > CHUNK).any():
@@ -82,7 +82,7 @@ class Pyramid:
             del held
 
     def windows(self, asks: Sequence[Ask]) -> list[Windows]:
-        """All windows of several queries that hold something."""
+        """All windows of several queries that hold a slice."""
         forms: dict[Any, list[int]] = {}
         for q, ask in enumerate(asks):
             forms.setdefault(_form(ask), []).append(q)
@@ -99,9 +99,10 @@ class Pyramid:
     def answers(
         self, ask: Ask, cycles: Cycles, changes: Array, wanted: Array | None = None
     ) -> Iterator[tuple[slice, Answers]]:
-        """The windows of several queries that hold something: all, or those from a number up to
-        another of each.  Their answers are as those that one of them asks for.  It is for some of
-        the queries at a time, so that lists of windows are about as long as slices are many."""
+        """Yield the windows of several queries that hold a slice, for some of the queries at a
+        time, so that there are about as many windows in a list as slices.  With `wanted`, only the
+        windows from one number up to another of each query.  All queries ask for the same columns
+        of answers, those of `ask`."""
         numbers = numbers_between(cycles, self._shown, wanted)
         covers = bool(changes.any())
         most = _LISTED + _LISTED_PER_SLICE * len(self._shown)
@@ -115,9 +116,9 @@ class Pyramid:
             total += count
 
     def _answers(self, ask: Ask, changes: Array, listing: Listing, *, covers: bool) -> Answers:
-        """The answers of the windows of a list that hold something.  `covers` says that some of
-        the answers that these are put together with have only changes, so that all have room for
-        the last window with the same slices."""
+        """The answers of the windows in a list that hold a slice.  `covers` is True if any of the
+        answers that will be concatenated with these has only changes: then all of them need a
+        column for the last window with the same slices."""
         core = make_core(PYRAMID, self._operator, 1)
         slices, groups = self._slices, len(self._slices.bounds) - 1
         queries = len(changes)
@@ -170,10 +171,11 @@ class Pyramid:
 
 @dataclass(frozen=True)
 class Answers:
-    """The windows of several queries: query q has the rows from bounds[q] up to bounds[q + 1],
-    those of group g before ends[q, g].  Each has its number, where only changes are wanted that of
-    the last window with the same slices, and the answers of all aggregates, by the names that the
-    first query has for them; for answers that do not exist the reason, by row and name."""
+    """The windows of several queries.  Query q has the rows from bounds[q] up to bounds[q + 1]; its
+    rows of group g end before ends[q, g].  Each row has the number of its window, the number of the
+    last window with the same slices if only changes are wanted, and the answers of all aggregates,
+    by the names that the first query has for them.  `failed` has the reason for each answer that
+    does not exist, by row and name."""
 
     bounds: Array
     ends: Array
@@ -184,7 +186,7 @@ class Answers:
 
     @staticmethod
     def one_after_another(parts: Sequence[Answers]) -> Answers:
-        """The windows of further queries behind those of the first."""
+        """Concatenate the windows of several sets of queries."""
         if len(parts) == 1:
             return parts[0]
         rows = np.cumsum([0, *(len(part.numbers) for part in parts)]).tolist()
@@ -218,7 +220,7 @@ class Answers:
 
 
 def _form(ask: Ask) -> Any:
-    """What the columns of a query's answers depend on, besides the kernel's outputs."""
+    """All that the columns of a query's answers depend on besides the kernel's outputs."""
     group = ask.group
     types = tuple(str(ask.types[name]) for name in group.names)
     fields = tuple(part.operator.fields for part in group.operator.parts)
@@ -227,12 +229,13 @@ def _form(ask: Ask) -> Any:
 
 @cache
 def _counter() -> BufferCore | ObjectCore:
-    """Counts windows for all pyramids of compiled operators."""
+    """The core that counts windows for all pyramids of compiled operators."""
     return make_core(ASKING, counted.of("int64"), 1)
 
 
 def _whole_chunks(ups: Any, bounds: Array, at: int) -> Any:
-    """The chunks of a level as slices of the next one: each is what goes up to its last slice."""
+    """The partials of a level's chunks, which are the slices of the next level.  A chunk's partial
+    is the one that goes up to its last slice."""
     counts = np.diff(bounds)
     chunks = -(-counts // CHUNK)
     owners = np.repeat(np.arange(len(counts)), chunks)

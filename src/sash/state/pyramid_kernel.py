@@ -1,29 +1,30 @@
 """From slices to the windows of one query among many: each window by a few combines.
 
-A scan goes through all slices for each query.  Where many queries cut them finely and a query has
-few windows, it reads much to answer little.  A pyramid is built once over the slices of each group,
-and answers any range of them.  Slices are cut into chunks of CHUNK; the chunks are the slices of
-the next level, and so on.  Each slice of each level has two partials: of its chunk up to it, and of
-its chunk from it on.
+A scan goes through all slices for each query.  If the edges of many queries cut the slices finely
+and a query has few windows, a scan reads much to answer little.  A pyramid is built once over the
+slices of each group, and answers any range of them.  Slices are cut into chunks of CHUNK; the
+chunks are the slices of the next level, and so on.  Each slice of each level has two partials: of
+its chunk up to the slice, and of its chunk from the slice on.
 
     level 1   |-------------------|-------------------|-------------------|----
     level 0   |----|----|----|----|----|----|----|----|----|----|----|----|----
     a window           [--)(------)(------------------)(--]
                     from   from          up to       up to
 
-So a window takes two partials of each level, until it begins and ends in the same chunk, whose
-slices between are combined one by one.  The order of combining is that of time.
+So a window takes two partials of each level, up to the level at which it begins and ends in the
+same chunk; there it combines the slices between one by one.  Partials are combined in order of
+time.
 
-Which slices a window holds is read from a table: windows are listed once for all groups, each by
-the numbers of its two edges, and for a group the first slice of each edge is noted before its
-windows are answered, so that no window has to look for its slices.
+A table says which slices a window holds: windows are listed once for all groups, each by the
+numbers of its two edges.  Before the kernel answers a group's windows, it notes the group's first
+slice at each edge, so that no window has to search for its slices.
 
-Time: at most 3 combines for a slice and level to build, a level having one in CHUNK of those below;
-for a window of n slices 2 for each level, of which there are log n to the base CHUNK, and at most
-CHUNK more.  Space: two partials for a slice and level.
+Time: to build, at most 3 combines for each slice of each level, and a level has one slice for CHUNK
+slices of the level below; for a window of n slices, 2 combines for each of log n levels, to the
+base CHUNK, and at most CHUNK more.  Space: two partials for each slice of each level.
 
-Alon and Schieber, "Optimal preprocessing for answering on-line product queries" (1987), have the
-same with levels that grow faster.
+Alon and Schieber, "Optimal preprocessing for answering on-line product queries" (1987), describe
+the same structure with levels that grow faster.
 """
 
 from __future__ import annotations
@@ -51,16 +52,17 @@ __all__ = ["AGAIN", "ASKING", "CHUNK", "PYRAMID", "QUERY"]
 CHUNK = 8  # a power of two
 SHIFT = 3
 LEFT, RIGHT, NEW = 0, 1, 2  # slots
-#: Header fields, beside those that a scan has too: the query, and 1 if the next call is to go on in
-#: the middle of its windows.
+#: Header fields besides those of a scan: the query, and 1 if the next call must go on in the middle
+#: of its windows.
 QUERY, AGAIN = 17, 18
 
 
 def build_level(
     m: Memory, partials: Partials, bounds: Any, count: int, at: int, ups: Partials, downs: Partials
 ) -> None:
-    """Fill a level of the pyramid, from its place `at` on: of each slice its chunk up to it (`ups`)
-    and its chunk from it on (`downs`).  Group g has the slices from bounds[g] to bounds[g + 1]."""
+    """Fill a level of the pyramid, from place `at` on: for each slice the partial of its chunk up
+    to the slice (`ups`), and of its chunk from the slice on (`downs`).  The slices of group g are
+    those from bounds[g] up to bounds[g + 1]."""
     for g in range(count):
         begin = item(bounds, g)
         n = item(bounds, g + 1) - begin
@@ -81,7 +83,8 @@ def build_level(
 
 
 def fold_between(m: Memory, dst: int, partials: Partials, first: int, last: int) -> None:
-    """Combine the partials from `first` up to `last` into a slot, behind what it holds."""
+    """Combine the partials from `first` up to `last` into a slot, after the partial that it
+    holds."""
     for i in range(first, last):
         load(m, NEW, partials, i)
         combine(m, dst, dst, NEW)
@@ -98,8 +101,9 @@ def answer_range(
     low: int,
     high: int,
 ) -> None:
-    """Combine the slices from `low` up to `high`, at least one, of a group into LEFT; its first
-    slice has the number 0.  places[level * count + g] is where a group's level begins."""
+    """Combine the slices from `low` up to `high` of a group, at least one, into LEFT.  The slices
+    of a group are numbered from 0.  places[level * count + g] is the place at which a level of
+    group g begins."""
     at = item(places, g)
     if low >> SHIFT == (high - 1) >> SHIFT:
         if low & (CHUNK - 1) == 0:
@@ -120,7 +124,7 @@ def answer_range(
             if low & (CHUNK - 1) == 0:
                 load(m, NEW, ups, at + high - 1)
                 combine(m, LEFT, LEFT, NEW)
-            else:  # a slice of this level is all of its chunk below
+            else:  # the partial of a slice of this level is that of its whole chunk below
                 for i in range(low, high):
                     load(m, NEW, ups, below + (i << SHIFT) + CHUNK - 1)
                     combine(m, LEFT, LEFT, NEW)
@@ -136,9 +140,9 @@ def answer_range(
 
 
 def place_edges(times: Any, many: int, starts: Any, begin: int, n: int, firsts: Any) -> None:
-    """Of the slices from `begin` up to n, find the first that is not before each edge, counted from
-    `begin` on.  Where slices are cut at these edges, the next edge is at most one slice further:
-    then no branch depends on the data."""
+    """For each edge find the first of the slices from `begin` up to n that starts at the edge or
+    later, counted from `begin`.  If slices are cut at these edges, the next edge is at most one
+    slice further: then no branch depends on the data."""
     i = begin
     for e in range(many):
         t = item(times, e)
@@ -164,7 +168,7 @@ def count_asked(
     firsts: Any,
     found: Any,
 ) -> None:
-    """Add up how many windows of each query hold something; see `windows_of_pyramid`."""
+    """Add up the number of windows of each query that hold a slice; see `windows_of_pyramid`."""
     for g in range(count):
         place_edges(times, many, starts, item(bounds, g), item(bounds, g + 1), firsts)
         for q in range(queries):
@@ -206,14 +210,14 @@ def windows_of_pyramid(
     windows: Any,
     covered: Any,
 ) -> int:
-    """All windows of several queries that hold something.  Query q has the windows from lists[q] up
-    to lists[q + 1], each from one edge up to another, by their numbers among the edges' `times`;
-    rows[q] is its next row, and its windows of group g end before ends[q * count + g].  A row has
-    its window's place in the lists; where only changes are wanted, also the place of the last
-    window with the same slices.
+    """Answer all windows of several queries that hold a slice.  The windows of query q are those
+    from lists[q] up to lists[q + 1]; `lows` and `highs` have the numbers of a window's two edges in
+    `times`.  rows[q] is the next row of query q; its rows of group g end before ends[q * count +
+    g].  A row has the place of its window in the lists and, if only changes are wanted, the place
+    of the last window with the same slices.
 
-    All queries are answered for a group while the processor's cache has its slices.  Returns 1;
-    should an answer raise, the next call goes on after its window."""
+    The kernel answers all queries for a group while the group's slices are in the cache.  It
+    returns 1; if an answer raises an error, the next call goes on after that answer's window."""
     again = get(m, AGAIN)
     q = get(m, QUERY)
     for g in range(get(m, GROUP), count):
@@ -257,7 +261,7 @@ def windows_of_pyramid(
     return 1
 
 
-#: The kernel; its memory is filled by `Pyramid` in `state.pyramid`.
+#: The kernel; `Pyramid` in `state.pyramid` prepares its memory.
 PYRAMID = Kernel(
     "pyramid",
     (build_level, fold_between, answer_range, place_edges, count_asked, windows_of_pyramid),

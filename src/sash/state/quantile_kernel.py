@@ -1,8 +1,8 @@
-"""The values at places in the order of frames: ranges of rows, neither end of which goes back.
+"""The n-th smallest values of frames: ranges of rows, neither end of which goes back.
 
-A Fenwick tree counts, for each rank among the rows, how many of those that a frame holds are at or
-below it; the rank of the n-th value is found by halving.  Each row is added and taken out once, at
-the logarithm of the rows.  It knows no operator, so it is compiled once.
+A Fenwick tree counts the rows of a frame by their ranks among all rows; a binary search in it finds
+the rank of the n-th value.  Each row is added once and removed once, in time that grows with the
+logarithm of the number of rows.  The kernel uses no operator, so it is compiled once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["NTH"]
 
 
 def count_rank(m: Memory, tree: Any, size: int, rank: int, by: int) -> None:
-    """Count a rank once more, or once less; `size` is a power of two."""
+    """Add `by` to the count of a rank; `size` is a power of two."""
     i = rank + 1
     while i <= size:
         set_item(tree, i, item(tree, i) + by)
@@ -24,7 +24,7 @@ def count_rank(m: Memory, tree: Any, size: int, rank: int, by: int) -> None:
 
 
 def rank_of_nth(m: Memory, tree: Any, size: int, n: int) -> int:
-    """The rank of the n-th value, from 0 on, of those that are counted."""
+    """The rank of the n-th value in the tree; n counts from 0."""
     at = 0
     step = size
     while step > 0:
@@ -48,9 +48,9 @@ def ranks_at(
     below: Any,
     above: Any,
 ) -> None:
-    """For each of `count` frames, replace the places below[f] and above[f], which are -1 for frames
-    that hold nothing, by the ranks of the values there.  The rank of row r is ranks[r - base]; the
-    tree is empty."""
+    """For each of `count` frames, replace below[f] and above[f], which are places in the order of
+    the frame's values, with the ranks of the values there.  For an empty frame, below[f] is -1.
+    The rank of row r is ranks[r - base].  The tree must be empty."""
     start = base
     stop = base
     for f in range(count):

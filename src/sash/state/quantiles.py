@@ -1,8 +1,8 @@
 """Exact quantiles over ranges of the rows of a table, neither end of which goes back.
 
-Ranges are worked on in pieces: those whose rows are within a few lengths of the longest one.  The
-rows of a piece are sorted, and a tree over their ranks, which fits a processor's cache, follows the
-ranges (`quantile_kernel`).
+The ranges are divided into pieces: the rows of a piece's ranges lie within a few lengths of the
+longest range.  The rows of a piece are sorted, and a tree over their ranks, which fits the
+processor's cache, follows the ranges (`quantile_kernel`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .quantile_kernel import NTH
 
 __all__ = ["quantiles_of_ranges"]
 
-_LEAST = 1024  # rows of a piece
+_LEAST = 1024  # a piece may have this many rows more than two of the longest range
 
 
 @cache
@@ -30,8 +30,8 @@ def _core() -> Any:
 
 
 def quantiles_of_ranges(values: Array, first: Array, last: Array, share: float) -> pa.Array:
-    """The quantile at a rank, in proportion between neighbours, of each range of floats; null where
-    a range is empty.  NaN is the greatest.
+    """The quantile `share` of each range of floats, interpolated between neighbours; null for an
+    empty range.  NaN is greater than all other values.
 
     >>> first, last = np.array([0, 1, 3]), np.array([2, 3, 3])
     >>> quantiles_of_ranges(np.array([3.0, 1.0, 2.0]), first, last, 0.5).to_pylist()
