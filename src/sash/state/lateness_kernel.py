@@ -27,11 +27,11 @@ def most_kept(
     """The largest number of entries that a state holds at a time.
 
     Entries come in this order, in runs during which stream time stays the same: run r begins at
-    entry firsts[r], at stream time highs[r].  An entry leaves when stream time has passed its end
-    by the allowance; an entry that comes later than that never enters.  `late` has, for each entry,
-    the largest allowance at which it comes too late; `late_by_end` has the same in the order of
-    `ends`, which rise.  Entries leave when a run begins, so there are most of them at the end of a
-    run."""
+    entry firsts[r], at stream time highs[r].  An entry leaves when stream time is the allowance or
+    more after its end; an entry that comes later than that never enters.  `late` has, for each
+    entry, the largest allowance at which it comes too late; `late_by_end` has the same in the order
+    of `ends`, which rise.  Entries leave when a run begins, so there are most of them at the end of
+    a run."""
     there = 0
     most = 0
     left = 0

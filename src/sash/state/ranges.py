@@ -1,7 +1,8 @@
-"""Aggregates that are rows of the table themselves: all that a window holds, or some at an end.
+"""Aggregates that return values of the rows themselves: of all rows of a window, or of some at an
+end; and quantiles.
 
-Over a whole table a window is a range of the rows in order.  What these aggregates would copy from
-partial to partial is then taken from the column once, as it is written.
+Over a whole table, a window is a range of the rows in order.  So the values are taken from the
+column once, where partials would copy them from one to the next.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ __all__ = [
     "window_ranges",
 ]
 
-_MOST = 2**31 - 1  # values in all lists of an Arrow column
-#: From so many values a range on, on average, ranges are copied whole: to copy one takes 250 ns,
-#: an index 2 ns a number, and 20 a text.
+_MOST = 2**31 - 1  # the most values in all lists of an Arrow column
+#: From this average number of values in a range on, ranges are copied whole: copying a range takes
+#: 250 ns; an index takes 2 ns for a number, and 20 for a text.
 _LONG, _LONG_OTHERS = 128, 16
 
 
 def window_ranges(
     times: Array, bounds: Array, groups: Array, starts: Array, ends: Array
 ) -> tuple[Array, Array]:
-    """The ranges of rows that windows hold, from the group of each, its start and its end.  The
-    rows of group g are those from bounds[g] to bounds[g + 1], in order of time.
+    """The ranges of rows that windows hold, by the group, start and end of each window.  The rows
+    of group g are those from bounds[g] up to bounds[g + 1], in order of time.
 
     >>> times, bounds = np.array([1, 5, 9, 2, 3]), np.array([0, 3, 5])
     >>> window_ranges(times, bounds, np.array([0, 1]), np.array([4, 0]), np.array([9, 3]))
@@ -44,7 +45,7 @@ def window_ranges(
     if not len(times):
         return groups, groups
     low = int(times.min())
-    width = int(times.max()) - low + 2  # no time is at the end of a group's span
+    width = int(times.max()) - low + 2  # so that no time is at the end of a group's span
     if width * len(bounds) < 2**62:
         row_groups = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         places = row_groups * width + (times - low)
@@ -62,7 +63,7 @@ def window_ranges(
 
 
 def check_lengths(chosen: Ranged, parts: list[pa.Array]) -> None:
-    """Refuse lists that are too long for one column together."""
+    """Raise an error if all lists together are too long for one column."""
     if chosen.which not in ("nth", "quantile"):
         _check_length(chosen, sum(len(part.values) for part in parts))
 
@@ -76,7 +77,7 @@ def _check_length(chosen: Ranged, values: int) -> None:
 
 
 def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Array) -> pa.Array:
-    """The answers over ranges of rows in order."""
+    """The answers of an aggregate over ranges of rows in order."""
     column = ordered.column(chosen.column)
     counts: Array | None = None
     if chosen.where is not None:
@@ -108,8 +109,8 @@ def answers_of_ranges(chosen: Ranged, ordered: Ordered, first: Array, last: Arra
 def values_of_ranges(column: pa.Array, first: Array, lengths: Array) -> pa.Array:
     """The values of ranges of a column, one range after the other.
 
-    Long ranges are copied whole: 43,200 of 667 values each in 19 ms, and in 65 ms by an index for
-    each value; of text in 30 ms, and in 610.
+    Long ranges are copied whole: 43,200 ranges of 667 numbers each take 19 ms, and with an index
+    for each number 65 ms; ranges of text take 30 ms, and with an index 610.
 
     >>> values_of_ranges(pa.array(["a", "b", "c"]), np.array([1, 0]), np.array([2, 2])).to_pylist()
     ['b', 'c', 'a', 'b']
@@ -125,8 +126,8 @@ def values_of_ranges(column: pa.Array, first: Array, lengths: Array) -> pa.Array
 def answers_over(
     plan: Plan, ordered: Ordered, frames: Frames, order: Array | None = None
 ) -> dict[str, pa.Array]:
-    """The answers of aggregates over ranges of rows, for the frames of windows; row r has that of
-    frame order[r], or r."""
+    """The answers of aggregates over ranges of rows, for the frames of windows.  Row r has the
+    answer of frame order[r] or, without `order`, of frame r."""
     values: dict[str, pa.Array] = {}
     if not plan.ranged:
         return values

@@ -1,4 +1,4 @@
-"""How far back the windows of an event reach, where they are spans of time."""
+"""How far back the windows of an event reach, if they are spans of time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _FAR = 2**61  # before and after all times
 
 @dataclass(frozen=True)
 class Reach:
-    """Which times the windows of an event at time t hold: from `t - older` of each up to
-    `t - younger`, which is not included; longest first, None for all since the beginning.  If there
-    is such a one, what is before all others `merges` into one entry of a key."""
+    """The windows of an event at time t: each holds the times from `t - older` up to but not
+    including `t - younger`.  `olders` has the longest window first; None stands for all times since
+    the beginning.  If there is such a window, `merges` is True, and a key's events before all other
+    windows become one entry."""
 
     olders: tuple[int | None, ...]
     younger: int
@@ -38,7 +39,7 @@ class Reach:
             assert isinstance(window, Trailing)
             spans = [window.of_length(size).keeps for size in over.sizes]
         olders = tuple(span.older for span in spans)
-        # a row of a lifetime has the time of the key's oldest event
+        # the row of a lifetime window has the time of the key's oldest event
         merges = None in (window.keeps.older, *olders)
         return cls(olders, window.keeps.younger, merges)
 
@@ -49,19 +50,20 @@ class Reach:
 
     @property
     def finite(self) -> int | None:
-        """How far back the longest window reaches that lets events go; None if there is none."""
+        """How far back the longest window reaches that is not a lifetime; None if there is none."""
         return next((older for older in self.olders if older is not None), None)
 
     def edge(self, watermark: int | None) -> int:
-        """The time before which no event from the watermark on needs anything, or all as one."""
+        """The time before which events from the watermark on need no entries, or need all of them
+        as one entry."""
         if watermark is None:
             return -_FAR
         back = [self.finite or 0, *([self.younger] if self.merges else [])]
         return max(watermark - max(back), -_FAR)
 
     def first_held(self, times: Array, bounds: Array) -> Array:
-        """For each row of groups in order of time, the first row of each of its windows; -1 where a
-        window holds all rows since the beginning."""
+        """For each row of groups, which are in order of time, the first row of each of its windows;
+        -1 for a window that holds all rows since the beginning."""
         made = np.full((len(times), len(self.olders)), -1)
         for i, older in enumerate(self.olders):
             if older is not None:

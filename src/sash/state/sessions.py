@@ -1,17 +1,17 @@
-"""The state of a stream of sessions: what open sessions hold, as few partials as can be.
+"""The state of a stream of sessions: the events of open sessions, as few partials.
 
-No event comes more than a gap before the watermark, so what an open session holds from before that
-is one partial, and what lies behind it is a partial for each time:
+No event comes more than a gap before the watermark.  So the events of an open session before that
+time are one partial, and its newer events have a partial for each time:
 
     a key's events      x x  x   x    |  x    x
     kept                [one partial] |  [x]  [x]
                               watermark less gap
 
-Where all operators commute, that is one partial up to the watermark itself.  An event that comes
-before the watermark touches the open session, if there is one.  It may touch the closed session
-before it as well, so the end of each key's last one is kept for a gap.  Where gaps are in a column,
-or sessions have a greatest size, no event comes before the watermark.  With both, a session may end
-between events of one time, so a partial is an event's.
+If all operators commute, all events before the watermark itself are one partial.  An event that
+comes before the watermark touches the open session, if there is one.  It may also touch the closed
+session before that, so the state keeps the end of each key's last closed session for a gap.  If
+gaps are in a column, or sessions have a `max_size`, no event comes before the watermark.  With
+both, a session may end between events at one time, so each event has a partial.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 @dataclass
 class Parts:
-    """Parts of sessions: the keys, the bounds of each key's parts, when each begins, how far it
-    reaches, and the partials of each group of aggregates."""
+    """Parts of sessions: the keys, the bounds of each key's parts, the time at which each part
+    begins, the time that it reaches, and the partials of each group of aggregates."""
 
     keys: list[pa.Array]
     bounds: Array
@@ -67,9 +67,9 @@ class Parts:
 
 @dataclass
 class Sessions:
-    """Sessions that are emitted, in order of key and time: the columns of their keys, start and
-    end, values by name, those that lack some, and why; and in live mode the revision of each, and
-    which are withdrawn, whose values are null."""
+    """Sessions to emit, in order of key and time: the columns of their keys, start and end, the
+    values by name, and why sessions lack values.  In live mode, also the revision of each session,
+    and True for withdrawn sessions, whose values are null."""
 
     keys: list[pa.Array]
     starts: Array
@@ -81,7 +81,7 @@ class Sessions:
 
 
 class SessionState:
-    """What the open sessions of all keys hold, in memory."""
+    """The open sessions of all keys, in memory."""
 
     def __init__(self, plan: Plan, *, live: bool = False) -> None:
         self._plan = plan
@@ -90,20 +90,20 @@ class SessionState:
         # a scan cuts events into distinct times, and lowers partials, each as a window of its own
         self._scans = [Scan(group, tumbling(1), plan.types) for group in plan.groups]
         self._folds = [Folds(group.operator) for group in plan.groups]
-        self._columns = folds_of(plan)  # as what partials leave this state
+        self._columns = folds_of(plan)  # turn partials into columns for a store
         reach, longest = self._window.reach, self._window.longest
-        self._by_event = isinstance(reach, str) and longest is not None  # it cuts peers
-        #: How long before the watermark an event may come.
+        self._by_event = isinstance(reach, str) and longest is not None  # a session may cut peers
+        #: How long before the watermark the time of a new event may be.
         self.waits = reach if isinstance(reach, int) and longest is None else 0
         self._live = LiveSessions() if live else None
-        self.visited = 0  # keys, over all steps
+        self.visited = 0  # the number of keys that steps have visited
         self._clear()
 
     def _clear(self) -> None:
-        """Hold nothing."""
+        """Begin without keys and sessions."""
         self._keys = KeyNumbers([value_type(field.type) for field in self._plan.keys])
         self._lanes = Lanes([_NONE, _NONE, *(folds.array(folds.join([])) for folds in self._folds)])
-        self._ended = np.zeros(0, np.int64)  # of each key's last closed session, by number
+        self._ended = np.zeros(0, np.int64)  # by key number: the end of the last closed session
         self._due = Due()
         groups = self._plan.groups
         self._labels = [Labels(group) if group.labelled else None for group in groups]
@@ -111,14 +111,14 @@ class SessionState:
             self._live = LiveSessions()
 
     def __deepcopy__(self, memo: Any) -> SessionState:
-        """The same with kernels' memories of its own."""
+        """A copy, whose kernels have memories of their own."""
         made = SessionState(self._plan)
         for name in ("_keys", "_lanes", "_ended", "_due", "_live", "_labels"):
             setattr(made, name, copy.deepcopy(getattr(self, name), memo))
         return made
 
     def cut(self, table: pa.Table) -> Parts:
-        """Cut rows into distinct times; changes nothing."""
+        """Cut rows into distinct times.  The state stays as it is."""
         read = table.select([f.name for f in self._plan.schema])
         given = without_others(rows_in_order(self._plan, read))
         rows, times, bounds = given.rows, given.times, given.bounds
@@ -137,8 +137,8 @@ class SessionState:
         return Parts(given.keys, ends, starts, reaches, [p for _, p, _ in cuts])
 
     def step(self, new: Parts | None, watermark: int | None) -> Sessions:
-        """Add parts, take out the sessions that end before the watermark, and return these; in live
-        mode those that are new or changed."""
+        """Add parts, and take out the sessions that end before the watermark.  Return these; in
+        live mode, return the sessions that are new, changed or withdrawn."""
         mark = -NEVER if watermark is None else watermark
         self._compact()
         touched = _NONE if new is None else self._keys.add(new.keys, len(new.bounds) - 1)
@@ -169,7 +169,7 @@ class SessionState:
         whose = visits[owners], times
         folded = self._fold(partials, first[asked], last[asked], *whose)
         answers = self._answers(folded, int(asked.sum()))
-        # what is left: one part for what no event can come between, the others as they are
+        # the parts that are left: events that no event can come between become one part
         owner = np.repeat(np.arange(len(first)), last - first)
         apart = mark - (self.waits if self._plan.ordered else 0)
         heads = (np.arange(len(times)) == first[owner]) | (times >= apart)
@@ -188,7 +188,7 @@ class SessionState:
         return self._sessions(visits, found, asked, answers, revisions, withdrawn)
 
     def _arrays(self, partials: list[Any]) -> list[Array]:
-        """The partials of new parts, with labels for their values."""
+        """The partials of new parts as arrays, with labels for their values."""
         made = []
         for i, (folds, given) in enumerate(zip(self._folds, partials, strict=True)):
             if isinstance(given, Numbered):
@@ -199,14 +199,16 @@ class SessionState:
         return made
 
     def _sweep(self, i: int, more: Values | None = None) -> None:
-        """Let go of the values that no part holds any more, and make room for more."""
+        """Drop the values that no part holds any more, and give the others new labels, with room
+        for `more` values."""
         labels = self._labels[i]
         if labels is not None:
             column, rows = self._lanes.held(2 + i)
             labels.sweep(column.reshape(-1), rows * self._folds[i].width, more=more)
 
     def _close(self, visits: Array, found: Spans, closed: Array, counts: Array, since: int) -> None:
-        """Note the ends of sessions that are closed, when keys are due next, and which leave."""
+        """Note the ends of closed sessions, remove keys without sessions, and note when the other
+        keys are due next."""
         ended = self._ended[visits]
         np.maximum.at(ended, found.groups[closed], found.ends[closed])
         self._ended[visits] = ended
@@ -214,9 +216,9 @@ class SessionState:
         self._due.note(visits, self._notes(visits))
 
     def _notes(self, numbers: Array) -> Array:
-        """When each key has something to do, though nothing comes for it: when a session of its
-        ends, or no event can touch its last one any more.  Where one event reaches farther than
-        the greatest size, a later session may end first."""
+        """For each key the time at which a step must visit it, even without new events: when one of
+        its sessions ends, or when no event can touch its last session any more.  If an event
+        reaches farther than the `max_size`, a later session may end before an earlier one."""
         found, counts = self._open(numbers), self._lanes.counts(numbers)
         notes: Array = np.where(counts == 0, self._ended[numbers] + self.waits, NEVER)
         heads = run_starts(found.groups) if len(found.groups) else _NONE
@@ -238,7 +240,7 @@ class SessionState:
         revisions: Array | None,
         withdrawn: Withdrawn | None,
     ) -> Sessions:
-        """Sessions in order of key and time."""
+        """Put sessions, and withdrawn ones, in order of key and time."""
         groups, starts, ends = found.groups[asked], found.starts[asked], found.ends[asked]
         values, failed = answers
         deleted = None
@@ -265,7 +267,7 @@ class SessionState:
         )
 
     def in_closed(self, table: pa.Table, times: Array) -> Array:
-        """Which rows, of times that may come, would be in sessions that are closed."""
+        """True for rows that would join a closed session."""
         given = [one_array(table.column(field.name)) for field in self._plan.keys]
         codes, keys = key_codes(given, len(times))
         numbers = self._keys.find(keys, len(keys[0]) if keys else 1)
@@ -277,7 +279,8 @@ class SessionState:
     def _fold(
         self, partials: list[Array], first: Array, last: Array, numbers: Array, times: Array
     ) -> list[Array]:
-        """One partial for each run, out of parts with these numbers of keys and times."""
+        """Combine the runs of parts from `first` up to `last` into one partial each.  `numbers` and
+        `times` are those of all parts."""
         if not len(first):
             return [folds.array(folds.join([])) for folds in self._folds]
         order, bounds = ragged(first, last - first), np.append(0, np.cumsum(last - first))
@@ -300,13 +303,13 @@ class SessionState:
         return values, joined_reasons(*failed)
 
     def _make_room(self) -> None:
-        """Have an end for each key."""
+        """Make room for the end of each key's last closed session."""
         have, most = len(self._ended), self._keys.most
         if most > have:
             self._ended = np.append(self._ended, np.full(max(most, 2 * have) - have, -NEVER))
 
     def _compact(self) -> None:
-        """Number the keys anew if many left."""
+        """Renumber the keys if many were removed."""
         kept = self._keys.compact()
         if kept is not None:
             self._due.renumber(kept)
@@ -316,7 +319,7 @@ class SessionState:
                 self._live.lanes.renumber(kept)
 
     def size(self) -> dict[str, int]:
-        """How many keys and parts of sessions there are, and how many bytes these take."""
+        """The number of keys and of parts of sessions, and the bytes that they take."""
         live = 0 if self._live is None else self._live.lanes.nbytes()
         return {
             "keys": len(self._keys),
@@ -329,11 +332,11 @@ class SessionState:
 
     @property
     def shapes(self) -> list[str]:
-        """What the words of a partial are, for each group of aggregates."""
+        """The types of a partial's words, for each group of aggregates."""
         return [folds.kinds or "objects" for folds in self._columns]
 
     def held(self) -> Keyed:
-        """All that is held, as rows that belong to keys."""
+        """The whole state as rows of keys, for a store."""
         self._make_room()
         numbers = self._keys.numbers()
         counts, (times, reaches, *partials) = self._lanes.get(numbers)
@@ -353,7 +356,7 @@ class SessionState:
         return Keyed(table, keys, due, np.full(len(numbers), NEVER), opens)
 
     def hold(self, table: pa.Table) -> None:
-        """Have these rows instead of those that are here."""
+        """Replace the state with these rows of keys, which `held` returned."""
         live = [] if self._live is None else [len(LIVE)]
         many = len(self._plan.keys)
         held = ByKey.of(table, many, 1, [2 + len(self._folds), *live])
@@ -375,7 +378,7 @@ class SessionState:
         return [json.dumps(self._partials()).encode(), to_ipc(self.held().table)]
 
     def load(self, blobs: list[bytes]) -> None:
-        """Take back what `dump` gave, into a state that is empty."""
+        """Restore what `dump` returned into an empty state."""
         head, held = blobs
         said, mine = json.loads(head), self._partials()
         if said != mine:
@@ -383,7 +386,7 @@ class SessionState:
         self.hold(from_ipc(held))
 
     def _partials(self) -> list[Any]:
-        """What the partials are, as JSON has it."""
+        """A description of each group's partials, for JSON."""
         both = zip(self._plan.groups, self._columns, strict=True)
         return [[group.operator.name, folds.kinds] for group, folds in both]
 
@@ -397,7 +400,7 @@ class SessionState:
 
 
 def _most(values: Array, begins: Array, ends: Array) -> Array:
-    """The greatest value of each run, none of which is empty."""
+    """The greatest value of each run.  No run may be empty."""
     if not len(begins):
         return values[:0]
     found: Array = np.maximum.reduceat(

@@ -1,8 +1,8 @@
 """A state in memory that several queries share: one copy of the slices of all keys.
 
 Slices are cut at the edges of all queries (`slicing.composite`), and inserted once.  The windows of
-each query are ranges of them.  What is remembered of emitted windows is each query's own: a `View`
-is the state as one of the queries sees it.
+each query are ranges of these slices.  Each query has its own revisions and last values of emitted
+windows: a `View` is the state as one of the queries sees it.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ __all__ = ["SharedState", "View"]
 
 _NONE = np.zeros(0, dtype=np.int64)
 
-#: The numbers of the keys to visit, in order; the bounds and starts of each one's new slices, and
-#: their partials for each group of aggregates.
+#: The numbers of the keys to visit, in order; the bounds of each key's new slices; the slices'
+#: starts, and their partials for each group of aggregates.
 _Changed: TypeAlias = tuple[Array, Array, Array, list[Any]]
 
 
 @dataclass
 class View:
-    """What one query has of its own in a shared state: its plan, for each column of its result the
-    aggregate of the state, its further sizes with the columns of each, and what is remembered of
-    its emitted windows."""
+    """The parts of a shared state that belong to one query: its plan; for each column of its result
+    the aggregate of the state; the other sizes of its aggregates, with the columns of each; and the
+    revisions and last values of its emitted windows."""
 
     plan: Plan
     columns: Mapping[str, str]
@@ -64,29 +64,30 @@ class View:
 
     @cached_property
     def remembers(self) -> bool:
-        """True if a window is compared with the one before, so that a key must be known for as
-        long."""
+        """True if a window is compared with the window before, so that the state must keep the key
+        until then."""
         return bool(self.plan.query.aligned.empty) or self.plan.query.emit == "changes"
 
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
-        """Count a revision of the windows in some rows, and return its number."""
+        """Count one more revision of the windows in these rows, and return the new revisions."""
         return self.before.revise(emitted, rows, last)
 
     def recall(self, emitted: Emitted, codes: Array) -> Recalled:
-        """What is remembered of some keys."""
+        """The remembered values of some keys."""
         return self.before.recall(codes)
 
     def remember(
         self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
     ) -> None:
-        """Remember the last emitted values of some keys, instead of what was remembered."""
+        """Remember the last emitted values of some keys, in place of those remembered so far."""
         self.before.remember(codes, covered, values)
 
 
 class SharedState:
     """The slices of all keys in memory, for several aligned queries with the same keys.
 
-    A step changes it at once.  So if a batch that was begun is abandoned, further ones are refused.
+    A step changes the forests at once.  So if a batch is abandoned after a step began, the state
+    refuses all further batches.
     """
 
     def __init__(
@@ -97,8 +98,9 @@ class SharedState:
         columns: Mapping[str, Mapping[str, str]],
         sizes: Mapping[str, Sequence[tuple[int, tuple[str, ...]]]],
     ) -> None:
-        """The plan of all aggregates, the edges of all queries, and for each query its plan, the
-        aggregate of each column of its result, and its further sizes with the columns of each."""
+        """`union` is the plan of all aggregates, `composite` has the edges of all queries.  For
+        each query: its plan, the aggregate of each column of its result, and the other sizes of its
+        aggregates, with the columns of each."""
         self._union = union
         self._composite = composite
         self._clock = composite.clock
@@ -107,7 +109,7 @@ class SharedState:
             name: self._view(plan, columns[name], sizes[name]) for name, plan in plans.items()
         }
         self._asked: Queries | None = None
-        self._idle = _NONE  # keys that hold nothing, and may be remembered
+        self._idle = _NONE  # keys without slices, whose last windows may be remembered
         self._changed = False  # since the last commit
         self.broken = False
 
@@ -130,17 +132,17 @@ class SharedState:
         columns: Mapping[str, str],
         sizes: Sequence[tuple[int, tuple[str, ...]]],
     ) -> None:
-        """Let another query share what is here, whose aggregates and edges are those of others."""
+        """Add a query to the state, which must have all its aggregates and edges already."""
         self.views[name] = self._view(plan, columns, sizes)
         self._asked = None
 
     def remove(self, name: str) -> None:
-        """Take a query away; the partials that only it read stay."""
+        """Remove a query.  The partials that only this query read stay."""
         del self.views[name]
         self._asked = None
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
-        """Cut rows into slices; changes nothing.  The rows can be in any order."""
+        """Cut rows, in any order, into slices.  The state stays as it is."""
         names = [field.name for field in self._union.keys]
         codes, keys = key_codes([one_array(table.column(name)) for name in names], len(times))
         finer = nanoseconds(one_array(table.column(self._union.query.time)), times)
@@ -153,7 +155,9 @@ class SharedState:
         return Slices(keys, ends, starts, [partials for _, partials, _ in cuts])
 
     def step(self, slices: Slices | None, steps: Mapping[str, Step]) -> dict[str, Emitted]:
-        """Insert slices, emit the windows of all queries, forget what no open window holds."""
+        """Insert slices, emit the windows of all queries, forget the slices that no open window
+        holds.
+        """
         self._check_sound()
         self._changed = True
         self._settle()
@@ -186,20 +190,20 @@ class SharedState:
         return self._emitted(asks, rows, steps)
 
     def _step_all(self, asks: Asks, changed: _Changed) -> list[AnsweredAll]:
-        """Insert slices into each forest, answer, and forget."""
+        """Insert slices into each forest, answer windows, and evict."""
         visits, bounds, starts, partials = changed
         answered = []
         for forest, part in zip(self._grove.forests, partials, strict=True):
             try:
                 with self._grove.naming(forest):
                     answered.append(forest.step_all(asks, visits, bounds, starts, part))
-            except StepFailed as failed:  # which names what the clock shows
+            except StepFailed as failed:  # whose window is a reading of the clock
                 failed.window = self._union.query.aligned.cycle.first(failed.window)
                 raise
         return answered
 
     def _queries(self) -> Queries:
-        """What the queries always ask."""
+        """What the queries ask in every step."""
         if self._asked is None:
             windows = [view.plan.query.aligned for view in self.views.values()]
             sizes = [[size for size, _ in view.sizes] for view in self.views.values()]
@@ -207,9 +211,10 @@ class SharedState:
         return self._asked
 
     def _by_pyramids(self, asks: Asks, changed: _Changed) -> tuple[SharedRows | None, Array]:
-        """Insert slices, answer from pyramids of them, and forget; the rows, and the keys that hold
-        nothing any more.  If `combine` raises, slices are inserted and there are no rows: trees
-        tell for which window it does."""
+        """Insert slices, answer windows from pyramids of all slices, and evict.  Return the rows,
+        and the keys that hold no slices any more.  If `combine` raises an error, the slices are
+        inserted and there are no rows: the caller answers by trees, which name the window of the
+        error."""
         self._step_all(asks.only_inserting(), changed)
         visits, forests = changed[0], self._grove.forests
         cycles, due = self._queries().cycles.some(asks.queries), asks.call[ACTIVE]
@@ -231,7 +236,7 @@ class SharedState:
             found.covered,
             found.values,
             found.failed,
-            # queries without windows due come last
+            # queries without due windows come last
             found.bounds.tolist() + [len(codes)] * (len(cycles) - due),
             self._clock,
             cycles,
@@ -239,7 +244,7 @@ class SharedState:
         return rows, gone
 
     def _by_trees(self, asks: Asks, answered: list[AnsweredAll]) -> SharedRows:
-        """What a step answered, in order of the queries."""
+        """The rows that a step answered by trees, in order of the queries."""
         first, names = answered[0], list(self.views)
         values = {name: column for a in answered for name, column in a.values.items()}
         failed: dict[int, dict[str, str]] = {}
@@ -250,7 +255,7 @@ class SharedState:
         small = first.owners.astype(np.int16 if len(owners) < 2**15 else np.int64)
         order = np.argsort(small, kind="stable")
         ends = np.searchsorted(first.owners[order], owners)
-        own = order[ends[0] : ends[len(names)]]  # and not those of further sizes, or of nobody
+        own = order[ends[0] : ends[len(names)]]  # without the rows of other sizes, or of no query
         at = pa.array(own)
         rows = SharedRows(
             self._grove.keys.columns,
@@ -268,7 +273,7 @@ class SharedState:
             view, more = self.views[name], len(names) + int(asks.fields[q, MORE_FIRST])
             for owner, (_, columns) in enumerate(view.sizes, more):
                 others = order[ends[owner] : ends[owner + 1]]
-                # each has the row of its window
+                # `windows` has the row of each one's own window
                 others = others[np.argsort(first.windows[others])]
                 at, of = pa.array(others), {view.columns[c] for c in columns}
                 taken = {name: values[name].take(at) for name in of}
@@ -278,7 +283,7 @@ class SharedState:
     def _emitted(
         self, asks: Asks, rows: SharedRows, steps: Mapping[str, Step]
     ) -> dict[str, Emitted]:
-        """The rows of each query."""
+        """The windows that each query emits, from the rows of all queries."""
         made: dict[str, Emitted] = {}
         places, time = np.argsort(asks.queries).tolist(), self._union.time_type
         for q, (name, view) in zip(places, self.views.items(), strict=True):
@@ -297,7 +302,7 @@ class SharedState:
         return made
 
     def _release(self) -> None:
-        """Let keys leave that hold nothing and are not remembered."""
+        """Remove the keys that have neither slices nor a remembered last window."""
         if not len(self._idle):
             return
         waiting = self._idle[~self._grove.holds(self._idle)]
@@ -309,8 +314,8 @@ class SharedState:
         self._grove.keys.remove(gone)
 
     def _settle(self) -> None:
-        """Forget what is remembered of closed windows and of keys that left, and number the others
-        anew if many left."""
+        """Forget the revisions and last values of closed windows and of removed keys; renumber the
+        other keys if many were removed."""
         self._release()
         for view in self.views.values():
             if view.keep is not None:
@@ -329,7 +334,7 @@ class SharedState:
             )
 
     def prepare(self) -> None:
-        """Nothing can fail in `commit`."""
+        """Do nothing: `commit` cannot fail."""
 
     def commit(self) -> None:
         """Make the changes since the last commit final."""
@@ -352,13 +357,13 @@ class SharedState:
         return {column: found[columns[column]] for column in columns}
 
     def size(self) -> dict[str, int]:
-        """How many keys and slices there are, and how many bytes they take."""
+        """The number of keys and of slices, and the bytes that they take."""
         return self._grove.size()
 
     def dump(self) -> list[bytes]:
         """The whole state as bytes."""
         self._check_sound()
-        self.broken = True  # unless it ends
+        self.broken = True  # until the next line has succeeded
         self._settle()
         self.broken = False
         saved = {name: view.before.dump() for name, view in self.views.items()}
@@ -371,7 +376,7 @@ class SharedState:
         return [json.dumps(head).encode(), *lasts, *self._grove.dump()]
 
     def load(self, blobs: list[bytes]) -> None:
-        """Take back what `dump` gave, into a state that is empty."""
+        """Restore what `dump` returned into an empty state."""
         head = json.loads(blobs[0])
         self._grove.check_same(head["forests"])
         names = list(head["keep"])
@@ -390,7 +395,7 @@ class SharedState:
 
 
 def _moved(failed: dict[int, dict[str, str]], rows: Array) -> dict[int, dict[str, str]]:
-    """The reasons of some rows, by their places."""
+    """The reasons of these rows, by the rows' places in `rows`."""
     if not failed:
         return {}
     return {i: failed[row] for i, row in enumerate(rows.tolist()) if row in failed}

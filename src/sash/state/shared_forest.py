@@ -1,5 +1,5 @@
-"""The slices of all keys in memory, for one group of the aggregates of several queries: a forest
-that answers the windows of all of them, as seen from Python."""
+"""The slices of all keys in memory, for one group of the aggregates of several queries: the Python
+side of a forest that answers the windows of all queries."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ _UNBOUNDED = 2**62
 
 
 class Queries:
-    """What the queries of a forest always ask: their windows, and further sizes."""
+    """What the queries of a forest ask in every step: their windows, and other sizes."""
 
     def __init__(self, windows: Sequence[Aligned], sizes: Sequence[Sequence[int]]) -> None:
         self.cycles = Cycles([window.cycle for window in windows])
         self.sizes = sizes
-        #: Numbers of windows lie between these.
+        #: The numbers of all windows lie between these.
         self.low, self.high = np.array([(w.first(-_FAR), w.first(_FAR)) for w in windows]).T
         self.fields = np.zeros((len(windows), ASK), dtype=np.int64)
         for fields, window, more in zip(self.fields, windows, sizes, strict=True):
             specify(fields, window, 0)
             fields[MORE_MANY] = len(more)
-        #: The longest of further sizes, and the longest of those that are not since the beginning.
+        #: The longest of the other sizes, and the longest that is not a lifetime.
         self.far = np.array([max(more, default=0) for more in sizes], dtype=np.int64)
         finite = [[size for size in more if size < _FAR] for more in sizes]
         self.far_ago = np.array([max(more, default=0) for more in finite], dtype=np.int64)
@@ -85,21 +85,21 @@ class Queries:
 
 @dataclass(frozen=True)
 class Asks:
-    """What a step asks of a forest for each query, as its kernel reads it.
+    """What a step asks of a forest for each query, in the form that the kernel reads.
 
-    Queries that have windows due come first: `queries` has the places, in the order of the kernel,
-    among those that were given.  A size of 2^61 is all since the beginning.
+    Queries with due windows come first: for each query in the kernel's order, `queries` has its
+    place in the caller's order.  A size of 2^61 means all since the beginning.
     """
 
     queries: Array
     fields: Array  # a row for each query
-    by_end: Array  # the queries by when their first window ends that is not due
-    sizes: Array  # further sizes of all queries
+    by_end: Array  # the queries, in order of the end of the first window that is not due
+    sizes: Array  # other sizes of all queries
     call: dict[int, int]  # fields of the call
 
     @classmethod
     def of(cls, queries: Queries, steps: Sequence[Step]) -> Asks:
-        """What the queries ask, of each of which a step says what is due."""
+        """The asks of queries, from a step for each query."""
         cycles, sizes = queries.cycles, queries.sizes
         given = np.array([(s.opened, s.fresh, s.due, s.keep) for s in steps], dtype=np.int64)
         active = given[:, 2] > given[:, 1]
@@ -108,7 +108,7 @@ class Asks:
         own = cycles.end(keep) - cycles.start(keep)
         fields = queries.fields.copy()
         fields[:, OPENED_OF], fields[:, FRESH_OF], fields[:, DUE_OF] = opened, fresh, due
-        # a window with the slices of the one before may differ from it in a longer size
+        # a window with the same slices as the window before may differ from it in a longer size
         fields[:, CHANGES_OF] = [
             s.changes and not more for s, more in zip(steps, sizes, strict=True)
         ]
@@ -133,25 +133,26 @@ class Asks:
         return cls(order, fields, by_end, np.array(more, dtype=np.int64), call)
 
     def only_inserting(self) -> Asks:
-        """The same, and nothing is due or forgotten yet."""
+        """The same asks for a call that only inserts: nothing is due, and nothing is evicted."""
         nothing = {ACTIVE: 0, UNDUE: _UNBOUNDED, LIMIT: -_FAR, EDGE: -_FAR}
         return replace(self, call=self.call | nothing)
 
     def only_forgetting(self) -> Asks:
-        """The same, once all that is due was answered."""
+        """The same asks for a call that only evicts: the due windows are already answered."""
         return replace(self, call=self.call | {ACTIVE: 0, UNDUE: _UNBOUNDED})
 
     def visits_all(self) -> bool:
-        """True if keys without new slices may have something to emit."""
+        """True if keys without new slices may have windows to emit."""
         return bool(self.call[ACTIVE] or self.call[WITH_EARLY])
 
 
 @dataclass
 class AnsweredAll:
-    """Windows that a step answered, of all queries: the key, the query, the window, by number, why
-    it is emitted, and the last window that has the same slices (where only changes are wanted);
-    the answers by name, and why some do not exist, by row and name; the numbers of keys that hold
-    nothing any more."""
+    """The windows of all queries that a step answered.  Each row has the number of its key, its
+    query (`owners`), the number of its window, the reason why it is emitted and, if only changes
+    are wanted, the last window with the same slices; and the answers by name.  `failed` says why
+    answers do not exist, by row and name; `gone` has the numbers of the keys that hold no slices
+    any more."""
 
     keys: Array
     owners: Array
@@ -179,8 +180,8 @@ class SharedForest(Forest):
     def step_all(
         self, asks: Asks, visits: Array, bounds: Array, starts: Array, partials: Any
     ) -> AnsweredAll:
-        """Insert slices, answer the windows of all queries, evict.  The keys to visit have numbers;
-        the slices of the key visits[v] are those from bounds[v] to bounds[v + 1]."""
+        """Insert slices, answer the windows of all queries, evict.  `visits` has the numbers of the
+        keys to visit; the slices of key visits[v] are those from bounds[v] up to bounds[v + 1]."""
         core, call = self._core, self._call
         for field, value in asks.call.items():
             call[field] = value
@@ -216,10 +217,10 @@ class SharedForest(Forest):
             return done
 
         apart = self._completed(run, visits)
-        del held  # the kernel needs it no more
+        del held  # the kernel does not read it any more
         made = int(call[MADE])
         self._rows = made + made // 4
-        if isinstance(out.kept, list):  # rows without an owner have no answer either
+        if isinstance(out.kept, list):  # rows without an owner have no answers
             nothing = (None,) * len(self.group.names)
             out.kept[:made] = [nothing if row is None else row for row in out.kept[:made]]
         given_out = core, self.group, self._types, out.kept, made, apart, self.sources
@@ -230,7 +231,7 @@ class SharedForest(Forest):
         return AnsweredAll(**out.read(made), values=values, failed=failed, gone=left)
 
     def laid_out(self, visits: Array, low: int) -> Slices:
-        """The slices of some keys from a time on."""
+        """The slices of some keys from time `low` on, in order."""
         core, count = self._core, len(visits)
         counts = np.asarray(self._records, dtype=np.int64)[3::RECORD][visits]
         most = int(counts.sum())
@@ -246,16 +247,16 @@ class SharedForest(Forest):
         return Slices([], np.asarray(bounds), np.asarray(starts[:made]), [words[:made]])
 
     def oldest(self, visits: Array) -> int:
-        """When the oldest slice of these keys starts; after all times if they have none."""
+        """The start of the oldest slice of these keys; UNBOUNDED if they have none."""
         return int(self._noted(visits, EXPIRES).min(initial=UNBOUNDED))
 
     def visit_again(self, visits: Array) -> None:
-        """Have the next step go to these keys, whatever is due for them."""
+        """Make the next step visit these keys, even if nothing is due for them."""
         for number in visits.tolist():
             self._records[RECORD * number + NEXT] = -UNBOUNDED
 
     def for_pyramid(self) -> Ask:
-        """What a query asks a pyramid for."""
+        """What a query asks of a pyramid."""
         return Ask(self.group, self._any_window, False, self._types, self.sources)
 
     def _plant(self, visits: Array, bounds: Array, starts: Array, partials: Any) -> None:

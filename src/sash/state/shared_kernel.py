@@ -1,16 +1,16 @@
-"""The kernel of a state that several queries share: slices into a forest once, windows out of it
-for all.
+"""The kernel of a state that several queries share: insert a slice into a forest once, and answer
+the windows of all queries.
 
-`step_all` goes from key to key.  A slice is inserted once, whatever the number of queries; before
-it is, the windows that end before it are answered, of each query that has windows due.  A query may
-ask for further sizes: then each of its windows is answered over those too, back from the window's
-end, if the window itself holds something.
+`step_all` goes from key to key.  It inserts a slice once, whatever the number of queries.  Before
+it inserts a slice, it answers the windows that end by the slice's start, of each query with due
+windows.  If a query's aggregates have other sizes, each of its windows that holds a slice is also
+answered over those, back from the window's end.
 
-Whether anything is due for a key takes one comparison, so that keys and slices cost the same for
-one query as for a hundred; only queries that have windows due in this step are gone through.
+One comparison says whether anything is due for a key, so keys and slices cost the same for one
+query as for a hundred.  The kernel visits only queries with windows due in this step.
 
-`step_all` comes back when memory or rows run short, and can be called again to go on: all it must
-remember is in its call.  The same holds if an answer raises.
+`step_all` returns when memory or rows run short, and Python calls it again to go on: its call holds
+all that it must remember.  The same holds if an answer raises an error.
 """
 
 from __future__ import annotations
@@ -114,12 +114,12 @@ def step_all(
     covered: Any,
     gone: Any,
 ) -> int:
-    """All keys to visit, in order; key v has the slices from bounds[v] to bounds[v + 1].  Returns
-    whether it is done; if not, memory or rows ran short.
+    """Visit `count` keys in order; the slices of key v are those from bounds[v] up to bounds[v +
+    1].  Return 1 when done, 0 if memory or rows ran short.
 
-    A row's owner is its query; or, for a further size, so many more than there are queries, and
-    instead of its window the row has the number of the window's own row.  A row that turned out to
-    hold nothing has no owner, -1.
+    A row's owner is its query.  A row for another size has as owner the number of queries plus the
+    number of the size, and in place of its window the number of the window's own row.  A row whose
+    window turned out to hold no slice has the owner -1.
     """
     queries = item(c, QUERIES)
     while item(c, VISIT) < count:
@@ -144,7 +144,7 @@ def step_all(
         limit = item(c, LIMIT)
         if i < n:
             limit = min(limit, item(starts, i))
-        row = -1  # where something is answered, if it is
+        row = -1  # the row to answer next, if there is one
         owner = 0
         w = 0
         low = 0
@@ -172,7 +172,7 @@ def step_all(
             use(m, asks, owner)
             high = window_end(m, w)
             if w >= due or high > limit:
-                # the next query; after the last one, it is known when the next window ends
+                # go to the next query; after the last one, the end of the next window is known
                 if w < due:
                     set_item(c, COMES, min(item(c, COMES), high))
                 set_item(c, QUERY, owner + 1)
@@ -245,7 +245,7 @@ def step_all(
             finish_all(m, c, records, asks, order, key, gone)
             set_item(c, VISIT, v + 1)
             continue
-        # all is noted before the answer: should it raise, the rest goes on after it
+        # note all of it before the answer: if that raises an error, the next call goes on after it
         set_item(c, MADE, max(item(c, MADE), row + 1))
         set_item(c, AT, -1)
         set_item(c, NOW, high - 1)
@@ -285,7 +285,7 @@ _FUNCTIONS = (
 
 
 def shared_kernel(arity: int) -> Kernel:
-    """The kernel for trees of a least arity."""
+    """The kernel for trees whose nodes have at least this arity."""
     return Kernel(
         f"shared{arity}",
         _FUNCTIONS,

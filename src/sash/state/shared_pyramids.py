@@ -1,9 +1,9 @@
-"""Windows of a shared state from pyramids of its slices, where a step has many of them due.
+"""Answer windows of a shared state from pyramids of its slices, if a step has many due windows.
 
-A tree answers one window at a time, and looks for its edges each time.  Where a step emits about as
-many rows as there are slices, it is less work to lay the slices of all keys out in order, build a
-pyramid over them (`state.pyramid`), and answer all windows of a key while the processor's cache has
-its slices.  The trees keep the slices between steps, as they take them in any order.
+A tree answers one window at a time, and searches for its edges each time.  If a step emits about as
+many rows as there are slices, it is less work to lay out the slices of all keys in order, build a
+pyramid over them (`state.pyramid`), and answer all windows of a key while its slices are in the
+processor's cache.  Between steps the trees keep the slices, because they take slices in any order.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .trace import note_step
 
 __all__ = ["pays", "windows_due"]
 
-_WORTH = 4096  # rows of a step, as another kernel is needed
-_SLICES = 4  # that may be laid out for a row
-_EMPTY = 16  # windows that may be looked at for a slice, as many may hold nothing
-_LENGTH, _WINDOWS = 3, 5  # of the fields that say which windows a query has
+_WORTH = 4096  # a step needs this many rows, because pyramids need another kernel
+_SLICES = 4  # the most slices to lay out for a row
+_EMPTY = 16  # the most windows to look at for a slice, because many may hold none
+_LENGTH, _WINDOWS = 3, 5  # among the fields that describe a query's windows
 
 
 def pays(asks: Asks, forest: SharedForest, visits: Array, starts: Array) -> bool:
-    """True if a step has so many windows due that pyramids take less than trees."""
+    """True if a step has so many due windows that pyramids take less time than trees."""
     active = asks.call[ACTIVE]
     if not active or asks.call[WITH_AGAIN] or asks.call[WITH_EARLY] or len(asks.sizes):
         return False
@@ -46,8 +46,8 @@ def pays(asks: Asks, forest: SharedForest, visits: Array, starts: Array) -> bool
 def windows_due(
     forests: Sequence[SharedForest], visits: Array, asks: Asks, cycles: Cycles
 ) -> Answers:
-    """The windows that are due, of the queries that have some, whose cycles these are, for keys in
-    order."""
+    """The due windows of the queries that have any, for keys in order.  `cycles` are those of these
+    queries."""
     note_step("windows that are due from a pyramid of the slices")
     due = asks.fields[: asks.call[ACTIVE]]
     fresh, changes = due[:, FRESH_OF], due[:, CHANGES_OF] > 0

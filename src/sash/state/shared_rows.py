@@ -3,8 +3,8 @@
     codes    k1 k1 k2 | k1 k2 k2 | …        keys by number, windows by number, answers
              fast       daily               each query has a range of the rows
 
-What is made for all rows at once, keys and when windows start and end, costs little a query; the
-table of one query is a range of the table of all, without a copy.
+Keys, and the starts and ends of windows, are computed for all rows at once, which costs little for
+each query.  The table of one query is a range of the table of all queries, without a copy.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _Sized: TypeAlias = tuple[tuple[str, ...], dict[str, pa.Array], dict[int, dict[s
 
 @dataclass
 class SharedRows:
-    """The rows of several queries: the one at place q has those from bounds[q] up to bounds[q + 1].
-    For answers that do not exist there is the reason, by row and name."""
+    """The rows of several queries.  The query at place q has the rows from bounds[q] up to
+    bounds[q + 1].  `failed` has the reason for each answer that does not exist, by row and name."""
 
     keys: list[pa.Array]  # a column for each key column
     codes: Array  # the place of each row's key in those columns
     windows: Array  # numbers
     reasons: Array
-    covered: Array  # the last window with the same slices, where only changes are wanted
+    covered: Array  # the last window with the same slices, if only changes are wanted
     values: dict[str, pa.Array]
     failed: dict[int, dict[str, str]]
     bounds: list[int]
     clock: Clock
     cycles: Cycles  # of the windows of each query
-    # further sizes of a query: the columns of its result, their answers by name, and reasons
+    # other sizes of a query: the columns of its result, their answers by name, and reasons
     sized: dict[int, list[_Sized]] = field(default_factory=dict)
     _shared: list[pa.Array] | None = None
     _tables: dict[tuple[tuple[str, str], ...], pa.Table] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class SharedRows:
         return slice(self.bounds[query], self.bounds[query + 1])
 
     def values_of(self, query: int, columns: Mapping[str, str]) -> Mapping[str, pa.Array]:
-        """The answers of one query, whose columns have the values of these names."""
+        """The answers of one query by column; `columns` has the name of each column's values."""
         made = _Values(self, query, columns)
         if query not in self.sized:
             return made
@@ -60,7 +60,7 @@ class SharedRows:
         return {**made, **sized}
 
     def failed_of(self, query: int, columns: Mapping[str, str]) -> dict[int, str]:
-        """The rows of one query that lack answers, and why."""
+        """For each row of one query that lacks answers, why."""
         if not self.failed and not self.sized:
             return {}
         own, sized = self.own(query), self.sized.get(query, ())
@@ -76,8 +76,8 @@ class SharedRows:
     def table(
         self, query: int, by: Sequence[str], columns: Mapping[str, str], time: pa.DataType
     ) -> pa.Table:
-        """The table of one query, whose columns have the values of these names."""
-        layout = tuple(columns.items())  # of queries with the same keys
+        """The table of one query; `columns` has the name of each column's values."""
+        layout = tuple(columns.items())  # all queries have the same keys
         if layout not in self._tables:
             names = [*by, "window_start", "window_end", *columns]
             arrays = [*self._keys_and_spans(time), *(self.values[of] for of in columns.values())]
@@ -86,7 +86,7 @@ class SharedRows:
         return self._tables[layout].slice(begin, self.bounds[query + 1] - begin)
 
     def _keys_and_spans(self, time: pa.DataType) -> list[pa.Array]:
-        """The columns that rows of all queries have: their keys, and when windows start and end."""
+        """The columns that all queries have: keys, and the starts and ends of windows."""
         if self._shared is None:
             at = pa.array(self.codes)
             edges = self.cycles.spans(np.diff(self.bounds), self.windows)
@@ -96,8 +96,8 @@ class SharedRows:
 
 
 class _Values(Mapping[str, pa.Array]):
-    """The answers of one query by column, cut out of those of all when they are asked for: most
-    queries are only asked for their table."""
+    """The answers of one query by column, sliced from those of all queries only when they are read:
+    for most queries, only the table is."""
 
     def __init__(self, rows: SharedRows, query: int, columns: Mapping[str, str]) -> None:
         self._rows, self._query, self._columns = rows, query, columns

@@ -1,7 +1,8 @@
-"""How a step of a shared state comes to a key and leaves it; see `shared_kernel`.
+"""The beginning and the end of a step's work on one key of a shared state; see `shared_kernel`.
 
-To come to a key is to have its tree at hand, and a row for each window emitted before that its new
-slices change.  To leave it is to note when something is due for it next, and to put the tree away.
+At the beginning, the kernel loads the key's tree into the header, and reserves a row for each
+emitted window that the key's new slices change.  At the end, it notes when a window of the key is
+due next, and puts the tree away.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ __all__ = ["begin_all", "changed_of", "finish_all", "use", "use_reach"]
 
 
 def use(m: Memory, asks: Any, q: int) -> None:
-    """Have the windows of a query at hand."""
+    """Load the fields of a query's windows into the header."""
     at = ASK * q
     put(m, CYCLE, item(asks, at))
     put(m, OFFSET, item(asks, at + 1))
@@ -91,7 +92,7 @@ def use(m: Memory, asks: Any, q: int) -> None:
 
 
 def use_reach(m: Memory, asks: Any, q: int) -> None:
-    """Have the windows of a query at hand as far back as its longest size reaches."""
+    """Load the fields of a query's windows into the header, as long as the query's longest size."""
     use(m, asks, q)
     far = item(asks, ASK * q + REACH)
     if far:
@@ -112,8 +113,9 @@ def changed_of(
     keys: Any,
     windows: Any,
 ) -> int:
-    """Of a query's windows emitted before and still open, those that one of the slices from i to n
-    changes: how many they are; from `row` on they are noted, unless that is less than 0."""
+    """Count the windows of a query that were emitted before, are still open, and are changed by one
+    of the slices from i up to n.  Unless `row` is negative, write the key and these windows into
+    the rows from `row` on."""
     set_item(c, OPENED, item(asks, ASK * q + OPENED_OF))
     set_item(c, FRESH, item(asks, ASK * q + FRESH_OF))
     if item(c, OPENED) >= item(c, FRESH):
@@ -136,8 +138,8 @@ def begin_all(
     windows: Any,
     reasons: Any,
 ) -> int:
-    """Have a key's tree at hand, and reserve rows for the windows that its slices change; 0 if
-    there are not enough, or memory runs short."""
+    """Load a key's tree into the header, and reserve rows for the emitted windows that its slices
+    change.  Return 0 if there are not enough rows, or if memory runs short."""
     row = item(c, MADE)
     many = 0
     again = item(c, WITH_AGAIN) and i < n and item(starts, i) < item(c, AGAIN_EDGE)
@@ -174,8 +176,8 @@ def begin_all(
 
 
 def finish_all(m: Memory, c: Any, records: Any, asks: Any, order: Any, key: int, gone: Any) -> None:
-    """Note when to come back to a key, and put its tree away.  `order` has the queries by when
-    their first window ends that is not due."""
+    """Note in a key's record when a step must visit the key again, and put its tree away.  `order`
+    has the queries in order of the end of their first window that is not due."""
     found = oldest(m)
     soonest = UNBOUNDED
     if found == UNBOUNDED:
@@ -201,7 +203,7 @@ def finish_all(m: Memory, c: Any, records: Any, asks: Any, order: Any, key: int,
                     end = window_end(m, max(item(asks, ASK * q + DUE_OF), first_window(m, first)))
                 soonest = min(soonest, end)
     if item(c, AS_ONE) and found < item(c, EDGE):
-        found = next_time(m, item(c, EDGE))  # what is before is one entry already
+        found = next_time(m, item(c, EDGE))  # the slices before are one entry already
     set_item(records, RECORD * key + NEXT, soonest)
     set_item(records, RECORD * key + EXPIRES, found)
     put_away(m, records, key)

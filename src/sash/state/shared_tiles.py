@@ -1,10 +1,10 @@
 """A state in a store that several queries share: one copy of the slices of all keys, in tiles.
 
 Slices are cut at the edges of all queries (`slicing.composite`), and inserted once.  The windows of
-each query are ranges of them, and so are those of its aggregates of other sizes.  What is
-remembered of emitted windows is each query's own: a `TileView` is the state as one of the queries
-sees it.  The records, the index and the levels are those of one query's tiles (`tiles`), for joint
-windows (`joint`).
+each query are ranges of these slices, in all sizes of its aggregates.  Each query has its own
+revisions and last values of emitted windows: a `TileView` is the state as one of the queries sees
+it.  Records, index and levels work as in the tiles of one query (`tiles`), with joint windows
+(`joint`).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _NONE = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Size:
-    """Aggregates of a query that are over another size than its windows: windows of that size,
-    under the same numbers, the plan of these aggregates, and what it reads of the partials."""
+    """Aggregates of a query over another size than its own windows: windows of that size, with the
+    same numbers; the plan of these aggregates; and the words of the partials that it reads."""
 
     window: Aligned
     plan: Plan
@@ -49,9 +49,9 @@ class Size:
 
 @dataclass(frozen=True)
 class Sight:
-    """What a query sees of the state: its plan over the partials of all queries, what it reads of
-    them, for each column of its result the aggregate of the state, its windows as far back as its
-    longest aggregate reaches, and its further sizes."""
+    """A query's view of the state: its plan over the partials of all queries; the words of these
+    partials that it reads; for each column of its result the aggregate of the state; its windows,
+    as long as its longest aggregate; and the other sizes of its aggregates."""
 
     plan: Plan
     reads: Projection
@@ -61,24 +61,24 @@ class Sight:
 
 
 class TileView:
-    """What one query remembers of its emitted windows."""
+    """The revisions and last values of one query's emitted windows."""
 
     def __init__(self, state: SharedTiles, place: int) -> None:
         self._state, self._place = state, place
 
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
-        """Count a revision of the windows in some rows, and return its number."""
+        """Count one more revision of the windows in these rows, and return the new revisions."""
         visit = self._state.visited(emitted)
         return revise(visit, self._place, emitted.codes[rows], emitted.windows[rows], last)
 
     def recall(self, emitted: Emitted, codes: Array) -> Recalled:
-        """What is remembered of some keys."""
+        """The remembered values of some keys."""
         return recall(self._state.visited(emitted), self._place, emitted, codes)
 
     def remember(
         self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
     ) -> None:
-        """Remember the last emitted values of some keys, instead of what was remembered."""
+        """Remember the last emitted values of some keys, in place of those remembered so far."""
         remember(self._state.visited(emitted), self._place, codes, covered, values)
 
 
@@ -93,7 +93,8 @@ class SharedTiles(Tiles):
         store: Store,
         prefix: bytes = b"",
     ) -> None:
-        """The plan of all aggregates, the edges of all queries, and what each query sees."""
+        """`union` is the plan of all aggregates, `composite` has the edges of all queries, and
+        `sights` the view of each query."""
         self._edges = composite.edges
         self._joint = Joint(tuple(sight.reach for sight in sights.values()))
         form = Form(union, self._joint, self._edges, len(sights))
@@ -105,14 +106,16 @@ class SharedTiles(Tiles):
         self._nothing: dict[str, dict[str, pa.Array]] = {}  # values without rows, by query
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
-        """Cut rows into slices; changes nothing.  The rows can be in any order."""
+        """Cut rows, in any order, into slices.  The state stays as it is."""
         if self._cutting is None:
             query, types = self._plan.query, self._plan.types
             self._cutting = [Scan(group, query.aligned, types) for group in self._plan.groups]
         return cut_rows(self._plan, self._cutting, table, times, self._edges)
 
     def step(self, slices: Slices | None, steps: Mapping[str, Step]) -> dict[str, Emitted]:
-        """Insert slices, emit the windows of all queries, forget what no open window holds."""
+        """Insert slices, emit the windows of all queries, forget the slices that no open window
+        holds.
+        """
         if any(step.early for step in steps.values()):
             raise ValueError("windows that are not due cannot be emitted from a store")
         asks = {
@@ -126,7 +129,7 @@ class SharedTiles(Tiles):
         }
         try:
             visit = self._begun(slices, list(asks.values()))
-        except StepFailed as failed:  # which names a joint window
+        except StepFailed as failed:  # whose window is a joint window
             failed.window = self._plan.query.aligned.first(self._joint.end(failed.window) - 1)
             raise
         made = {name: self._emitted(visit, name, one) for name, one in asks.items()}
@@ -137,7 +140,7 @@ class SharedTiles(Tiles):
         """The windows of a query that a step emits."""
         step = one.step
         if name in self._nothing and step.fresh >= step.due and not step.again:
-            # of many queries few have windows due
+            # often only a few of many queries have due windows
             covered = _NONE if step.changes else None
             none = _NONE, _NONE, _NONE, self._nothing[name]
             return Emitted(visit.keys, *none, covered=covered)
@@ -150,14 +153,14 @@ class SharedTiles(Tiles):
         select = self._sights[name].plan.query.select
         emitted.values = {column: emitted.values[column] for column in select}
         if sized and one.step.changes:
-            # a window with the slices of the one before may differ from it in a longer size
+            # a window with the same slices as the window before may differ from it in a longer size
             emitted.covered = emitted.windows
         if name not in self._nothing:
             self._nothing[name] = {c: v.slice(0, 0) for c, v in emitted.values.items()}
         return emitted
 
     def _reader(self, name: str, *, changes: bool) -> tuple[Reader, list[Reader]]:
-        """What answers the windows of a query, and those of its further sizes."""
+        """The reader of a query's windows, and those of its other sizes."""
         if name not in self._readers:
             sight = self._sights[name]
             window = sight.plan.query.aligned
@@ -173,7 +176,7 @@ class SharedTiles(Tiles):
         return {column: found[sight.columns[column]] for column in sight.plan.query.select}
 
     def next_end(self) -> int | None:
-        """The first watermark at which something is to be done, even if no slices come."""
+        """The first watermark that needs a step, even if no slices come."""
         visit = self.next_visit()
         return None if visit is None else int(self._joint.end(visit))
 

@@ -1,8 +1,8 @@
-"""The state of a stream of windows that events fill and the clock fires.
+"""The state of a stream of windows that keep events and fire at ticks of the clock.
 
-A tick is emitted when the watermark has passed it, and it is known that the key's ticks go so far:
-up to the first one behind its last event.  Those of a gap are emitted when an event settles behind
-it.
+The ticks of a key go up to the first tick after its last event.  The state emits a tick when the
+watermark has passed it, and it is certain that the key's ticks go that far.  It emits the ticks in
+a gap when an event after the gap settles.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ __all__ = ["TickState", "Ticks"]
 
 @dataclass
 class Ticks:
-    """Windows at ticks, in order of key and time: the columns of their keys, start and end, values
-    by name, and those that lack some, and why."""
+    """Windows at ticks, in order of key and time: the columns of their keys, start and end, the
+    values by name, and why windows lack values."""
 
     keys: list[pa.Array]
     starts: Array
@@ -38,20 +38,20 @@ class Ticks:
 
 
 class TickState(Kept):
-    """What windows keep that fire at ticks of the clock."""
+    """The events that the windows keep if ticks of the clock fire."""
 
     def __init__(self, plan: Plan, *, stored: bool = False) -> None:
         super().__init__(plan, stored=stored)
         assert isinstance(plan.query.window, Ticked)
         self._tick = plan.query.window.tick
         self._by_marks = isinstance(plan.query.window.keeps, Mark)
-        # how many events; the number of the next tick, and of the first one behind its last event
+        # the number of events; the number of the next tick, and of the first after the last event
         self._fresh = [np.zeros(1, np.int64), np.full(1, NEVER), np.full(1, -NEVER)]
         self._known = [column[:0] for column in self._fresh]
 
     def step(self, table: pa.Table, watermark: int) -> Ticks:
-        """Take in the events of a table, all that are before the watermark and were not before an
-        earlier one, and answer the ticks that the watermark has passed."""
+        """Take the events of a table, which are all that the watermark has passed since the last
+        step, and answer the ticks that it has passed."""
         step = self._settle(table.select([f.name for f in self._plan.schema]), watermark)
         visits, given, rows = step.visits, step.ordered, step.rows
         many = len(given.bounds) - 1 if len(given) else 0
@@ -71,7 +71,7 @@ class TickState(Kept):
         at = Places(codes, rows.times).find(owner, at_ticks) - 1
         held = at >= rows.bounds[owner]
         owner, at, at_ticks = owner[held], at[held], at_ticks[held]
-        if self._by_marks:  # a mark is the last of its window
+        if self._by_marks:  # a mark is the last event of its window
             held = ~step.columns[0][at]
             owner, at, at_ticks = owner[held], at[held], at_ticks[held]
         shift = step.shifts[owner]
@@ -86,6 +86,7 @@ class TickState(Kept):
         return Ticks(keys, starts[order], at_ticks[order], values, failed)
 
     def _notes(self, numbers: Array) -> Array:
-        """A tick behind a key's last event is due when the watermark is there."""
+        """For each key the time of its next tick, NEVER after the first tick behind its last
+        event."""
         _, following, behind = (column[numbers] for column in self._known)
         return np.where(following <= behind, following * self._tick - 1, NEVER)

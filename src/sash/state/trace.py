@@ -1,7 +1,7 @@
-"""What a run did, for whoever asks: the steps that it took, and the room that it made.
+"""A trace of a run: the steps that it took, and the memory that it used.
 
-Which way a table goes depends on its rows, so it is only known when they are there.  `explain` runs
-a sample and shows the way that the sample took.
+How sash computes a table depends on the table's rows.  So `explain` runs a sample, and shows the
+steps that the sample took.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = ["Trace", "note_room", "note_step", "tracing"]
 
 @dataclass
 class Trace:
-    """The steps that a run took, each once; the most entries that it made room for at once, and
-    their bytes."""
+    """The steps that a run took, each once; the largest number of entries that a kernel had room
+    for, and the bytes of its memory."""
 
     steps: list[str] = field(default_factory=list)
     entries: int = 0
@@ -32,7 +32,7 @@ _open: ContextVar[Trace | None] = ContextVar("sash trace", default=None)
 
 @contextmanager
 def tracing() -> Iterator[Trace]:
-    """Note what runs do meanwhile.
+    """Trace all runs within the `with` block.
 
     >>> with tracing() as trace:
     ...     note_step("rows are sorted")
@@ -48,14 +48,14 @@ def tracing() -> Iterator[Trace]:
 
 
 def note_step(step: str) -> None:
-    """Note that a step is taken."""
+    """Add a step to the trace, if there is one."""
     trace = _open.get()
     if trace is not None and step not in trace.steps:
         trace.steps.append(step)
 
 
 def note_room(core: BufferCore | ObjectCore) -> None:
-    """Note the memory that a kernel works on."""
+    """Add the memory of a kernel to the trace, if there is one."""
     trace = _open.get()
     if trace is None:
         return

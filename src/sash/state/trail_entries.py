@@ -1,8 +1,8 @@
-"""The state of a stream with a window for each event, as rows that a store can keep.
+"""The state of a stream with a window for each event, as rows for a store.
 
-An entry is a partial of a key and a time, as in `state.trailing`; of a lifetime, what is before
-all other windows is one entry, at the key's oldest time.  Entries lie in arrays between batches.  A
-forest that lasts for one batch answers windows over them.
+An entry is a partial of a key at a time, as in `state.trailing`.  With a lifetime, all events
+before all other windows are one entry, at the key's oldest time.  Between batches, entries lie in
+arrays; a forest that lasts for one batch answers windows over them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 @dataclass
 class _Entries:
-    """Entries: the columns of their keys, the times, the partials of each group of aggregates."""
+    """Entries: the columns of their keys, their times, and the partials of each group of
+    aggregates.
+    """
 
     keys: list[pa.Array]
     times: Array
@@ -41,7 +43,7 @@ class _Entries:
 
 
 class TrailEntries:
-    """What the windows of some keys hold, with the questions of a `TrailState`."""
+    """The entries of some keys, with the methods of a `TrailState`."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -53,16 +55,16 @@ class TrailEntries:
 
     @property
     def shapes(self) -> list[str]:
-        """What the words of a partial are, for each group of aggregates."""
+        """The types of a partial's words, for each group of aggregates."""
         return [folds.kinds or "objects" for folds in self._folds]
 
     def cut(self, table: pa.Table) -> Batch:
-        """Cut rows into distinct times; changes nothing."""
+        """Cut rows into distinct times.  The state stays as it is."""
         return self._cutter.cut(table)
 
     def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
-        """Insert the times of a batch, answer at those of another, or of the same, and forget what
-        no window of an event from the watermark on holds."""
+        """Insert the times of `batch`, answer the windows at the times of `asked`, and forget the
+        entries that no window of an event from the watermark on holds."""
         held = self._merged(batch)
         answers = Answers(self._cutter.no_values, {}, _NONE)
         if asked is not None:
@@ -71,13 +73,14 @@ class TrailEntries:
         return answers
 
     def as_of(self, key: list[pa.Array], at: int, rows: pa.Table) -> Answers:
-        """The answers of a key, with further rows of it, as of a time; changes nothing."""
+        """The answers of a key at a time, with further rows of the key.  The state stays as it
+        is."""
         held = self._merged(self.cut(rows) if rows.num_rows else None)
         asked = Batch(key, np.array([0, 1]), np.array([at]), [], _NONE)
         return TrailState(self._plan).step(self._of(held, asked), asked, None)
 
     def _of(self, held: Batch, asked: Batch) -> Batch | None:
-        """The entries of the keys that are asked for."""
+        """The entries of the keys in `asked`, None if there are none."""
         some = len(held.bounds) - 1
         keys = [pa.concat_arrays(pair) for pair in zip(held.keys, asked.keys, strict=True)]
         codes, _ = key_codes(keys, some + len(asked.bounds) - 1)
@@ -95,8 +98,8 @@ class TrailEntries:
         )
 
     def _merged(self, batch: Batch | None) -> Batch:
-        """What is held and what is new, in order of key and time; an old entry and a new one of the
-        same time are combined."""
+        """The old entries and those of a batch, in order of key and time.  An old entry and a new
+        one at the same time are combined."""
         old = self._held
         keys, times, partials = old.keys, old.times, old.partials
         if batch is not None:
@@ -122,12 +125,12 @@ class TrailEntries:
         return Batch(found, bounds, times, partials, _NONE)
 
     def _keep(self, held: Batch, watermark: int | None) -> None:
-        """Keep what later windows hold."""
+        """Keep the entries that later windows hold."""
         times, partials = held.times, held.partials
         codes = np.repeat(np.arange(len(held.bounds) - 1), np.diff(held.bounds))
         if watermark is None:
             pass
-        elif self._reach.merges:  # what is before all other windows is one entry
+        elif self._reach.merges:  # all entries before all other windows become one
             apart = times >= self._reach.edge(watermark)
             apart[run_starts(codes)] = True
             heads = np.flatnonzero(apart)
@@ -145,7 +148,7 @@ class TrailEntries:
         self._held = _Entries([k.take(whose) for k in held.keys], times, partials)
 
     def held(self) -> Keyed:
-        """All entries, as rows that belong to keys."""
+        """All entries as rows of keys, for a store."""
         held = self._held
         made = {f"key {i}": key for i, key in enumerate(held.keys)}
         made["time"] = pa.array(held.times)
@@ -156,7 +159,7 @@ class TrailEntries:
         return Keyed(pa.table(made), held.keys, never, until, none)
 
     def hold(self, table: pa.Table) -> None:
-        """Have these entries instead of those that are here."""
+        """Replace the entries with these rows, which `held` returned."""
         columns = [one_array(column) for column in table.columns]
         keys = columns[: len(self._plan.keys)]
         times, *partials = columns[len(keys) :]

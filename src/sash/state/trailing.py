@@ -1,9 +1,9 @@
-"""The state of a stream with a window for each event: what its windows hold, as partials by time.
+"""The state of a stream with a window for each event: partials by key and time.
 
-A forest for each group of aggregates, over the same numbered keys, as for aligned windows
-(`state.memory`).  A window is `[t - older, t - younger)`: one of those that start at every
-microsecond, asked for where there is an event.  Windows of several sizes that end together are
-ranges of the same partials, which are kept for the longest.
+There is a forest for each group of aggregates, over the same numbered keys, as for aligned windows
+(`state.memory`).  A window is `[t - older, t - younger)`: one of the windows that start at every
+microsecond, answered only where there is an event.  Windows of several sizes that end together are
+ranges of the same partials, which the state keeps for the longest one.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 @dataclass
 class Batch:
-    """Rows in order of key and time, each distinct time of a key a slice: the keys, the bounds of
-    each key's times, the times, the partials of each group of aggregates, and of each row of the
-    table the slice that it is in."""
+    """Rows in order of key and time; each distinct time of a key is a slice.  The keys, the bounds
+    of each key's times, the times, the partials of each group of aggregates, and for each row of
+    the table its slice."""
 
     keys: list[pa.Array]
     bounds: Array
@@ -47,8 +47,8 @@ class Batch:
 
 @dataclass
 class Answers:
-    """Answers at the times of a batch, by name; those that lack, and why; and of a lifetime the
-    oldest time of the key."""
+    """Answers at the times of a batch, by name, and why answers are missing; with a lifetime, also
+    the oldest time of each answer's key."""
 
     values: dict[str, pa.Array]
     failed: dict[int, str]
@@ -56,19 +56,19 @@ class Answers:
 
 
 class TrailState:
-    """What the windows of all keys hold, in memory."""
+    """The entries of all keys, in memory."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._reach = Reach.of(plan)
-        # a forest is made for some window; trailing ones are told to it when they are asked for
+        # a forest needs some window; `ranges` gets the bounds of trailing windows with each call
         self._grove = Grove(plan, tumbling(1), Forest)
         self.no_values = self._grove.no_values
         self._due = Due()
-        self.visited = 0  # keys, over all steps
+        self.visited = 0  # the number of keys that steps have visited
 
     def cut(self, table: pa.Table) -> Batch:
-        """Cut rows into distinct times; changes nothing."""
+        """Cut rows into distinct times.  The state stays as it is."""
         read = table.select([f.name for f in self._plan.schema])
         given = without_others(rows_in_order(self._plan, read))
         keys, rows, times, bounds = given.keys, given.rows, given.times, given.bounds
@@ -82,8 +82,8 @@ class TrailState:
         return Batch(keys, cuts[0][2], cuts[0][0], [p for _, p, _ in cuts], slices)
 
     def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
-        """Insert the times of a batch, answer at those of another, or of the same, and forget what
-        no window of an event from the watermark on holds."""
+        """Insert the times of `batch`, answer the windows at the times of `asked`, and forget the
+        entries that no window of an event from the watermark on holds."""
         grove, reach = self._grove, self._reach
         self._compact()
         asks, asked_counts = self._numbers(asked)
@@ -112,35 +112,38 @@ class TrailState:
         return Answers(found.values, found.failed, oldest)
 
     def partials(self, key: tuple[Any, ...], low: int, high: int) -> list[Any]:
-        """What a key has from one time to another, both included, for each group of aggregates."""
+        """The partial of a key from one time to another, both inclusive, for each group of
+        aggregates.
+        """
         number = self._grove.keys.number(key)
         return [forest.partial(number, low, high) for forest in self._grove.forests]
 
     def with_rows(self, partials: list[Any], rows: pa.Table) -> list[Any]:
-        """Such partials, with rows of the key that come after all that they have."""
+        """Combine rows of a key into its partials.  The rows come after all events of the
+        partials."""
         return with_rows(self._plan, self._grove.forests, partials, rows)
 
     def lowered(self, partials: list[list[Any]]) -> tuple[dict[str, Any], str]:
-        """The answers of such partials, for each size of windows; see `apart.lowered`."""
+        """The answers of a key's partials, for each size of windows; see `apart.lowered`."""
         return lowered(self._plan, partials, [forest.sources for forest in self._grove.forests])
 
     @property
     def swept(self) -> int:
-        """How often labels in partials were given anew."""
+        """How many sweeps there were; each gives values new labels."""
         return sum(forest.swept for forest in self._grove.forests)
 
     def let_go(self) -> None:
-        """Let go of values that questions brought, once there are many."""
+        """Drop the values that only questions needed, if there are many."""
         for forest in self._grove.forests:
             forest.let_go()
 
     def ends(self, at: int) -> tuple[list[int], int]:
-        """The first time that each window holds which ends at a time, longest first, and the last
-        time that all of them hold."""
+        """For the windows of an event at a time, longest first: the first time that each one holds,
+        and the last time that all of them hold."""
         return self._reach.lows(np.array([at]))[0].tolist(), at - self._reach.younger - 1
 
     def _numbers(self, batch: Batch | None) -> tuple[Array, Array]:
-        """The numbers of a batch's keys, and how many times each has."""
+        """The numbers of a batch's keys, and the number of times of each key."""
         if batch is None:
             return _NONE, _NONE
         return self._grove.keys.add(batch.keys, len(batch.bounds) - 1), np.diff(batch.bounds)
@@ -151,7 +154,7 @@ class TrailState:
             self._due.renumber(kept)
 
     def size(self) -> dict[str, int]:
-        """How many keys and times there are, and how many bytes they take."""
+        """The number of keys and of times, and the bytes that they take."""
         return self._grove.size()
 
     def dump(self) -> list[bytes]:
@@ -160,7 +163,7 @@ class TrailState:
         return [json.dumps(self._grove.describe()).encode(), *self._grove.dump()]
 
     def load(self, blobs: list[bytes]) -> None:
-        """Take back what `dump` gave, into a state that is empty."""
+        """Restore what `dump` returned into an empty state."""
         head, *grove = blobs
         self._grove.check_same(json.loads(head))
         self._grove.load(grove)
@@ -176,7 +179,8 @@ class TrailState:
 
 
 def _bounds(visits: int, places: Array, counts: Array) -> Array:
-    """Bounds over all visits, of which those at some places have counts."""
+    """The bounds of the items of all visits: `counts` items for the visits at `places`, none for
+    the others."""
     bounds = np.zeros(visits + 1, dtype=np.int64)
     bounds[places + 1] = counts
     return np.cumsum(bounds)

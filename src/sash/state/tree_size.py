@@ -1,4 +1,4 @@
-"""How large the trees of a forest are."""
+"""The sizes of a forest's trees."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from ..operators.contract import Operator
 
 __all__ = ["FEWEST", "forest_bytes", "leaf_entries", "node_words", "tree_bytes"]
 
-FEWEST = 16  # keys that a forest has records for
+FEWEST = 16  # a forest has records for at least this many keys
 
 
 def leaf_entries(operator: Operator) -> int:
-    """How many entries a node has room for."""
+    """The number of entries that a node has room for."""
     return 2 * _arity_for(operator)
 
 
 def node_words(entries: int, width: int) -> tuple[int, int]:
-    """How many words a leaf has, and an inner node, for so many entries of so many words."""
+    """The words of a leaf and of an inner node, which have room for `entries` entries of `width`
+    words each."""
     leaf = 2 + entries + width * (entries + 2)
     return leaf, leaf + (1 + width) * (entries + 1)
 
 
 def tree_bytes(operator: Operator, entries: int) -> int:
-    """About how many bytes a key takes that has so many entries: its record, and nodes that are
-    half full, as those of events in order are.
+    """The approximate bytes of a key with this many entries: its record, and nodes that are half
+    full, as they are if events come in order.
 
     >>> from sash.operators import sum
     >>> [tree_bytes(sum.of(float), n) for n in (1, 1000)]
@@ -47,7 +48,7 @@ def tree_bytes(operator: Operator, entries: int) -> int:
 
 
 def forest_bytes(operator: Operator, entries: Sequence[int]) -> int:
-    """About how many bytes a forest takes whose keys have so many entries each."""
+    """The approximate bytes of a forest; `entries` has the number of entries of each key."""
     records = max(FEWEST, 1 << max(len(entries) - 1, 0).bit_length())
     fixed = HEADER + SLOTS * _width(operator) + RECORD * (records - len(entries))
     return 8 * fixed + sum(tree_bytes(operator, many) for many in entries)

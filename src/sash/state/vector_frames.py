@@ -1,4 +1,5 @@
-"""The functions of `frames_kernel` for vectors, which have a place and are never values."""
+"""The functions of `frames_kernel` for partials that are vectors: they stay in their slots, and are
+never in local variables."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ __all__ = ["frames", "frames_in_time", "frames_of_rows"]
 def frames(
     m: Memory, columns: Columns, first: Any, last: Any, count: int, outputs: Outputs, to: int
 ) -> None:
-    """Answer the frames `[first[f], last[f])`, into the outputs from `to` on."""
+    """Answer the frames `[first[f], last[f])` into the outputs from `to` on."""
     for f in range(count):
         put(m, FRAME, f)
         begin_at(m, item(first, f))
@@ -33,10 +34,10 @@ def frames_in_time(
     outputs: Outputs,
     to: int,
 ) -> int:
-    """The same for one frame a row of `count` groups, which are in order of time: it holds the rows
-    of its group whose times are from `older` before its own up to `younger` before it, which is not
-    included.  The first row that is answered is the one in the header's FRAME.  Returns 0 if there
-    is no room for a row, and goes on from there when it is called again, else 1."""
+    """Answer one frame for each row of `count` groups, which are in order of time: the rows of its
+    group whose times are at most `older` and more than `younger` before the row's own time.  The
+    first row to answer is the one in the header's FRAME.  Return 1 when done, 0 if there is no room
+    for a row; the next call goes on from there."""
     g = get(m, GROUP)
     while g < count:
         n = item(bounds, g + 1)
@@ -66,8 +67,8 @@ def frames_in_time(
 def frames_of_rows(
     m: Memory, columns: Columns, bounds: Any, count: int, size: int, outputs: Outputs, to: int
 ) -> None:
-    """The same for one frame a row of `count` groups, which holds it and the rows of its group
-    before it, `size` in all.  The first row that is answered is the one in the header's FRAME."""
+    """Answer one frame for each row of `count` groups: the row and the rows of its group before it,
+    at most `size` in all.  The first row to answer is the one in the header's FRAME."""
     for g in range(count):
         begin = item(bounds, g)
         for i in range(max(get(m, FRAME), begin), item(bounds, g + 1)):

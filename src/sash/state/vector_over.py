@@ -1,4 +1,5 @@
-"""The functions of `over_kernel` for vectors, which have a place and are never values."""
+"""The functions of `over_kernel` for partials that are vectors: they stay in their slots, and are
+never in local variables."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ def long_frames(
     step: int,
     outputs: Outputs,
 ) -> int:
-    """Answer the frames from `f` on that begin before the end of a closed chunk; those of the size
-    have their first rows from `own` on.  Returns the next frame."""
+    """Answer the frames of a size from `f` on that begin before the end of a closed chunk.  The
+    first rows of the size's frames are in `firsts` from `own` on.  Return the next frame."""
     opened, ring, mask = get(m, OPEN), get(m, RING), get(m, RING_MASK)
     while f < count and item(firsts, own + f) < chunk_end:
         combine(m, ANSWER, ring + (item(firsts, own + f) & mask), BETWEEN)
