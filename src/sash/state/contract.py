@@ -106,7 +106,8 @@ class Step:
     again: bool = False
     early: bool = False
     changes: bool = False  # the state may leave out a window with the same slices as the one before
-    #: the step takes only parts between these two slots of the index's root, both inclusive
+    #: with a store: the step takes only parts between these two slots of the index's root, both
+    #: inclusive; None for all parts
     among: tuple[int, int] | None = None
 
 
@@ -119,7 +120,7 @@ class Emitted:
     windows: Array  # numbers
     reasons: Array  # NEW, AGAIN or EARLY; AGAIN only if the window held a slice before the batch
     values: Mapping[str, pa.Array]
-    failed: dict[int, str] = field(default_factory=dict)  # for rows without some answer: why
+    failed: dict[int, str] = field(default_factory=dict)  # why rows lack answers, by row
     # with `changes`: the last window that has the same slices as the row's window, or the last one
     # of these that is due
     covered: Array | None = None

@@ -57,9 +57,9 @@ class Fired:
 @dataclass
 class Step:
     """A step: the numbers of the keys to visit; the new rows, in order, which belong to the first
-    of these keys; how many events each key had before; the kept and the new rows together, and
-    their measured columns; and for each row the rows that are kept when it has come, `[first,
-    last)`.  `more` is the number of new rows of each key."""
+    of these keys; how many events each key had before; the kept and the new rows together; their
+    measured columns; and for each row the rows that are kept when it has come, from `first` up to
+    `last`.  `more` is the number of new rows of each key."""
 
     visits: Array
     ordered: Ordered
@@ -89,7 +89,7 @@ class Kept:
         window = plan.query.window
         assert isinstance(window, Driven | Ticked)
         keeps = window.keeps
-        if plan.groups[0].over is not None:  # keep the events of the longest window but a lifetime
+        if plan.groups[0].over is not None:  # keep as much as the longest window but a lifetime
             reach = Reach.of(plan)
             keeps = Span(reach.finite, reach.younger)
         self._reads: tuple[str, ...] = ()

@@ -90,9 +90,9 @@ class EmittedBefore:
         return self._last.keys[self._last.covered + 1 >= keep]
 
     def forget(self, keep: int, there: Any) -> None:
-        """Forget the revisions of windows before `keep`, which are closed, and the values that no
-        open window is compared with.  Also forget the values of keys that `there` says have
-        left."""
+        """Forget the revisions of windows before `keep`, which are closed; the values that no open
+        window is compared with; and the values of removed keys.  `there` is True for the numbers of
+        keys that the state holds."""
         last = self._last
         for window in [w for w in self._revisions if w < keep]:
             del self._revisions[window]

@@ -83,7 +83,7 @@ def longest(m: Memory, times: Any, bounds: Any, count: int, older: int, younger:
             t = item(times, i)
             while high < n and item(times, high) < t - younger:
                 high += 1
-            # `low` stops when the range is longer than the longest so far; other ranges slide
+            # find the first row only of ranges that are longer than the longest so far
             while low + most < high and item(times, low) < t - older:
                 low += 1
             most = max(most, high - low)

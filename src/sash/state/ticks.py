@@ -86,7 +86,7 @@ class TickState(Kept):
         return Ticks(keys, starts[order], at_ticks[order], values, failed)
 
     def _notes(self, numbers: Array) -> Array:
-        """For each key the time of its next tick, NEVER after the first tick behind its last
-        event."""
+        """For each key the time just before its next tick; NEVER if that tick comes after the first
+        tick after its last event."""
         _, following, behind = (column[numbers] for column in self._known)
         return np.where(following <= behind, following * self._tick - 1, NEVER)
