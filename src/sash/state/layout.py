@@ -99,7 +99,7 @@ class Layout:
         self.visit.slices += self._sum(self.visit.part_of[new])
 
     def _drop_notes(self) -> None:
-        """Drop the notes that are needed only until a window that is closed."""
+        """Drop the notes that were needed until a window that is closed by now."""
         visit = self.visit
         for part, notes in enumerate(visit.notes):
             for kind, note in enumerate(notes):
@@ -303,7 +303,7 @@ class Layout:
         return _Measures(total, held, largest, keys, *counts)
 
     def _crowded_tiles(self, level: int, pairs: _Pairs) -> Array:
-        """The parts of those of these tiles that are too large and have several keys."""
+        """The parts that have one of these tiles, which is too large and has several keys."""
         runs, parts = self.runs[level], self.parts(level)
         some = in_pairs(parts, runs.tiles, pairs)
         runs, parts = runs.where(some), parts[some]

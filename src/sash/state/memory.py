@@ -146,7 +146,7 @@ class ForestState(State):
             visits = self._grove.keys.add(slices.keys, len(spans[0]))
         self._grove.make_room()
         if step.early or step.keep > step.opened or step.due > step.fresh:
-            # any key may have something to emit or to forget
+            # any key may have windows to emit, or slices to forget
             spans = self._grove.spread_spans(visits, spans)
             visits = self._grove.keys.in_order()
         threads = how_many() if len(starts) >= MANY else 1

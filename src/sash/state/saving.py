@@ -93,7 +93,7 @@ class _Saving:
         first = form.edges.number(window.start(undue))
         oldest = np.full(len(visit.rows), NEVER)
         runs, entries = self._layout.runs[0], visit.levels[0]
-        # in each run, the first slice that a window holds which is not due yet
+        # in each run, the first slice of the windows that are not due yet
         at = np.maximum(entries.find(runs.codes, np.full(len(runs.codes), first)), runs.starts)
         alive = at < runs.starts + runs.counts
         np.minimum.at(oldest, self._layout.parts(0)[alive], entries.units[at[alive]])

@@ -1,16 +1,16 @@
 """The state of a stream of sessions: the events of open sessions, as few partials.
 
-No event comes more than a gap before the watermark.  So the events of an open session before that
+A new event is at most a gap older than the watermark.  So the events of an open session before that
 time are one partial, and its newer events have a partial for each time:
 
     a key's events      x x  x   x    |  x    x
     kept                [one partial] |  [x]  [x]
                               watermark less gap
 
-If all operators commute, all events before the watermark itself are one partial.  An event that
-comes before the watermark touches the open session, if there is one.  It may also touch the closed
+If all operators commute, all events before the watermark itself are one partial.  A new event
+before the watermark touches the open session, if there is one.  It may also touch the closed
 session before that, so the state keeps the end of each key's last closed session for a gap.  If
-gaps are in a column, or sessions have a `max_size`, no event comes before the watermark.  With
+gaps are in a column, or sessions have a `max_size`, no new event is before the watermark.  With
 both, a session may end between events at one time, so each event has a partial.
 """
 

@@ -170,7 +170,7 @@ class SharedState:
         asks = Asks.of(self._queries(), [steps[name] for name in self.views])
         moves = any(step.keep > step.opened for step in steps.values())
         if moves or asks.visits_all():
-            # any key may have something to emit or to forget
+            # any key may have windows to emit, or slices to forget
             bounds = self._grove.spread(visits, np.diff(bounds))
             visits = self._grove.keys.in_order()
         changed = visits, bounds, starts, partials
