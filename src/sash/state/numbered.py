@@ -170,7 +170,7 @@ class NumberedFolds(Folds):
                 at = pa.array(held - 1, mask=held == 0)
                 kind = (
                     self._schemas[column].field(0).type
-                )  # values without any rows may have another type
+                )  # a dictionary without values lacks the type
                 made[f"value {field}"] = partials.values[column].take(at).cast(kind)
         return pa.StructArray.from_arrays(list(made.values()), names=list(made))
 

@@ -114,8 +114,8 @@ def step_all(
     covered: Any,
     gone: Any,
 ) -> int:
-    """Visit `count` keys in order; the slices of key v are those from bounds[v] up to bounds[v +
-    1].  Return 1 when done, 0 if memory or rows ran short.
+    """Visit `count` keys in order; key v has the slices from bounds[v] up to bounds[v + 1].  Return
+    1 when done, 0 if memory or rows ran short.
 
     A row's owner is its query.  A row for another size has as owner the number of queries plus the
     number of the size, and in place of its window the number of the window's own row.  A row whose
