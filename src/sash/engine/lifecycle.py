@@ -274,7 +274,7 @@ class Lifecycle:
         newest = int(batch.newest[usable].max())
         return replace(taken, slices=some_slices(slices, usable), newest=newest)
 
-    # what a batch needs from the state
+    # steps: what a batch needs from the state
 
     def moved(
         self,

@@ -197,7 +197,7 @@ class TrailingStream(KeepingStream):
         try:
             self._hold(self._parts.visit(asked, 1, None))
             rows = self._waiting.all()[0].slice(0, 0)
-            if self._mode == "final":  # events that wait are in no partial
+            if self._mode == "final":  # waiting events are in no partial yet
                 lows, high = self._reach.lows(np.array([at])), at - self._reach.younger - 1
                 rows = self._of_key(key, self._waiting.between(int(lows.min()), high)[0])
             found = self._trails.as_of(asked, at, rows)

@@ -5,9 +5,9 @@
        [....]                  the rows that the watermark has passed are at the front of each run
           [..]
 
-Each run is more than twice as long as the next, so there are few runs, and a row seldom moves to
-another run.  So the cost of a push depends on its own rows and on the rows that the watermark
-passes, not on how many rows wait.
+A new run is joined with the runs before it that are at most twice as long, so there are few runs,
+and a row seldom moves to another run.  So the cost of a push depends on its own rows and on the
+rows that the watermark passes, not on how many rows wait.
 """
 
 from __future__ import annotations
