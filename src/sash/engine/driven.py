@@ -124,7 +124,7 @@ def with_nulls(times: pa.Array, held: Array) -> pa.Array:
 
 
 def _explained(plan: Plan, table: pa.Table, row: int, error: NoFrameAnswer) -> str:
-    """A message that says why an answer does not exist, for which event."""
+    """A message that says why an answer does not exist, and for which event."""
     query = plan.query
     at = time_text(table.column(query.time)[row])
     whose = ", ".join(f"{name} = {table.column(name)[row]}" for name in query.by)

@@ -1,8 +1,9 @@
 """Find the aggregate, key and window at which `combine` raised.
 
 A stream stops when `combine` raises, because it cannot keep partials that do not combine.  The
-message must say where to look.  So this module folds the batch's rows once more in plain Python,
-one aggregate and key at a time, until a fold fails.
+message must say where to look.  An error in a step names its place itself (`StepFailed`).  If
+cutting a batch into slices fails, this module folds the batch's rows once more in plain Python, one
+aggregate and key at a time, until a fold fails.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from .late import ADDED
 
 __all__ = ["MOST", "Noted", "Pending"]
 
-#: At so many events, the stream notes no more, and inserts them.
+#: At so many noted events, the stream inserts them.
 MOST = 1 << 15
 #: A larger table is inserted at once: its rows cost more than the fixed cost of a batch.
 _LARGE = 1 << 12
@@ -218,7 +218,7 @@ def _reader(kind: pa.DataType) -> Callable[[Any], int | None]:
 
 
 def _is_text(value: str) -> bool:
-    """True if a string is valid text: it may hold halves of characters, which are not."""
+    """True if a string is valid text; a string with half a character (a surrogate) is not."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -152,7 +152,7 @@ def compute_from_slices(
 
 
 def explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
-    """A message that says why an answer does not exist, in which window of which key."""
+    """A message that says why an answer does not exist, and in which window of which key."""
     query, window = plan.query, plan.query.aligned
     whose = ", ".join(f"{n} = {k[error.group]}" for n, k in zip(query.by, keys, strict=False))
     span = np.array([window.start(error.number), window.end(error.number)])

@@ -42,7 +42,7 @@ __all__ = ["results_of_bundle", "run", "sized_results"]
 
 _FAR = 2**61  # `-_FAR` is before all times
 _FEW = 1 << 16  # list up to this many edges, however few rows there are
-_MANY = 8  # from this many queries on, joining the slices of parts is faster than answering each
+_MANY = 8  # from this many queries on, joining the slices of parts beats answering part by part
 
 
 def run(shared: Shared, table: Any, threads: int | None = None) -> dict[str, Any]:

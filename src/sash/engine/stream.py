@@ -56,13 +56,13 @@ class Stream(ABC):
     not closed.  If the event misses some or all of its windows, or cannot be used, its row is in
     `late`.
 
-    Where events make the windows, an event before the watermark is late.  An event's row is due
-    when the watermark has passed the event.  A tick is due when the watermark has reached it;
-    after a gap, the watermark must also have passed an event behind the gap.  A session is due
-    when the watermark has passed its end; until then events whose gap reaches the watermark can
-    join it.  In live mode a session is emitted at once, and again when an event joins it.  A
-    session's key and start identify it; if its events become part of a session with another
-    start, a row with `deleted` true withdraws it.
+    Where events make the windows, an event before the watermark is late.  Only with sessions of one
+    gap and no `max_size`, an event whose gap reaches the watermark can still join an open session.
+    An event's row is due when the watermark has passed the event.  A tick is due when the watermark
+    has reached it; after a gap, the watermark must also have passed an event behind the gap.  A
+    session is due when the watermark has passed its end.  In live mode a session is emitted at
+    once, and again when an event joins it.  A session's key and start identify it; if its events
+    become part of a session with another start, a row with `deleted` true withdraws it.
 
     `schema` has the types of the columns; without it, the first batch decides.  The stream keeps
     at most `keep_late` late rows (None: all) until `take_late` takes them.
