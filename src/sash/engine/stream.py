@@ -190,8 +190,9 @@ class Stream(ABC):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Counts since the start.  `rows` counts rows that `where` let through or that could not
-        be used.  Each of them is `counted`, if it is in some window, or `late`, if it is in none.
+        """How many rows came since the start, how many of them are late, and how many rows the
+        stream emitted.  `rows` counts rows that `where` let through or that could not be used.
+        Each of them is `counted`, if it is in some window, or `late`, if it is in none.
         `partly_late` rows are counted, but missed other windows.  `emitted` counts the rows of
         results."""
         with self._turns.between():
