@@ -126,7 +126,7 @@ class AlignedStream(Stream):
             self._nothing = table.schema.empty_table()
         made = as_given(table, self._kind)
         if found.emitted.failed:
-            self._turns.changing = False  # all is done; a warning may be an error
+            self._turns.changing = False  # the change is complete; a warning may raise
             warn_of(found.emitted.failed)
         return made
 

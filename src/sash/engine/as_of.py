@@ -172,7 +172,7 @@ def _as_keys(asked: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Array]:
 
 
 def _order(groups: Array, moments: Array) -> Array:
-    """The order of questions by key, then time."""
+    """The places of questions in order of key, then time."""
     if not len(moments):
         return np.zeros(0, dtype=np.int64)
     low = int(moments.min())

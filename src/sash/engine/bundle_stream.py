@@ -132,7 +132,7 @@ class BundleStream(AlignedStream):
         made = {name: as_given(table, self._kind) for name, table in tables.items()}
         for one in outcomes.values():
             if one.emitted.failed:
-                self._turns.changing = False  # all is done; a warning may be an error
+                self._turns.changing = False  # the change is complete; a warning may raise
                 warn_of(one.emitted.failed)
         return made
 

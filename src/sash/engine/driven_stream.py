@@ -148,7 +148,7 @@ class TickStream(_Kept):
         self._plan = plan
 
     def _ends(self, times: Array) -> tuple[Array, Array]:
-        """An event misses the tick behind it."""
+        """A late event misses the first tick after it."""
         assert isinstance(self._query.window, Ticked)
         tick = self._query.window.tick
         return times, (times // tick + 1) * tick

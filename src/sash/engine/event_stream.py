@@ -83,7 +83,7 @@ class EventStream(Stream, ABC):
 
     @abstractmethod
     def _cut(self, table: pa.Table) -> Any:
-        """Cut rows into distinct times; changes nothing."""
+        """Prepare rows for `_step`: raise if one cannot be used; change nothing."""
 
     @abstractmethod
     def _ends(self, times: Array) -> tuple[Array, Array]:
@@ -129,7 +129,7 @@ class EventStream(Stream, ABC):
         found = self._admit(given, reasons | misfits)
         self._late.add(table, found.late, self._missed, self._plan.time_type)
         if found.failed:
-            self._turns.changing = False  # all is done; a warning may be an error
+            self._turns.changing = False  # the change is complete; a warning may raise
             warn_of(found.failed)
         return found.made
 
@@ -256,7 +256,7 @@ class EventStream(Stream, ABC):
         if outcome is None:
             return as_given(pa.table({}), self._kind)
         if outcome.failed:
-            self._turns.changing = False  # all is done; a warning may be an error
+            self._turns.changing = False  # the change is complete; a warning may raise
             warn_of(outcome.failed)
         return outcome.made
 

@@ -73,7 +73,7 @@ def differences(old: dict[str, str], new: dict[str, str], trust: Iterable[str] =
         name, fact = _split(key)
         if name:
             if name not in before or name not in now:
-                continue  # that is a difference of select
+                continue  # the line of `select` names this difference
             operator = f"{name}: operator"
             if old.get(operator) != new.get(operator) and key != operator:
                 continue  # another operator differs in everything else, too

@@ -51,7 +51,7 @@ LEVELS = (
     *(0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999, 0.99999, 1.0),
 )
 
-_NEVER = -(2**62)  # an allowance that is less than any
+_NEVER = -(2**62)  # less than any allowance
 
 
 def lateness(
@@ -276,7 +276,7 @@ def _first_of_slices(came: Arrivals) -> Array:
         low, width = 0, len(numbers)
     places = codes * width + (numbers - low)
     rows = np.arange(len(places))
-    if width * many <= 4 * len(places) + 2**16:  # each has a place in a table
+    if width * many <= 4 * len(places) + 2**16:  # a table has a place for each
         first = np.full(width * many, NONE)
         first[places[::-1]] = rows[::-1]
         found = first[first != NONE]

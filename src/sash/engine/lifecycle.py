@@ -242,7 +242,7 @@ class Lifecycle:
             end += self._lateness or 0
         return self._window.end(undue - 1), end
 
-    # rows in
+    # the intake of rows
 
     def came(self, progress: Progress, watermark: int | None) -> int | None:
         """Stream time, over all keys, at the start of a batch; computed from the watermark if the

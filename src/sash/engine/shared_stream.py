@@ -185,7 +185,7 @@ class SharedStream:
 
     @in_turn
     def take_late(self) -> pa.Table:
-        """The rows in `late`, which is empty afterwards."""
+        """Return the rows in `late`, and empty it."""
         made = self._late_table()
         self._turns.changing = True  # an error from here on would lose the rows
         self._late.take(self._time_type())
@@ -213,7 +213,7 @@ class SharedStream:
         if given is not batch and isinstance(given, pa.Table):
             made = {name: as_given(table, kind) for name, table in made.items()}
         if self._late.unsaid:
-            self._turns.changing = False  # all is done; a warning may be an error
+            self._turns.changing = False  # the change is complete; a warning may raise
             self._late.warn()
         return made
 
@@ -246,13 +246,14 @@ class SharedStream:
 
     @in_turn
     def advance(self, watermark: Any) -> dict[str, Any]:
-        """Close all windows that end by a time, though no event has reached it; a time before the
-        watermark changes nothing."""
+        """Close all windows that end by a time, even if no event has reached it, and return the
+        windows that are then due, for each query.  A time before the watermark changes nothing."""
         return self._all(lambda stream: stream.advance(watermark))
 
     @in_turn
     def close(self) -> dict[str, Any]:
-        """Close all windows and return what is left; nothing can be pushed any more."""
+        """Close all windows, and return those that were not emitted, for each query; refuse pushes
+        from now on."""
         made = self._all(lambda stream: stream.close())
         self._closed = True
         return made

@@ -177,7 +177,7 @@ class Stream(ABC):
 
     @in_turn
     def take_late(self) -> pa.Table:
-        """The rows in `late`, which is empty afterwards."""
+        """Return the rows in `late`, and empty it."""
         self._late.table(self._plan and self._plan.time_type)
         self._turns.changing = True  # an error from here on would lose the rows
         return self._late.take(self._plan and self._plan.time_type)
@@ -228,7 +228,7 @@ class Stream(ABC):
         window; where events drive the windows, in the order in which the events came."""
         made = self._push(batch)
         if self._late.unsaid:
-            self._turns.changing = False  # all is done; a warning may be an error
+            self._turns.changing = False  # the change is complete; a warning may raise
             self._late.warn()
         return made
 
@@ -271,8 +271,8 @@ class Stream(ABC):
 
     @in_turn
     def advance(self, watermark: Any) -> Any:
-        """Close all windows that end by a time, though no event has reached it; a time before the
-        watermark changes nothing.
+        """Close all windows that end by a time, even if no event has reached it, and return the
+        windows that are then due.  A time before the watermark changes nothing.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -291,7 +291,7 @@ class Stream(ABC):
 
     @in_turn
     def close(self) -> Any:
-        """Close all windows and return what is left; nothing can be pushed any more."""
+        """Close all windows, and return those that were not emitted; refuse pushes from now on."""
         return self._close()
 
     def _close(self) -> Any:
