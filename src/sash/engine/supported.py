@@ -50,7 +50,7 @@ class Ability:
 
 
 def _ordered(asked: Asked) -> bool:
-    if asked.query.window.kind == "driven" and asked.mode == "final":  # in order, behind the watermark
+    if asked.query.window.kind == "driven" and asked.mode == "final":  # behind the watermark
         return False
     return asked.query.tie is not None and _needs_order(asked)
 
