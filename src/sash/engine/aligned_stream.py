@@ -2,7 +2,7 @@
 
     batch → columns of the query's types → lifecycle, over a state → a table of results
 
-Events by which nothing falls due are noted, and taken in with a later batch: see `pending`.
+An event that makes no window due is only noted, and inserted with a later batch: see `pending`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AlignedStream(Stream):
     def _make_state(self, plan: Plan) -> ForestState:
         if self._store is None:
             return ForestState(plan)
-        state: Any = TileState(plan, self._store)  # which cannot be asked or dumped
+        state: Any = TileState(plan, self._store)  # it has no `dump`
         return state  # type: ignore[no-any-return]
 
     def _push(self, batch: Any) -> Any:
@@ -67,7 +67,7 @@ class AlignedStream(Stream):
             self._turns.changing = False
 
     def _process_noted(self, last: Noted | None = None) -> Any:
-        """Take in the events that are noted, and some more behind them."""
+        """Insert the noted events, and more events behind them."""
         assert self._pending is not None
         table = self._pending.table(last)
         came = self._pending.came(self._progress.stream_time, last)
@@ -77,7 +77,7 @@ class AlignedStream(Stream):
         return outcome
 
     def _taken_in(self, batch: Any) -> Any:
-        """Take in a batch; None for one without columns before any other."""
+        """Insert a batch; None if it has no columns, and no batch before it had."""
         taken = self._taken(batch)
         if taken is None:
             return None
@@ -102,8 +102,8 @@ class AlignedStream(Stream):
     def _process(
         self, batch: pa.Table | None = None, refused: dict[int, str] | None = None, **times: Any
     ) -> Any:
-        """Go through the lifecycle.  Until the caller returns what it emits, or the lifecycle says
-        that nothing was changed, the stream is in the middle of a change."""
+        """Pass a batch or a move through the lifecycle.  The stream is in the middle of a change
+        until the caller returns the result, or the lifecycle says that nothing has changed."""
         self._spill()
         self._turns.changing = True
         lifecycle, progress = self._lifecycle, self._progress
@@ -126,7 +126,7 @@ class AlignedStream(Stream):
             self._nothing = table.schema.empty_table()
         made = as_given(table, self._kind)
         if found.emitted.failed:
-            self._turns.changing = False  # all is done; a warning may be an error
+            self._turns.changing = False  # the change is complete; a warning may raise
             warn_of(found.emitted.failed)
         return made
 
@@ -143,7 +143,7 @@ class AlignedStream(Stream):
 
     @in_turn
     def state_size(self) -> dict[str, int]:
-        """How many keys and slices there are, and how many bytes they take."""
+        """How many keys and slices the stream holds, and how many bytes they take."""
         if self._plan is None:
             return {"keys": 0, "slices": 0, "bytes": 0}
         return self._state.size()

@@ -1,10 +1,10 @@
-"""The value of a query at moments of one's choosing: `Query.at`.
+"""The values of a query as of the times of questions: `Query.at`.
 
-questions → frames, the ranges of ordered events that each is about → answers, in their own order
+questions → a frame for each, which is a range of ordered events → answers, in the questions' order
 
-With a column that says when events became known, a question is about the events that were known by
-its time.  A tree holds the events of a key by their place in order; they are inserted as they
-become known, and each question is a range of places.
+If a column says when each event became known, a question sees only the events that were known by
+its time.  Then a tree holds the events of a key by their place in order.  Events enter the tree in
+the order in which they became known, and the answer to a question is a range of places.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def at(
     known: str | None = None,
     threads: int | None = None,
 ) -> Any:
-    """The rows of `questions` with the values of the query as of their times."""
+    """The rows of `questions`, with the values of the query as of their times."""
     check("Query.run", Asked(query))
     check_window(query)
     given = as_arrow(events)
@@ -76,7 +76,7 @@ def at(
 
 
 def check_window(query: Query) -> None:
-    """Refuse windows that are not known from a time alone."""
+    """Refuse windows that a time alone does not determine."""
     window = query.window
     if not isinstance(window, Trailing) or window.excludes_some:
         raise ValueError(
@@ -116,7 +116,8 @@ def values_at(
 
 
 def _moments(table: pa.Table, name: str, what: str, *, nulls: bool = False) -> Array:
-    """A column of times; a null is after all times, if there may be some."""
+    """A column of times.  With `nulls`, a null becomes a time after all others; without, it is
+    refused."""
     if name not in table.column_names:
         have = ", ".join(table.column_names) or "none"
         raise KeyError(f"there is no column {name!r} of times of each {what}; there are: {have}")
@@ -133,8 +134,8 @@ def _moments(table: pa.Table, name: str, what: str, *, nulls: bool = False) -> A
 
 
 def _groups(query: Query, rows: Rows, questions: pa.Table) -> Array:
-    """For each question the number of its key among those of the events; of one that no event
-    has, one more than there are."""
+    """For each question, the number of its key among the keys of the events; if no event has the
+    key, the number of keys."""
     count = rows.groups
     if not query.by:
         return np.zeros(questions.num_rows, dtype=np.int64)
@@ -160,8 +161,8 @@ def _groups(query: Query, rows: Rows, questions: pa.Table) -> Array:
 
 
 def _as_keys(asked: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Array]:
-    """Keys of questions in the type of the events' keys, and which of them fit it: no event has one
-    that does not."""
+    """Cast the keys of questions to the type of the events' keys; and a mask of those that fit it,
+    because no event has a key that does not."""
     try:
         return asked.cast(kind), np.ones(len(asked), dtype=bool)
     except pa.ArrowInvalid:
@@ -171,7 +172,7 @@ def _as_keys(asked: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Array]:
 
 
 def _order(groups: Array, moments: Array) -> Array:
-    """The order of questions by key, then time."""
+    """The places of questions in order of key, then time."""
     if not len(moments):
         return np.zeros(0, dtype=np.int64)
     low = int(moments.min())
@@ -183,7 +184,7 @@ def _order(groups: Array, moments: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Asked:
-    """Questions in order of key and time: the number of each one's key, and its time."""
+    """Questions in order of key and time: the number of each question's key, and its time."""
 
     window: Window
     groups: Array
@@ -193,26 +194,27 @@ class _Asked:
         return len(self.groups)
 
     def part(self, begin: int, end: int, first: int) -> _Asked:
-        """A range of them, with keys numbered from one on."""
+        """A range of the questions, with keys numbered from key `first` on."""
         some = slice(begin, end)
         return replace(self, groups=self.groups[some] - first, times=self.times[some])
 
 
 class _Frames:
-    """The ranges of ordered rows that questions are about: one for each size that windows have,
-    found when it is first asked for."""
+    """The ranges of ordered rows that answer questions, for each size of windows; computed at
+    first use."""
 
     def __init__(self, ordered: Ordered, asked: _Asked) -> None:
         self._ordered, self._asked = ordered, asked
         self._found: dict[int | None, Ranges] = {}
 
     def own(self) -> Ranges:
-        """Those of the query's own windows."""
+        """The ranges of the query's own windows."""
         assert isinstance(self._asked.window, Trailing)
         return self._of(self._asked.window, self._asked.window.length)
 
     def each(self, group: Group) -> list[tuple[Ranges, Group]]:
-        """Those of a group of aggregates, longest first, each with the group's names there."""
+        """The ranges for a group of aggregates, longest size first, each with the aggregates of
+        that size as a group."""
         window = self._asked.window
         assert isinstance(window, Trailing)
         if group.over is None:
@@ -220,7 +222,8 @@ class _Frames:
         return [(self._of(window, size), group.alone(i)) for i, size in enumerate(group.over.sizes)]
 
     def _of(self, window: Trailing, size: int | None) -> Ranges:
-        """Those of a size.  Neither end goes back; those of a key that no event has are empty."""
+        """The ranges of one size.  Within a key, starts and ends rise or stay; a question about a
+        key that no event has gets an empty range."""
         if size not in self._found:
             ordered, asked = self._ordered, self._asked
             edges = np.searchsorted(asked.groups, np.arange(len(ordered.bounds)))
@@ -237,8 +240,8 @@ class _Frames:
 def _answers(
     plan: Plan, read: pa.Table, rows: Rows, asked: _Asked, back: Array, threads: int
 ) -> dict[str, pa.Array]:
-    """The answers in the order of the questions.  Parts of the keys go all the way from rows to
-    answers by themselves, where these are numbers."""
+    """The answers, in the order of the questions.  If answers are numbers, parts of the keys go
+    from rows to answers in parallel."""
     values: dict[str, pa.Array] = {}
     columns = [columns_of(group, read) for group in plan.groups]
     cores = [make_core(FRAMES, group.operator, 8) for group in plan.groups]
@@ -262,7 +265,7 @@ def _answers(
     def give(i: int) -> None:
         part = parts[i]
         begin, end = np.searchsorted(asked.groups, [part.first, part.first + part.groups]).tolist()
-        end = len(asked) if i == len(parts) - 1 else end  # the last have keys that no event has
+        end = len(asked) if i == len(parts) - 1 else end  # at the end: keys that no event has
         ordered, order = put_in_order(plan, read, part)
         frames = _Frames(ordered, asked.part(begin, end, part.first))
         for group, table, outputs in zip(plan.groups, parts.columns, kept, strict=True):
@@ -283,7 +286,8 @@ def _answers(
 def _known(
     plan: Plan, read: pa.Table, rows: Rows, asked: _Asked, arrived: Array, back: Array
 ) -> dict[str, pa.Array]:
-    """The same over the rows of each range that had arrived by the time of its question."""
+    """The answers, in the order of the questions, over those rows of each range that had arrived by
+    the time of its question."""
     ordered, _ = put_in_order(plan, read, rows)
     arrived = arrived if ordered.rows is None else arrived[ordered.rows]
     frames, groups, when = _Frames(ordered, asked), asked.groups, asked.times
@@ -329,7 +333,7 @@ def _known(
 
 
 def _values(column: Any) -> Any:
-    """A column as an aggregator takes it."""
+    """A column's values in the form that an aggregator reads."""
     if column.type == "object":
         return column.as_list()
     data = column.data.astype(bool) if column.type == "bool" else column.data

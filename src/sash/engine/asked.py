@@ -1,4 +1,4 @@
-"""The times that a question to a stream may be about."""
+"""The ranges of times that `Stream.query` can answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["asked_range", "refuse_at"]
 
 
 def refuse_at(query: Query, at: Any) -> None:
-    """Refuse a question as of a moment where windows are aligned to the clock."""
+    """Refuse `at` if windows are aligned to the clock."""
     if at is not None:
         raise ValueError(
             f"at=… asks for the time up to a moment, which a stream of {query.window!r} does not "
@@ -23,8 +23,9 @@ def refuse_at(query: Query, at: Any) -> None:
 
 
 def asked_range(plan: Plan, watermark: int | None, lo: Any, hi: Any) -> tuple[int, int]:
-    """A range of times in microseconds, without `lo` or `hi` all that is kept; an error if what
-    lies in it is not kept, or not kept apart."""
+    """A range of times in microseconds; without `lo` or `hi`, as far as the stream keeps events.
+    Raise an error if the stream has evicted events of the range, or if `lo` or `hi` is within a
+    slice whose events share a partial."""
     window = plan.query.aligned
     begin = -UNBOUNDED if watermark is None else window.start(window.first(watermark))
     first = begin if lo is None else to_micros(lo)

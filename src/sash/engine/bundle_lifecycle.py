@@ -2,8 +2,8 @@
 
     batch ─→ judge, for each query ─→ cut ─→ state.step ─→ each query: changes, revisions, outcome
 
-Rows are inserted once, if any query has an open window that holds them.  What is late, due, emitted
-again or unchanged is each query's own to say (`lifecycle`).
+The state inserts a row once, if any query has an open window that holds it.  Each query's own
+lifecycle decides what is late, due, emitted again or unchanged for that query (`lifecycle`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Outcomes = dict[str, Outcome]
 
 
 class BundleLifecycle:
-    """The lifecycle of the queries of a bundle.  What lasts between batches is in a `Progress` for
-    each, and in the state."""
+    """The lifecycle of the queries of a bundle.  A `Progress` for each query, and the state, hold
+    all that lasts between batches."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class BundleLifecycle:
         self._clock, self._cycles = windows[0].clock, Cycles([w.cycle for w in windows])
         self._changes = [one.query.emit == "changes" for one in plan.plans.values()]
         self._stood: tuple[Any, Array, Array] | None = None
-        self.abandoned = False  # whether the last batch failed, and nothing of it is in
+        self.abandoned = False  # True if the last batch failed, and none of it is in the state
 
     def process(
         self,
@@ -71,7 +71,7 @@ class BundleLifecycle:
         stream_time: int | None = None,
         came: Array | None = None,
     ) -> Outcomes:
-        """Insert the rows of a batch that can be used, move on, and emit the windows that are due;
+        """Insert the usable rows of a batch, move stream time and watermark, and emit due windows;
         see `Lifecycle.process`."""
         self.abandoned = commits = False
         try:
@@ -101,9 +101,10 @@ class BundleLifecycle:
         stream_time: int | None,
         came: Array | None,
     ) -> tuple[Outcomes, dict[str, Progress]]:
-        """What a batch emits, and where each query stands after it."""
+        """Process a batch without committing it: the outcome of each query, and its progress after
+        the batch."""
         taken = dict.fromkeys(self._each, Taken(None, Late.none()))
-        # queries with the same rows have come as far
+        # all queries get the same rows, so they have the same stream time and watermark
         first, life = next(iter(progress.values())), next(iter(self._each.values()))
         at = came if came is not None else life.came(first, watermark)
         slices, newest = None, None
@@ -128,7 +129,7 @@ class BundleLifecycle:
         return outcomes, moved
 
     def _steps(self, before: Progress, after: Progress) -> dict[str, Step]:
-        """What a batch asks of the state for each query; see `Lifecycle.step`."""
+        """The step of each query; see `Lifecycle.step`."""
         opened, fresh = (numbers.tolist() for numbers in self._stands(before))
         keep, due = (numbers.tolist() for numbers in self._stands(after))
         early = self._early and (after.stream_time or 0) < UNBOUNDED
@@ -138,7 +139,7 @@ class BundleLifecycle:
         }
 
     def _stands(self, at: Progress) -> tuple[Array, Array]:
-        """The first window of each query that is open, and the first that is not due."""
+        """The number of each query's first open window, and of its first window that is not due."""
         times = at.stream_time, at.watermark
         if self._stood is None or self._stood[0] != times:
             watermark = -UNBOUNDED if at.watermark is None else at.watermark
@@ -152,8 +153,8 @@ class BundleLifecycle:
     def _judge(
         self, watermark: int | None, times: Array, refused: dict[int, str]
     ) -> tuple[Array, dict[str, Late]]:
-        """Judge rows by the watermark: which of them are in an open window of some query, and which
-        are late, for each query.  From the watermark on, no row is late."""
+        """Judge rows by the watermark: a mask of the rows that are in an open window of some query,
+        and the late rows of each query.  From the watermark on, no row is late."""
         usable = np.ones(len(times), dtype=bool)
         usable[list(refused)] = False
         old = ~usable if watermark is None else ~usable | (times < watermark)
@@ -178,8 +179,8 @@ class BundleLifecycle:
     def _take_in_slices(
         self, watermark: int | None, batch: Sliced, came: Array | int | None
     ) -> tuple[Slices | None, int | None, dict[str, Taken]]:
-        """Judge slices: those that are in an open window of some query, the newest time in them,
-        and what each query counts."""
+        """Judge slices: the slices that are in an open window of some query, the newest time in
+        them, and the counts of each query."""
         starts, held = batch.slices.starts, np.zeros(len(batch.slices.starts), dtype=bool)
         found: dict[Aligned, Taken] = {}
         for plan in self._plan.plans.values():
@@ -194,12 +195,12 @@ class BundleLifecycle:
         return some_slices(batch.slices, held), int(batch.newest[held].max()), taken
 
     def open_windows(self, progress: dict[str, Progress]) -> dict[str, int]:
-        """How many windows of each query are open that may hold something."""
+        """The number of each query's open windows that may hold events."""
         return {name: one.open_windows(progress[name]) for name, one in self._each.items()}
 
     def quiet(self, progress: dict[str, Progress]) -> tuple[int, int]:
-        """The times from the first up to the second, which is not included, of which events are in
-        no window that is closed or emitted, and let none fall due; see `Lifecycle.quiet`."""
+        """The span `[low, high)` of times in which events change nothing that any query emits; see
+        `Lifecycle.quiet`."""
         at = next(iter(progress.values()))
         if at.stream_time is None or at.stream_time >= UNBOUNDED:
             return UNBOUNDED, UNBOUNDED

@@ -1,5 +1,5 @@
-"""The plan of a bundle for a schema: the aggregates of all its queries as one plan, and what each
-query reads of it."""
+"""The plan of a bundle for a schema: one plan with the aggregates of all its queries, and for each
+query the words of the partials that it reads."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ __all__ = ["BundlePlan", "Sized", "plan_alone", "plan_bundle", "union_query"]
 
 @dataclass(frozen=True)
 class Sized:
-    """The columns of a query's result that are over another size than its windows: the size, None
-    for all since the beginning; and for a whole table the plan of these columns, and what it
-    reads."""
+    """The columns of a query's result over another size than its windows.  The size is None for a
+    lifetime.  For a whole table, and for slices in a store, `plan` is the plan of these columns,
+    and `reads` picks its words of the partials."""
 
     size: int | None
     columns: tuple[str, ...]
@@ -42,11 +42,11 @@ class Sized:
 
 @dataclass(frozen=True)
 class BundlePlan:
-    """A bundle for one schema.  `union` is the plan of all aggregates, each once.  `plans` has the
-    plan of each query, and `columns` for each column of its result the aggregate of the union.
-    `sizes` has what aggregates of other sizes than the query's own read.
-    For a whole table, and for slices in a store, a query's plan is over the union's partials, and
-    `reads` has what it reads of them."""
+    """A bundle bound to one schema.  `union` is the plan of all aggregates, each once.  `plans` has
+    the plan of each query; `columns` maps each column of a query's result to an aggregate of the
+    union; `sizes` has the columns over other sizes than the query's windows.
+    For a whole table, and for slices in a store, a query's plan runs over the union's partials, and
+    `reads` picks its words of them."""
 
     bundle: Bundle
     union: Plan
@@ -60,7 +60,7 @@ class BundlePlan:
         return self
 
     def sights(self) -> dict[str, Sight]:
-        """What each query sees of slices in a store."""
+        """Each query's view of slices in a store."""
         made = {}
         for name, plan in self.plans.items():
             sizes = []
@@ -83,12 +83,12 @@ class BundlePlan:
 def plan_bundle(
     bundle: Bundle, schema: pa.Schema, *, whole: bool = False, stored: bool = False
 ) -> BundlePlan:
-    """The plan of aligned queries, or an error that names the query and says what is wrong with
-    the table's columns; with `whole`, for a whole table (see `query.plan.make_plan`), with
-    `stored`, for slices in a store; else for a stream in memory."""
+    """Make the plan of a bundle: with `whole`, for a whole table (see `query.plan.make_plan`); with
+    `stored`, for slices in a store; else for a stream in memory.  If the columns do not fit a
+    query, the error names the query."""
     labelled = not whole and not stored
     alone: dict[str, Plan] = {}
-    alike: dict[Any, Plan] = {}  # by what is selected: their windows make no difference
+    alike: dict[Any, Plan] = {}  # by the selection, because plans do not depend on the window
     for name, query in bundle.queries.items():
         selected = tuple((column, same_aggregate(a)) for column, a in query.select.items())
         if selected in alike:
@@ -129,8 +129,8 @@ def plan_bundle(
 def plan_alone(
     query: Query, schema: pa.Schema, *, whole: bool = False, labelled: bool = False
 ) -> Plan:
-    """The plan of an aligned query by itself.  Its aggregates have the partials that they would
-    have over its own windows, whatever their sizes."""
+    """Make the plan of one aligned query.  All its aggregates have the partials that they have over
+    its own windows, whatever their sizes."""
     if not query.several:
         return make_plan(query, schema, whole=whole, labelled=labelled)
     select = {name: dataclasses.replace(a, size=None) for name, a in query.select.items()}
@@ -140,8 +140,8 @@ def plan_alone(
 
 
 def _needs_count(plan: Plan, sizes: tuple[Sized, ...]) -> bool:
-    """True if no aggregate with a partial is over the query's own windows, so that something else
-    has to tell which windows there are."""
+    """True if no aggregate with a partial is over the query's own windows.  Then the plan needs a
+    count, from which the engine knows which windows hold events."""
     others = {column for size in sizes for column in size.columns}
     others |= {chosen.name for chosen in plan.ranged}
     return all(name in others for name in plan.query.select)
@@ -150,8 +150,8 @@ def _needs_count(plan: Plan, sizes: tuple[Sized, ...]) -> bool:
 def union_query(
     bundle: Bundle, rowless: Sequence[str] = ()
 ) -> tuple[Query, dict[str, dict[str, str]]]:
-    """A query with the aggregates of all, each once; and for each query and column of its result
-    the aggregate there.  Queries in `rowless` need another one that counts rows."""
+    """A query with the aggregates of all queries, each once; and for each query and column of its
+    result, the name of its aggregate.  For each query in `rowless`, add a count of rows."""
     names: dict[Any, str] = {}
     select: dict[str, Aggregate] = {}
     columns: dict[str, dict[str, str]] = {name: {} for name in bundle.queries}
@@ -162,7 +162,7 @@ def union_query(
             known = same_aggregate(aggregate)
             if known not in names:
                 plain = dataclasses.replace(aggregate, size=None)
-                made = repr(plain)  # the same in whatever order the queries come
+                made = repr(plain)  # a name that does not depend on the order of the queries
                 while made in first.by or made in select:
                     made += "'"
                 names[known] = made
@@ -172,14 +172,14 @@ def union_query(
 
 
 class _Projected:
-    """Plans of queries over the partials of a bundle's, those of the same columns made once."""
+    """Makes plans of queries over the partials of a bundle; the same columns share one result."""
 
     def __init__(self, union: Plan) -> None:
         self._union = union
         self._made: dict[Any, tuple[tuple[Group, ...], Projection]] = {}
 
     def plan(self, plan: Plan, columns: Mapping[str, str]) -> tuple[Plan, Projection]:
-        """A query's plan, and what it reads of the partials."""
+        """A query's plan over the bundle's partials, and the words of them that it reads."""
         known = tuple(columns.items())
         if known not in self._made:
             self._made[known] = self._of(columns)
@@ -208,8 +208,8 @@ class _Projected:
 def _some_of(
     group: Group, wanted: list[tuple[str, int]]
 ) -> tuple[Group, tuple[int, ...] | None, tuple[int, ...]]:
-    """Some aggregates of a group as a group of their own: its words of a partial, or items of a
-    tuple; and the columns it reads, by their places in the whole group."""
+    """Some aggregates of a group as a group of their own; its words of a partial, or items of a
+    tuple (None: all); and the columns that it reads, by their places in the whole group."""
     operator, parts = group.operator, group.operator.parts
     owners = [_owner(parts, i) for _, i in wanted]
     own = list(dict.fromkeys(owners))
@@ -230,7 +230,7 @@ def _some_of(
         words = _words(operator)
         places = [word for owner in own for word in words[owner]]
         total = layout.words
-    many = len(group.columns)  # behind them are the conditions
+    many = len(group.columns)  # conditions follow them
     whole = places == list(range(total)) and len(used) == many + len(group.conditions)
     as_it_is = whole and [i for _, i in wanted] == list(range(len(parts)))
     joined = operator
@@ -252,7 +252,7 @@ def _some_of(
 
 
 def _owner(parts: tuple[Part, ...], i: int) -> int:
-    """The part whose partial a part lowers."""
+    """The part that owns the partial from which part `i` is lowered."""
     shares = parts[i].shares
     return i if shares is None else shares
 
@@ -261,13 +261,14 @@ def _owner(parts: tuple[Part, ...], i: int) -> int:
 def _joined(
     parts: tuple[Part, ...], names: tuple[str, ...], types: tuple[str, ...], compiled: bool
 ) -> Operator:
-    """Parts as one operator: the same for the same parts, because kernels are kept with it."""
+    """Join parts into one operator.  The same parts give the same object, because compiled kernels
+    are kept by operator."""
     made = _join(parts, len(types), name=", ".join(names), types=types)
     return made if compiled else dataclasses.replace(made, compile=False)
 
 
 def _words(operator: Operator) -> dict[int, range]:
-    """The words of a slot that each part of an operator has."""
+    """The words of a slot that hold each part of an operator."""
     layout = specialise(SCAN, operator).layout
     assert layout is not None
     made: dict[int, range] = {}

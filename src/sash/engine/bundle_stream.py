@@ -1,4 +1,5 @@
-"""A stream of queries that share one copy of the slices; a member of a `SharedStream`."""
+"""A stream of the queries of a bundle, which share one copy of the slices; a member of a
+`SharedStream`."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ __all__ = ["BundleStream"]
 
 
 class BundleStream(AlignedStream):
-    """A stream of the queries of a bundle.  Its intake is that of a query with the aggregates of
-    all; `push`, `advance` and `close` return a result for each query."""
+    """A stream of the queries of a bundle.  It reads batches as one query with the aggregates of
+    all queries would; `push`, `advance` and `close` return a result for each query."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class BundleStream(AlignedStream):
         self._late = late
         self._each = {name: Progress() for name in bundle.queries}
         self._progress = next(iter(self._each.values()))
-        self._fingerprint = {}  # a shared stream has those of its queries
+        self._fingerprint = {}  # the shared stream keeps the fingerprints of its queries
 
     def _set_up(self, schema: pa.Schema) -> None:
         plan = self._tied(schema)
@@ -77,7 +78,7 @@ class BundleStream(AlignedStream):
             return SharedState(made.union, made.composite, made.plans, made.columns, sizes)
         state: Any = SharedTiles(
             made.union, made.composite, made.sights(), self._store, self._prefix
-        )  # to which no query can be added
+        )  # it has no `add`: in a store, no query joins later
         return state  # type: ignore[no-any-return]
 
     def _move(self, time: int) -> Any:
@@ -104,7 +105,8 @@ class BundleStream(AlignedStream):
         return outcomes
 
     def _add_late(self, table: pa.Table, outcome: Any) -> None:
-        """Keep the late rows of a batch, those once that several queries missed alike."""
+        """Keep the late rows of a batch.  Rows that are late alike for several queries are kept
+        once."""
         outcomes: Outcomes = outcome
         made: dict[Any, tuple[Any, list[str]]] = {}
         for name, one in outcomes.items():
@@ -130,7 +132,7 @@ class BundleStream(AlignedStream):
         made = {name: as_given(table, self._kind) for name, table in tables.items()}
         for one in outcomes.values():
             if one.emitted.failed:
-                self._turns.changing = False  # all is done; a warning may be an error
+                self._turns.changing = False  # the change is complete; a warning may raise
                 warn_of(one.emitted.failed)
         return made
 
@@ -152,7 +154,7 @@ class BundleStream(AlignedStream):
             return self._shared.ask(name, key if isinstance(key, tuple) else (key,), first, end)
 
     def state_size(self) -> dict[str, int]:
-        """How many keys and slices there are, and how many bytes they take."""
+        """How many keys and slices the stream holds, and how many bytes they take."""
         with self._turns.between():
             self._settle()
             if self._plan is None:
@@ -160,7 +162,7 @@ class BundleStream(AlignedStream):
             return self._shared.size()
 
     def add(self, name: str, query: Query) -> None:
-        """Let another query share the slices from now on; see `SharedStream.add`."""
+        """Add a query that shares the slices; see `SharedStream.add`."""
         with self._turns.between():
             self._settle()
             self._turns.changing = False
@@ -170,7 +172,7 @@ class BundleStream(AlignedStream):
             if self._plan is not None:
                 made = plan_bundle(joined, self._whole_schema)
                 check(self._place, Asked(query, made.plans[name], self._mode, self._early))
-                # those that were taken away have partials there, and no plan any more
+                # removed queries still have partials, but no plan any more
                 there = {*self._each, name}
                 plans = {n: plan for n, plan in made.plans.items() if n in there}
                 self._made = made = replace(made, plans=plans)
@@ -180,7 +182,7 @@ class BundleStream(AlignedStream):
             self._go_on()
 
     def remove(self, name: str) -> None:
-        """Take a query away."""
+        """Remove a query."""
         with self._turns.between():
             self._settle()
             self._turns.changing = False
@@ -196,8 +198,8 @@ class BundleStream(AlignedStream):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Go on with other queries than before.  The next batch goes through the lifecycle, which
-        tells what an empty result is."""
+        """Continue with other queries than before.  The next batch goes through the lifecycle, and
+        from its result the stream takes a new empty result."""
         self._nothing = None
         if self._plan is None:
             self._query, _ = union_query(self._bundle)
@@ -210,7 +212,7 @@ class BundleStream(AlignedStream):
 
     @property
     def bundle(self) -> Bundle:
-        """The queries whose partials are kept, with those that were taken away."""
+        """The queries whose partials the state keeps, removed queries included."""
         return self._bundle
 
     def _dump_state(self) -> list[bytes]:
@@ -229,5 +231,5 @@ class BundleStream(AlignedStream):
 
 
 def _sizes(made: BundlePlan, name: str) -> list[tuple[int, tuple[str, ...]]]:
-    """The further sizes of a query, and the columns of each."""
+    """The sizes of a query's aggregates other than its window's, and the columns of each."""
     return [(EVER if s.size is None else s.size, s.columns) for s in made.sizes[name]]

@@ -1,11 +1,12 @@
-"""What several queries share: bundles of queries.
+"""Bundles: queries that share one copy of the slices.
 
-A bundle is made of aligned queries with the same keys, condition, tie and clock.  They share one
-copy of the slices, cut wherever one of them has an edge, and each aggregate that several select has
-one partial.  A query that fits into no bundle is a bundle of its own: it shares the intake only.
+A bundle consists of aligned queries with the same keys, condition, tie and clock.  Their slices are
+cut wherever one of the queries has an edge.  If several queries select the same aggregate, it has
+one partial.  A query that fits into no bundle is a bundle of its own: it shares only the intake.
 
-Queries whose aggregates depend on the order of events keep each time apart, where others keep one
-partial for a slice; so that they do not make others keep more, they have bundles of their own.
+Queries whose aggregates depend on the order of events keep a partial for each time, and other
+queries a partial for each slice.  So queries of the two kinds are not in one bundle: the others
+would have to keep more.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Bundle:
     """Queries that share one copy of the slices, or one query that shares only the intake."""
 
     queries: Mapping[str, Query]
-    composite: Composite | None  # the edges of all, where windows are aligned
-    why: str  # why it shares slices with no other query
+    composite: Composite | None  # the edges of all windows; None if windows are not aligned
+    why: str  # why the bundle shares no slices with the first query outside it
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,8 +54,8 @@ class Bundle:
 
     @property
     def aggregates(self) -> dict[str, tuple[tuple[str, str], ...]]:
-        """The aggregates of all queries, each once, and where each is selected: the names of a
-        query and of a column of its result."""
+        """The aggregates of all queries, each once, and where queries select it: pairs of a query's
+        name and a column of its result."""
         made: dict[str, tuple[tuple[str, str], ...]] = {}
         for names in _alike(self.queries).values():
             query, column = names[0]
@@ -64,7 +65,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class SharedPlan:
-    """Which of several queries share slices."""
+    """Several queries, divided into bundles."""
 
     bundles: tuple[Bundle, ...]
 
@@ -84,12 +85,12 @@ def bundled(queries: Mapping[str, Query]) -> Bundle:
 
 
 def why_apart(query: Query, bundle: Bundle) -> str:
-    """Why a query does not share the slices of a bundle; empty if it does."""
+    """Why a query cannot share the slices of a bundle; empty if it can."""
     return _differs(query, next(iter(bundle.queries.values())))
 
 
 def lacks(query: Query, bundle: Bundle) -> list[str]:
-    """What a query needs that the slices of a bundle do not have: aggregates, and edges."""
+    """The aggregates and edges that a query needs and the slices of a bundle lack, as texts."""
     assert bundle.composite is not None
     known = _alike(bundle.queries)
     found = [
@@ -106,7 +107,7 @@ def lacks(query: Query, bundle: Bundle) -> list[str]:
 
 
 def shared_plan(queries: Mapping[str, Query]) -> SharedPlan:
-    """Put queries into bundles."""
+    """Divide queries into bundles."""
     bundles: list[dict[str, Query]] = []
     for name, query in queries.items():
         for members in bundles:
@@ -124,7 +125,7 @@ def _fits(one: Query, other: Query) -> bool:
 
 
 def _differs(one: Query, other: Query) -> str:
-    """Why two queries do not share slices."""
+    """Why two queries cannot share slices; empty if they can."""
     if not isinstance(one.window, Aligned) or not isinstance(other.window, Aligned):
         driven = one if not isinstance(one.window, Aligned) else other
         return f"events make the windows of {driven.window!r}, so they have no common edges"
@@ -146,7 +147,7 @@ def _listed(names: Any) -> str:
 
 
 def same_condition(one: Any, other: Any) -> bool:
-    """True if two conditions choose the same rows, as they are written."""
+    """True if two conditions are written alike, and so choose the same rows."""
     if one is None or other is None:
         return one is other
     return bool(one.equals(other))
@@ -170,7 +171,7 @@ def _bundle(members: dict[str, Query], queries: Mapping[str, Query]) -> Bundle:
 
 
 def _alike(queries: Mapping[str, Query]) -> dict[Any, tuple[tuple[str, str], ...]]:
-    """Where each distinct aggregate is selected, by what it is."""
+    """Where queries select each distinct aggregate, by its `same_aggregate` key."""
     made: dict[Any, tuple[tuple[str, str], ...]] = {}
     for name, query in queries.items():
         for column, chosen in query.select.items():
@@ -180,11 +181,11 @@ def _alike(queries: Mapping[str, Query]) -> dict[Any, tuple[tuple[str, str], ...
 
 
 def same_aggregate(chosen: Aggregate) -> Any:
-    """What makes two aggregates the same: the columns, the condition, and a ready operator's name
-    and parameters, or the very operator."""
+    """A key that two aggregates have in common if they have the same partials: the columns, the
+    condition, and a ready operator's name and parameters, or the very operator."""
     operator = chosen.operator
     what: Any = id(operator)
     if operator.ready:
         what = operator.ready, repr(operator.parameters), operator.types, operator.skips
-    # whatever its size, an aggregate has the same partials
+    # the size is not in the key, because partials do not depend on it
     return what, chosen.columns, str(chosen.returns), chosen.where

@@ -1,8 +1,9 @@
-"""Coarser slices for some of the queries that share slices over a table: factor windows.
+"""Factor windows: coarser slices for some of the queries that share slices over a table.
 
-Slices are cut at the edges of all queries, and a query of long windows reads many that are finer
-than it needs.  Where counting says that it pays (`slicing.factors`), they are combined once into
-the slices of a window that several queries can be computed from, of their own or one that is added:
+Slices are cut at the edges of all queries, so a query of long windows reads many slices that are
+finer than it needs.  If the count of combines says that it pays (`slicing.factors`), this module
+combines slices once into the slices of a factor window, from which several queries are computed.
+The factor window is a window of the queries, or an added one:
 
     slices of a minute → tumbling(1 hour), which is added → sliding(1 day, 1 hour)
                        ↘                                  ↘ sliding(7 days, 6 hours)
@@ -27,20 +28,20 @@ from .bundle_plans import BundlePlan
 
 __all__ = ["coarser_slices"]
 
-_WORTH = 1_000_000  # combines to be saved, as another kernel is needed for it
+_WORTH = 1_000_000  # combines that coarser slices, another kernel, must save before they pay
 
 
 def coarser_slices(plan: BundlePlan, slices: Slices, names: Sequence[str]) -> dict[str, Slices]:
-    """The slices to read for those of some queries that better read coarser ones."""
+    """Coarser slices, by name, for the queries among `names` that save combines with them."""
     count, keys = len(slices.starts), len(slices.bounds) - 1
     if count < 2 or slices.ties is not None:
         return {}
     asked = {name: plan.plans[name].query.window for name in names}
     windows = tuple(dict.fromkeys(asked.values()))
-    if 2 * count * len(windows) < _WORTH:  # what all scans take but for their rows
+    if 2 * count * len(windows) < _WORTH:  # the combines of all scans, apart from their rows
         return {}
     span = int(slices.starts.max()) - int(slices.starts.min()) + 1
-    # by powers of two, so that the parts of a table have the same plan
+    # rounded to a power of two, so that all parts of a table get the same plan
     found = factors_of(windows, Fraction(2) ** round(log2(count / span / keys)))
     if found is None or (found.apart - found.cost) * span * keys < _WORTH:
         return {}
@@ -61,7 +62,7 @@ def coarser_slices(plan: BundlePlan, slices: Slices, names: Sequence[str]) -> di
 
 
 def _folded(groups: tuple[Group, ...], slices: Slices, window: Aligned) -> Slices:
-    """The slices of a tumbling window, out of finer ones."""
+    """Combine slices into the coarser slices of a tumbling window."""
     owners = np.repeat(np.arange(len(slices.bounds) - 1), np.diff(slices.bounds))
     heads = run_starts(owners, window.last(slices.starts))
     order, bounds = np.arange(len(owners)), np.append(heads, len(owners))

@@ -1,6 +1,6 @@
 """How late rows come: stream time at the start of a row's batch less the row's own time.
 
-A histogram has a count of the rows that came in order, and 24 buckets of those that did not:
+A histogram has a count of the rows that came in order, and 24 buckets for the others:
 
     in order   (0, 1 s]   (1 s, 2 s]   (2 s, 4 s]   …   (2^21 s, 2^22 s]   more
 """
@@ -18,7 +18,7 @@ __all__ = ["BOUNDS", "BUCKETS", "delay_counts", "no_delays"]
 #: How many buckets there are.
 BUCKETS = 24
 
-#: What each count goes up to, in microseconds, and includes; the last one has no bound.
+#: The upper bound of each count, in microseconds, included; the last count has no bound.
 BOUNDS = np.append(0, 1_000_000 * 2 ** np.arange(BUCKETS - 1, dtype=np.int64))
 
 
@@ -34,8 +34,8 @@ def delay_counts(
     *,
     weights: Array | None = None,
 ) -> Array:
-    """The histogram of the times of a batch, judged by stream time at its start, or when each row
-    came; without the rows that are refused.  Each time may stand for several rows.
+    """The histogram of a batch's times, by stream time at the start of the batch, or when each row
+    came; without the refused rows.  With `weights`, a time stands for several rows.
 
     >>> second = 1_000_000
     >>> delay_counts(np.array([9, 8, 5]) * second, 9 * second)[:5].tolist()

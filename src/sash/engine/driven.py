@@ -28,8 +28,8 @@ __all__ = ["driven_results", "with_nulls"]
 
 
 def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
-    """The rows of a table that fire, in its order: their columns, the window's start and end,
-    values."""
+    """The rows of a table that fire, in its order: their columns, the window's start and end, and
+    the values."""
     query, window = plan.query, plan.query.window
     assert isinstance(window, Driven)
     if query.where is not None:
@@ -38,7 +38,7 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     ordered = rows_in_order(plan, read, threads)
     found = frames_of(window, ordered)
     frames = found.frames
-    # which frame each row of the result has: that of its event, among those that fire
+    # the frame of each row of the result: the place of its event among the events that fire
     order = ordered.order(threads) if frames.fired is None else None
     if frames.fired is not None:
         fires = np.zeros(table.num_rows, dtype=bool)
@@ -84,7 +84,7 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
 
 
 def _spans(window: Driven, own: Array, threads: int) -> tuple[Array | None, Array]:
-    """The start and end that the results of events at these times show, made in pieces."""
+    """The `window_start` and `window_end` of events at these times, computed in pieces."""
     none = own[:0]
     made = [
         None if a is None else own if a is none else np.empty_like(own) for a in window.spans(none)
@@ -113,18 +113,18 @@ def _oldest(found: Found, order: Array | None, kind: pa.DataType, threads: int) 
 
 
 def _among(fired: Array, rows: tuple[int, int]) -> tuple[int, int]:
-    """The range of frames of the rows that fire in a range of rows."""
+    """The range of frames that belong to a range of rows, if only some rows fire."""
     first, last = np.searchsorted(fired, rows)
     return int(first), int(last)
 
 
 def with_nulls(times: pa.Array, held: Array) -> pa.Array:
-    """Times, null where nothing is held."""
+    """Times, with null where `held` is false: the window holds no events."""
     return times if held.all() else pc.if_else(pa.array(held), times, pa.scalar(None, times.type))
 
 
 def _explained(plan: Plan, table: pa.Table, row: int, error: NoFrameAnswer) -> str:
-    """The reason why an answer does not exist, with its event."""
+    """A message that says why an answer does not exist, and for which event."""
     query = plan.query
     at = time_text(table.column(query.time)[row])
     whose = ", ".join(f"{name} = {table.column(name)[row]}" for name in query.by)

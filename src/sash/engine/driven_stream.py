@@ -1,12 +1,13 @@
-"""A stream whose events drive the windows: `Query.stream` of `sash.rows`, `sash.delta`,
+"""Streams whose events drive the windows: `Query.stream` of `sash.rows`, `sash.delta`,
 `sash.punctuated`, policies, `sash.window(keep=…, every=…)`, and of `sash.trailing` and
-`sash.lifetime` where some of the events at an event's own time are left out.
+`sash.lifetime` if these exclude some of the events at an event's own time.
 
     batch ─→ judge ─→ rows that wait for the watermark ─→ a key's next events ─→ rows that fire
 
-An event takes part when the watermark has passed its time, in order of time, then `tie` or arrival.
-So the rows are those of the run over a table of all events that were not late.  Rows that are
-emitted together are in the order in which their events arrived.
+An event enters its key's window when the watermark has passed the event's time; events enter in
+order of time, then of `tie` or arrival.  So the stream emits the rows that `Query.run` would return
+over a table of all events that were not late.  Rows of one push come in the order in which their
+events arrived.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = ["DrivenStream", "TickStream"]
 
 
 class _Kept(WaitingStream):
-    """What streams have in common that keep a partial for each event."""
+    """A stream that keeps a partial for each event."""
 
     _kept: Kept
     _labels_in_store = False
@@ -92,7 +93,7 @@ class DrivenStream(_Kept, KeepingStream):
         self._kept = self._driven = DrivenState(plan, stored=self._store is not None)
 
     def _step(self, judged: Judged, reached: Reached) -> tuple[Any, dict[int, str]]:
-        """Take rows in, and emit those that fire before the watermark."""
+        """Insert rows, and emit those that fire before the watermark."""
         rows, numbers = self._waiting.pass_by(judged.new, judged.when, reached[1])
         try:
             found = self._settled(rows, numbers, -(2**61) if reached[1] is None else reached[1])
@@ -105,12 +106,12 @@ class DrivenStream(_Kept, KeepingStream):
         return as_given(made, self._kind), found.failed
 
     def _settled(self, rows: pa.Table, numbers: Array, watermark: int) -> Fired:
-        """The rows that fire, of those that the watermark has passed now, and of which each has a
-        number in order of arrival."""
+        """The rows that fire among `rows`, which the watermark has passed now; `numbers` has their
+        order of arrival."""
         return self._driven.step(rows, watermark)
 
     def _rows(self, rows: pa.Table, found: Fired) -> pa.Table:
-        """The rows that fire with what they add to their events."""
+        """The rows that fire: the columns of their events, the window and the values."""
         assert self._plan is not None
         assert isinstance(self._query.window, Driven)
         made = rows.take(pa.array(found.rows)).replace_schema_metadata(None)
@@ -128,7 +129,7 @@ class DrivenStream(_Kept, KeepingStream):
 
 
 class TickStream(_Kept):
-    """A stream of what is kept at ticks of the clock; see `sash.Stream`.
+    """A stream that emits at ticks of the clock the values of the kept events; see `sash.Stream`.
 
     >>> import sash
     >>> by_clock = sash.window(keep=sash.rows(2), every=10)
@@ -147,13 +148,13 @@ class TickStream(_Kept):
         self._plan = plan
 
     def _ends(self, times: Array) -> tuple[Array, Array]:
-        """An event misses the tick behind it."""
+        """A late event misses the first tick after it."""
         assert isinstance(self._query.window, Ticked)
         tick = self._query.window.tick
         return times, (times // tick + 1) * tick
 
     def _step(self, judged: Judged, reached: Reached) -> tuple[Any, dict[int, str]]:
-        """Take rows in, and emit the ticks that the watermark has passed."""
+        """Insert rows, and emit the ticks that the watermark has passed."""
         rows, _ = self._waiting.pass_by(judged.new, judged.when, reached[1])
         made, failed = self._settled(rows, -(2**61) if reached[1] is None else reached[1])
         at = self._progress
@@ -162,7 +163,8 @@ class TickStream(_Kept):
         return as_given(made, self._kind), failed
 
     def _settled(self, rows: pa.Table, watermark: int) -> tuple[pa.Table, dict[int, str]]:
-        """The ticks up to the watermark, with the rows that it has passed now."""
+        """The table of ticks up to the watermark, after inserting `rows`, which the watermark has
+        passed now."""
         assert self._plan is not None
         try:
             found = self._ticks.step(rows, watermark)

@@ -1,14 +1,14 @@
-"""What streams have in common whose windows events make.
+"""Streams whose windows events make: what driven windows, ticks and sessions share.
 
     batch ─→ judge ─→ step ─→ rows out
                │
                └─ late rows
 
-An event is late if what it would change is emitted.
+An event is late if the rows that it would change are already emitted.
 
-With a store (`engine.stored_events`), nothing is kept in memory between two batches: each reads
-the rows of the keys that it touches, and of those for which something is due, and writes what is
-left of them (`state.keyed`).
+With a store (`engine.stored_events`), a stream keeps nothing in memory between two batches.  A
+batch reads the rows of the keys that it touches, and of the keys that are due, and writes back the
+rows that remain (`state.keyed`).
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ CLOSED = "its time is before the watermark, so the windows that it is in are emi
 
 @dataclass(frozen=True)
 class Admitted:
-    """What a batch emits: rows, as the kind of table that was pushed; those of them that lack
-    answers, and why; the late rows; how many rows the batch has, and how many count; how late they
-    came."""
+    """The outcome of a batch: the emitted rows, as the kind of table that was pushed; reasons for
+    those that lack answers; the late rows; how many rows the batch has, and how many of them
+    count; and a histogram of how late they came."""
 
     made: Any
     failed: dict[int, str]
@@ -57,8 +57,9 @@ class Admitted:
 
 @dataclass(frozen=True)
 class Judged:
-    """A batch whose rows are judged: the times of all, those that are late, and of those that count
-    their places, themselves, and what `_cut` made of them."""
+    """A batch whose rows are judged: the times of all rows, and the late rows; then, of the rows
+    that count, their places in the batch, the rows themselves, and what `_cut` returned for
+    them."""
 
     times: Array
     late: Late
@@ -77,45 +78,46 @@ class EventStream(Stream, ABC):
     """A stream whose windows events make."""
 
     _keyed: KeyedTables | None = None
-    _follows = True  # the watermark follows stream time; else the caller moves it
-    _behind: int | None = None  # how far the caller keeps it behind stream time
+    _follows = True  # True if the watermark follows stream time; else the caller moves it
+    _behind: int | None = None  # how far the caller keeps the watermark behind stream time
 
     @abstractmethod
     def _cut(self, table: pa.Table) -> Any:
-        """Cut rows into distinct times; changes nothing."""
+        """Prepare rows for `_step`: raise if one cannot be used; change nothing."""
 
     @abstractmethod
     def _ends(self, times: Array) -> tuple[Array, Array]:
-        """The start and end of the window that a late event of each time has missed."""
+        """The start and end of the window that a late event at each time has missed."""
 
     @abstractmethod
     def _step(self, judged: Judged, reached: Reached) -> tuple[Any, dict[int, str]]:
-        """Insert the rows that count, move on, and emit what is due, as the kind of table that was
-        pushed; and the rows that lack answers, and why."""
+        """Insert the rows that count, move stream time and watermark, and return the rows that are
+        due, as the kind of table that was pushed, and reasons for those that lack answers."""
 
     @abstractmethod
     def _size(self) -> dict[str, int]:
-        """How much is held."""
+        """How many keys and entries are in memory, and how many bytes they take."""
 
     def _conformed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
-        """The columns that the stream needs, in its types, and the rows that do not fit."""
+        """The columns that the stream needs, cast to its types, and reasons for the rows that do
+        not fit."""
         return conform(table, self._schema, self._only_time)
 
     def _unusable(self, given: pa.Table) -> dict[int, str]:
-        """Rows that cannot be used, and why."""
+        """Reasons for rows of the right types that cannot be used."""
         return {}
 
     @abstractmethod
     def _held(self) -> list[Keyed]:
-        """All that the stream holds, as tables of rows that belong to keys."""
+        """The whole state, as tables whose rows belong to keys."""
 
     @abstractmethod
     def _hold(self, tables: list[pa.Table]) -> None:
-        """Hold these rows instead, of tables as `_held` has them."""
+        """Replace the state by the rows of these tables, which are laid out as in `_held`."""
 
     @abstractmethod
     def _shapes(self) -> list[str]:
-        """What the words of a partial are, for each group of aggregates."""
+        """A description of a partial's words, for each group of aggregates."""
 
     def _push(self, batch: Any) -> Any:
         taken = self._taken(batch)
@@ -127,7 +129,7 @@ class EventStream(Stream, ABC):
         found = self._admit(given, reasons | misfits)
         self._late.add(table, found.late, self._missed, self._plan.time_type)
         if found.failed:
-            self._turns.changing = False  # all is done; a warning may be an error
+            self._turns.changing = False  # the change is complete; a warning may raise
             warn_of(found.failed)
         return found.made
 
@@ -138,9 +140,9 @@ class EventStream(Stream, ABC):
         time: int | None = None,
         watermark: int | None = None,
     ) -> Admitted:
-        """Insert the rows that can be used and are not late, move on to where they or the caller
-        say, and emit what is due.  Rows are judged by the watermark that earlier batches have
-        reached."""
+        """Insert the rows that are usable and not late, move stream time and watermark as the rows
+        or the caller say, and emit the rows that are due.  The watermark that earlier batches
+        reached decides which rows are late."""
         self._spill()
         before = replace(self._progress)
         try:
@@ -149,7 +151,7 @@ class EventStream(Stream, ABC):
             late, counted = judged.late, len(judged.rows)
             known = self._progress.stream_time
             if self._behind is not None and watermark is not None:
-                known = watermark + self._behind  # over all keys, and not only those in the store
+                known = watermark + self._behind  # over all keys, not only those of this state
             delays = delay_counts(judged.times, known, late.rows[late.missed == 0].tolist())
             newest = int(judged.when.max()) if counted else None
             self._turns.changing = True
@@ -169,8 +171,8 @@ class EventStream(Stream, ABC):
         return Admitted(made, failed, late, given.num_rows, counted, delays)
 
     def _abandon(self, before: Progress) -> None:
-        """Undo a batch that failed, if the state is in a store: what is in memory is of no use
-        between two batches."""
+        """Undo a failed batch, if the state is in a store: between two batches, the stream needs
+        nothing that is in memory."""
         if self._store is not None:
             vars(self._progress).update(vars(before))
             if self._keyed is not None:
@@ -178,7 +180,7 @@ class EventStream(Stream, ABC):
             self._turns.changing = False
 
     def _load_parts(self, given: pa.Table, time: int | None, watermark: int | None) -> None:
-        """Read from the store what a batch may touch."""
+        """Read the rows that a batch may touch from the store."""
         if self._store is None:
             return
         assert self._plan is not None
@@ -199,11 +201,11 @@ class EventStream(Stream, ABC):
 
     @property
     def _missed(self) -> _Spans:
-        """The windows that late rows have missed."""
+        """The windows that late rows missed."""
         return _Spans(self)
 
     def _judge(self, given: pa.Table, refused: dict[int, str]) -> Judged:
-        """Which rows count, and which are late."""
+        """Decide which rows count, and which are late."""
         times, reasons = refused_times(one_array(given.column(self._query.time)), refused)
         usable = np.ones(len(times), dtype=bool)
         usable[list(reasons)] = False
@@ -225,18 +227,19 @@ class EventStream(Stream, ABC):
             return self._judge(given, refused | {int(rows[i]): why for i, why in wrong.items()})
         late = np.array(sorted(reasons), dtype=np.int64)
         own = closed[late]
-        # a late row has one window of its own, which goes by its time
+        # a late row has missed one window, whose number is the row's time
         at = np.where(own, times[late], 0)
         why = [reasons[row] for row in late.tolist()]
         told = Late(late, why, np.ones(len(late), bool), at, at - ~own)
         return Judged(times, told, rows, new, cut)
 
     def _closed_for(self, given: pa.Table, times: Array) -> list[tuple[Array, str]]:
-        """Which rows the watermark has closed the stream for, and why."""
+        """The rows for which it is too late: pairs of a mask of rows and a reason."""
         return [(times < self._progress.watermark, CLOSED)]
 
     def _reached(self, newest: int | None, time: int | None, watermark: int | None) -> Reached:
-        """Stream time and watermark after a batch whose newest row that counts has this time."""
+        """Stream time and watermark after a batch; `newest` is the newest time of the rows that
+        count, `time` and `watermark` are the caller's."""
         at = self._progress
         if self._follows and newest is not None:
             watermark = latest(watermark, newest - self._lateness)
@@ -253,7 +256,7 @@ class EventStream(Stream, ABC):
         if outcome is None:
             return as_given(pa.table({}), self._kind)
         if outcome.failed:
-            self._turns.changing = False  # all is done; a warning may be an error
+            self._turns.changing = False  # the change is complete; a warning may raise
             warn_of(outcome.failed)
         return outcome.made
 
@@ -271,13 +274,13 @@ class EventStream(Stream, ABC):
         return CombineFailed(f"{error}, {at}{whose and ' of ' + whose}; {then}")
 
     def _where(self, number: int) -> str:
-        """The entry of the state in whose combination an error was raised."""
+        """Name the entry of the state at which `combine` raised."""
         return f"at a key's event {number}"
 
     def query(
         self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
     ) -> dict[str, Any]:
-        """Refused: events make the windows."""
+        """Refuse: events make the windows."""
         raise ValueError(
             f"a stream of {self._query.window!r} answers for its events; for any range of times "
             "stream a window that is aligned to the clock"
@@ -285,7 +288,7 @@ class EventStream(Stream, ABC):
 
     @in_turn
     def state_size(self) -> dict[str, int]:
-        """How many keys, and times or sessions, there are, and how many bytes they take."""
+        """How many keys, and times or sessions, the stream holds, and how many bytes they take."""
         if self._plan is None:
             return {"keys": 0, "slices": 0, "bytes": 0}
         if self._store is None:
@@ -294,13 +297,13 @@ class EventStream(Stream, ABC):
         return {"keys": size["keys"], "slices": size["windows"], "bytes": size["bytes"]}
 
     def _check_parts(self) -> None:
-        """Raise AssertionError if what is in the store is not sound."""
+        """Raise AssertionError if the records in the store are not sound."""
         if self._plan is not None and self._store is not None:
             self._parts._check()
 
 
 class _Spans:
-    """The windows of late rows, by the times of the rows."""
+    """The windows of late rows, numbered by the times of the rows."""
 
     def __init__(self, stream: EventStream) -> None:
         self._stream = stream

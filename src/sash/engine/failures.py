@@ -1,8 +1,9 @@
-"""Which aggregate, key and window a failing `combine` belongs to.
+"""Find the aggregate, key and window at which `combine` raised.
 
-A stream stops when `combine` raises: partials that cannot be combined have no place to go.  Its
-message must then say where to look, so the batch's rows are folded once more in plain Python, one
-aggregate and key at a time, until one fails.
+A stream stops when `combine` raises, because it cannot keep partials that do not combine.  The
+message must say where to look.  An error in a step names its place itself (`StepFailed`).  If
+cutting a batch into slices fails, this module folds the batch's rows once more in plain Python, one
+aggregate and key at a time, until a fold fails.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
 
 @contextmanager
 def for_query(name: str) -> Iterator[None]:
-    """Name the query in an error about it; one that is alone has no name."""
+    """Name the query in an error about it; a query that is alone has no name."""
     try:
         yield
     except (KeyError, TypeError, ValueError) as error:
@@ -70,8 +71,8 @@ def name_failure(plan: Plan, table: pa.Table, times: Array, error: Exception) ->
 
 
 def name_step_failure(plan: Plan, error: StepFailed, *, broken: bool) -> CombineFailed:
-    """The error to raise for a step in which `combine` raised; `broken` says whether the state can
-    be used no more."""
+    """The error to raise for a step in which `combine` raised; `broken` is true if the state cannot
+    be used any more."""
     return _failure(plan, str(error), error.keys, error.code, error.window, broken=broken)
 
 

@@ -1,9 +1,9 @@
-"""A query's fingerprint: the text by which state of another query is refused.
+"""A query's fingerprint: the text by which sash recognises and refuses the state of another query.
 
 The fingerprint has a line for each fact of the query, and lines `aggregate: fact` for each of its
-aggregates, so that a difference names what has changed.  Ready operators are known by name and
-parameters.  An operator of one's own is read whole (`kernels.fingerprint`): its functions with all
-that they use, its identity, and what it declares.  (`equal` only serves tests, and is left out.)
+aggregates, so that a difference names the fact that changed.  A ready operator is identified by its
+name and parameters; a user's operator by its functions with everything that they use, its identity,
+and its declarations (`kernels.fingerprint`).  (`equal` is left out, because only tests use it.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FUNCTIONS = ("lift", "combine", "lower", "inverse", "encode", "decode", "rule")
 
 
 def fingerprint(query: Query) -> dict[str, str]:
-    """The facts by which a query is known; the same in every process of the same program.
+    """The facts that identify a query; the same in every process of the same program.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.max("x")})
@@ -55,10 +55,10 @@ def fingerprint(query: Query) -> dict[str, str]:
 
 
 def differences(old: dict[str, str], new: dict[str, str], trust: Iterable[str] = ()) -> list[str]:
-    """What makes two fingerprints differ, a sentence each.
+    """The differences of two fingerprints, one text each.
 
-    Of the aggregates in `trust`, functions and identity may differ: their partials are said to
-    mean the same as before.  Functions are compared only under one version of Python.
+    The functions and the identity of aggregates in `trust` may differ: the caller says that their
+    partials mean the same as before.  Functions are compared only under one version of Python.
 
     >>> differences({"time": "t", "n: lift": "#1"}, {"time": "u", "n: lift": "#2"})
     ['time was t and is u', 'n: lift differs']
@@ -73,10 +73,10 @@ def differences(old: dict[str, str], new: dict[str, str], trust: Iterable[str] =
         name, fact = _split(key)
         if name:
             if name not in before or name not in now:
-                continue  # that is a difference of select
+                continue  # the line of `select` names this difference
             operator = f"{name}: operator"
             if old.get(operator) != new.get(operator) and key != operator:
-                continue  # of another operator all the rest differs as well
+                continue  # another operator differs in everything else, too
             if fact in _FUNCTIONS and not same_python:
                 continue
             if fact in ("identity", *_FUNCTIONS) and name in trusted:
@@ -102,7 +102,7 @@ def _aggregates(facts: dict[str, str]) -> list[str]:
 
 
 def check_trust(query: Query, trust: Iterable[str]) -> None:
-    """Refuse names in `trust` that are no aggregates of the query."""
+    """Refuse a name in `trust` that is no aggregate of the query."""
     _trusted(trust, list(query.select))
 
 
@@ -145,7 +145,7 @@ def _facts(operator: Operator) -> Iterator[tuple[str, str]]:
 
 
 def _is_own(operator: Operator) -> bool:
-    """Whether an operator is one of the user's, or a ready one with a function of the user's."""
+    """True if an operator is the user's, or a ready one with a function of the user's."""
     functions = (getattr(operator, role) for role in _FUNCTIONS)
     return not operator.ready or any(
         isinstance(f, FunctionType) and f.__module__.partition(".")[0] != "sash" for f in functions
@@ -153,7 +153,7 @@ def _is_own(operator: Operator) -> bool:
 
 
 def _partial(operator: Operator) -> str:
-    """The shape of a partial; what types its fields have, the memory's layout says."""
+    """The shape of a partial, without the types of its fields: the memory's layout has these."""
     identity, shape = operator.identity, operator.shape
     if shape == "tuple":
         return f"tuple of {len(identity)}"

@@ -1,4 +1,4 @@
-"""What the portions of a batch emit, as one: in order of key and window."""
+"""Join the windows that the portions of a batch emit, in order of key and window."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Finished = tuple[Emitted, Array | None]
 
 
 def joined(finished: list[Finished]) -> Finished:
-    """The windows of portions, which have no key in common.  Their arrays are let go of one by one,
-    as there may be many rows."""
+    """Join the windows of portions, which have no key in common.  There may be many rows, so this
+    frees the arrays of the portions one by one."""
     if len(finished) == 1:
         return finished[0]
     some = [portion for portion in finished if len(portion[0].codes)]
@@ -55,14 +55,14 @@ def joined(finished: list[Finished]) -> Finished:
 
 
 def _give_back() -> None:
-    """Give free memory back to the system, where the C library can: arrays of many portions leave
-    holes that a large one does not fit into."""
+    """Give free memory back to the system, if the C library can: the arrays of many portions leave
+    holes into which a large array does not fit."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _codes(parts: list[Emitted]) -> tuple[Array, list[pa.Array]]:
-    """The number of each window's key among those of all portions, and the keys in their order."""
+    """The number of each window's key among the keys of all portions, and these keys in order."""
     counts = [len(e.keys[0]) for e in parts]
     columns = [pa.concat_arrays(list(column)) for column in zip(*(e.keys for e in parts))]
     for e in parts:
@@ -79,11 +79,11 @@ def _codes(parts: list[Emitted]) -> tuple[Array, list[pa.Array]]:
 
 
 def _numbered(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]]:
-    """The number of each key, of which none is there twice, and the keys in their order."""
+    """The number of each key in order, and the keys in order; no key is there twice."""
     (first, *more) = columns
     if more or not pa.types.is_integer(first.type) or first.null_count:
         return key_codes(columns, rows)
-    # to sort takes a quarter of the memory that a hash table does
+    # sorting takes a quarter of the memory of a hash table
     order = np.argsort(first.to_numpy())
     numbers = np.empty(rows, dtype=np.int32)
     numbers[order] = np.arange(rows, dtype=np.int32)
@@ -91,7 +91,7 @@ def _numbered(columns: list[pa.Array], rows: int) -> tuple[Array, list[pa.Array]
 
 
 def _failed(parts: list[Emitted]) -> dict[int, str]:
-    """The rows without answers, by their places among those of all portions."""
+    """The rows without answers, by their places among the rows of all portions."""
     made, first = {}, 0
     for e in parts:
         made.update({first + row: why for row, why in e.failed.items()})
@@ -100,7 +100,7 @@ def _failed(parts: list[Emitted]) -> dict[int, str]:
 
 
 def slim(emitted: Emitted) -> Emitted:
-    """The same with the keys alone that have windows, and an own dictionary of values."""
+    """A copy with only the keys that have windows, and with its own dictionary of values."""
     used, codes = np.unique(emitted.codes, return_inverse=True)
     taken = pa.array(used)
     return Emitted(

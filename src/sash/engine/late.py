@@ -1,4 +1,5 @@
-"""Late rows: those that missed some or all of their windows, or that cannot be used, and why."""
+"""Late rows: rows that missed some or all of their windows, or that cannot be used, with the
+reason."""
 
 from __future__ import annotations
 
@@ -33,29 +34,29 @@ __all__ = [
 ALL_CLOSED = "all its windows were closed before it came"
 SOME_CLOSED = "some of its windows were closed before it came"
 
-#: How many late rows a stream keeps unless it is asked to keep more.
+#: How many late rows a stream keeps by default.
 LATE_LIMIT = 1_000_000
 
-#: The columns that a late row has besides those it came with.
+#: The columns that a late row has besides its own.
 ADDED = ("reason", "missed", "missed_start", "missed_end")
 
 
 class Spanned(Protocol):
-    """Windows by number, which have a start and an end."""
+    """Numbered windows with starts and ends."""
 
     def start(self, n: Any) -> Any:
-        """When windows start."""
+        """The times at which windows start, by number."""
 
     def end(self, n: Any) -> Any:
-        """When windows end."""
+        """The times at which windows end, by number."""
 
 
 @dataclass
 class Late:
-    """The late rows of a batch, in its order: their places, the reasons, which of them are in no
-    window at all (`lost`), and the numbers of the first and last window missed, of which there
-    are none in between that a row did not miss.  The last is before the first for a row that
-    cannot be used."""
+    """The late rows of a batch, in its order: their places, the reasons, a mask of those that are
+    in no window at all (`lost`), and the numbers of the first and last window that each missed.
+    A row missed all windows between these two as well.  For a row that cannot be used, the last
+    is before the first."""
 
     rows: Array
     reasons: list[str]
@@ -75,8 +76,8 @@ class Late:
         return self.last - self.first + 1
 
     def spans(self, window: Spanned, time: pa.DataType) -> tuple[pa.Array, pa.Array]:
-        """From the start of the first window missed to the end of the last, for each row; null for
-        a row that cannot be used."""
+        """For each row, the start of the first window that it missed, and the end of the last; null
+        for a row that cannot be used."""
         none = pa.array(self.missed == 0)
         edges = (window.start(self.first), window.end(np.maximum(self.last, self.first)))
         start, end = (as_time(edge, time) for edge in edges)
@@ -89,8 +90,8 @@ class Late:
 def refused_times(
     column: pa.Array, refused: dict[int, str], clock: Clock = UTC
 ) -> tuple[Array, dict[int, str]]:
-    """The times of a column, and which rows cannot be used and why: those that are refused
-    already, and those whose times cannot be used."""
+    """The times of a column, and reasons by row for those that cannot be used: the rows in
+    `refused`, and rows with unusable times."""
     times, unusable = times_of(column, clock)
     why = {
         row: f"its time is {clock.beyond if column[row].is_valid else 'null'}"
@@ -102,7 +103,8 @@ def refused_times(
 def late_rows(
     window: Aligned, watermark: int | None, times: Array, refused: dict[int, str]
 ) -> tuple[Array, Late]:
-    """Judge rows by the watermark: which of them are in an open window, and which are late."""
+    """Judge rows by the watermark: a mask of the rows that are in an open window, and the late
+    rows."""
     usable = np.ones(len(times), dtype=bool)
     if not refused and (watermark is None or not len(times) or times.min() >= watermark):
         return usable, Late.none()  # from the watermark on, no window is closed
@@ -126,7 +128,7 @@ def late_rows(
 
 
 def check_names(names: list[str]) -> None:
-    """Refuse a batch with columns that late rows have of their own."""
+    """Refuse a batch with a column named like one that late rows get."""
     for name in names:
         if name in ADDED:
             raise ValueError(
@@ -136,7 +138,7 @@ def check_names(names: list[str]) -> None:
 
 
 def late_table(batch: pa.Table, late: Late, window: Spanned, time: pa.DataType) -> pa.Table:
-    """The late rows of a batch, with the reason and what they missed."""
+    """The table of a batch's late rows, with the reason and the missed windows of each."""
     made = batch.take(pa.array(late.rows)).replace_schema_metadata(None)
     start, end = late.spans(window, time)
     added = (pa.array(late.reasons, pa.string()), pa.array(late.missed), start, end)
@@ -146,9 +148,9 @@ def late_table(batch: pa.Table, late: Late, window: Spanned, time: pa.DataType) 
 
 
 class LateOutput:
-    """A stream's second output: late rows, kept until they are taken.
+    """A stream's second output: it keeps late rows until the caller takes them.
 
-    At most `limit` rows are kept, the latest ones; `dropped` counts those that left unread.
+    It keeps at most the newest `limit` rows; `dropped` counts the rows that it dropped unread.
     """
 
     def __init__(self, limit: int | None = LATE_LIMIT) -> None:
@@ -159,26 +161,26 @@ class LateOutput:
         self._parts: list[pa.Table] = []
         self.limit = limit
         self.dropped = 0
-        self._said = 0  # of those, how many were warned of
+        self._said = 0  # how many dropped rows the user was warned of
 
     def __deepcopy__(self, memo: Any) -> LateOutput:
-        """The same, with a list of its own; the rows never change."""
+        """A copy with its own list; the tables in it never change."""
         made = LateOutput(self.limit)
         made._parts, made.dropped, made._said = list(self._parts), self.dropped, self._said
         return made
 
     def add(self, batch: pa.Table, late: Late, window: Spanned, time: pa.DataType) -> None:
-        """Keep the late rows of a batch, with the reason and what they missed."""
+        """Keep the late rows of a batch, with the reason and the missed windows of each."""
         if len(late.rows):
             self.keep(late_table(batch, late, window, time))
 
     def keep(self, rows: pa.Table) -> None:
-        """Keep late rows that have a reason and what they missed."""
+        """Keep late rows that already have the columns `ADDED`."""
         self._parts.append(rows)
         self._drop()
 
     def _drop(self) -> None:
-        """Let go of the oldest rows beyond the limit."""
+        """Drop the oldest rows beyond the limit."""
         if self.limit is None:
             return
         over = sum(part.num_rows for part in self._parts) - self.limit
@@ -195,11 +197,11 @@ class LateOutput:
 
     @property
     def unsaid(self) -> bool:
-        """True if rows were dropped that nobody was warned of."""
+        """True if there are dropped rows that the user was not warned of."""
         return self.dropped > self._said
 
     def warn(self) -> None:
-        """Warn of rows that were dropped; this may raise, and is done at the end of a call."""
+        """Warn of dropped rows; as a warning may raise, callers do this at the end of a call."""
         self._said = self.dropped
         warnings.warn(
             f"a stream keeps {self.limit:,} late rows, and {self.dropped:,} older ones left its "
@@ -210,7 +212,7 @@ class LateOutput:
         )
 
     def table(self, time: pa.DataType | None) -> pa.Table:
-        """All rows that are here."""
+        """All kept rows."""
         if len(self._parts) > 1:
             self._parts = [joined_late(self._parts)]
         if self._parts:
@@ -220,20 +222,19 @@ class LateOutput:
         return pa.table(dict(zip(ADDED, none, strict=True)))
 
     def take(self, time: pa.DataType | None) -> pa.Table:
-        """All rows that are here, which are then gone."""
+        """Remove and return all kept rows."""
         taken = self.table(time)
         self._parts = []
         return taken
 
     def load(self, rows: pa.Table, dropped: int) -> None:
-        """Keep these rows instead of those that are here; so many were dropped before."""
+        """Replace the kept rows, and the count of dropped rows."""
         self._parts = [rows] if rows.num_rows else []
         self.dropped = self._said = dropped
 
 
 def joined_late(parts: list[pa.Table]) -> pa.Table:
-    """The rows of several tables of late rows.  A column whose types have no common type becomes
-    text."""
+    """Join tables of late rows.  A column that has types without a common type becomes text."""
     try:
         return pa.concat_tables(parts, promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid):
@@ -241,7 +242,7 @@ def joined_late(parts: list[pa.Table]) -> pa.Table:
 
 
 def _as_text(parts: list[pa.Table]) -> list[pa.Table]:
-    """Tables with columns as text where they have different types."""
+    """The tables, with each column that has different types in them as text."""
     types: dict[str, set[Any]] = {}
     for field in (f for part in parts for f in part.schema):
         types.setdefault(field.name, set()).add(field.type)

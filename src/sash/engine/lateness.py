@@ -1,14 +1,15 @@
-"""What an allowed lateness would cost: `sash.lateness`.
+"""The cost of an allowed lateness: `sash.lateness`.
 
     rows in order of arrival → when the windows of each close → counts for each allowance
 
-Each row is a batch.  It is judged by the watermark that the rows before it have reached, stream
-time less the allowance, so for each row there is a greatest allowance at which it misses its first
-window, and one at which it misses its last.  These are computed once for all allowances.  What is
-kept at most follows from when each slice comes and when its last window closes.
+Each row is a batch.  The watermark that the rows before it reached, which is stream time less the
+allowance, decides whether the row is late.  So each row has a greatest allowance at which it misses
+its first window, and a greatest at which it misses its last.  This module computes both once for
+all allowances.  From the time when each slice comes, and the time when its last window closes, it
+counts the slices that a stream keeps at most.
 
-Only sessions need a pass for each allowance: which rows are in a session that is closed depends on
-the rows that came before and were not late.
+Only sessions need a pass for each allowance: which rows are in a closed session depends on the rows
+that came before and were not late.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ from .supported import Asked, check
 
 __all__ = ["LEVELS", "Arrivals", "arrivals", "judged", "lateness"]
 
-#: The quantiles of the lateness of rows that came out of order that become allowances.
+#: The default allowances are these quantiles of the lateness of rows that came out of order.
 LEVELS = (
     *(k / 10 for k in range(10)),
     *(0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999, 0.99999, 1.0),
 )
 
-_NEVER = -(2**62)  # an allowance that is less than any
+_NEVER = -(2**62)  # less than any allowance
 
 
 def lateness(
@@ -60,19 +61,19 @@ def lateness(
     *,
     allowances: Sequence[Any] | None = None,
 ) -> Any:
-    """What each of 20 allowed latenesses would cost a stream of the query: how many rows would be
-    too late, and how much the stream would keep.
+    """What allowed latenesses would cost a stream of the query: for each, how many rows would be
+    late, and how much the stream would keep.
 
-    The rows of the table (pandas, Polars or Arrow) arrive in the table's order, or in that of the
-    column `arrived`, and each is a batch of its own.  Allowances are quantiles of how late the rows
-    come that are out of order, from 0, which waits for none, to the largest, which waits for all;
-    or those in `allowances`.
+    The rows of the table (pandas, Polars or Arrow) arrive in the table's order, or in the order of
+    the column `arrived`, and each row is a batch of its own.  Without `allowances`, there are up to
+    20: quantiles of how late rows come that are out of order, from 0, with which the stream waits
+    for no row, to the largest lateness, with which it waits for all rows.
 
-    The result is the same kind of table, with a row for each allowance: of all `rows`, how many
-    would be `late`, in none of their windows, and `partly_late`, in some of them; and what is
-    `kept` at most at a time: slices of keys, or where events make the windows the rows that wait
-    for the watermark, or open sessions.  Rows that `where` leaves out, and those that no allowance
-    would let count, are not among the rows.
+    The result is the same kind of table, with a row for each allowance.  Of all `rows`, it counts
+    the `late` rows, which are in none of their windows, and the `partly_late` rows, which are in
+    only some of them.  `kept` is the most that the stream keeps at a time: slices of all keys; or
+    where events make the windows, rows that wait for the watermark, or open sessions.  `rows` does
+    not count rows that `where` leaves out, nor rows that would not count at any allowance.
 
     >>> import pyarrow as pa, sash
     >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -105,7 +106,7 @@ def lateness(
 
 
 def _quantiles(late: Array) -> Array:
-    """The values at the levels; of two neighbours, the higher one."""
+    """The values at the `LEVELS`; between two values, the higher one."""
     if not len(late):
         return late
     places = np.ceil(np.array(LEVELS[1:]) * (len(late) - 1)).astype(np.int64)
@@ -115,11 +116,11 @@ def _quantiles(late: Array) -> Array:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """The rows of a table in order of arrival: their times, and stream time before the first and
-    after each."""
+    """The rows of a table in order of arrival: their times, and stream time before the first row
+    and after each row."""
 
     plan: Plan
-    table: pa.Table  # the columns that tell keys, ties and gaps
+    table: pa.Table  # the columns of keys, ties and gaps
     times: Array
     known: Array
 
@@ -133,7 +134,7 @@ class Arrivals:
 
     @property
     def before(self) -> Array:
-        """Stream time when each row comes; before the first row, so early that none is late."""
+        """Stream time when each row comes; for the first row, so early that the row is not late."""
         return self.known[:-1]
 
     @property
@@ -142,12 +143,13 @@ class Arrivals:
         return self.known[1:]
 
     def delays(self) -> Array:
-        """How late the rows come that are out of order: no other can be late."""
+        """How late rows come that are out of order; no other row can be late."""
         late = self.before - self.times
         return late[late > 0]
 
     def keys(self, *more: str) -> tuple[Array, int]:
-        """The number of each row's key, and how many there are; with further columns in the key."""
+        """The number of each row's key, and how many keys there are; columns in `more` are part of
+        the key."""
         names = [*self.plan.query.by, *more]
         codes, keys = key_codes([flat(self.table.column(name)) for name in names], len(self.times))
         return codes, len(keys[0]) if keys else 1
@@ -180,7 +182,7 @@ def arrivals(table: Any, query: Query, arrived: str | None = None) -> Arrivals:
 
 
 def _in_order(table: pa.Table, arrived: str) -> pa.Table:
-    """The rows in the order of a column, those with equal values as they were."""
+    """Sort the rows by a column; rows with equal values keep their order."""
     column = flat(table.column(arrived))
     if column.null_count:
         raise ValueError(
@@ -198,19 +200,20 @@ def _in_order(table: pa.Table, arrived: str) -> pa.Table:
 
 
 class Judged(ABC):
-    """Rows judged for any allowance."""
+    """Judges the rows for any allowance."""
 
     @abstractmethod
     def at(self, allowance: int) -> tuple[int, int, int]:
-        """How many rows are late, how many partly late, and how much is kept at most."""
+        """How many rows are late, how many are partly late, and how much the stream keeps at
+        most."""
 
     @abstractmethod
     def rows(self, allowance: int) -> tuple[Array, Array]:
-        """Which rows miss some window, and which miss all of theirs."""
+        """The rows that miss at least one of their windows, and the rows that miss all of them."""
 
 
 def judged(came: Arrivals) -> Judged:
-    """Judge rows as the streams of their query's window do."""
+    """Judge rows as a stream of their query does."""
     window = came.plan.query.window
     if isinstance(window, Aligned):
         return _of_slices(came)
@@ -227,8 +230,9 @@ def _of_slices(came: Arrivals) -> Judged:
     threads = pieces.how_many(None)
 
     def at_risk(piece: tuple[int, int]) -> list[Array]:
-        """The rows of a piece that may miss some window, and up to which allowance each does; and
-        all.  In blocks, because what is computed on the way then stays in the cache."""
+        """The rows of a piece that may miss a window, with the greatest allowance at which each
+        misses its first window, and its last.  The work is done in blocks, whose intermediate
+        arrays stay in the cache."""
         found: list[list[Array]] = [[], [], []]
         for first in range(*piece, pieces.BLOCK):
             some = slice(first, min(first + pieces.BLOCK, piece[1]))
@@ -249,8 +253,8 @@ def _of_slices(came: Arrivals) -> Judged:
 
 
 def _first_of_slices(came: Arrivals) -> Array:
-    """The rows that are the first of their key and slice; where the order of events matters, of
-    their key, time and tie."""
+    """The first row of each key and slice; if the order of events matters, of each key, time and
+    tie."""
     query = came.plan.query
     if came.plan.ordered:
         codes, many = came.keys(*([query.tie] if query.tie else []))
@@ -272,7 +276,7 @@ def _first_of_slices(came: Arrivals) -> Array:
         low, width = 0, len(numbers)
     places = codes * width + (numbers - low)
     rows = np.arange(len(places))
-    if width * many <= 4 * len(places) + 2**16:  # each has a place in a table
+    if width * many <= 4 * len(places) + 2**16:  # a table has a place for each
         first = np.full(width * many, NONE)
         first[places[::-1]] = rows[::-1]
         found = first[first != NONE]
@@ -285,8 +289,8 @@ def _first_of_slices(came: Arrivals) -> Array:
 
 
 class _ByClosing(Judged):
-    """Rows of which it is known up to which allowance each misses some window, and all; others
-    never do."""
+    """Judges rows by the greatest allowance at which each misses a window, and at which it misses
+    all of them; rows that are not in `rows` never miss a window."""
 
     def __init__(self, rows: Array, some: Array, all_: Array, kept: _Kept) -> None:
         self._rows, self._some, self._all, self._kept = rows, some, all_, kept
@@ -300,18 +304,18 @@ class _ByClosing(Judged):
 
 
 class _Kept:
-    """Entries of a state: each comes with a row, unless it is late, and leaves when the watermark
-    comes to its end."""
+    """Counts the entries of a state: an entry comes with a row, unless the row is late, and leaves
+    when the watermark reaches the entry's end."""
 
     def __init__(self, tops: Array, ends: Array, late: Array) -> None:
-        """Of each entry, in order of arrival: stream time after its row, its end, and the greatest
-        allowance at which it is late."""
+        """For each entry, in order of arrival: stream time after its row, its end, and the greatest
+        allowance at which the row is late."""
         rising, order = _sorted(ends)
         firsts, highs = _runs(tops)
         self._coming, self._going = (late, firsts, highs), (rising, late[order])
 
     def most(self, allowance: int) -> int:
-        """How many entries there are at most, after a row."""
+        """The largest number of entries after a row."""
         core = _what_if()
         with core.call() as call:
             coming, going = ([call.integers(a) for a in s] for s in (self._coming, self._going))
@@ -320,17 +324,17 @@ class _Kept:
 
 
 def _runs(tops: Array) -> tuple[Array, Array]:
-    """Rows after which stream time is the same: where each run begins, and behind them where the
-    last one ends; and stream time in each."""
+    """Runs of rows with the same stream time after each: where each run begins, followed by where
+    the last run ends; and the stream time of each run."""
     rises = np.append(True, tops[1:] != tops[:-1])[: len(tops)]
     firsts = np.flatnonzero(rises)
     return np.append(firsts, len(tops)), tops[firsts]
 
 
 def _sorted(values: Array) -> tuple[Array, Array]:
-    """Values in order, and where each was; of equal ones, the first comes first.  numpy sorts
-    several times as fast as it finds an order, so where a value and its place fit into one integer,
-    these are sorted."""
+    """The sorted values, and the place from which each came; equal values keep their order.
+    numpy's `sort` is several times as fast as its `argsort`, so if a value and its place fit into
+    one integer, this sorts such integers."""
     bits = len(values).bit_length()
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     if (high - low).bit_length() + bits > 62:
@@ -341,7 +345,7 @@ def _sorted(values: Array) -> tuple[Array, Array]:
 
 
 class _BySessions(Judged):
-    """Rows of sessions that are a fixed gap apart."""
+    """Judges the rows of sessions that are a fixed gap apart."""
 
     def __init__(self, came: Arrivals, gap: int) -> None:
         self._came, self._gap = came, gap
@@ -359,8 +363,8 @@ class _BySessions(Judged):
         return late, late
 
     def _pass(self, allowance: int, marks: Array | None = None) -> tuple[int, int]:
-        """How many rows are late, and how many sessions are open at most; rows that are late are
-        marked."""
+        """How many rows are late, and how many sessions are open at most; set `marks` at late
+        rows."""
         came, many, runs = self._came, len(self._codes), len(self._highs)
         if not many:
             return 0, 0

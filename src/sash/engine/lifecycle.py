@@ -1,13 +1,14 @@
-"""One lifecycle for every stream: what is late, due, emitted again, unchanged, closed.
+"""One lifecycle for every stream of aligned windows: it decides which rows are late, and which
+windows are due, emitted again, unchanged or closed.
 
     batch ─→ judge ─→ cut ─→ state.step ─→ changes ─→ revisions ─→ outcome
                │                │
                └─ late rows     └─ insert, answer due windows, forget
 
-`Stream` and Spark's processor are its two callers, a forest in memory and tiles in a store its two
-states.  Stream time is the largest event time so far; the watermark is the time before which no
-more events are accepted.  Rows are judged by the watermark that earlier batches have reached; then
-they are inserted, and then windows close by the watermark that holds after the batch.
+Streams and Spark's processor call it; its state is a forest in memory, or tiles in a store.
+Stream time is the largest event time so far; windows that end by the watermark are closed.  The
+lifecycle judges the rows of a batch by the watermark that earlier batches reached, then inserts
+them, then closes windows by the watermark after the batch.
 """
 
 from __future__ import annotations
@@ -36,28 +37,28 @@ __all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced", "latest", 
 
 
 class Keeper(Protocol):
-    """What remembers emitted windows: a state, or what a query has of one."""
+    """Remembers emitted windows: a state, or one query's view of a shared state."""
 
     def revise(self, emitted: Emitted, rows: Array, last: Array) -> Array:
-        """Count a revision of the windows in some rows."""
+        """Count a revision of the windows in some rows, and return its number."""
 
     def recall(self, emitted: Emitted, codes: Array) -> Recalled:
-        """What is remembered of some keys."""
+        """Return what `remember` noted of some keys."""
 
     def remember(
         self, emitted: Emitted, codes: Array, covered: Array, values: dict[str, pa.Array]
     ) -> None:
-        """Remember values of some keys."""
+        """Note values of some keys."""
 
 
-#: After all times; a watermark here closes every window.
+#: A time after all others: a watermark here closes every window.
 UNBOUNDED = 2**62
 
 
 @dataclass
 class Progress:
-    """How far a stream has come, and what it has counted.  Each row is counted in some window or
-    late, in none; some of those counted missed other windows."""
+    """How far a stream has come, and its counts.  A row is `counted` if it is in some window, and
+    `late` if it is in none.  A `partly_late` row is counted, but missed other windows."""
 
     stream_time: int | None = None
     watermark: int | None = None
@@ -68,7 +69,7 @@ class Progress:
     emitted: int = 0
 
     def at(self, other: Progress) -> Progress:
-        """The same counts, as far as another has come."""
+        """These counts, with the stream time and the watermark of another progress."""
         made = object.__new__(Progress)
         vars(made).update(vars(self), stream_time=other.stream_time, watermark=other.watermark)
         return made
@@ -76,7 +77,7 @@ class Progress:
 
 @dataclass
 class Outcome:
-    """What a batch emits: windows, their revisions in live mode, and the rows that are late."""
+    """What a batch emits: windows, in live mode their revisions, and late rows."""
 
     emitted: Emitted
     revisions: Array | None
@@ -85,19 +86,19 @@ class Outcome:
     lost: int  # rows in no window
     partly_late: int  # rows in some of their windows
     corrections: int = 0
-    delays: Array = field(default_factory=no_delays)  # how late rows came
+    delays: Array = field(default_factory=no_delays)  # a histogram of how late rows came
 
     @property
     def counted(self) -> int:
-        """The rows that are in some window."""
+        """The number of rows that are in some window."""
         return self.rows - self.lost
 
 
 @dataclass
 class Sliced:
-    """A batch that comes as slices, each with the number of its rows and the youngest of their
-    times.  Rows that could not be used are not in them, only counted.  All rows of a slice are in
-    the same windows, so a slice is late as each of its rows is."""
+    """A batch that the caller has cut into slices.  `rows` has the number of rows of each slice,
+    `newest` their newest time, and `refused` counts the rows that could not be used and are in no
+    slice.  All rows of a slice are in the same windows, so they are late together."""
 
     slices: Slices
     rows: Array
@@ -106,7 +107,7 @@ class Sliced:
 
 
 class Lifecycle:
-    """The lifecycle of one query.  What lasts between batches is in `Progress` and the state."""
+    """The lifecycle of one query.  `Progress` and the state hold all that lasts between batches."""
 
     def __init__(
         self,
@@ -117,8 +118,9 @@ class Lifecycle:
         early: bool = False,
         behind: int | None = None,
     ) -> None:
-        """With `lateness`, the watermark follows stream time; else the caller moves it, and it is
-        so far `behind` the stream time that others know."""
+        """With `lateness`, the watermark follows stream time.  Without it, the caller moves the
+        watermark; if the caller keeps it a fixed time behind a stream time that this state does
+        not see, `behind` is that time."""
         self._plan = plan
         self._window = plan.query.aligned
         self._live = mode == "live"
@@ -126,7 +128,7 @@ class Lifecycle:
         self._lateness = lateness
         self._behind = behind
         self._changes = plan.query.emit == "changes"
-        self.abandoned = False  # whether the last batch failed, and nothing of it is in
+        self.abandoned = False  # True if the last batch failed, and none of it is in the state
 
     def process(
         self,
@@ -139,12 +141,12 @@ class Lifecycle:
         stream_time: int | None = None,
         came: Array | None = None,
     ) -> Outcome:
-        """Insert the rows of a batch that can be used, move on, and emit the windows that are due.
-        `refused` has rows that the caller cannot use, with the reason; `came` the stream time when
-        each row came, if the batch is of several pushes.
+        """Insert the usable rows of a batch, move stream time and watermark, and emit due windows.
+        `refused` maps the rows that the caller cannot use to reasons.  If the batch joins several
+        pushes, `came` has the stream time at which each row came.
 
         If this raises and `abandoned` is true, neither progress nor state has changed, or the state
-        is `broken`.  If it is false, the error came while the batch was written."""
+        is `broken`.  If `abandoned` is false, the error came while the state wrote the batch."""
         self.abandoned = commits = False
         try:
             outcome, moved = self._process(
@@ -172,7 +174,7 @@ class Lifecycle:
         stream_time: int | None,
         came: Array | None,
     ) -> tuple[Outcome, Progress]:
-        """What a batch emits, and where the stream stands after it."""
+        """Process a batch without committing it: its outcome, and the progress after it."""
         taken = Taken(None, Late.none())
         at = came if came is not None else self.came(progress, watermark)
         if isinstance(batch, Sliced):
@@ -184,11 +186,12 @@ class Lifecycle:
         return self._counted(*joined(finished), taken, moved), moved
 
     def finish(self, state: Keeper, emitted: Emitted, taken: Taken, moved: Progress) -> Outcome:
-        """Leave out or fill in windows, number revisions, and count."""
+        """Leave out unchanged windows, or add empty ones, as the query asks; number revisions; and
+        count."""
         return self._counted(*self._finished(state, emitted), taken, moved)
 
     def _finished(self, state: Keeper, emitted: Emitted) -> Finished:
-        """Leave out or fill in windows, and number revisions."""
+        """Leave out unchanged windows, or add empty ones, as the query asks; number revisions."""
         if self._changes:
             emitted = self._only_changes(state, emitted)
         elif self._window.empty:
@@ -196,7 +199,8 @@ class Lifecycle:
         return emitted, self._revisions(state, emitted) if self._live else None
 
     def _in_portions(self, state: State, taken: Taken, step: Step) -> Iterator[Finished]:
-        """What each portion of a step emits; slices are let go of when they are in."""
+        """Do a step portion by portion, and yield what each emits.  To free memory early, `taken`
+        drops its slices."""
         steps = state.portions(taken.slices, step)
         taken.slices = None
         for some, part in steps:
@@ -206,7 +210,7 @@ class Lifecycle:
     def _counted(
         self, emitted: Emitted, revisions: Array | None, taken: Taken, moved: Progress
     ) -> Outcome:
-        """What a batch emits, counted."""
+        """Count what a batch emits, and add its counts to the progress after it."""
         corrections = 0 if revisions is None else int((revisions > 0).sum())
         counts = taken.rows, taken.lost, taken.partly_late
         outcome = Outcome(emitted, revisions, taken.late, *counts, corrections, taken.delays)
@@ -218,7 +222,7 @@ class Lifecycle:
         return outcome
 
     def open_windows(self, progress: Progress) -> int:
-        """How many windows are open that may hold something."""
+        """The number of open windows that may hold events."""
         if progress.stream_time is None:
             return 0
         last = self._window.last(min(progress.stream_time, UNBOUNDED))
@@ -227,8 +231,9 @@ class Lifecycle:
         return max(0, last - self._window.first(progress.watermark) + 1)
 
     def quiet(self, progress: Progress) -> tuple[int, int]:
-        """The times from the first up to the second, which is not included, of which events are in
-        no window that is closed or emitted, and let none fall due."""
+        """The span `[low, high)` of times in which events change nothing that is emitted: from
+        `low` on, an event is in no closed or emitted window; before `high`, it makes no window
+        due."""
         if progress.stream_time is None or progress.stream_time >= UNBOUNDED:
             return UNBOUNDED, UNBOUNDED
         undue = self._undue(progress)
@@ -237,10 +242,11 @@ class Lifecycle:
             end += self._lateness or 0
         return self._window.end(undue - 1), end
 
-    # rows in
+    # the intake of rows
 
     def came(self, progress: Progress, watermark: int | None) -> int | None:
-        """Stream time at the start of a batch: over all keys, also if only the watermark tells."""
+        """Stream time, over all keys, at the start of a batch; computed from the watermark if the
+        caller keeps it a fixed time behind."""
         if self._behind is None or watermark is None:
             return progress.stream_time
         return watermark + self._behind
@@ -253,13 +259,13 @@ class Lifecycle:
         refused: dict[int, str],
         came: Array | int | None,
     ) -> Taken:
-        """Judge the rows of a batch, and cut those that can be used into slices."""
+        """Judge the rows of a batch, and cut the usable ones into slices."""
         judge = partial(late_rows, self._window, progress.watermark)
         slices, late, newest, delays = take_in(self._plan, state, batch, refused, judge, came)
         return Taken.of(slices, late, newest, batch.num_rows, delays)
 
     def _take_in_slices(self, progress: Progress, batch: Sliced, came: Array | int | None) -> Taken:
-        """Judge the slices of a batch.  How late their rows came is told by the youngest."""
+        """Judge the slices of a batch, and keep the usable ones."""
         slices = batch.slices
         usable, late = late_rows(self._window, progress.watermark, slices.starts, {})
         taken = taken_slices(batch, late, came)
@@ -268,7 +274,7 @@ class Lifecycle:
         newest = int(batch.newest[usable].max())
         return replace(taken, slices=some_slices(slices, usable), newest=newest)
 
-    # what a batch asks of the state
+    # steps: what a batch needs from the state
 
     def moved(
         self,
@@ -277,7 +283,7 @@ class Lifecycle:
         watermark: int | None,
         stream_time: int | None,
     ) -> Progress:
-        """Where the stream stands after a batch."""
+        """The progress after a batch: stream time and watermark moved, counts as before."""
         moved = replace(progress)
         moved.stream_time = latest(moved.stream_time, newest, stream_time)
         if self._lateness is not None and newest is not None:
@@ -286,7 +292,7 @@ class Lifecycle:
         return moved
 
     def step(self, before: Progress, after: Progress) -> Step:
-        """What a batch asks of the state, from where the stream stands before and after it."""
+        """The step that a batch needs from the state, from the progress before and after it."""
         return Step(
             opened=self._opened(before),
             fresh=self._undue(before),
@@ -298,12 +304,12 @@ class Lifecycle:
         )
 
     def _opened(self, at: Progress) -> int:
-        """The first window that is open."""
+        """The number of the first open window."""
         return self._window.first(-UNBOUNDED if at.watermark is None else at.watermark)
 
     def _undue(self, at: Progress) -> int:
-        """The first window that is not due: in final mode the first that is open, in live mode the
-        first that ends after stream time."""
+        """The number of the first window that is not due: in final mode the first open window, in
+        live mode the first window that ends after stream time."""
         opened = self._opened(at)
         if not self._live or at.stream_time is None:
             return opened
@@ -312,7 +318,7 @@ class Lifecycle:
     # what is emitted
 
     def _only_changes(self, state: Keeper, emitted: Emitted) -> Emitted:
-        """The windows whose values differ from those of the same key's window before."""
+        """The windows whose values differ from the values of the same key's window before."""
         codes, covered = emitted.codes, emitted.covered
         if not len(codes):
             return emitted
@@ -320,7 +326,7 @@ class Lifecycle:
         firsts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
         keys = codes[firsts]
         old = state.recall(emitted, keys)
-        # before the first row of a key goes what is remembered of it
+        # put the remembered row of a key before the key's first row
         place = firsts[old.there]
         many = len(place)
         order = np.insert(np.arange(many, many + len(codes)), place, np.arange(many))
@@ -343,14 +349,14 @@ class Lifecycle:
         return _where(emitted, keep[order >= many])
 
     def _with_empty(self, state: Keeper, emitted: Emitted) -> Emitted:
-        """The windows, and those that hold nothing between a key's and the one before.  Windows
-        close in their order, so when one is emitted none before it can be filled any more."""
+        """The emitted windows, and the empty windows between each and its key's window before.
+        Windows close in order, so once a window is emitted, no event fills an earlier one."""
         codes, windows = emitted.codes, emitted.windows
         if not len(codes):
             return emitted
         firsts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
         lasts = np.append(firsts[1:], len(codes)) - 1
-        # what is remembered of a key is the number of its last window
+        # the state remembers the number of each key's last window
         noted = replace(emitted, values={"last": pa.array(windows)})
         old = state.recall(noted, codes[firsts])
         before = np.append(NONE, windows[:-1])
@@ -370,8 +376,8 @@ class Lifecycle:
         )
 
     def _revisions(self, state: Keeper, emitted: Emitted) -> Array:
-        """Number the revision that each row is.  A window that was empty when it was due starts at
-        0, like one that is emitted for the first time."""
+        """The revision number of each row.  A window that was empty when it was due starts at 0,
+        like any window that is emitted for the first time."""
         made = np.zeros(len(emitted.windows), dtype=np.int64)
         again = emitted.reasons == AGAIN
         rows = np.arange(len(made)) if self._early else np.flatnonzero(again)
@@ -381,7 +387,8 @@ class Lifecycle:
 
 
 def taken_slices(batch: Sliced, late: Late, came: Array | int | None) -> Taken:
-    """What is counted of a batch of slices, of which some are late."""
+    """The counts of a batch of slices, of which some are late.  For how late rows came, all rows of
+    a slice count with their newest time."""
     lost = int(batch.rows[late.rows[late.lost]].sum()) + batch.refused
     partly = int(batch.rows[late.rows[~late.lost]].sum())
     delays = delay_counts(batch.newest, came, weights=batch.rows)
@@ -390,7 +397,7 @@ def taken_slices(batch: Sliced, late: Late, came: Array | int | None) -> Taken:
 
 
 def _where(emitted: Emitted, keep: Array) -> Emitted:
-    """Some of the rows."""
+    """The rows where `keep` is true."""
     rows = np.flatnonzero(keep)
     at = pa.array(rows)
     new = {row: int(np.searchsorted(rows, row)) for row in emitted.failed if keep[row]}
@@ -406,5 +413,5 @@ def _where(emitted: Emitted, keep: Array) -> Emitted:
 
 
 def latest(*times: Any) -> int | None:
-    """The latest of the times that are there."""
+    """The latest of the times that are not None; None if all are."""
     return max((t for t in times if t is not None), default=None)

@@ -1,4 +1,4 @@
-"""The columns that windows of a stream measure: which of their values cannot be used."""
+"""Find unusable values in the columns that the windows of a stream measure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _FARTHEST = 2**62
 
 
 def unmeasurable(window: Window, table: pa.Table) -> dict[int, str]:
-    """Rows whose values have no change that could be measured, and why.  It goes by the value
-    alone, so that no row can make others useless."""
+    """Reasons by row for values whose change cannot be measured.  Only a row's own value decides,
+    so that no row can make others unusable."""
     assert isinstance(window, Driven | Ticked)
     given = (window.keeps, window.fires if isinstance(window, Driven) else None)
     reasons: dict[int, str] = {}

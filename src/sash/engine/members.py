@@ -1,4 +1,4 @@
-"""The members of a shared stream: the streams of bundles, and of queries one by one."""
+"""The members of a shared stream: one stream for each bundle."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["Member", "check_same_queries", "check_trusted", "join"]
 
 
 class Member:
-    """The stream of some of the queries."""
+    """The stream of one bundle, and the names of its queries."""
 
     def __init__(self, names: tuple[str, ...], stream: Stream) -> None:
         self.names, self.stream = names, stream
 
     def named(self, found: Any) -> dict[str, Any]:
-        """What the stream returned, by query."""
+        """A result of the stream as a dict by query."""
         if isinstance(self.stream, BundleStream):
             return dict(found)
         return {self.names[0]: found}
 
     def all_names(self) -> list[str]:
-        """The names of the queries, with those that were taken away but for their partials."""
+        """The names of the queries, and of removed queries whose partials are still kept."""
         if isinstance(self.stream, BundleStream):
             return list(self.stream.bundle.names)
         return list(self.names)
@@ -40,15 +40,15 @@ class Member:
         return {self.names[0]: self.stream.counts}
 
     def spread(self) -> None:
-        """Bring all queries to where the first is, if nothing was pushed yet."""
+        """Copy the progress of the first query to all queries, if nothing was pushed yet."""
         if isinstance(self.stream, BundleStream) and self.stream._plan is None:
             for at in self.stream._each.values():
                 vars(at).update(vars(self.stream._progress))
 
 
 def join(members: Sequence[Member], name: str, query: Query) -> None:
-    """Let a query share the slices of one of the members, or raise an error that says why it
-    cannot."""
+    """Add a query to a member whose slices it can share, or raise an error that says why there is
+    none."""
     reasons: list[str] = []
     for member in members:
         if not isinstance(member.stream, BundleStream):
@@ -66,7 +66,7 @@ def join(members: Sequence[Member], name: str, query: Query) -> None:
 
 
 def check_trusted(shared: Shared, trust: Sequence[str]) -> None:
-    """Refuse names in `trust` that are no aggregates of any query."""
+    """Refuse a name in `trust` that is no aggregate of any query."""
     known = {name for query in shared.queries.values() for name in query.select}
     for name in trust:
         if name not in known:

@@ -1,10 +1,10 @@
 """`SASH_ORACLE=1`: runs and streams answered by brute force, from the definition alone.
 
-Every event is put into each of its windows, one by one, and every window is folded in plain
-Python (`sash.testing.queries`).  No window arithmetic, slicing, kernel, aggregator, state or
-lifecycle takes part.  It is as slow as that sounds.  If an answer looks wrong, run the query once
-more under it on a few rows: the same answer again means that the query asks for it, another one is
-a mistake of sash.
+Brute force puts every event into each of its windows, one by one, and folds every window in plain
+Python (`sash.testing.queries`).  It uses no window arithmetic, slicing, kernel, aggregator, state
+or lifecycle, and it is as slow as that sounds.  If an answer looks wrong, run the query once more
+with `SASH_ORACLE=1` on a few rows.  If brute force gives the same answer, the query asks for it; if
+it gives another answer, sash has a bug.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def asked_for() -> bool:
 
 
 def run(query: Query, table: Any) -> Any:
-    """The results over a whole table, as the same kind of table."""
+    """The results of a query over a table, as the same kind of table."""
     from ..testing.queries import answers, answers_by_event, events_of
 
     check("Query.run", Asked(query))
@@ -73,7 +73,7 @@ def run(query: Query, table: Any) -> Any:
 
 
 def table_of_rows(plan: Plan, rows: list[Row], failed: dict[int, str] | None) -> pa.Table:
-    """Rows as a table; with `failed`, answers that cannot have their type are null."""
+    """Rows as a table; with `failed`, answers that do not fit their type become null."""
     query = plan.query
     columns: dict[str, pa.Array] = {}
     for name in query.by:
@@ -88,7 +88,7 @@ def table_of_rows(plan: Plan, rows: list[Row], failed: dict[int, str] | None) ->
 def columns_of_rows(
     plan: Plan, rows: list[Row], failed: dict[int, str] | None
 ) -> dict[str, pa.Array]:
-    """The windows' ends and the values of rows."""
+    """The columns of rows: their windows' starts and ends, and their values."""
     query = plan.query
     columns: dict[str, pa.Array] = {}
     for name in ("window_start", "window_end"):
@@ -105,11 +105,11 @@ def columns_of_rows(
 
 
 class ByBruteForce(Stream):
-    """What streams that keep all their events have in common."""
+    """A stream that answers by brute force from the events that it keeps."""
 
     def _answers(self, events: dict[str, Sequence[Row]]) -> tuple[Row, str]:
-        """The answers over each aggregate's events, None for those that do not exist, and why they
-        do not."""
+        """The answers over each aggregate's events, and a text with the reasons for answers that do
+        not exist, which are None."""
         from ..testing.queries import folded, lowered
 
         values: Row = {}
@@ -124,15 +124,15 @@ class ByBruteForce(Stream):
         return values, "; ".join(reasons)
 
     def to_bytes(self) -> bytes:
-        """Refused: brute force keeps no state that another stream could use."""
+        """Refuse: brute force keeps no state that another stream could use."""
         raise ValueError("a stream under SASH_ORACLE=1 has no bytes; take it without, and restart")
 
     def _check(self) -> None:
-        """There is nothing to check."""
+        """Do nothing: there is no state to check."""
 
 
 class OracleStream(ByBruteForce, AlignedStream):
-    """A stream that keeps all its events, and folds every window that it emits."""
+    """A stream that keeps all its events, and folds every window that it emits from them."""
 
     @classmethod
     def _for(cls, query: Query) -> type[Stream]:
@@ -143,11 +143,11 @@ class OracleStream(ByBruteForce, AlignedStream):
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
         self._held: dict[Any, dict[Any, list[Any]]] = {}  # events by key, then by window
-        self._all: dict[Any, list[Any]] = {}  # events by key, with the watermark they came at
+        self._all: dict[Any, list[Any]] = {}  # events by key, with the watermark at their arrival
         self._keys: dict[Any, Row] = {}
         self._arrived = 0
         self._revisions: dict[Any, int] = {}
-        self._last: dict[Any, Any] = {}  # the last window emitted or left out, and its values
+        self._last: dict[Any, Any] = {}  # by key: the last window emitted or left out
         self._done: set[Any] = set()
 
     def _push(self, batch: Any) -> Any:
@@ -169,8 +169,8 @@ class OracleStream(ByBruteForce, AlignedStream):
         return self._emit({name for row in touched for name in self._reached(row)})
 
     def _reached(self, event: Row) -> set[Any]:
-        """The windows whose rows an event changes: those that hold it, and those that end later
-        and have an aggregate that reaches back to it."""
+        """The windows whose rows an event changes: windows that hold the event, and later windows
+        with an aggregate that reaches back to it."""
         key, sizes = event["key"], [a.size for a in self._query.select.values() if a.size]
         reached = {(key, span) for span in event["spans"]}
         for span in self._held.get(key, {}):
@@ -196,7 +196,8 @@ class OracleStream(ByBruteForce, AlignedStream):
         return self._emit(set())
 
     def _insert(self, table: pa.Table, given: pa.Table, refused: dict[int, str]) -> list[Row]:
-        """Put each event into each of its open windows; which ones."""
+        """Put each event into each of its open windows; return the events that count, with their
+        windows."""
         from ..testing.aligned import closed_windows_of, usable, windows_of
         from ..testing.queries import events_of, key_of
 
@@ -243,19 +244,19 @@ class OracleStream(ByBruteForce, AlignedStream):
         return touched
 
     def _reaches_open(self, time: int) -> bool:
-        """True if an aggregate of a window that is open reaches back to a time, though no open
-        window holds it."""
+        """True if an aggregate of an open window reaches back to a time, even if no open window
+        holds that time."""
         from ..testing.aligned import windows_of
 
         mark = self._progress.watermark
         sizes = [a.size for a in self._query.select.values() if a.size]
         if mark is None or not sizes:
             return False
-        end = windows_of(self._query.window, mark)[0][1]  # the first that is open
+        end = windows_of(self._query.window, mark)[0][1]  # of the first open window
         return any(size == "lifetime" or end - time <= size for size in sizes)
 
     def _over(self, key: Any, span: Any) -> dict[str, Sequence[Row]]:
-        """The events of each aggregate in the row of a window."""
+        """The events that each aggregate in a window's row is over."""
         from ..testing.aligned import events_over
 
         held = self._held[key].get(span, [])
@@ -300,7 +301,7 @@ class OracleStream(ByBruteForce, AlignedStream):
         self._late._drop()
 
     def _emit(self, changed: set[Any]) -> Any:
-        """The windows that are due, by brute force over all that is held."""
+        """The table of due windows, by brute force over all held events."""
         from ..testing.aligned import empty_between, window_before
         from ..testing.queries import row_of, same_values
 
@@ -352,7 +353,7 @@ class OracleStream(ByBruteForce, AlignedStream):
         return windows_of(self._query.window, limit)[0]
 
     def _forget(self) -> None:
-        """Drop the windows that are closed."""
+        """Drop closed windows."""
         mark = self._progress.watermark
         for key in [*self._held]:
             windows = self._held[key]
@@ -386,7 +387,7 @@ class OracleStream(ByBruteForce, AlignedStream):
         return values
 
     def state_size(self) -> dict[str, int]:
-        """How many keys and events there are."""
+        """How many keys and events the stream holds."""
         windows: Iterable[Any] = self._held.values() if self._plan else ()
         events = {e[1] for of in windows for held in of.values() for e in held}
         return {"keys": len(self._held) if self._plan else 0, "slices": len(events), "bytes": 0}

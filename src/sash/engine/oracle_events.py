@@ -1,5 +1,5 @@
-"""`SASH_ORACLE=1` for streams whose windows events make: all events are kept, and each window is
-folded anew, see `engine.oracle`."""
+"""`SASH_ORACLE=1` for streams whose windows events make: they keep all events, and fold each window
+from them; see `engine.oracle`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["stream_of"]
 
 
 def stream_of(query: Query) -> type[Stream] | None:
-    """The class that answers a query by brute force, if events make its windows."""
+    """The class of streams that answers a query by brute force, if events make its windows."""
     by_brute_force: dict[type[Stream], type[Stream]] = {
         TrailingStream: OracleTrailing,
         DrivenStream: OracleDriven,
@@ -36,7 +36,8 @@ def stream_of(query: Query) -> type[Stream] | None:
 
 
 class _Lacking:
-    """Values over events, None for those that do not exist; for each call the reasons."""
+    """Computes values over events, None for values that do not exist; `reasons` has the reasons of
+    each call."""
 
     def __init__(self, stream: ByBruteForce) -> None:
         self._stream = stream
@@ -49,7 +50,7 @@ class _Lacking:
 
 
 class _AllKept(ByBruteForce, EventStream):
-    """A stream that keeps all events it has accepted."""
+    """A stream that keeps all accepted events."""
 
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)  # type: ignore[safe-super]
@@ -61,7 +62,8 @@ class _AllKept(ByBruteForce, EventStream):
 
 
 class OracleTrailing(_AllKept, TrailingStream):
-    """A stream with a window for each event that keeps them all, and folds each anew."""
+    """A stream with a window for each event; it keeps all events, and folds each window from
+    them."""
 
     def _as_of(self, key: tuple[Any, ...], at: int) -> dict[str, Any]:
         from ..testing.queries import events_of, key_of
@@ -100,7 +102,8 @@ class OracleTrailing(_AllKept, TrailingStream):
 
 
 class OracleDriven(_AllKept, DrivenStream):
-    """A stream whose events drive the windows that keeps them all, and folds each window anew."""
+    """A stream whose events drive the windows; it keeps all events, and folds each window from
+    them."""
 
     def _settled(self, rows: pa.Table, numbers: Any, watermark: int) -> Fired:
         from ..testing.queries import answers_by_event, events_of
@@ -108,7 +111,7 @@ class OracleDriven(_AllKept, DrivenStream):
         assert self._plan is not None
         due = {n: place for place, n in enumerate(numbers.tolist())}
         when = times_of(one_array(self._accepted.column(self._query.time)))[0]
-        # those that wait come behind all others, and change no window of theirs
+        # waiting events come after all settled events, so they change no window of these
         settled = np.flatnonzero(when < watermark)
         events = self._accepted.take(pa.array(settled))
         lacking = _Lacking(self)
@@ -131,12 +134,12 @@ class OracleDriven(_AllKept, DrivenStream):
 
 
 class OracleTicks(ByBruteForce, TickStream):
-    """A stream of what is kept at ticks that keeps all events, and folds each window anew."""
+    """A stream that emits at ticks; it keeps all events, and folds each window from them."""
 
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
         self._accepted = self._schema.empty_table()
-        self._done: set[Any] = set()  # the keys and ends of what is emitted
+        self._done: set[Any] = set()  # the keys and ends of emitted windows
 
     def _settled(self, rows: pa.Table, watermark: int) -> tuple[pa.Table, dict[int, str]]:
         from ..testing.queries import events_of, key_of, rows_made_by_events
@@ -157,12 +160,12 @@ class OracleTicks(ByBruteForce, TickStream):
 
 
 class OracleSessions(ByBruteForce, SessionStream):
-    """A stream of sessions that keeps all events, and folds each session anew."""
+    """A stream of sessions; it keeps all events, and folds each session from them."""
 
     def _set_up(self, schema: pa.Schema) -> None:
         super()._set_up(schema)
         self._accepted = self._schema.empty_table()
-        self._last: dict[Any, int] = {}  # the end of each key's last session that is closed
+        self._last: dict[Any, int] = {}  # the end of each key's last closed session
         self._emitted: dict[Any, _Session] = {}  # in live mode, by key and start
 
     def _in_closed(self, given: pa.Table, times: Any) -> Any:
@@ -205,8 +208,8 @@ class OracleSessions(ByBruteForce, SessionStream):
         return as_given(table, self._kind), failed
 
     def _revised(self, found: list[_Session], events: list[Row]) -> list[_Session]:
-        """The sessions that are new or have other events than before, and those that are
-        withdrawn, in order of key and time."""
+        """The sessions that are new, have other events than before, or are withdrawn, in order of
+        key and time."""
         from ..testing.driven import sessions
         from ..testing.queries import key_of
 
@@ -233,8 +236,8 @@ class OracleSessions(ByBruteForce, SessionStream):
 
 @dataclass
 class _Session:
-    """A session: its key, its row, why it lacks answers, and in live mode its events, None if it
-    is withdrawn."""
+    """A session: its key, its row, why it lacks answers, and in live mode its events (None if it is
+    withdrawn)."""
 
     key: Any
     row: Row

@@ -3,9 +3,9 @@
 table → keys and times ─→ rows by place, in pieces of the table ──────────────→ slices → windows
                        ↘ parts, by ranges of keys ─→ rows by place, or in order ↗
 
-Parts have nothing to do with each other, so each goes all the way by itself, in any thread.  What
-parts there are depends on the rows alone.  A part that has a good share of all rows is cut again,
-in pieces that are combined in their order.
+No part needs anything from another, so each part goes from rows to windows by itself, in any
+thread.  The rows alone decide which parts there are, not the number of threads.  A part with a
+large share of all rows is cut again, into pieces whose partials are combined in order.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ __all__ = [
     "windows_of_table",
 ]
 
-_ROWS_OF_SLICE = 2  # a slice takes as long to answer windows from as so many rows to combine
-_LARGE = 4  # a part with more than one in so many of all rows may have all threads to itself
+_ROWS_OF_SLICE = 2  # answering windows takes as long for a slice as combining for so many rows
+_LARGE = 4  # a part with more than 1 / _LARGE of all rows may use all threads by itself
 
 
 def windows_of_table(
@@ -51,8 +51,8 @@ def windows_of_table(
     threads: int,
     slicing: Slicing | None = None,
 ) -> Windows:
-    """The windows of a table's rows, from first[k] to last[k], by number, of key k; by a slicing,
-    if not by pairs."""
+    """The windows of a table's rows: for key k, the windows numbered from first[k] to last[k].
+    Without a `slicing`, slices are pairs."""
     groups = [columns_of(group, table) for group in plan.groups]
     columns, sources = [c for c, _ in groups], [s for _, s in groups]
     if not divisible(plan, columns):
@@ -82,8 +82,8 @@ def _by_parts(work: _Work, read: Rows, threads: int) -> list[Windows]:
 
 
 def divisible(plan: Plan, columns: list[Table]) -> bool:
-    """True if the windows of some keys need nothing of others: not where answers are Python
-    objects, whose types only all of them tell."""
+    """True if the windows of some keys can be computed without the other keys.  That is false if
+    answers are Python objects, because their common type depends on all answers."""
     known = all(plan.types[name] is not None for name in plan.query.select)
     typed = all("object" not in table.types for table in columns)
     return (
@@ -94,7 +94,7 @@ def divisible(plan: Plan, columns: list[Table]) -> bool:
 
 
 def typed(group: Group, columns: Table) -> Table:
-    """Columns in the types that kernels read, so that these need not be made for each piece."""
+    """Cast columns to the types that kernels read, once instead of for each piece."""
     layout = specialise(SCAN, group.operator).layout
     assert layout is not None
     made = (c.as_type(t) for c, t in zip(columns.columns, layout.types, strict=True))
@@ -103,8 +103,8 @@ def typed(group: Group, columns: Table) -> Table:
 
 @dataclass(frozen=True)
 class _Work:
-    """What there is to do over a table: the columns that each group of aggregates reads, the values
-    of those that are read by number, and the first and last window wanted of each key."""
+    """The work over a table: the columns that each group of aggregates reads, the values of the
+    columns that it reads by number, and the first and last wanted window of each key."""
 
     plan: Plan
     table: pa.Table
@@ -115,13 +115,13 @@ class _Work:
     slicing: Slicing | None = None
 
     def of_part(self, part: Rows, threads: int | None = None) -> Windows:
-        """The windows of some keys; in pieces, if a number of threads is given."""
+        """The windows of some keys; with `threads`, in pieces."""
         found = None if part.rise() else self.by_place(part, threads)
         return self._in_order(part, threads) if found is None else found
 
     def by_place(self, part: Rows, threads: int | None, *, few: bool = False) -> Windows | None:
-        """The windows of some keys by way of their slices; None if these cannot be combined by
-        place, or if they are to be `few`, and are not."""
+        """The windows of some keys, from slices combined by place; None if that is not possible, or
+        with `few`, if there are too many slices."""
         cut = self.slicing
         if cut is not None and cut.reads_open:
             return None
@@ -144,7 +144,7 @@ class _Work:
         return self.first[keys], self.last[keys]
 
     def _in_order(self, part: Rows, threads: int | None) -> Windows:
-        """The windows of some keys by way of their events in order."""
+        """The windows of some keys, from their events in order."""
         plan = self.plan
         number = None
         if self.slicing is None and not plan.ordered:
@@ -176,7 +176,8 @@ class _Work:
         first: Array,
         last: Array,
     ) -> Windows:
-        """The windows of all groups; each operator answers the same ones."""
+        """The windows of some keys, scanned from events; all groups of aggregates answer the same
+        windows."""
         plan, query = self.plan, self.plan.query
         times, bounds = ordered.times, ordered.bounds
         found = []
@@ -196,8 +197,8 @@ class _Work:
 def add_ranged(
     plan: Plan, made: Windows, ordered: Ordered, spans: tuple[Array, Array] | None = None
 ) -> None:
-    """Add the answers of aggregates that are ranges of the ordered rows, over the windows or over
-    other spans of time."""
+    """Add the answers that come from ranges of the ordered rows, over the windows or over other
+    spans of time."""
     made.values.pop(NO_NAME, None)
     if not plan.ranged:
         return
@@ -218,8 +219,8 @@ def windows_of_slices(
     *,
     threads: int | None = None,
 ) -> Windows:
-    """The windows from first[k] to last[k] of key k, from slices; by ranges of keys, if a number of
-    threads is given."""
+    """The windows from first[k] to last[k] of key k, from slices; with `threads`, by ranges of
+    keys."""
 
     def some(keys: tuple[int, int]) -> Windows:
         try:
@@ -243,7 +244,7 @@ def _of_slices(
     low: int,
     high: int,
 ) -> Windows:
-    """The windows of the keys `[low, high)`; each operator answers the same ones."""
+    """The windows of the keys `[low, high)`; all groups of aggregates answer the same windows."""
     query, changes = plan.query, plan.query.emit == "changes"
     bounds = slices.bounds[low : high + 1]
     begin, end = int(bounds[0]), int(bounds[-1])
@@ -260,7 +261,7 @@ def _of_slices(
 
 
 def _together(found: list[Windows]) -> Windows:
-    """The answers of several groups of aggregates for the same windows."""
+    """Join the answers of several groups of aggregates for the same windows."""
     made = found[0]
     for more in found[1:]:
         made.join(more)

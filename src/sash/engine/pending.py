@@ -1,12 +1,13 @@
-"""Events that are noted, on their way into the state.
+"""Noted events, which wait for a batch to enter the state with.
 
     events one by one ─→ noted ─→ … ─→ noted ─→ one batch through the lifecycle
 
-A batch has its price, however few events are in it.  An event that no window is late or due for
-changes nothing that is emitted: it is noted, and those that are noted go through the lifecycle
-together, before anything is emitted, asked or saved.  Times from `low` on are in no window that is
-closed, or emitted already; times before `high` let no window fall due.  Only what is certain to
-be in some window is noted: events of the stream's own types, for operators that refuse none.
+A batch has a fixed cost, however few events are in it.  An event that is in no closed or emitted
+window, and makes no window due, changes nothing that is emitted.  So the stream only notes such an
+event, and passes all noted events through the lifecycle together before it emits, answers or saves
+anything.  Times from `low` on are in no closed or emitted window; times before `high` make no
+window due.  The stream notes only events that are certain to be in some window: events of its own
+types, for operators that refuse none.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from .late import ADDED
 
 __all__ = ["MOST", "Noted", "Pending"]
 
-#: So many events are a batch of their own.
+#: At so many noted events, the stream inserts them.
 MOST = 1 << 15
-#: A table of more events is taken in at once: that costs more than all that a push costs besides.
+#: A larger table is inserted at once: its rows cost more than the fixed cost of a batch.
 _LARGE = 1 << 12
 _FAR = 2**62
 _MINUTE = timedelta(minutes=1)
@@ -48,7 +49,7 @@ _Row: TypeAlias = tuple[Any, ...]
 
 
 class Noted:
-    """Events that can be noted, with the oldest and the newest of their times: rows, or a table."""
+    """Events that can be noted, as rows or as a table, with their oldest and newest time."""
 
     __slots__ = ("count", "newest", "oldest", "part")
 
@@ -57,10 +58,10 @@ class Noted:
 
 
 class Pending:
-    """The events of a stream that are noted."""
+    """The noted events of a stream."""
 
     def __init__(self, schema: pa.Schema, time: str, limits: tuple[int, int]) -> None:
-        self._limits = limits  # times beyond them cannot be used
+        self._limits = limits  # the stream cannot use times beyond them
         self._schema, self._time = schema, schema.names.index(time)
         self._at = _reader(schema.field(time).type)
         self._types = tuple(
@@ -78,10 +79,10 @@ class Pending:
 
     @classmethod
     def of(cls, plan: Plan, schema: pa.Schema) -> Pending | None:
-        """A place for the events of a plan, None if they are never noted."""
+        """Make room for the noted events of a plan; None if it never notes events."""
         query = plan.query
         time = schema.field(query.time).type
-        # of nanoseconds, those of one batch are in order
+        # nanoseconds order rows within a batch only, so joining pushes would change their order
         fixed = pa.types.is_int64(time) or (pa.types.is_timestamp(time) and time.unit == "us")
         if not fixed or query.where is not None:
             return None
@@ -92,19 +93,18 @@ class Pending:
         return cls(schema, query.time, query.window.clock.limits)
 
     def note_nothing(self) -> None:
-        """Let no event be noted until the times are known again between which events change
-        nothing that is emitted."""
+        """Note no event until `low` and `high` are set again."""
         self.low, self.high = _FAR, _FAR
 
     def clear(self) -> None:
-        """Nothing is noted any more."""
+        """Drop all noted events."""
         self._parts: list[list[_Row] | pa.Table] = []
-        self._came: list[tuple[int, int]] = []  # rows of each push, and the newest time before it
+        self._came: list[tuple[int, int]] = []  # rows of a push, newest time before it
         self.count = 0
         self.newest = -_FAR
 
     def read(self, batch: Any) -> Noted | None:
-        """The events of a batch, None if they cannot be noted."""
+        """Read the events of a batch; None if they cannot be noted."""
         noted, (low, high) = self._read(batch), self._limits
         return noted if noted is not None and low < noted.oldest <= noted.newest < high else None
 
@@ -142,7 +142,7 @@ class Pending:
         return Noted(rows, min(times), max(times))
 
     def _fits(self, row: _Row) -> bool:
-        """Whether the values have the types of their columns, or are null."""
+        """True if each value has the type of its column or is null, and the time is not null."""
         pairs = zip(row, self._types, strict=True)
         return row[self._time] is not None and all(x is None or type(x) is t for x, t in pairs)
 
@@ -156,7 +156,7 @@ class Pending:
             column = table.column(field.name)
             if column.type != field.type:
                 return None
-            # a copy, as the memory may be the caller's own
+            # a copy, because the caller may change its own memory
             columns.append(pa.concat_arrays([*column.chunks, none]))
             if _TYPES.get(field.type) is str and not is_utf8(columns[-1]):
                 return None
@@ -178,13 +178,13 @@ class Pending:
             parts.append(part)
 
     def table(self, last: Noted | None = None) -> pa.Table:
-        """All that is noted, and some more events behind it, as one batch."""
+        """All noted events, and more events behind them, as one batch."""
         parts = [*self._parts, *([] if last is None else [last.part])]
         tables = [self._columns(p) if isinstance(p, list) else p for p in parts]
         return pa.concat_tables(tables).combine_chunks()
 
     def came(self, stream_time: int | None, last: Noted | None = None) -> Array:
-        """The stream time when each of these events came, from what it was before all of them."""
+        """The stream time at which each event came, from the stream time before all of them."""
         pushes = [*self._came, *([] if last is None else [(last.count, self.newest)])]
         counts, newest = np.array(pushes, dtype=np.int64).reshape(-1, 2).T
         before = newest if stream_time is None else np.maximum(newest, stream_time)
@@ -201,7 +201,7 @@ def _is_event(event: Any) -> bool:
 
 
 def _reader(kind: pa.DataType) -> Callable[[Any], int | None]:
-    """The function from a time to microseconds, None for one that cannot be noted."""
+    """The function from a time to microseconds; it returns None if the time cannot be noted."""
     if pa.types.is_integer(kind):
         return lambda time: time if -LATEST < time < LATEST else None
     epoch = datetime(1970, 1, 1, tzinfo=UTC if kind.tz else None)
@@ -218,7 +218,7 @@ def _reader(kind: pa.DataType) -> Callable[[Any], int | None]:
 
 
 def _is_text(value: str) -> bool:
-    """Whether it is more than code points: halves of characters are no text."""
+    """True if a string is valid text; a string with half a character (a surrogate) is not."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -227,7 +227,7 @@ def _is_text(value: str) -> bool:
 
 
 def _refuses_none(operator: Operator) -> bool:
-    """True if an operator takes all values of its types."""
+    """True if an operator accepts all values of its types."""
     if operator.parts:
         return all(_refuses_none(part.operator) for part in operator.parts)
     return bool(operator.ready)

@@ -1,8 +1,8 @@
-"""Pyramids for those queries of a bundle that have few windows among many slices.
+"""Pyramids: answer the queries of a bundle that have few windows among many slices.
 
-Slices of a table are cut at the edges of all queries.  A scan reads them all for each query; from a
-pyramid of them (`state.pyramid`), built once for all queries that read the same partials, a window
-takes a few combines.  Counting says for which queries that is less:
+Slices of a table are cut at the edges of all queries.  A scan reads all slices for each query.  A
+pyramid (`state.pyramid`) is built once for all queries that read the same partials; then a window
+takes a few combines.  The count of combines decides which queries a pyramid answers:
 
     scan       2 combines a slice, and 1 a row
     pyramid    3 a slice to build it, once for all; and for a row some 2 for each level, and 3
@@ -26,14 +26,14 @@ from .bundle_plans import BundlePlan
 
 __all__ = ["QUERIES", "windows_by_pyramids"]
 
-_WORTH = 2_000_000  # slices that scans would read, as another kernel is needed
-QUERIES = 3  # that read the same partials, for a pyramid
-_WINDOWS = 1 / 4  # a slice, at most
+_WORTH = 2_000_000  # slices that scans must read before a pyramid, another kernel, pays
+QUERIES = 3  # queries that must read the same partials
+_WINDOWS = 1 / 4  # windows for each slice, at most
 
 
 def _few_windows(slices: Slices) -> Callable[[Aligned], bool]:
-    """Tells of windows whether there are so few among these slices that each may take several
-    combines."""
+    """A function that is true for windows that are few among these slices, so that each may take
+    several combines."""
     count, keys = len(slices.starts), len(slices.bounds) - 1
     if not count or slices.ties is not None:
         return lambda window: False
@@ -50,8 +50,8 @@ def _few_windows(slices: Slices) -> Callable[[Aligned], bool]:
 def windows_by_pyramids(
     plan: BundlePlan, slices: Slices, sources: list[Sources], threads: int
 ) -> dict[str, Windows | NoAnswer]:
-    """The windows of those queries that are better answered by pyramids of the slices, or the
-    answer that does not exist."""
+    """The windows of the queries for which pyramids are cheaper than scans; for a query with an
+    answer that does not exist, the error."""
     asked: dict[Any, list[str]] = {}
     few = _few_windows(slices)
     for name, one in plan.plans.items():
@@ -70,7 +70,7 @@ def windows_by_pyramids(
         try:
             for found in side_by_side(asking, portions, threads):
                 made |= found
-        except PyramidFailed:  # a scan names the window
+        except PyramidFailed:  # a scan will raise too, and name the window
             continue
     return made
 
@@ -97,8 +97,8 @@ def _windows(
 
 
 def _pyramids(plan: Plan, slices: Slices) -> list[Pyramid] | None:
-    """A pyramid for each group of aggregates; None if `combine` raises, maybe of slices that no
-    window holds together."""
+    """A pyramid for each group of aggregates; None if `combine` raises, which may be for slices
+    that no window holds together."""
     try:
         clock = plan.query.aligned.clock
         return [Pyramid(group, slices, i, clock) for i, group in enumerate(plan.groups)]

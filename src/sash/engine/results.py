@@ -22,14 +22,14 @@ __all__ = ["check_answers", "check_typed", "result_schema", "result_table", "unt
 
 
 def check_typed(plan: Plan) -> None:
-    """Refuse columns of a stream whose type is not known."""
+    """Refuse columns of a stream whose type is unknown."""
     for field in plan.schema:
         if pa.types.is_null(field.type):
             raise untyped(field.name)
 
 
 def untyped(name: str) -> TypeError:
-    """The error for a column of a stream whose type is not known."""
+    """The error for a column of a stream whose type is unknown."""
     return TypeError(
         f"column {name!r} has nothing but nulls, so its type is not known; give the stream a "
         "schema, or push a batch with types first"
@@ -37,12 +37,12 @@ def untyped(name: str) -> TypeError:
 
 
 def with_types(plan: Plan) -> Plan:
-    """The plan with the types of all answers that can be known before there are any."""
+    """The plan, with the types of all answers whose type does not depend on their values."""
     if None not in plan.types.values():
         return plan
     types = dict(plan.types)
     for group in plan.groups:
-        # which does not depend on the window
+        # any window will do: answer types do not depend on it
         found = Scan(group, tumbling(1), plan.types).answer_types()
         types |= {name: t for name, t in found.items() if types[name] is None}
         if group.over is not None:
@@ -51,7 +51,7 @@ def with_types(plan: Plan) -> Plan:
 
 
 def check_answers(plan: Plan) -> None:
-    """Refuse answers whose type only they tell, for Spark."""
+    """Refuse, for Spark, answers whose type depends on their values."""
     for name, chosen in plan.query.select.items():
         if plan.types[name] is None:
             raise TypeError(
@@ -61,8 +61,8 @@ def check_answers(plan: Plan) -> None:
 
 
 def result_schema(plan: Plan, given: pa.Schema, mode: Mode = "final") -> pa.Schema:
-    """The columns of a query's results over columns of these types: of a table, or of a stream in
-    this mode.  Answers whose type only they tell have the type null."""
+    """The schema of a query's results over a table with the schema `given`, or over a stream in
+    this mode.  Answers whose type depends on their values have the type null."""
     kept = given if isinstance(plan.query.window, Driven) else plan.keys
     fields = [pa.field(f.name, value_type(f.type)) for f in kept]
     fields += [pa.field(f"window_{end}", plan.time_type) for end in ("start", "end")]
@@ -75,7 +75,7 @@ def result_schema(plan: Plan, given: pa.Schema, mode: Mode = "final") -> pa.Sche
 
 
 def result_table(plan: Plan, emitted: Emitted, revisions: Array | None = None) -> pa.Table:
-    """The table of some windows."""
+    """The table of emitted windows."""
     query = plan.query
     if emitted.table is not None:
         table = emitted.table()

@@ -3,8 +3,8 @@
 table → rows in order of key and time → slices → windows → a table of results
       ↘ rows in any order, each into its place ↗
 
-Windows that events drive (`engine.driven`) and sessions (`engine.sessions`) have other ways from
-the ordered rows on.
+For driven windows (`engine.driven`) and for sessions and ticks (`engine.sessions`), other code
+takes over from the ordered rows.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ Wanted = Callable[[list[pa.Array]], tuple[Array, Array]]
 
 
 def run(query: Query, table: Any, threads: int | None = None, slicing: str = "auto") -> Any:
-    """The results over a whole table, as the same kind of table."""
+    """The results of a query over a table, as the same kind of table."""
     check("Query.run", Asked(query))
     cut = slicing_for(query, slicing)
     many = how_many(threads)
     driven = isinstance(query.window, Driven)
-    # a condition may read any column, and a driven window keeps them all
+    # a condition may read any column, and the rows of driven windows keep all columns
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
     kind = kind_of(table)
     made = run_arrow(query, given, many, cut)
@@ -72,9 +72,9 @@ def run(query: Query, table: Any, threads: int | None = None, slicing: str = "au
 def run_arrow(
     query: Query, given: pa.Table, threads: int, slicing: Slicing | None = None
 ) -> pa.Table:
-    """The results over a whole table of Arrow."""
+    """The results of a query over an Arrow table."""
     if query.several and isinstance(query.window, Aligned):
-        from .shared_run import sized_results  # which comes back here for other queries
+        from .shared_run import sized_results  # here, because shared_run imports this module
 
         return sized_results(query, given, threads)
     plan = make_plan(query, given.schema, whole=True)
@@ -82,7 +82,7 @@ def run_arrow(
 
 
 def slicing_for(query: Query, asked: str) -> Slicing | None:
-    """The slicing that is asked for; None if none is."""
+    """The slicing technique with a name; None for "auto"."""
     if asked == "auto":
         return None
     if isinstance(query.window, Aligned):
@@ -96,7 +96,7 @@ def slicing_for(query: Query, asked: str) -> Slicing | None:
 def run_plan(
     plan: Plan, table: pa.Table, threads: int = 1, slicing: Slicing | None = None
 ) -> pa.Table:
-    """The results of a plan for a whole table."""
+    """The results of a plan over a table."""
     window = plan.query.window
     if isinstance(window, Driven):
         return driven_results(plan, table, threads)
@@ -115,8 +115,8 @@ def compute(
     threads: int = 1,
     slicing: Slicing | None = None,
 ) -> tuple[list[pa.Array], Windows]:
-    """The keys in a table, and the windows of each key; `wanted` says the numbers of the first and
-    last window of each key, if not all windows are wanted."""
+    """The keys in a table, and the windows of each key.  If the caller does not want all windows,
+    `wanted` maps the keys to the numbers of the first and last wanted window of each."""
     query = plan.query
     if query.where is not None:
         table = filtered(table, query.where)
@@ -139,8 +139,9 @@ def compute_from_slices(
     partials: list[Any],
     wanted: Wanted | None = None,
 ) -> tuple[list[pa.Array], Windows]:
-    """The same from slices in any order: the columns of their keys, a time in each, and the
-    partials of each group of aggregates.  Several may be parts of one slice."""
+    """The same as `compute`, from slices in any order: the columns of their keys, a time in each
+    slice, and the partials of each group of aggregates.  Slices of one key that lie between the
+    same two edges are joined into one."""
     slices, _, _ = join_slices(plan, columns, times, partials)
     spans = wanted(slices.keys) if wanted else unlimited(len(slices.bounds) - 1)
     try:
@@ -151,7 +152,7 @@ def compute_from_slices(
 
 
 def explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
-    """The reason why an answer does not exist, with its window and key."""
+    """A message that says why an answer does not exist, and in which window of which key."""
     query, window = plan.query, plan.query.aligned
     whose = ", ".join(f"{n} = {k[error.group]}" for n, k in zip(query.by, keys, strict=False))
     span = np.array([window.start(error.number), window.end(error.number)])
@@ -160,8 +161,8 @@ def explained(plan: Plan, keys: list[pa.Array], error: NoAnswer) -> str:
 
 
 def emitted(plan: Plan, windows: Windows) -> Windows:
-    """Of windows that hold something, those whose values differ from those of the one before, if
-    only changes are wanted; or with them those that hold nothing, if these are wanted."""
+    """The windows to emit, from all windows that hold events: with the empty windows between them,
+    if the query asks for these; only those whose values changed, if it asks for changes."""
     if plan.query.aligned.empty:
         return filled_windows(plan, windows)
     if plan.query.emit == "all":
@@ -171,7 +172,7 @@ def emitted(plan: Plan, windows: Windows) -> Windows:
 
 
 def results(plan: Plan, keys: list[pa.Array], windows: Windows, threads: int = 1) -> pa.Table:
-    """Windows as a table: keys, the window's start and end, values."""
+    """The table of results: for each window its key, its start and end, and its values."""
     query, window = plan.query, plan.query.aligned
     groups, numbers = pa.array(windows.groups), windows.numbers
     made: dict[str, Callable[[], pa.Array]] = {

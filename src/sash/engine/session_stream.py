@@ -1,17 +1,17 @@
 """A stream of sessions: `Query.stream` of `sash.session`.
 
 A session is closed when it has ended before the watermark.  An event is late if its time and gap
-end before the watermark too, or if it would join a session that is closed.  Where the gap is in a
-column, or sessions have a `max_size`, every event before the watermark is late.
+end before the watermark too, or if it would join a closed session.  If the gap is in a column, or
+sessions have a `max_size`, every event before the watermark is late.
 
-In final mode a session is emitted when it is closed.  In live mode it is emitted at once, and
-again, with a higher `revision`, whenever an event joins it.  A session is known by its key and its
-start, `window_start`; its end moves as it grows.  If its events become part of a session with
-another start, because an event came before it, or closed the gap to the session before, it is
-withdrawn: its row comes again, with a higher revision and null values, and `deleted` is true.  So
-whoever keeps, for each key and `window_start`, the row with the highest revision, and drops those
-that are deleted, has the sessions of the events so far, and after `close` those that final mode
-emits.
+In final mode the stream emits a session when it is closed.  In live mode the stream emits it at
+once, and again, with a higher `revision`, whenever an event joins it.  A session's key and start,
+`window_start`, identify it; its end moves as it grows.  The events of a session may become part of
+a session with another start, because an event came before it, or closed the gap to the session
+before.  Then the stream withdraws the session: it emits the row again, with a higher revision, null
+values, and `deleted` true.  A consumer keeps, for each key and `window_start`, the row with the
+highest revision, and drops deleted rows.  It then has the sessions of the events so far, and after
+`close` the sessions that final mode emits.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class SessionStream(EventStream):
         return self._sessions.cut(table)
 
     def _unusable(self, given: pa.Table) -> dict[int, str]:
-        """Rows that are in no session."""
+        """Reasons for rows that are in no session."""
         if isinstance(self._window.reach, str):
             none = np.flatnonzero(gaps_of(given, self._window.reach) <= 0)
             return dict.fromkeys(none.tolist(), NO_GAP)
@@ -82,7 +82,7 @@ class SessionStream(EventStream):
         return [(ended, ENDED if waits else BEFORE), (self._in_closed(given, times), reason)]
 
     def _in_closed(self, given: pa.Table, times: Array) -> Array:
-        """Which rows would be in sessions that are closed."""
+        """A mask of the rows that would join closed sessions."""
         return self._sessions.in_closed(given, times)
 
     def _ends(self, times: Array) -> tuple[Array, Array]:

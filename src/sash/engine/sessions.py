@@ -1,5 +1,4 @@
-"""A query over a whole table where events make windows that are not an event's own: sessions, and
-what is kept at ticks of the clock.
+"""A query over a whole table with sessions, or with windows that are emitted at ticks of the clock.
 
 table → rows in order of key and time → frames → answers
 """
@@ -27,16 +26,17 @@ __all__ = ["session_results", "sessions_and_rest", "tick_results"]
 
 
 def session_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
-    """The sessions of a table, in order of key and time: keys, the window's start and end,
-    values."""
+    """The sessions of a table, in order of key and time: the key, the window's start and end, and
+    the values."""
     return _results(plan, *_sessions(plan, table, threads), threads)
 
 
 def sessions_and_rest(
     plan: Plan, table: pa.Table, touched: Callable[[list[pa.Array], Spans], Array]
 ) -> tuple[pa.Table, pa.Table]:
-    """The same but for sessions that events outside of the table may touch, and the rows of these;
-    which they are is said of all, beside the columns of their keys."""
+    """The sessions of a table that no event outside of it may touch, and the rows of the other
+    sessions.  `touched` takes the columns of keys, and all sessions; it returns a mask of those
+    that such an event may touch."""
     ordered, found = _sessions(plan, table, 1)
     rest = touched(ordered.keys, found)
     frames = found.frames
@@ -66,8 +66,8 @@ def _sessions(plan: Plan, table: pa.Table, threads: int) -> tuple[Ordered, Spans
 
 
 def tick_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
-    """What is kept at each tick, in order of key and time: keys, the window's start and end,
-    values."""
+    """The results at ticks, in order of key and time: the key, the window's start and end, and the
+    values over the events that the window keeps at the tick."""
     window = plan.query.window
     assert isinstance(window, Ticked)
     ordered = rows_in_order(plan, _read(plan, table), threads)
@@ -75,14 +75,14 @@ def tick_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
 
 
 def _read(plan: Plan, table: pa.Table) -> pa.Table:
-    """The events of a table, with the columns that are read."""
+    """The events that the query counts, with the columns that it reads."""
     if plan.query.where is not None:
         table = filtered(table, plan.query.where)
     return table.select([f.name for f in plan.schema])
 
 
 def _results(plan: Plan, ordered: Ordered, found: Spans, threads: int) -> pa.Table:
-    """Windows as a table: keys, the window's start and end, values."""
+    """The table of windows: for each its key, its start and end, and its values."""
     query, keys = plan.query, ordered.keys
     spans = [as_time(a, plan.time_type) for a in (found.starts, found.ends)]
     bounds = ordered.bounds

@@ -1,5 +1,5 @@
-"""A batch on its way to several members of a shared stream: read once, and refused before any of
-them has it."""
+"""The intake of a shared stream: it reads a batch once for all members, and refuses an unfit batch
+before any member has inserted it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["check_fits", "read_once"]
 
 
 def read_once(batch: Any) -> Any:
-    """A batch that several streams can read."""
+    """Read a batch so that several streams can read it again."""
     if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "columns"):
         return as_arrow(batch)
     if isinstance(batch, Iterable) and not isinstance(batch, Mapping | str | bytes):
@@ -29,8 +29,9 @@ def read_once(batch: Any) -> Any:
 def check_fits(
     queries: Mapping[str, Query], new: Collection[str], given: Any, schema: pa.Schema | None
 ) -> None:
-    """Refuse a batch that a query would refuse.  Once the types of a query's columns are known, and
-    it is not `new` any more, an event that does not fit is late by itself."""
+    """Refuse a batch that a query would refuse.  The queries in `new` do not know the types of
+    their columns yet; for other queries, an event that does not fit is late, and its batch is not
+    refused."""
     for name, query in queries.items():
         table = given
         if not isinstance(given, pa.Table):

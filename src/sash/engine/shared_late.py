@@ -12,18 +12,18 @@ from .late import LateOutput
 
 __all__ = ["QUERIES", "NamedLate", "check_no_queries", "named"]
 
-#: The column that has the names of the queries.
+#: The column with the names of the queries.
 QUERIES = "queries"
 
 
 def named(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Late rows with the names of the queries that they are late for."""
+    """Late rows, with the names of the queries for which they are late."""
     each = pa.array([list(names)], pa.list_(pa.string()))
     return rows.append_column(QUERIES, each.take(pa.array([0] * rows.num_rows, pa.int64())))
 
 
 def check_no_queries(batch: Any) -> None:
-    """Refuse a batch that has the column of its own."""
+    """Refuse a batch that already has the column `queries`."""
     have: Any = ()
     if isinstance(batch, Mapping):
         have = batch
@@ -39,19 +39,19 @@ def check_no_queries(batch: Any) -> None:
 
 
 class NamedLate(LateOutput):
-    """The late rows of some of the queries, on their way into the output of all."""
+    """The late output of some queries, which passes its rows on to the output of all queries."""
 
     def __init__(self, into: LateOutput, names: Sequence[str]) -> None:
         super().__init__(None)
         self.into, self._names = into, tuple(names)
 
     def __deepcopy__(self, memo: Any) -> NamedLate:
-        """The same for a copy of the output."""
+        """A copy that passes rows on to a copy of the output."""
         return NamedLate(deepcopy(self.into, memo), self._names)
 
     def keep(self, rows: pa.Table) -> None:
-        """Keep late rows in the output of all."""
+        """Keep late rows in the output of all queries."""
         self.into.keep(named(rows, self._names))
 
     def load(self, rows: pa.Table, dropped: int) -> None:
-        """Nothing is here: the output of all has the rows."""
+        """Do nothing: the output of all queries has the rows."""

@@ -3,7 +3,8 @@
     table → rows of a bundle, read and ordered once → slices, cut at the edges of all its queries
           → windows of each query → a table for each
 
-Where edges are more than rows, each time is a slice: that many slices there are at most.
+If there are more edges than rows, each time is a slice, so there are at most as many slices as
+rows.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ from .supported import Asked, check
 
 __all__ = ["results_of_bundle", "run", "sized_results"]
 
-_FAR = 2**61  # before all times, with a minus
-_FEW = 1 << 16  # edges that are no burden, however few rows there are
-_MANY = 8  # queries, so that parts take longer to answer one by one than to put together
+_FAR = 2**61  # `-_FAR` is before all times
+_FEW = 1 << 16  # list up to this many edges, however few rows there are
+_MANY = 8  # from this many queries on, joining the slices of parts beats answering part by part
 
 
 def run(shared: Shared, table: Any, threads: int | None = None) -> dict[str, Any]:
-    """The results of each query over a whole table, as the same kind of table."""
+    """The results of each query over a table, as the same kind of table."""
     queries = shared.queries
     if oracle.asked_for():
         return {name: oracle.run(query, table) for name, query in queries.items()}
     for query in queries.values():
         check("Query.run", Asked(query))
     many, kind = how_many(threads), kind_of(table)
-    # a condition may read any column, and a driven window keeps them all
+    # a condition may read any column, and the rows of driven windows keep all columns
     some = not any(isinstance(q.window, Driven) or q.where is not None for q in queries.values())
     read = dict.fromkeys(c for query in queries.values() for c in query.columns)
     given = as_arrow(table, tuple(read) if some else None)
@@ -76,7 +77,7 @@ def _results(bundle: Bundle, given: pa.Table, threads: int) -> dict[str, pa.Tabl
 
 
 def results_of_bundle(plan: BundlePlan, given: pa.Table, threads: int = 1) -> dict[str, pa.Table]:
-    """The results of several queries that share slices."""
+    """The results of the queries of a bundle, which share slices."""
     union = plan.union
     table = given if union.query.where is None else filtered(given, union.query.where)
     table = table.select([field.name for field in union.schema])
@@ -96,13 +97,13 @@ def results_of_bundle(plan: BundlePlan, given: pa.Table, threads: int = 1) -> di
 
 
 def sized_results(query: Query, given: pa.Table, threads: int) -> pa.Table:
-    """The results of one query whose rows have aggregates of several sizes."""
+    """The results of one query with aggregates of several sizes."""
     plan = plan_bundle(bundle_alone(query), given.schema, whole=True)
     return results_of_bundle(plan, given, threads)[ALONE]
 
 
 class _NoAnswerFor(Exception):
-    """A window's answer does not exist: of which query, and which window."""
+    """A window's answer does not exist; names the query, and the window."""
 
     def __init__(self, name: str, error: NoAnswer) -> None:
         super().__init__(name)
@@ -110,7 +111,7 @@ class _NoAnswerFor(Exception):
 
 
 def _windows(plan: BundlePlan, table: pa.Table, read: Rows, threads: int) -> dict[str, Windows]:
-    """The windows of a table's rows, of each query."""
+    """The windows of each query over a table's rows."""
     union = plan.union
     groups = [columns_of(group, table) for group in union.groups]
     columns, sources = [c for c, _ in groups], [s for _, s in groups]
@@ -137,7 +138,8 @@ def _windows(plan: BundlePlan, table: pa.Table, read: Rows, threads: int) -> dic
 
 
 def _one_after_another(parts: list[Slices]) -> Slices:
-    """The slices of several ranges of keys, which need not be known any more."""
+    """Join the slices of several ranges of keys; the result has no keys, because no caller needs
+    them."""
     if len(parts) == 1:
         return parts[0]
     before = np.cumsum([0, *(len(part.starts) for part in parts)])
@@ -152,8 +154,8 @@ def _one_after_another(parts: list[Slices]) -> Slices:
 
 @dataclass(frozen=True)
 class _Work:
-    """What there is to do over a table: the columns that each group of aggregates reads, and the
-    values of those that are read by number."""
+    """The work over a table: the columns that each group of aggregates reads, and the values of the
+    columns that it reads by number."""
 
     plan: BundlePlan
     table: pa.Table
@@ -169,13 +171,13 @@ class _Work:
         return self.of_slices(slices, part.first, ordered, 1 if ordered is None else None)
 
     def slices(self, part: Rows) -> tuple[Slices, Ordered | None]:
-        """The slices of some keys; and their events in order, if they were put in order."""
+        """The slices of some keys, and their events in order if they had to be put in order."""
         found = None if part.rise() else self.by_place(part, 1)
         return self._in_order(part) if found is None else (found, None)
 
     def by_place(self, part: Rows, threads: int, *, few: bool = False) -> Slices | None:
-        """The slices of some keys; None if they cannot be combined by place, or if they are to be
-        `few`, and are not."""
+        """The slices of some keys, combined by place; None if that is not possible, or with `few`,
+        if there are too many slices."""
         return slices_by_place(
             self.plan.union,
             self.columns,
@@ -186,7 +188,7 @@ class _Work:
         )
 
     def _in_order(self, part: Rows) -> tuple[Slices, Ordered]:
-        """The slices of some keys by way of their events in order, and these."""
+        """The slices of some keys, cut from their events in order, and these events."""
         union = self.plan.union
         ordered, order = put_in_order(union, self.table, part)
         columns = [c if part.runs is None else c.runs(part.runs) for c in self.columns]
@@ -209,7 +211,7 @@ class _Work:
     def of_slices(
         self, slices: Slices, first: int, ordered: Ordered | None, threads: int | None = None
     ) -> dict[str, Windows]:
-        """The windows of each query, from the slices of all.  Keys are numbered from `first` on."""
+        """The windows of each query, from the bundle's slices.  Keys are numbered from `first`."""
         wanted: tuple[Array, Array] = unlimited(len(slices.bounds) - 1)
         made = {}
         ready = windows_by_pyramids(self.plan, slices, self.sources, threads or 1)
@@ -217,7 +219,7 @@ class _Work:
         for name, plan in self.plan.plans.items():
             reads = self.plan.reads[name]
             if self.plan.sizes[name]:
-                # a window with the slices of the one before may differ from it in a longer size
+                # two windows with the same slices may have different answers over a longer size
                 plan = replace(plan, query=replace(plan.query, emit="all"))
             try:
                 found = ready.get(name)
@@ -243,7 +245,7 @@ class _Work:
     def _add_size(
         self, own: Plan, size: Sized, found: Windows, slices: Slices, ordered: Ordered | None
     ) -> None:
-        """Add the answers over a further size, back from the end of each window."""
+        """Add the answers over another size, back from the end of each window."""
         ends = own.query.aligned.end(found.numbers)
         spans = (np.full(len(ends), -_FAR) if size.size is None else ends - size.size), ends
         assert size.plan is not None

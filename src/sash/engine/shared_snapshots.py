@@ -1,7 +1,7 @@
 """Snapshots of shared streams: `SharedStream.to_bytes` and `from_bytes`.
 
-A head that names the queries and says which of them share slices, the late rows of all, and the
-bytes of each member.
+A snapshot has a head, which names the queries and says which of them share slices, the late rows of
+all queries, and the bytes of each member.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KIND = "SharedStream 1"
 
 
 def shared_bytes(stream: SharedStream) -> bytes:
-    """A stream as bytes, with a version and a checksum."""
+    """Write a shared stream as bytes, with a version and a checksum."""
     head = {
         "queries": stream._fingerprints,
         "members": [member.all_names() for member in stream._members],
@@ -43,7 +43,7 @@ def shared_bytes(stream: SharedStream) -> bytes:
 def from_shared_bytes(
     cls: type[SharedStream], data: bytes, shared: Shared, trust: Sequence[str]
 ) -> SharedStream:
-    """The stream again, or an error that says how its queries differ from those given."""
+    """Restore a shared stream, or raise an error that says how its queries differ from `shared`."""
     check_bytes(data)
     if not isinstance(shared, Shared):
         raise TypeError(f"a shared stream comes back with what sash.share gave, not {shared!r}")

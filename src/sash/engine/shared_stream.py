@@ -36,19 +36,20 @@ if TYPE_CHECKING:
 
 __all__ = ["SharedStream"]
 
-#: From when on a query that is added sees events: those that come, or also those that are held.
+#: Which events an added query sees: those from now on, or also those that the stream holds.
 Since: TypeAlias = Literal["now", "held"]
 
 
 class SharedStream:
     """Several queries over one stream; made by `Shared.stream`.
 
-    `push`, `advance` and `close` return a dict with what the stream of each query alone would
-    return.  Queries that share slices keep one copy of them, and insert an event once.  In `late` a
-    row has the names of the `queries` whose windows it missed; a row that cannot be used for one of
-    the queries that share slices is used for none of them.  Tables that one call returns may share
-    memory: where you keep those of few queries for long, or pickle them, keep copies, such as
-    `table.take(list(range(len(table))))`, or the rows of the other queries stay with them.
+    `push`, `advance` and `close` return a dict: for each query, the result that its own stream
+    would return.  Queries that share slices keep one copy of them, and insert an event once.  In
+    `late`, a row has the names of the `queries` whose windows it missed.  If one of the queries
+    that share slices cannot use a row, none of them uses it.  The tables that one call returns may
+    share memory, so the table of one query may keep the rows of all queries alive.  If you keep
+    the tables of a few queries for long, or pickle them, copy them first, with
+    `table.take(list(range(len(table))))`, say.
 
     >>> import sash
     >>> n = {"n": sash.count()}
@@ -83,7 +84,7 @@ class SharedStream:
         self._late = LateOutput(keep_late)
         self._turns = Turns()
         self._closed = False
-        self._removed: dict[str, Query] = {}  # taken away, but for their partials
+        self._removed: dict[str, Query] = {}  # removed queries whose partials are still kept
         self._settings: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early}
         self._schema = schema
         self._members: list[Member] = []
@@ -91,7 +92,7 @@ class SharedStream:
             self._members.append(self._member(bundle, schema))
 
     def _member(self, bundle: Bundle, schema: pa.Schema | None) -> Member:
-        """The stream of a bundle."""
+        """Make the stream of a bundle."""
         late = NamedLate(self._late, bundle.names)
         if bundle.composite is not None and not oracle.asked_for():
             stream: Stream = self._started(
@@ -106,7 +107,7 @@ class SharedStream:
         return Member(bundle.names, stream)
 
     def _started(self, kind: Any, *given: Any, **more: Any) -> Any:
-        """A member's stream, in memory or over its records."""
+        """Make a member's stream, in memory or over its records in the store."""
         if self._journal is None:
             return kind(*given, **more)
         from .stored_shared import member_stream
@@ -114,7 +115,7 @@ class SharedStream:
         return member_stream(kind, self._journal, len(self._members), *given, **more)
 
     def __copy__(self) -> SharedStream:
-        """The same with a state of its own."""
+        """A copy with its own state."""
         return deepcopy(self)
 
     def __deepcopy__(self, memo: Any) -> SharedStream:
@@ -128,7 +129,7 @@ class SharedStream:
         return made
 
     def _settle(self) -> None:
-        """Members settle by themselves."""
+        """Do nothing: each member inserts its own noted events."""
 
     @property
     def queries(self) -> Mapping[str, Query]:
@@ -142,14 +143,14 @@ class SharedStream:
 
     @property
     def watermark(self) -> int | None:
-        """Windows of all queries that end by this time, in microseconds, are closed; where
-        conditions leave some queries behind, the watermark of the last."""
+        """Windows of all queries that end by this time, in microseconds, are closed.  If conditions
+        leave some queries behind, this is the earliest watermark of all queries."""
         each = [member.stream.watermark for member in self._members]
         return None if None in each else min(t for t in each if t is not None)
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
-        """The counts of each query, as `Stream.counts` has them."""
+        """The counts of each query; see `Stream.counts`."""
         made: dict[str, dict[str, int]] = {}
         for member in self._members:
             made |= member.counts()
@@ -157,15 +158,15 @@ class SharedStream:
 
     @property
     def delays(self) -> dict[str, list[int]]:
-        """How late the rows of each query came, as `Stream.delays` has it."""
+        """A histogram of how late the rows of each query came; see `Stream.delays`."""
         each = {name: m.stream.delays for m in self._members for name in m.names}
         return {name: each[name] for name in self._queries}
 
     @property
     def late(self) -> pa.Table:
-        """Rows that missed windows or could not be used, as `Stream.late` has them, with the
-        names of the `queries` that they are late for.  A row that several queries missed in
-        different ways is there several times."""
+        """Rows that missed windows or could not be used, as in `Stream.late`, with the names of the
+        `queries` for which they are late.  If a row missed different windows of several queries,
+        it is here several times."""
         return self._late_rows()
 
     @in_turn
@@ -184,21 +185,22 @@ class SharedStream:
 
     @in_turn
     def take_late(self) -> pa.Table:
-        """The rows in `late`, which is empty afterwards."""
+        """Return the rows in `late`, and empty it."""
         made = self._late_table()
-        self._turns.changing = True  # from here on they would be lost
+        self._turns.changing = True  # an error from here on would lose the rows
         self._late.take(self._time_type())
         return made
 
     @property
     def late_dropped(self) -> int:
-        """How many late rows were dropped unread, because there were more than `keep_late`."""
+        """How many late rows the stream dropped unread, because there were more than
+        `keep_late`."""
         return self._late.dropped
 
     @in_turn
     def push(self, batch: Any) -> dict[str, Any]:
-        """Insert a batch, as `Stream.push` does, and return for each query the windows that are
-        then due."""
+        """Insert a batch, as `Stream.push` does, and return the windows that are then due, for each
+        query."""
         check_no_queries(batch)
         kind, given = kind_of(batch), batch
         if len(self._members) > 1:
@@ -211,13 +213,13 @@ class SharedStream:
         if given is not batch and isinstance(given, pa.Table):
             made = {name: as_given(table, kind) for name, table in made.items()}
         if self._late.unsaid:
-            self._turns.changing = False  # all is done; a warning may be an error
+            self._turns.changing = False  # the change is complete; a warning may raise
             self._late.warn()
         return made
 
     def _all(self, call: Callable[[Stream], Any]) -> dict[str, Any]:
-        """Call each member, and put together what each returns.  A batch is in or out as a whole:
-        if one raises, those before it have changed."""
+        """Call each member, and collect the results by query.  If a member raises after another
+        has changed, part of the batch is in, so the stream then refuses further use."""
         made: dict[str, Any] = {}
         for number, member in enumerate(self._members):
             try:
@@ -231,9 +233,9 @@ class SharedStream:
     def explain(
         self, schema: Any = None, *, data: Any = None, batch: int = 1000
     ) -> SharedExplanation:
-        """What the queries share with each other on this stream, and why; see
-        `sash.SharedExplanation`.  With `data`, a sample is pushed into a new stream of the same
-        kind, in batches of `batch` rows, and what it takes is counted."""
+        """Explain what the queries share on this stream, and why; see `sash.SharedExplanation`.
+        With `data`, `explain` pushes this sample into a new stream of the same kind, in batches of
+        `batch` rows, and counts combines."""
         from ..explain.shared import explain_shared
         from ..windows import duration
 
@@ -244,26 +246,27 @@ class SharedStream:
 
     @in_turn
     def advance(self, watermark: Any) -> dict[str, Any]:
-        """Close all windows that end by a time, though no event has reached it; a time before the
-        watermark changes nothing."""
+        """Close all windows that end by a time, even if no event has reached it, and return the
+        windows that are then due, for each query.  A time before the watermark changes nothing."""
         return self._all(lambda stream: stream.advance(watermark))
 
     @in_turn
     def close(self) -> dict[str, Any]:
-        """Close all windows and return what is left; nothing can be pushed any more."""
+        """Close all windows, and return those that were not emitted, for each query; refuse pushes
+        from now on."""
         made = self._all(lambda stream: stream.close())
         self._closed = True
         return made
 
     @in_turn
     def add(self, name: str, query: Query, since: Since = "now") -> None:
-        """Let another query join the stream.
+        """Add a query to the stream.
 
-        With `since="now"` it sees the events that come from now on, as a stream that starts now
-        would.  With `since="held"` it shares the slices that other queries keep, and its windows
-        that are still open, or not due, have the events in them: all that it would have seen alone,
-        as far back as the longest window of the others reaches.  For that its aggregates must be
-        among theirs, and its edges too.
+        With `since="now"`, the query sees the events that come from now on, as a new stream would.
+        With `since="held"`, the query shares the slices that other queries keep.  Then its windows
+        that are still open, or not due, hold the same events as if the query had run from the
+        start, as far back as the longest window of the other queries reaches.  For that, its
+        aggregates and its edges must be among those of the other queries.
 
         >>> import sash
         >>> n = {"n": sash.count()}
@@ -292,9 +295,9 @@ class SharedStream:
 
     @in_turn
     def remove(self, name: str) -> None:
-        """Take a query away: what it would have emitted later is gone.  Slices that only its
-        windows held are forgotten; partials that only it read are kept until the stream ends, and
-        `from_bytes` needs the query for their sake.
+        """Remove a query from the stream; it emits nothing more.  The stream forgets slices that
+        only the query's windows held.  It keeps partials that only the query read until it ends,
+        so `from_bytes` still needs the query.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -310,7 +313,7 @@ class SharedStream:
             raise ValueError(f"{name!r} is the only query of this stream; close it instead")
         if len(member.names) == 1:
             self._members.remove(member)
-            for gone in member.all_names():  # with those that left partials behind
+            for gone in member.all_names():  # also removed queries whose partials are still there
                 self._fingerprints.pop(gone, None)
                 self._removed.pop(gone, None)
         else:
@@ -359,20 +362,20 @@ class SharedStream:
 
     @in_turn
     def state_size(self) -> dict[str, int]:
-        """How many keys and slices there are, and how many bytes they take; keys once for each
-        bundle of queries."""
+        """How many keys and slices the stream holds, and how many bytes they take.  A key counts
+        once in each bundle."""
         each = [member.stream.state_size() for member in self._members]
         return {name: sum(size[name] for size in each) for name in ("keys", "slices", "bytes")}
 
     @in_turn
     def to_bytes(self) -> bytes:
-        """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
+        """Write the whole stream as bytes, with a version and a checksum, for `from_bytes`."""
         self._check_in_memory("written as bytes", "it is durable by sync()")
         return shared_bytes(self)
 
     @in_turn
     def sync(self) -> None:
-        """Make all up to now durable, for a stream with a store, as `Stream.sync` does.
+        """Make all changes up to now durable, for a stream with a store, as `Stream.sync` does.
 
         >>> import sash
         >>> n = {"n": sash.count()}
@@ -393,8 +396,8 @@ class SharedStream:
         sync(self)
 
     def release(self) -> None:
-        """Let another process, or another stream of this one, open the stream in its store.  What
-        was not synced is lost, and this stream cannot be used any more."""
+        """Let another process, or another stream object of this process, open the stream in its
+        store.  Changes since the last `sync` are lost, and this object cannot be used any more."""
         journal = self._journal
         if journal is not None and not journal.space.released:
             with self._turns.between():
@@ -407,9 +410,9 @@ class SharedStream:
 
     @classmethod
     def from_bytes(cls, data: bytes, shared: Shared, trust: Sequence[str] = ()) -> SharedStream:
-        """The stream again, from the bytes of `to_bytes` and the same queries.
+        """Restore a stream from the bytes of `to_bytes` and the same queries.
 
-        Another set of queries is refused, and what differs is named.  `trust` has the names of
+        sash refuses another set of queries, and names the difference.  `trust` has the names of
         aggregates whose partials mean the same, as for `Stream.from_bytes`.
 
         >>> import sash
@@ -433,7 +436,7 @@ queries as they were
 
 
 def _bundles(shared: Shared) -> list[Bundle]:
-    """The bundles of the queries; each query for itself where brute force answers."""
+    """The bundles of the queries; where brute force answers, a bundle for each query."""
     if not oracle.asked_for():
         return list(shared.plan.bundles)
     return [Bundle({name: query}, None, "") for name, query in shared.queries.items()]

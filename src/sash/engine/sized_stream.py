@@ -1,4 +1,4 @@
-"""A stream of one aligned query whose rows have aggregates of several sizes: a bundle of one."""
+"""A stream of one aligned query with aggregates of several sizes: a bundle of one query."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Aggregates over other lengths than their query's windows (`Aggregate.over`), for aligned windows.
 
-All end with the query's window, which alone decides which rows there are:
+All sizes end where the query's window ends, and that window alone decides which rows there are:
 
     sliding(4, 2)     0   2   4   6   8   10
                               [-------)            the query's own
@@ -18,8 +18,8 @@ __all__ = ["further_cuts", "of_size", "reach_of", "sizes_of"]
 
 
 def sizes_of(query: Query) -> dict[int | None, tuple[str, ...]]:
-    """The columns that are over another size than the query's aligned windows, by size; None stands
-    for all since the beginning.
+    """The columns over another size than the query's aligned windows, by size; None stands for a
+    lifetime.
 
     >>> import sash
     >>> select = {"n": sash.count(), "day": sash.count().over("1 day")}
@@ -36,12 +36,13 @@ def sizes_of(query: Query) -> dict[int | None, tuple[str, ...]]:
 
 
 def further_cuts(query: Query) -> list[Periodic]:
-    """The edges at which the further sizes of a query's aggregates start."""
+    """The edges at which the other sizes of a query's aggregates start."""
     return [starts_of(of_size(query.aligned, size)) for size in sizes_of(query) if size is not None]
 
 
 def reach_of(query: Query) -> Aligned:
-    """The windows that an event changes: the query's own, or those of its longest size."""
+    """The windows that an event may change: the query's own windows, or those of its longest
+    size."""
     window, sizes = query.aligned, sizes_of(query)
     longest = None if None in sizes else max((s for s in sizes if s is not None), default=0)
     if longest is not None and (not isinstance(window, Sized) or longest <= (window.length or 0)):
@@ -50,8 +51,8 @@ def reach_of(query: Query) -> Aligned:
 
 
 def of_size(window: Aligned, size: int | None) -> Aligned:
-    """Windows of another size, None for all since the beginning, that end as a query's own windows,
-    under the same numbers."""
+    """Windows of another size (None: a lifetime) that end where a query's own windows end, under
+    the same numbers."""
     assert isinstance(window, Sized)
     made = window.of_length(size)
     assert isinstance(made, Aligned)

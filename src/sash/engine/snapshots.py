@@ -1,7 +1,7 @@
-"""Streams as bytes: a version, a checksum, what the query was, all state, and no pickles.
+"""Streams as bytes: a version, a checksum, the query's fingerprint, all state, and no pickles.
 
-After the head that `aggregators.snapshot` writes come blobs: what the stream is and how far it has
-come, in JSON; the schema; the late rows; and those of the state.
+`aggregators.snapshot` writes a head.  After it come blobs: the stream's settings and progress, in
+JSON; the schema; the late rows; and the blobs of the state.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KIND = "Stream 6"
 
 
 def to_bytes(stream: Stream, *, state: bool = True) -> bytes:
-    """The whole stream as bytes, or all but its state."""
+    """Write the whole stream as bytes, or all but its state."""
     head = {
         "query": stream._fingerprint,
         "lateness": stream._lateness,
@@ -63,7 +63,7 @@ def to_bytes(stream: Stream, *, state: bool = True) -> bytes:
 
 
 def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str]) -> Stream:
-    """The stream again."""
+    """Restore a stream."""
     check_bytes(data)
     if not isinstance(query, Query):
         raise TypeError(f"a stream comes back with its sash.Query, not {query!r}")
@@ -79,7 +79,7 @@ def from_bytes(cls: type[Stream], data: bytes, query: Query, trust: Sequence[str
 
 
 def restore(stream: Stream, data: bytes, trust: Sequence[str], settings: dict[str, Any]) -> None:
-    """Make a new stream what it was; its state is where it is."""
+    """Restore a stream from its root: all but the state, which is in the store."""
     head, blobs = _opened_for(stream._query, data, trust)
     for name, mine in (("mode", stream._mode), ("early", stream._early)):
         if head[name] != mine:
@@ -104,8 +104,8 @@ def _columns(schema: pa.Schema) -> str:
 def _opened_for(
     query: Query, data: bytes, trust: Sequence[str]
 ) -> tuple[dict[str, Any], Iterator[bytes]]:
-    """What a stream's bytes say of it, and the blobs that follow; those of another query are
-    refused."""
+    """The settings and progress in a stream's bytes, and the blobs that follow; refuse the bytes of
+    another query."""
     head, blobs = opened(data)
     found = differences(head["query"], fingerprint(query), trust)
     if found:
@@ -117,13 +117,13 @@ def _opened_for(
 
 
 def check_bytes(data: Any) -> None:
-    """Refuse what are no bytes."""
+    """Refuse data that is not bytes."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a stream comes back from the bytes that to_bytes() gave, not {data!r}")
 
 
 def opened(data: bytes) -> tuple[dict[str, Any], Iterator[bytes]]:
-    """What a stream's bytes say of it, and the blobs that follow."""
+    """The settings and progress in a stream's bytes, and the blobs that follow."""
     said, body = open_bytes(bytes(data))
     if said[0] in ("Stream 1", "Stream 2", "Stream 3", "Stream 4", "Stream 5"):
         raise ValueError("these bytes are of an older sash, whose streams this one cannot read")
@@ -134,12 +134,12 @@ def opened(data: bytes) -> tuple[dict[str, Any], Iterator[bytes]]:
 
 
 def settings_of(head: dict[str, Any]) -> dict[str, Any]:
-    """How the stream was made."""
+    """The arguments with which the stream was made."""
     return {name: head[name] for name in ("lateness", "mode", "early", "keep_late")}
 
 
 def fill(made: Stream, head: dict[str, Any], blobs: Iterator[bytes]) -> None:
-    """Bring a new stream to where the one was that the bytes are of."""
+    """Fill a new stream with the progress, late rows and state of a snapshot."""
     _fill(made, head, from_ipc(next(blobs)).schema, blobs)
 
 
@@ -157,12 +157,12 @@ def _fill(made: Stream, head: dict[str, Any], schema: pa.Schema, blobs: Iterator
 
 
 def joined(blobs: Iterable[bytes]) -> bytes:
-    """Blobs as one, for `parts` to take apart."""
+    """Join blobs into one, which `parts` can split again."""
     return b"".join(struct.pack("<Q", len(b)) + b for b in blobs)
 
 
 def parts(body: bytes) -> Iterator[bytes]:
-    """The blobs that `joined` put together."""
+    """The blobs that `joined` joined."""
     at = 0
     while at < len(body):
         (size,) = struct.unpack_from("<Q", body, at)

@@ -4,8 +4,7 @@
                                                              │
     a restart ─→ the journal goes back to the last sync ─→ the stream of the root
 
-The root is what a snapshot has besides the state: how far the stream has come, its columns, its
-late rows.
+The root is a snapshot without the state: the stream's progress, its columns and its late rows.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def open_stream(
     trust: Sequence[str] = (),
     **settings: Any,
 ) -> Stream:
-    """The stream of this name, as of its last `sync`, or a new one."""
+    """Open the stream with this name, as of its last `sync`, or make a new one."""
     check_store(store, name, "query.stream(store=…, name='…')")
     space = store.claim(name or "")
     try:
@@ -49,7 +48,7 @@ def open_stream(
 
 
 def check_store(store: Any, name: str | None, how: str) -> None:
-    """Refuse what is no store, or has no name there."""
+    """Refuse a `store` that is no store, and a stream without a name."""
     if not isinstance(store, Store):
         raise TypeError(
             "store is where the stream keeps its state, such as sash.stores.rocksdb('folder'), "
@@ -60,7 +59,7 @@ def check_store(store: Any, name: str | None, how: str) -> None:
 
 
 def _made(cls: type[Stream], query: Query, journal: Journal, settings: dict[str, Any]) -> Stream:
-    """A stream over records."""
+    """Make a stream whose state is records in a journal."""
     kind = cls._for(query)
     made = kind.__new__(kind)
     made._place, made._store, made._journal = "Query.stream, in a store", journal, journal
@@ -69,7 +68,7 @@ def _made(cls: type[Stream], query: Query, journal: Journal, settings: dict[str,
 
 
 def sync(stream: Stream) -> None:
-    """Make the stream durable as it stands."""
+    """Make all changes of the stream up to now durable."""
     journal = stream._journal
     if journal is None:
         raise TypeError(
@@ -80,5 +79,5 @@ def sync(stream: Stream) -> None:
 
 
 def load(cls: type[Stream], query: Query, settings: dict[str, Any]) -> Stream:
-    """A stream over a store in memory, for the records of a snapshot."""
+    """Make a stream over a store in memory, to load the records of a snapshot into."""
     return _made(cls, query, Journal(MemoryStore().claim("snapshot")), settings)

@@ -1,4 +1,4 @@
-"""Streams whose windows events make, with their state in a store: what Spark's processor calls."""
+"""Streams whose windows events make, with their state in a store; Spark's processor calls them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["StoredEvents", "stored_stream"]
 def stored_stream(
     query: Query, store: Store, prefix: bytes = b"", *, lateness: Any = None, **more: Any
 ) -> EventStream:
-    """A stream whose windows events make, with its state in the records of a store that begin with
-    a prefix.  Without a `lateness` the caller moves the watermark."""
+    """Make a stream whose windows events make, with its state in the records of a store whose keys
+    begin with a prefix.  Without a `lateness`, the caller moves the watermark."""
     kind = Stream._for(query)
     made = kind.__new__(kind)
     assert isinstance(made, EventStream)
@@ -33,8 +33,8 @@ def stored_stream(
 
 
 class StoredEvents:
-    """A query over rows of some types, whose state is in a store, and whose caller keeps the
-    progress and moves the watermark."""
+    """A query over rows of one schema, with its state in a store.  The caller keeps the progress
+    and moves the watermark."""
 
     def __init__(
         self,
@@ -46,37 +46,38 @@ class StoredEvents:
         *,
         behind: int | None = None,
     ) -> None:
-        """The caller keeps the watermark so far `behind` stream time."""
+        """`behind` is how far the caller keeps the watermark behind stream time, if it does."""
         self._stream = stored_stream(query, store, prefix, mode=mode, schema=schema)
         self._stream._behind = behind
-        #: What the words of a partial are, for each group of aggregates.
+        #: A description of a partial's words, for each group of aggregates.
         self.shapes = self._stream._shapes()
 
     @property
     def plan(self) -> Plan:
-        """The query tied to the types of the rows."""
+        """The query, bound to the types of the rows."""
         assert self._stream._plan is not None
         return self._stream._plan
 
     @property
     def missed(self) -> Spanned:
-        """The windows that late rows have missed."""
+        """The windows that late rows missed."""
         return self._stream._missed
 
     def process(
         self, progress: Progress, batch: pa.Table | None, watermark: int | None
     ) -> Admitted:
-        """Insert the rows of a batch, which are judged by the watermark of `progress`, move on to
-        another, and emit what is due.  If this raises, the store has not changed."""
+        """Insert the rows of a batch, move to a new watermark, and emit the rows that are due.  The
+        watermark in `progress` decides which rows are late.  If this raises, the store has not
+        changed."""
         stream = self._stream
         stream._progress = progress
         given = stream._schema.empty_table() if batch is None else batch
         return stream._admit(given, {}, watermark=watermark)
 
     def next_visit(self) -> int | None:
-        """The first watermark at which something is to be done, if no rows come."""
+        """The first watermark at which a batch without rows has work to do."""
         return self._stream._parts.next_visit()
 
     def open_windows(self) -> int:
-        """About how many windows are open."""
+        """The approximate number of open windows."""
         return self._stream._parts.size()["windows"]

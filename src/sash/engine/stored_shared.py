@@ -1,8 +1,8 @@
 """Several queries over one stream, with their state in a store: `Shared.stream(store=…, name=…)`.
 
-One name in the store has the records of all: each bundle of queries, and each query that shares the
-intake only, has records of its own, whose keys begin with its number.  The root is what a snapshot
-has besides the state.
+All records are under one name in the store.  Each member, which is a bundle of queries or a query
+that shares only the intake, has records of its own, whose keys begin with the member's number.  The
+root is a snapshot without the state.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def open_shared(
     trust: Sequence[str] = (),
     **settings: Any,
 ) -> SharedStream:
-    """The stream of this name, as of its last `sync`, or a new one."""
+    """Open the stream with this name, as of its last `sync`, or make a new one."""
     check_store(store, name, "share(…).stream(store=…, name='…')")
     space = store.claim(name or "")
     try:
@@ -58,14 +58,14 @@ def open_shared(
 
 
 def prefix_of(number: int) -> bytes:
-    """How the keys of a member's records begin."""
+    """The prefix of the keys of a member's records."""
     return f"{number}:".encode()
 
 
 def member_stream(
     kind: type[Stream], journal: Journal, number: int, *given: Any, **more: Any
 ) -> Any:
-    """A member's stream over its records."""
+    """Make a member's stream over its records."""
     made: Any = kind.__new__(kind)
     made._place, made._store = "Query.stream, in a store", journal
     made._prefix = prefix_of(number)
@@ -74,7 +74,7 @@ def member_stream(
 
 
 def sync(stream: SharedStream) -> None:
-    """Make the stream durable as it stands."""
+    """Make all changes of the stream up to now durable."""
     journal = stream._journal
     if journal is None:
         raise TypeError(
@@ -104,7 +104,7 @@ def _said(member: Member) -> dict[str, Any]:
 
 
 def _restore(stream: SharedStream, shared: Shared, data: bytes, trust: Sequence[str]) -> None:
-    """Make a new stream what it was; its state is where it is."""
+    """Restore a stream from its root: all but the state, which is in the store."""
     journal = stream._journal
     assert journal is not None
     said, body = open_bytes(data)

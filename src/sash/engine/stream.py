@@ -1,11 +1,11 @@
 """A query over a stream that is fed batch by batch: `Query.stream`.
 
-What all streams have in common is here: settings, intake, late rows, counts, turns, snapshots.  How
-a batch becomes results is a class's own: windows that are aligned to the clock have
-`aligned_stream`, those that events make `event_stream`.
+This module has what all streams share: settings, intake, late rows, counts, turns and snapshots.
+Each class of streams turns batches into results in its own way: `aligned_stream` for windows that
+are aligned to the clock, `event_stream` for windows that events make.
 
 Stream time is the largest event time so far, over all keys; the watermark is stream time less the
-lateness, and moves after each batch.  A window is closed when its end is not after the watermark.
+lateness, and moves after each batch.  A window is closed when it ends by the watermark.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream"]
 
-#: Where a schema keeps the columns that only `where` reads, for snapshots.
+#: The metadata field of a schema that keeps, for snapshots, the columns that only `where` reads.
 _OPTIONAL = b"sash optional"
 
 
@@ -51,21 +51,24 @@ class Stream(ABC):
 
     `push` takes a batch and returns the windows that are due: in `final` mode each window once,
     when it closes; in `live` mode when stream time passes its end, and again, with a higher
-    `revision`, whenever a late event changes it.  With `early`, the window that ends next is
-    emitted too, as it stands, after each batch.  An event counts in each of its windows that is
-    not closed; one that misses some or all of them, or that cannot be used, is in `late`.  Where
-    events make the windows, one before the watermark is late: the row of an event is due when the
-    event is before the watermark, a tick when the watermark is there and, after a gap, an event
-    behind it is before the watermark, a session when it ends before it (events whose gap reaches
-    the watermark can still join).  In live mode a session is emitted at once, and again when an
-    event joins it; known by its key and start, it is withdrawn by a row that is `deleted` if its
-    events become part of a session with another start.
+    `revision`, whenever a late event changes it.  With `early`, each push also emits the window
+    that ends next, as it stands after the batch.  An event counts in each of its windows that is
+    not closed.  If the event misses some or all of its windows, or cannot be used, its row is in
+    `late`.
 
-    `schema` has the types of the columns; without it, the first batch decides.  At most
-    `keep_late` late rows are kept (None: all); take them out with `take_late`.
+    Where events make the windows, an event before the watermark is late.  Only with sessions of one
+    gap and no `max_size`, an event whose gap reaches the watermark can still join an open session.
+    An event's row is due when the watermark has passed the event.  A tick is due when the watermark
+    has reached it; after a gap, the watermark must also have passed an event behind the gap.  A
+    session is due when the watermark has passed its end.  In live mode a session is emitted at
+    once, and again when an event joins it.  A session's key and start identify it; if its events
+    become part of a session with another start, a row with `deleted` true withdraws it.
 
-    Threads can share a stream: each call waits for its turn.  A call that breaks off, by Ctrl-C
-    say, has changed nothing, or the stream refuses further use.
+    `schema` has the types of the columns; without it, the first batch decides.  The stream keeps
+    at most `keep_late` late rows (None: all) until `take_late` takes them.
+
+    Threads can share a stream: each call waits for its turn.  If a call breaks off, by Ctrl-C
+    say, it has changed nothing, or the stream refuses further use.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -81,12 +84,12 @@ class Stream(ABC):
     """
 
     _place: Place = "Query.stream"
-    _store: Store | None = None  # where the state is, if it is not in memory
-    _labels_in_store: ClassVar[bool] = True  # text is compiled there too
-    _journal: Journal | None = None  # the same, if the stream is synced with it
-    _prefix = b""  # how the keys of its records begin there
-    _beside = ""  # what the stream's owner keeps with it
-    _pending: Pending | None = None  # events that are noted, for streams that put some off
+    _store: Store | None = None  # holds the state; None if the state is in memory
+    _labels_in_store: ClassVar[bool] = True  # labels stand for text in a store too
+    _journal: Journal | None = None  # the store, if `sync` writes to it
+    _prefix = b""  # the keys of the stream's records begin with it
+    _beside = ""  # text that the stream's owner keeps with it
+    _pending: Pending | None = None  # noted events, in streams that put some off
 
     def __init__(
         self,
@@ -107,13 +110,13 @@ class Stream(ABC):
             raise ValueError(
                 f"the lateness is a length of time, not {duration_text(self._lateness)}"
             )
-        self._fingerprint = fingerprint(query)  # before its functions run, and change what they use
+        self._fingerprint = fingerprint(query)  # now, as its functions may change what they use
         self._turns = Turns()
         self._plan: Plan | None = None
         self._progress = Progress()
         self._delays = no_delays()
         self._closed = False
-        self._kind = ""  # the library that the last batch was a table of
+        self._kind = ""  # the library of the last batch's table
         self._late = LateOutput(keep_late)
         self._optional: dict[str, pa.DataType] = {}  # columns that only `where` reads
         if schema is not None:
@@ -125,7 +128,7 @@ class Stream(ABC):
             self._set_up(pa.schema([f.with_type(plain_type(f.type)) for f in schema]))
 
     def __copy__(self) -> Stream:
-        """The same with a state of its own."""
+        """A copy with its own state."""
         return deepcopy(self)
 
     @property
@@ -143,7 +146,7 @@ class Stream(ABC):
             return latest(self._progress.watermark, noted)
 
     def _noted_time(self) -> int | None:
-        """The newest time of the events that are noted."""
+        """The newest time of the noted events; None if there are none."""
         return self._pending.newest if self._pending is not None and self._pending.count else None
 
     def __deepcopy__(self, memo: Any) -> Stream:
@@ -162,10 +165,10 @@ class Stream(ABC):
 
     @property
     def late(self) -> pa.Table:
-        """Rows that missed windows or could not be used: their columns, the `reason`, how many
-        windows they `missed`, and the span of those, from `missed_start` to `missed_end`.
-        They are kept until `take_late` takes them.  Of more than `keep_late` rows, the oldest are
-        dropped, with a warning; `late_dropped` counts them."""
+        """Rows that missed windows or could not be used.  Besides its own columns, a row has the
+        `reason`, the number of windows that it `missed`, and their span, from `missed_start` to
+        `missed_end`.  The stream keeps these rows until `take_late` takes them.  If there are more
+        than `keep_late`, it drops the oldest, with a warning; `late_dropped` counts them."""
         return self._late_rows()
 
     @in_turn
@@ -174,21 +177,24 @@ class Stream(ABC):
 
     @in_turn
     def take_late(self) -> pa.Table:
-        """The rows in `late`, which is empty afterwards."""
+        """Return the rows in `late`, and empty it."""
         self._late.table(self._plan and self._plan.time_type)
-        self._turns.changing = True  # from here on they would be lost
+        self._turns.changing = True  # an error from here on would lose the rows
         return self._late.take(self._plan and self._plan.time_type)
 
     @property
     def late_dropped(self) -> int:
-        """How many late rows were dropped unread, because there were more than `keep_late`."""
+        """How many late rows the stream dropped unread, because there were more than
+        `keep_late`."""
         return self._late.dropped
 
     @property
     def counts(self) -> dict[str, int]:
-        """Since the start: `rows` that `where` let through or that could not be used.  Each is
-        `counted`, in some window, or `late`, in none.  `partly_late` are those counted that missed
-        other windows.  `emitted` are the rows of results."""
+        """How many rows came since the start, how many of them are late, and how many rows the
+        stream emitted.  `rows` counts rows that `where` let through or that could not be used.
+        Each of them is `counted`, if it is in some window, or `late`, if it is in none.
+        `partly_late` rows are counted, but missed other windows.  `emitted` counts the rows of
+        results."""
         with self._turns.between():
             at = vars(self._progress)
             noted = self._pending.count if self._pending is not None else 0
@@ -197,9 +203,9 @@ class Stream(ABC):
 
     @property
     def delays(self) -> list[int]:
-        """How late rows came, as stream time at the start of their push less their own time: how
-        many came in order, then how many in each of 24 buckets, of up to 1 second, 2, 4, …; the
-        last one has no bound.  Rows that could not be used are not among them.
+        """A histogram of how late rows came: stream time at the start of the row's push, less the
+        row's own time.  The first count is of rows that came in order; 24 buckets follow, up to 1
+        second, 2, 4, …; the last one has no bound.  Rows that could not be used are left out.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -217,34 +223,34 @@ class Stream(ABC):
 
     @in_turn_as_it_is
     def push(self, batch: Any) -> Any:
-        """Insert a batch (a table of any kind, an event that is a dict, or several), and return the
-        windows that are then due, as the same kind of table, ordered by keys, then window; where
-        events drive the windows, in the order in which the events came."""
+        """Insert a batch (a table of any kind, an event as a dict, or several events), and return
+        the windows that are then due, as the same kind of table.  The rows are in order of key and
+        window; where events drive the windows, in the order in which the events came."""
         made = self._push(batch)
         if self._late.unsaid:
-            self._turns.changing = False  # all is done; a warning may be an error
+            self._turns.changing = False  # the change is complete; a warning may raise
             self._late.warn()
         return made
 
     @abstractmethod
     def _push(self, batch: Any) -> Any:
-        """What `push` returns."""
+        """Insert a batch, and return the result of `push`."""
 
     @abstractmethod
     def _move(self, time: int) -> Any:
-        """Move stream time and watermark on to a time, and emit what is due."""
+        """Move stream time and watermark to a time, and emit the windows that are then due."""
 
     @abstractmethod
     def _as_pushed(self, outcome: Any) -> Any:
-        """What a batch or a move emitted, as the kind of table that was pushed."""
+        """Turn the outcome of a batch or a move into the kind of table that was pushed."""
 
     def _settle(self) -> None:  # noqa: B027 -- most put nothing off
-        """Take in the events that are noted; nothing is due by them."""
+        """Insert the noted events; they make nothing due."""
 
     def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]] | None:
-        """The rows of a batch that the query's condition chooses, and of those that cannot be used
-        their places and why; None for a batch without columns before any other.  The first one
-        sets the stream up."""
+        """The rows of a batch that `where` lets through, and reasons by row for those that cannot
+        be used.  The first batch with columns sets the stream up; a batch without columns before
+        it gives None."""
         self._check_open()
         table, reasons = self._tabled(batch)
         check_names(table.column_names)
@@ -259,14 +265,14 @@ class Stream(ABC):
         return table, reasons
 
     def _tabled(self, batch: Any) -> tuple[pa.Table, dict[int, str]]:
-        """A batch as a table, and the rows that cannot be used, and why."""
+        """A batch as a table, and reasons by row for those that cannot be used."""
         known = self._schema if self._plan else None
         return given_table(batch, self._query, known, self._optional)
 
     @in_turn
     def advance(self, watermark: Any) -> Any:
-        """Close all windows that end by a time, though no event has reached it; a time before the
-        watermark changes nothing.
+        """Close all windows that end by a time, even if no event has reached it, and return the
+        windows that are then due.  A time before the watermark changes nothing.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -285,7 +291,7 @@ class Stream(ABC):
 
     @in_turn
     def close(self) -> Any:
-        """Close all windows and return what is left; nothing can be pushed any more."""
+        """Close all windows, and return those that were not emitted; refuse pushes from now on."""
         return self._close()
 
     def _close(self) -> Any:
@@ -298,12 +304,13 @@ class Stream(ABC):
     def query(
         self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
     ) -> dict[str, Any]:
-        """The values over the times `[lo, hi)` of one key (a tuple, if there are several key
-        columns), out of what later windows need.  Where each event has a window of the time up to
-        it (`trailing`, `lifetime`), the values as of the time `at`, from the watermark on.
+        """The values of one key (a tuple, if there are several key columns) over the times
+        `[lo, hi)`, from the events that later windows need.  Where each event has a window of the
+        time up to it (`trailing`, `lifetime`), the values as of the time `at`, which must not be
+        before the watermark.
 
-        Events of one slice are kept as one partial where their order does not matter; then
-        both ends have to be where a window starts or ends.
+        If the order of events does not matter, a stream keeps one partial for a slice; then `lo`
+        and `hi` must be times at which a window starts or ends.
 
         >>> import sash
         >>> q = sash.Query(
@@ -317,20 +324,20 @@ class Stream(ABC):
         """
 
     def _as_given(self) -> Query:
-        """The query that the stream was made for."""
+        """The query that the user made the stream for."""
         return self._query
 
     @abstractmethod
     def state_size(self) -> dict[str, int]:
-        """How many keys and slices there are, and how many bytes they take."""
+        """How many keys and slices the stream holds, and how many bytes they take."""
 
     @in_turn
     def explain(self, schema: Any = None, *, data: Any = None, batch: int = 1000) -> Explanation:
         """How the stream runs, why, and what it keeps and costs; see `sash.Explanation`.
 
-        `schema` has the types of the columns, or is a table that does, for a stream that has seen
-        none yet.  With `data`, a sample is pushed into a new stream of the same kind, in batches of
-        `batch` rows, and what it takes is counted.
+        A stream that has seen no batch yet takes the types of the columns from `schema`, which may
+        also be a table.  With `data`, `explain` pushes this sample into a new stream of the same
+        kind, in batches of `batch` rows, and counts combines.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -353,15 +360,15 @@ class Stream(ABC):
 
     @in_turn
     def to_bytes(self) -> bytes:
-        """The whole stream as bytes, with a version and a checksum, for `from_bytes`."""
+        """Write the whole stream as bytes, with a version and a checksum, for `from_bytes`."""
         from .snapshots import to_bytes
 
         return to_bytes(self)
 
     @in_turn
     def sync(self) -> None:
-        """Make all up to now durable, for a stream with a store: a process that opens the stream
-        again, after a kill or a failure of the machine, goes on from here.
+        """Make all changes up to now durable, for a stream with a store.  After a kill or a
+        failure of the machine, a process that opens the stream again continues from here.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -381,8 +388,8 @@ class Stream(ABC):
         sync(self)
 
     def release(self) -> None:
-        """Let another process, or another stream of this one, open the stream in its store.  What
-        was not synced is lost, and this stream cannot be used any more."""
+        """Let another process, or another stream object of this process, open the stream in its
+        store.  Changes since the last `sync` are lost, and this object cannot be used any more."""
         journal = self._journal
         if journal is not None and not journal.space.released:
             with self._turns.between():
@@ -391,11 +398,11 @@ class Stream(ABC):
 
     @classmethod
     def from_bytes(cls, data: bytes, query: Query, trust: Sequence[str] = ()) -> Stream:
-        """The stream again, from the bytes of `to_bytes` and the same query.
+        """Restore a stream from the bytes of `to_bytes` and the same query.
 
-        Another query is refused, also if only a function of an operator of your own has changed,
-        or what it uses.  Where its partials still mean the same, because you mended its `combine`,
-        name the aggregate in `trust`.
+        sash refuses another query, also if only a function of your own operator has changed, or
+        code that the function uses.  If the operator's partials still mean the same, because you
+        fixed its `combine`, say, name the aggregate in `trust`.
 
         >>> import sash
         >>> q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
@@ -411,7 +418,7 @@ class Stream(ABC):
 
     @classmethod
     def _for(cls, query: Query) -> type[Stream]:
-        """The class of streams of a query."""
+        """The class of streams that runs a query."""
         if cls is not Stream:
             return cls
         from .aligned_stream import AlignedStream
@@ -432,10 +439,10 @@ class Stream(ABC):
         return SizedStream if query.several else AlignedStream
 
     def _dump(self) -> list[bytes]:
-        """The state as bytes."""
+        """Write the state as bytes."""
         if self._journal is not None:
             return [part for record in self._journal.scan() for part in record]
-        self._turns.changing = True  # keys are numbered anew, and labels given
+        self._turns.changing = True  # a dump renumbers keys, and labels values
         try:
             return self._dump_state()
         except Exception:  # an operator's own encode, say
@@ -444,10 +451,10 @@ class Stream(ABC):
 
     @abstractmethod
     def _dump_state(self) -> list[bytes]:
-        """A state in memory as bytes."""
+        """Write a state in memory as bytes."""
 
     def _load(self, blobs: list[bytes]) -> None:
-        """Take back what `_dump` gave."""
+        """Restore the state from the bytes of `_dump`."""
         if self._journal is not None:
             self._journal.put_many(dict(zip(blobs[::2], blobs[1::2], strict=True)))
         else:
@@ -455,7 +462,7 @@ class Stream(ABC):
 
     @abstractmethod
     def _load_state(self, blobs: list[bytes]) -> None:
-        """Take back what `_dump_state` gave."""
+        """Restore a state in memory from the bytes of `_dump_state`."""
 
     def _check_open(self) -> None:
         if self._closed:
@@ -463,15 +470,16 @@ class Stream(ABC):
 
     @abstractmethod
     def _set_up(self, schema: pa.Schema) -> None:
-        """Tie the query to the types of its columns."""
+        """Bind the query to the types of its columns, and make the state."""
 
     def _planned(self, schema: pa.Schema) -> Plan:
-        """The plan for a schema."""
+        """Make the plan for a schema."""
         labelled = self._store is None or self._labels_in_store
         return make_plan(self._query, schema, labelled=labelled)
 
     def _tied(self, schema: pa.Schema) -> Plan:
-        """The plan for a schema; what is kept of the schema is noted."""
+        """Make and check the plan for a schema, and note the parts of the schema that the stream
+        needs later."""
         query = self._query
         plan = self._planned(schema)
         check_typed(plan)
@@ -493,7 +501,7 @@ class Stream(ABC):
         return plan
 
     def _spill(self) -> None:
-        """Write changes to the store that have become many; an error has changed nothing."""
+        """Write changes to the store if there are many; an error here has changed nothing."""
         if self._journal is not None:
             self._journal.spill()
 

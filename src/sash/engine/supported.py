@@ -1,7 +1,9 @@
-"""What each way to run a query refuses: the one place that decides, and the table in the docs.
+"""What each way to run a query refuses.  Only this module decides it, and the table in the docs is
+generated from it.
 
-An ability that a place lacks is refused when the query is set up there, with the reason.  Where the
-place has no argument to ask for it, there is nothing to refuse, and the table alone says so.
+A place is a way to run a query.  If a place lacks an ability, it refuses a query that asks for it
+when the query is set up, with the reason.  If the place has no argument to ask for the ability,
+there is nothing to refuse, and only the table names it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _STORED: tuple[Place, ...] = ("Query.stream, in a store", "Spark stream")
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a place.  The plan is missing while the types of columns are not known."""
+    """A query and settings for a place to run.  The plan is None while column types are unknown."""
 
     query: Query
     plan: Plan | None = None
@@ -54,7 +56,7 @@ def _ordered(asked: Asked) -> bool:
 
 
 def _needs_order(asked: Asked) -> bool:
-    """True if an aggregate needs events in order; types of columns decide nothing in it."""
+    """True if an aggregate needs events in order; that does not depend on the columns' types."""
     if asked.plan is not None:
         return asked.plan.ordered
     return not all(a.operator.commutative for a in asked.query.select.values())
@@ -73,7 +75,7 @@ def _text_tie(asked: Asked) -> bool:
 def _without_codec(asked: Asked) -> bool:
     for group in asked.plan.groups if asked.plan else ():
         if group.operator.shape == "object":
-            encoder(group.operator)  # raises, naming the operator
+            encoder(group.operator)  # raises an error that names the operator
     return False
 
 
@@ -82,7 +84,7 @@ def _driven(asked: Asked) -> bool:
 
 
 def _by_time(asked: Asked) -> bool:
-    """True for a window of each event that is a span of time."""
+    """True if each event has a window that is a span of time."""
     return isinstance(asked.query.window, Trailing)
 
 
@@ -140,7 +142,8 @@ _ARRIVAL = (
 
 
 def _lacks_live(why: str) -> dict[Place, str]:
-    """What streams lack in live mode; tables have no modes."""
+    """Reasons for every place to refuse an ability of live mode: `why` for streams, and for tables
+    that they have no modes."""
     table = f"mode='live' is for streams; a table is not one: {_ONCE}"
     lacks = dict.fromkeys(PLACES, why)
     return lacks | dict.fromkeys(("Query.run", "Spark batch"), table)
@@ -380,7 +383,7 @@ ABILITIES = (
 
 
 def check(place: Place, asked: Asked) -> None:
-    """Raise if a place lacks what is asked of it."""
+    """Raise an error if a place lacks an ability that the query or its settings need."""
     if asked.early and asked.mode != "live":
         raise ValueError("early=True emits windows before they end, so it needs mode='live'")
     for ability in ABILITIES:
@@ -390,7 +393,7 @@ def check(place: Place, asked: Asked) -> None:
 
 
 def table() -> str:
-    """What is supported where, as a Markdown table."""
+    """The table of abilities and places, as Markdown."""
     lines = [f"| | {' | '.join(PLACES)} |", "|---|" + "---|" * len(PLACES)]
     notes: dict[str, int] = {}
     for ability in ABILITIES:

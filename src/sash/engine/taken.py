@@ -1,4 +1,4 @@
-"""The rows of a batch on their way in: judged, and cut into slices."""
+"""The intake of a batch: judge its rows, and cut them into slices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ L = TypeVar("L")
 
 
 class Cuts(Protocol):
-    """What cuts rows into slices."""
+    """A state that cuts rows into slices."""
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices."""
@@ -32,7 +32,7 @@ class Cuts(Protocol):
 
 @dataclass
 class Taken:
-    """What is left of a batch when its rows are judged."""
+    """A judged batch: the slices of its usable rows, its late rows, and its counts."""
 
     slices: Slices | None
     late: Late
@@ -40,19 +40,19 @@ class Taken:
     rows: int = 0
     lost: int = 0
     partly_late: int = 0
-    delays: Array = field(default_factory=no_delays)  # how late rows came
+    delays: Array = field(default_factory=no_delays)  # a histogram of how late rows came
 
     @classmethod
     def of(
         cls, slices: Slices | None, late: Late, newest: int | None, rows: int, delays: Array
     ) -> Taken:
-        """What is left of so many rows, of which some are late."""
+        """A judged batch of `rows` rows, with counts from its late rows."""
         lost = int(late.lost.sum())
         return cls(slices, late, newest, rows, lost, len(late.rows) - lost, delays)
 
 
-#: Judges rows by their times, of which some are refused already: which of them are in an open
-#: window, and which are late.
+#: Takes the times of rows, and reasons for rows that cannot be used; returns a mask of the rows
+#: that are in an open window, and the late rows.
 Judge: TypeAlias = Callable[[Array, dict[int, str]], tuple[Array, L]]
 
 
@@ -64,9 +64,9 @@ def take_in(
     judge: Judge[L],
     came: Array | int | None,
 ) -> tuple[Slices | None, L, int | None, Array]:
-    """Judge the rows of a batch, and cut those that can be used into slices; the slices, the late
-    rows, the newest time of those that can be used, and how late rows came, at a stream time or at
-    one for each."""
+    """Judge the rows of a batch, and cut the usable ones into slices.  Return the slices, the late
+    rows, the newest time of usable rows, and a histogram of how late rows came.  `came` is stream
+    time when the batch came, or when each row came."""
     column = one_array(batch.column(plan.query.time))
     times, refused = refused_times(column, refused, plan.query.window.clock)
     usable, late = judge(times, refused)
@@ -80,7 +80,7 @@ def take_in(
     try:
         slices = state.cut(held, shown)
     except Exception as error:
-        # a value that `lift` refuses makes its row late; a `combine` that fails is a defect
+        # if `lift` refuses a value, its row is late; if `combine` raises, the operator has a defect
         wrong = bad_rows(lambda part: state.cut(part, np.zeros(len(part), np.int64)), held)
         if not wrong:
             raise name_failure(plan, held, shown, error) from error

@@ -2,11 +2,11 @@
 
     batch ─→ judge ─→ rows that wait for the watermark ─→ answers at their times ─→ rows out
 
-In final mode an event's row is emitted when the watermark has passed its time, so that no more
-events of its window can come.  In live mode it is emitted at once, and again, with a higher
-revision, when a late event changes it.  Rows come out in the order in which their events arrived.
-Events wait with all their columns; what their windows hold is kept as partials by time
-(`state.trailing`).
+In final mode the stream emits an event's row when the watermark has passed the event's time, so
+that no more events of its window can come.  In live mode the stream emits the row at once, and
+again, with a higher revision, when a late event changes it.  The rows of one push come in the order
+in which their events arrived.  Events wait with all their columns; the state keeps the events of
+windows as partials by time (`state.trailing`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["TrailingStream"]
 
 
 class TrailingStream(KeepingStream):
-    """A stream whose events each have a window; see `sash.Stream`.
+    """A stream in which each event has a window; see `sash.Stream`.
 
     >>> import sash
     >>> q = sash.Query(time="t", window=sash.trailing(5), select={"sum": sash.sum("x")})
@@ -56,13 +56,13 @@ class TrailingStream(KeepingStream):
     def _make_states(self, plan: Plan) -> None:
         self._reach = Reach.of(plan)
         self._trails = TrailState(plan) if self._store is None else TrailEntries(plan)
-        self._revisions: dict[int, int] = {}  # in live mode, of rows that were emitted again
+        self._revisions: dict[int, int] = {}  # live mode: of rows emitted again, by number
 
     def _cut(self, table: pa.Table) -> Any:
         return self._trails.cut(table)
 
     def _step(self, judged: Judged, reached: Reached) -> tuple[Any, dict[int, str]]:
-        """Insert rows, and emit those that are due."""
+        """Insert rows, and emit the rows that are due."""
         if self._mode == "live":
             made, failed = self._revised(judged, reached[1])
         else:
@@ -74,7 +74,7 @@ class TrailingStream(KeepingStream):
         return as_given(made, self._kind), failed
 
     def _revised(self, judged: Judged, watermark: int | None) -> tuple[pa.Table, dict[int, str]]:
-        """New rows, and those that they change, with their answers and revisions."""
+        """Answer the new rows, and the waiting rows that they change, with their revisions."""
         new, times = judged.new, judged.when
         reach, many = self._reach, new.num_rows
         numbers = self._waiting.arrived + np.arange(many)
@@ -98,7 +98,8 @@ class TrailingStream(KeepingStream):
         return made, failed
 
     def _changed(self, waiting: pa.Table, when: Array, new: int) -> Array:
-        """The rows that wait whose windows hold one of the last `new`, and these themselves."""
+        """A mask of the rows to emit: the last `new` rows of `waiting`, and the rows whose windows
+        hold one of these."""
         columns = [one_array(waiting.column(name)) for name in self._query.by]
         codes, _ = key_codes(columns, len(when))
         fresh = np.arange(len(when)) >= len(when) - new
@@ -111,8 +112,8 @@ class TrailingStream(KeepingStream):
     def _answer(
         self, rows: pa.Table, numbers: Array, new: Judged | None, watermark: int | None
     ) -> tuple[pa.Table, dict[int, str]]:
-        """Rows, each of which has a number in order of arrival, with their answers.  `new` has the
-        rows to insert, None for these; what is behind the watermark is then forgotten."""
+        """Insert the rows of `new` (None: `rows` themselves), answer `rows`, whose order of arrival
+        is in `numbers`, and forget what the watermark makes useless."""
         asked = self._trails.cut(rows) if rows.num_rows else None
         batch = asked
         if new is not None:
@@ -129,7 +130,8 @@ class TrailingStream(KeepingStream):
     def _rows(
         self, rows: pa.Table, asked: Batch | None, found: Answers
     ) -> tuple[pa.Table, dict[int, str]]:
-        """Rows with what they add to their events, and those that lack answers."""
+        """The rows out: the columns of the events, the window and the values; and reasons for rows
+        that lack answers."""
         assert self._plan is not None
         assert isinstance(self._query.window, Driven)
         slices = np.zeros(0, np.int64) if asked is None else asked.slices
@@ -156,8 +158,9 @@ class TrailingStream(KeepingStream):
     def query(
         self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
     ) -> dict[str, Any]:
-        """The values of a key (a tuple, if there are several key columns) as of a time, from the
-        watermark on: what an event at that time would have beside itself, out of all events so far.
+        """The values of a key (a tuple, if there are several key columns) as of a time, which must
+        not be before the watermark: over all events so far that the window of an event at that
+        time would hold, apart from that event itself.
 
         >>> import sash
         >>> q = sash.Query(time="t", by=["k"], window=sash.trailing(5), select={"n": sash.count()})
@@ -185,7 +188,7 @@ class TrailingStream(KeepingStream):
         return self._as_of(key, moment) if self._store is None else self._stored_as_of(key, moment)
 
     def _stored_as_of(self, key: tuple[Any, ...], at: int) -> dict[str, Any]:
-        """The values of a key as of a time, out of what the store has of it."""
+        """The values of a key as of a time, from the rows that the store has of the key."""
         assert self._plan is not None
         assert isinstance(self._trails, TrailEntries)
         pairs = zip(key, self._plan.keys, strict=True)
@@ -194,7 +197,7 @@ class TrailingStream(KeepingStream):
         try:
             self._hold(self._parts.visit(asked, 1, None))
             rows = self._waiting.all()[0].slice(0, 0)
-            if self._mode == "final":  # events that wait are in no partial
+            if self._mode == "final":  # waiting events are in no partial yet
                 lows, high = self._reach.lows(np.array([at])), at - self._reach.younger - 1
                 rows = self._of_key(key, self._waiting.between(int(lows.min()), high)[0])
             found = self._trails.as_of(asked, at, rows)
@@ -209,13 +212,13 @@ class TrailingStream(KeepingStream):
         assert isinstance(self._trails, TrailState)
         trails = self._trails
         lows, high = trails.ends(at)
-        self._turns.changing = True  # a question may label values
+        self._turns.changing = True  # an answer may label values
         try:
             swept = -1
-            while swept != trails.swept:  # else what was read has labels of before
+            while swept != trails.swept:  # a sweep makes the labels in partials read before stale
                 swept = trails.swept
                 partials = [trails.partials(key, low, high) for low in lows]
-                if self._mode == "final":  # events that wait are in no partial, and younger
+                if self._mode == "final":  # waiting events are in no partial yet, and are newer
                     for i, low in enumerate(lows):
                         rows = self._of_key(key, self._waiting.between(low, high)[0])
                         partials[i] = trails.with_rows(partials[i], rows)

@@ -1,10 +1,11 @@
-"""Calls of a stream, one after another, and none after a call that broke off in mid-change.
+"""Turns: a stream runs its calls one after another, and none after a call that broke off halfway.
 
-A stream's calls take milliseconds, so a thread waits for its turn.  A function of an operator that
-calls back into its own stream would wait for itself: it is refused.
+A stream's calls take milliseconds, so a thread waits for its turn.  If an operator's function calls
+back into its own stream, it would wait for itself, so the stream refuses the call.
 
-A call says when it begins to change the stream (`changing`).  If it raises before it says that all
-is done, or proves that nothing has changed, the stream refuses further use.
+A call sets `changing` when it begins to change the stream, and resets it when the change is
+complete, or when nothing has changed after all.  If a call raises while `changing` is set, the
+stream refuses further use.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..aggregators.guard import InUse
 
 __all__ = ["BROKEN", "Turns", "in_turn", "in_turn_as_it_is"]
 
-#: What is said of a stream that a call left half changed.
+#: The message of a stream that a call left half changed.
 BROKEN = (
     "{} stopped this stream in the middle of a batch, and its state is not sound any more: make a "
     "new stream, or restore one from its bytes"
@@ -33,13 +34,13 @@ class Turns:
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.owner = 0  # the thread that has the lock
-        self.changing = False  # whether a call is in the middle of a change
+        self.owner = 0  # the thread that holds the lock
+        self.changing = False  # True while a call is in the middle of a change
         self.broken = ""  # why the stream cannot be used any more
         _ALL.add(self)
 
     def __deepcopy__(self, memo: Any) -> Turns:
-        """The turns of a copied stream, with which nobody is busy."""
+        """The turns of a copied stream, which no thread uses yet."""
         made = Turns()
         made.broken = self.broken
         return made
@@ -53,13 +54,13 @@ class Turns:
             )
 
     def check(self) -> None:
-        """Refuse a stream that is half changed."""
+        """Refuse a stream that cannot be used any more."""
         if self.broken:
             raise RuntimeError(self.broken)
 
     @contextmanager
     def between(self) -> Iterator[None]:
-        """Look at a stream between two calls, or from within one."""
+        """Hold a stream's turn between two calls; within a call, do nothing."""
         if self.owner == get_ident():
             yield
         else:
@@ -73,7 +74,7 @@ class HasTurns(Protocol):
     _turns: Turns
 
     def _settle(self) -> None:
-        """Do what earlier calls have put off."""
+        """Do the work that earlier calls put off."""
 
 
 P = ParamSpec("P")
@@ -82,12 +83,14 @@ S = TypeVar("S", bound=HasTurns)
 
 
 def in_turn(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """A method of a stream that waits for its turn, and finds nothing put off."""
+    """Decorate a method of a stream: a call waits for its turn, then does the work that earlier
+    calls put off, then runs."""
     return _in_turn(method, settles=True)
 
 
 def in_turn_as_it_is(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """A method of a stream that waits for its turn, and sees itself to what is put off."""
+    """Decorate a method of a stream: a call waits for its turn, and leaves the work that earlier
+    calls put off to the method."""
     return _in_turn(method, settles=False)
 
 
@@ -121,8 +124,8 @@ _ALL: WeakSet[Turns] = WeakSet()
 
 
 def _after_fork() -> None:
-    """In a child process nobody gives back what another thread of its parent has: such a stream is
-    half changed."""
+    """Mark streams as broken in a child process if another thread of the parent was using them: no
+    thread of the child completes the change."""
     for turns in list(_ALL):
         if turns.lock.locked() and turns.owner != get_ident():
             turns.lock, turns.owner = Lock(), 0

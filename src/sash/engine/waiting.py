@@ -1,12 +1,13 @@
 """Rows that wait for the watermark, with all their columns.
 
-    older        younger
-    [........]                 parts, each in order of time
-       [....]                  what the watermark has passed is at the front of each
+    older        newer
+    [........]                 runs, each in order of time
+       [....]                  the rows that the watermark has passed are at the front of each run
           [..]
 
-A part is longer than the next, so there are few, and a row moves to another part seldom.  So a push
-costs by its own rows and by those that the watermark passes, however many wait.
+A new run is joined with the runs before it that are at most twice as long, so there are few runs,
+and a row seldom moves to another run.  So the cost of a push depends on its own rows and on the
+rows that the watermark passes, not on how many rows wait.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ __all__ = ["Waiting"]
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows in order of time, from `begin` on: their times, and how many came before each."""
+    """A run: rows in order of time, their times, and how many rows came before each.  The rows up
+    to `begin` have left."""
 
     table: pa.Table
     times: Array
@@ -36,14 +38,14 @@ class _Part:
         return len(self.times) - self.begin
 
     def rest(self) -> _Part:
-        """The rows themselves, without those that are gone."""
+        """The run without the rows that have left."""
         return _Part(
             self.table.slice(self.begin), self.times[self.begin :], self.numbers[self.begin :]
         )
 
 
 class Waiting:
-    """The rows of a stream that wait."""
+    """The waiting rows of a stream."""
 
     def __init__(self, schema: pa.Schema, time: str) -> None:
         self._schema, self._time = schema, time
@@ -51,7 +53,7 @@ class Waiting:
         self.arrived = 0  # how many rows have come
 
     def __deepcopy__(self, memo: Any) -> Waiting:
-        """The same; parts never change."""
+        """A copy that shares the runs, which never change."""
         made = Waiting(self._schema, self._time)
         made._parts, made.arrived = list(self._parts), self.arrived
         return made
@@ -62,8 +64,8 @@ class Waiting:
     def pass_by(
         self, table: pa.Table, times: Array, watermark: int | None
     ) -> tuple[pa.Table, Array]:
-        """Rows come.  Returns all that the watermark has passed, in order of arrival, and how many
-        came before each; they wait no more."""
+        """Add new rows, then remove and return all rows that the watermark has passed, in order of
+        arrival, with how many rows came before each."""
         before = self._take(watermark)
         numbers = np.arange(self.arrived, self.arrived + len(times))
         self.arrived += len(times)
@@ -83,7 +85,7 @@ class Waiting:
             self._parts[-2:] = [_in_time(self._parts[-2:])]
 
     def _take(self, watermark: int | None) -> _Part | None:
-        """The rows that the watermark has passed, in order of arrival."""
+        """Remove and return the rows that the watermark has passed, in order of arrival."""
         taken: list[_Part] = []
         left: list[_Part] = []
         for part in self._parts:
@@ -95,7 +97,7 @@ class Waiting:
                 table = part.table.slice(part.begin, end - part.begin)
                 taken.append(_Part(table, part.times[span], part.numbers[span]))
                 part = _Part(part.table, part.times, part.numbers, end)
-                if 2 * end > len(part.times) and len(part):  # free what is gone
+                if 2 * end > len(part.times) and len(part):  # free the rows that have left
                     part = _in_time([part])
             if len(part):
                 left.append(part)
@@ -108,12 +110,12 @@ class Waiting:
         return _Part(rows, numbers[:0], numbers[order])
 
     def all(self) -> tuple[pa.Table, Array]:
-        """All rows that wait, in order of arrival, and how many came before each."""
+        """All waiting rows, in order of arrival, and how many rows came before each."""
         return self.between(-(2**62), 2**62)
 
     def between(self, low: int, high: int) -> tuple[pa.Table, Array]:
-        """The rows that wait whose times are from one to another, both in, in order of arrival, and
-        how many came before each."""
+        """The waiting rows with times from `low` to `high`, both included, in order of arrival, and
+        how many rows came before each."""
         found = []
         for part in self._parts:
             begin = max(int(np.searchsorted(part.times, low)), part.begin)
@@ -126,7 +128,8 @@ class Waiting:
         return rows.take(pa.array(order)), numbers[order]
 
     def restore(self, rows: pa.Table, numbers: Array, arrived: int) -> None:
-        """Have these rows instead, of so many that have come, before each of which so many came."""
+        """Replace the waiting rows.  `numbers` has how many rows came before each, `arrived` how
+        many rows have come in all."""
         self.arrived, self._parts = arrived, []
         if len(numbers):
             order = np.argsort(numbers)
@@ -140,7 +143,7 @@ class Waiting:
         return sum(part.table.nbytes + 16 * len(part.times) for part in self._parts)
 
     def dump(self) -> list[bytes]:
-        """All rows as bytes."""
+        """Write all rows as bytes."""
         parts = [part.rest() for part in self._parts]
         numbers = [part.numbers for part in parts] or [np.zeros(0, np.int64)]
         tables = [self._schema.empty_table(), *(part.table for part in parts)]
@@ -149,7 +152,7 @@ class Waiting:
         return [to_ipc(pa.concat_tables(tables)), kept.tobytes()]
 
     def load(self, blobs: list[bytes]) -> None:
-        """Take back what `dump` gave."""
+        """Restore the rows from the bytes of `dump`."""
         rows = from_ipc(blobs[0]).cast(self._schema)
         arrived, *_ = numbers = np.frombuffer(blobs[1], "<i8").astype(np.int64)
         self.arrived = int(arrived)
@@ -158,7 +161,7 @@ class Waiting:
 
 
 def _in_time(parts: list[_Part]) -> _Part:
-    """The rows of some parts as one, in order of time."""
+    """Join runs into one, in order of time, without the rows that have left."""
     parts = [part.rest() for part in parts]
     times = np.concatenate([part.times for part in parts])
     numbers = np.concatenate([part.numbers for part in parts])

@@ -1,5 +1,5 @@
-"""What streams have in common whose events wait for the watermark: each is put in order, and takes
-part, when the watermark has passed its time, so that no more events can come before it."""
+"""Streams whose events wait for the watermark.  When the watermark has passed an event's time, no
+more events can come before it; then the stream puts the event in order, and inserts it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ __all__ = ["KeepingStream", "WaitingStream"]
 
 
 class WaitingStream(EventStream):
-    """A stream whose events wait until the watermark has passed them."""
+    """A stream whose events wait until the watermark has passed their times."""
 
     _waiting: Waiting
 
     def _keyed_events(
         self, events: pa.Table, arrived: Array, more: dict[str, pa.Array], *, due: bool
     ) -> Keyed:
-        """Events, how many arrived before each, and further columns; something must be done with
-        each event when the watermark has passed it, if they are `due`."""
-        # columns of events may have any name
+        """The table of waiting events, with how many arrived before each, and further columns, as
+        a store keeps it.  If `due`, a step must visit each event when the watermark has passed
+        it."""
+        # events may have columns of any name, so the table names these columns by number
         made = {str(i): column for i, column in enumerate(events.columns)}
         when = times_of(one_array(events.column(self._query.time)))[0]
         keys = [one_array(events.column(name)) for name in self._query.by]
@@ -47,22 +48,22 @@ class WaitingStream(EventStream):
         return Keyed(pa.table(made | more), keys, at, when + 1, ones)
 
     def _hold_events(self, table: pa.Table) -> None:
-        """Hold the events of such a table, in the order in which they arrived."""
+        """Replace the waiting events by those of a table laid out as in `_keyed_events`."""
         events = pa.table(table.columns[: len(self._schema)], schema=self._schema)
         arrived = one_array(table.column("arrived")).to_numpy()
         self._waiting.restore(events, arrived, self._progress.rows)
 
 
 class KeepingStream(WaitingStream):
-    """A stream whose events wait with all their columns, which their rows keep.  A column that the
-    query does not read is null where it does not have its type."""
+    """A stream whose events wait with all their columns, and whose results have all these columns
+    too.  In a column that the query does not read, values of another type become null."""
 
     @abstractmethod
     def _make_states(self, plan: Plan) -> None:
-        """Make what holds the state."""
+        """Make the state."""
 
     def _set_up(self, schema: pa.Schema) -> None:
-        """Tie the query to the types of its columns; all of them are kept."""
+        """Bind the query to the types of its columns, and make the state; keep all columns."""
         query = self._query
         plan = self._planned(schema)
         read = {f.name for f in schema if f.name in plan.schema.names or self._asks(schema, f.name)}
@@ -71,7 +72,7 @@ class KeepingStream(WaitingStream):
             kind = value_type(field.type)
             if pa.types.is_null(kind) and field.name in read:
                 raise untyped(field.name)
-            # one that is only kept is text until more is known of it
+            # a column of nulls that the query does not read becomes text
             fields.append(field.with_type(pa.string() if pa.types.is_null(kind) else kind))
         check(self._place, Asked(query, plan, self._mode, self._early))
         self._only_time = None
@@ -97,8 +98,8 @@ class KeepingStream(WaitingStream):
         return end if start is None else start, end
 
     def _tabled(self, batch: Any) -> tuple[pa.Table, dict[int, str]]:
-        """A batch as a table, and the rows that cannot be used: what the query does not read is
-        null where it does not fit."""
+        """A batch as a table, and reasons by row for those that cannot be used.  Values that do not
+        fit make a row unusable only in columns that the query reads; elsewhere they are null."""
         if isinstance(batch, Iterator) and not hasattr(batch, "__arrow_c_stream__"):
             batch = list(batch)
         table, reasons = super()._tabled(batch)
@@ -107,8 +108,8 @@ class KeepingStream(WaitingStream):
         return table, reasons
 
     def _conformed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
-        """All columns in their types, and the rows of which one that is read does not fit; others
-        are null where they do not fit, or are not there."""
+        """All columns cast to their types, and reasons for rows that do not fit in a column that
+        the query reads.  Other columns are null where they do not fit, or are missing."""
         given, misfits = conform(table, self._read, None)
         columns = []
         for field in self._schema:
@@ -116,7 +117,7 @@ class KeepingStream(WaitingStream):
             if field.name in self._read.names:
                 column = given.column(field.name)
             elif field.name in table.column_names:
-                # values of another kind are nulls, all of them
+                # a column of another kind becomes all nulls
                 with suppress(TypeError):
                     column = conform(table, pa.schema([field]), None)[0].column(0)
             columns.append(column)

@@ -68,7 +68,7 @@ def closed_windows_of(query: Query, time: int, watermark: int | None) -> list[Sp
         return [span for span in windows_of(query.window, time) if span[1] <= watermark]
     window = query.window
     assert isinstance(window, Sliding), f"the judge does not know {window!r}"
-    made, end = [], windows_of(window, time)[0][1]  # the end of the first that holds the time
+    made, end = [], windows_of(window, time)[0][1]  # the end of the first window with the time
     while end <= watermark and any(end - time <= size for size in _sizes(query)):
         made.append((end - window.size, end))
         end += window.every

@@ -2,9 +2,9 @@
 
 A timed schedule is a list of steps:
 
-    ("insert", time, value)         one value at a time
+    ("insert", time, value)         insert a value at a time
     ("evict", time)                 evict the value at a time; the time may be absent
-    ("bulk_insert", times, values)  many at once
+    ("bulk_insert", times, values)  insert many values at once
     ("bulk_evict", time)            evict all values up to and including a time
     ("query",)                      the answer over the window
     ("query", lo, hi)               the answer over the times from lo up to, not including, hi

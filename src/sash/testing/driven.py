@@ -38,7 +38,7 @@ def fired(
 def fired_over(
     query: Query, events: Sequence[Row], key: Callable[[Row], Any], tie: Callable[[Any], Any]
 ) -> list[tuple[Fired, dict[str, list[int]]]]:
-    """The same, and for each aggregate the numbers of the events in its own window."""
+    """The result of `fired`, with the numbers of the events in each aggregate's own window."""
     own = fired(query, events, key, tie)
     held = {name: [numbers for *_, numbers in own] for name in query.select}
     for name, chosen in query.select.items():
@@ -106,7 +106,8 @@ def _held(
     events: Sequence[Row],
     window: Any,
 ) -> list[int]:
-    """The events that the window keeps, of those that it held and the last, which has just come."""
+    """The events that the window keeps after a new event.  `held` has the events that it kept
+    before, then the new event."""
     newest = held[-1]
     if isinstance(keep, Span):
         assert keep.older is not None

@@ -2,8 +2,8 @@
 
 A schedule is a list of steps:
 
-    ("insert", value)   one value at the young end
-    ("evict", n)        the n oldest leave; never more than there are
+    ("insert", value)   insert a value at the young end
+    ("evict", n)        evict the n oldest values; the window holds at least n
     ("query",)          ask for the answer over the window
 
 Each kind of schedule exists twice: as a plain generator with a seed (`schedule`), which is quick

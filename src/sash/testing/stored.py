@@ -1,6 +1,7 @@
 """Streams with their state in a store, as Spark runs them, for tests without Spark.
 
-Between two batches only bytes in the store and JSON survive; nothing is carried over in memory.
+Between two batches, only bytes in the store and JSON survive; these streams carry nothing over in
+memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of events for tests of queries, with everything that makes streams hard.
 
 Each kind is a pattern of arrival times.  Keys and values come from small pools, so that ties are
-frequent, and include those that often break things: null, NaN, infinities, two zeros.
+frequent; the pools include values that often break things: null, NaN, infinities, two zeros.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def search(
     """Find the loop with the highest cost of each kind, and measure it over many operations.
 
     A bit more than half of the tries are random loops, at a few sizes each; the others change one
-    of the worst loops so far.  At last the search changes the size of the worst loop digit by
+    of the worst loops so far.  Finally, the search changes the size of the worst loop digit by
     digit.  `most` bounds the size that a loop starts from, and `longest` its number of operations.
 
     >>> subject = Subject("TwoStacks", TwoStacks, "in order")

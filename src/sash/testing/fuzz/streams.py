@@ -195,7 +195,8 @@ class StreamCase(Case):
             if driven:
                 key = (row["n"],)
             elif isinstance(query.window, sash.windows.Session):
-                # known by its start; with gaps in a column and a greatest size, by nothing
+                # the start identifies a session; but with gaps in a column and a greatest size,
+                # nothing identifies it
                 key = (len(last),) if query.window.cuts_peers else key[:-1]
             wanted = last[key]["revision"] + 1 if key in last else 0
             if self.mode == "live" and row["revision"] != wanted:
@@ -209,7 +210,7 @@ class StreamCase(Case):
         wrong = differences(query, rows, made, ordered=driven)
         if wrong:
             return "; ".join(wrong)
-        aligned = query.window.kind == "aligned"  # of others, an event misses its own or none
+        aligned = query.window.kind == "aligned"  # elsewhere, a late event misses at most one
         found = [(row["n"], row["missed"] * aligned) for row in rows_of(s.late)]
         right = [(row["n"], len(missed)) for row, missed in late]
         if found != right:
@@ -220,8 +221,8 @@ class StreamCase(Case):
         return None
 
     def _was_due(self, query: Query, row: Row, watermark: int) -> bool:
-        """True if a row had to be emitted when the watermark came to where it is.  What fills a gap
-        is emitted with what ends the gap."""
+        """True if a stream had to emit a row by this watermark.  A stream emits the windows that
+        fill a gap only with the row that ends the gap."""
         window = query.window
         if isinstance(window, sash.windows.Driven):
             return bool(row["t"] < watermark)
@@ -252,7 +253,7 @@ class StreamCase(Case):
             tried = replace(case, **change)
             if fails(tried):
                 case = tried
-        # a row and the batch that it is in
+        # each row with the number of its batch
         numbered = [(i, row) for i, row in zip(case._batch_of_rows(), case.rows, strict=True)]
         kept = smallest(numbered, lambda rows: fails(case._with(rows)))
         case = case._with(kept)
@@ -308,11 +309,11 @@ def _window_of_events(source: Random, span: int) -> tuple[str, bool]:
     column = source.choice(("'x', 2.5", "'i', 2"))
     measures = (f"{size}", f"sash.rows({many})", f"sash.delta({column})", "sash.punctuated('b')")
     if source.random() < 0.15:
-        # each has a kernel of its own
+        # each policy compiles its own kernel, so the choice is small
         rules = ("at_most(3)", "since_maximum('x')", "at_most_span(1000, 't')")
         return f"sash.policies.{source.choice(rules)}", False
     keep = source.choice(measures)
-    # ticks are not many more than the rows
+    # with this shortest tick, there are not many more ticks than rows
     every = source.choice((f"{max(span // 20, 1)}", *measures[1:]))
     if keep == measures[0] and every.isdigit():
         every = measures[1]
