@@ -53,8 +53,8 @@ def combinable(plan: Plan) -> bool:
 
 @dataclass
 class Cut:
-    """Slices of rows, in order of key and time.  Each slice has the number of its key, a time in it,
-    the partials, the number of its rows, and the youngest of their times."""
+    """Slices of rows, in order of key and time.  Each slice has the number of its key, a time in
+    it, the partials, the number of its rows, and the youngest of their times."""
 
     keys: list[pa.Array]
     codes: Array
