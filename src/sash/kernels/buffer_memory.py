@@ -327,8 +327,8 @@ class BufferCore(Core):
         self.pool[first : first + count] = np.frombuffer(data, dtype=np.int64).reshape(count, -1)
 
     def pack_slots(self, first: int, count: int) -> list[Any]:
-        """A run of slots as pieces of bytes to be joined, before the memory changes: a word that is
-        the same in all slots once, the other words of each slot."""
+        """A run of slots as pieces of bytes, which the caller must join before the memory changes.
+        A word that is equal in all slots comes once; the other words come for each slot."""
         run = self.pool[first : first + count]
         ends = run[:: max(count - 1, 1)].tolist()
         same = [word for word, some in enumerate(zip(*ends, strict=True)) if len({*some}) == 1]

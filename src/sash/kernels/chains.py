@@ -1,9 +1,9 @@
 """Functions that combine many slots, for partials that are values: scalars, tuples, objects.
 
-`slots` specifies these functions.  They keep the combined partial in registers: a step that loads
-what the step before has stored waits for memory, and two stacks would be slower by half (mean:
-7.1 ns a row instead of 4.4).  Within a node they combine in two chains, which a processor works on
-at once.
+`slots` specifies these functions.  They keep the combined partial in registers.  If each step
+loaded the partial that the step before has stored, it would wait for memory, and two stacks would
+be slower by half (mean: 7.1 ns a row instead of 4.4).  Within a node they combine in two chains,
+which a processor works on at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Turns the values that users pass into columns for kernels, and output columns into answers.
 
-A user gets answers in the kind of container that he passed: a numpy array for a numpy array, Arrow
-for Arrow, a list for a list.  In answers, a null is None in a list and null in Arrow; in numpy it
-is NaN in a float array, and any other array with nulls is a masked array.
+Answers come in the kind of container that the user passed: a numpy array for a numpy array, Arrow
+for Arrow, a list for a list.  A null is None in a list and null in Arrow; in numpy it is NaN in a
+float array, and any other array with nulls is a masked array.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The text of a function covers its bytecode and all that the bytecode reaches: co
 closure variables, the globals that it names, the functions that it calls, and all that these reach.
 
     numbers, strings, tuples, lists, dicts, sets    by content, dicts and sets in any order
-    numpy arrays, and what converts to one          by content
+    numpy arrays, and objects that convert to one   by content
     functions of Python, of sash and of the
     libraries in LIBRARIES, and their classes       by name; functions also by closure variables
     other classes                                   by name, methods and plain attributes

@@ -31,7 +31,7 @@ TRIED = frozenset(
     {"0.61.2", "0.62.1", "0.63.1", "0.64.0", "0.65.1", "0.66.0", "0.67.0", "0.68.0", "0.68.1"}
 )
 
-#: Whether functions are linked in this process.
+#: True if this process compiles functions under `linked` in the way above.
 LINKED = numba.__version__ in TRIED and os.environ.get("SASH_LINKED", "1") != "0"
 
 

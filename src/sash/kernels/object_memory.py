@@ -116,7 +116,7 @@ class ObjectCore(Core):
             at += size
 
     def pack_slots(self, first: int, count: int) -> list[Any]:
-        """A run of slots as pieces of bytes to be joined."""
+        """A run of slots as pieces of bytes, which the caller joins."""
         return [self.dump_slots(first, count)]
 
     def unpack_slots(self, first: int, count: int, data: bytes | memoryview) -> None:

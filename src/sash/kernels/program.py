@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InterpretedWarning", "Kernel", "Program", "interpret", "interpreted", "specialise"]
 
-#: What the names of sash's modules begin with.
-
 
 class InterpretedWarning(UserWarning):
     """An operator that numba does not compile runs in plain Python instead."""

@@ -135,7 +135,7 @@ def copy(m: Memory, dst: int, src: int) -> None:
 
 
 def alike(m: Memory, a: int, b: int) -> bool:
-    """True if two slots hold the same bits or the same object.  Equal partials may still differ."""
+    """True if two slots hold the same bits or the same object, which is stricter than equality."""
     _declared()
 
 

@@ -100,7 +100,7 @@ class SharedWindows:
         return min((visit for visit in visits if visit is not None), default=None)
 
     def open_windows(self, progress: dict[str, Progress]) -> dict[str, int]:
-        """How many windows of each query are open that may hold something."""
+        """The number of each query's open windows that may contain events."""
         made: dict[str, int] = {}
         for names, member in self._members:
             if isinstance(member, BundleWindows):

@@ -154,7 +154,7 @@ def has_map(given: DataType) -> bool:
 
 
 def from_entries(column: Column, wanted: DataType) -> Column:
-    """Turn the lists of entries in a column into the maps that its type wants."""
+    """Turn the lists of entries in a column into maps, where the type `wanted` has maps."""
     if not has_map(wanted):
         return column
     if isinstance(wanted, MapType):

@@ -1,4 +1,4 @@
-"""Turns what users push into a stream into a table with the column types of the stream's plan.
+"""Turns batches and events that users push into tables with the column types of the stream's plan.
 
 One bad row must not stop a stream.  So these functions return the rows that sash cannot use with
 the reasons, and the stream goes on with the others.
