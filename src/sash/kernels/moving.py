@@ -86,7 +86,7 @@ class Move:
     def _copy_again(self, core: BufferCore, counted: int) -> None:
         """Copy again the elements that have changed since the last piece, although they were
         already copied.  The header shows all operations since then; `counted` leaves out those of
-        calls with many rows."""
+        calls with many rows.  After too many operations, the move starts anew."""
         seen, now = self._seen, list(core.header)
         operations = now[START] - seen[START] + now[END] - seen[END]
         assert core.kernel.ring is not None

@@ -73,8 +73,8 @@ def weave(
     m: Memory, dst: int, between: int, first: int, count: int, head: int, tail: int, at: int
 ) -> None:
     """slot[dst] = between[0], first[0], between[1], first[1], …, first[count - 1], between[count],
-    combined; without between[0] if head is 0, and without between[count] if tail is 0.  `at` is not
-    that of a slot which is left out; between[at] may have changed just now."""
+    combined; without between[0] if head is 0, and without between[count] if tail is 0.  between[at]
+    is never a slot that is left out, and may have changed just now."""
     _declared()
 
 

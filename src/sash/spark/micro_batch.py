@@ -120,7 +120,7 @@ class Bucket:
         return Place(self._progress(said["progress"]), said["batch"], said["timer"])
 
     def _progress(self, said: dict[str, Any] | None) -> Any:
-        """The progress of the query, from its stored fields; None if the bucket is new."""
+        """The progress of the query, from its stored fields, which are None in a new bucket."""
         return Progress(**(said or {}))
 
     def _reached(self, progress: Any) -> int | None:

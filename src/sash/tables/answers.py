@@ -170,11 +170,11 @@ def _in_micros(wanted: pa.DataType) -> pa.DataType:
 
 def changed(groups: Array, numbers: Array, covered: Array, values: dict[str, pa.Array]) -> Array:
     """Mark the rows that `emit="changes"` keeps: the windows whose values differ from those of the
-    window before, in the same group of rows.
+    same key's window before.  `groups` has the number of each row's key.
 
-    Rows are in order of group and window number.  A row stands for all windows from its own number
-    up to `covered`, which consist of the same slices.  The first row of a group is kept, and so is
-    a row that follows an empty window.
+    Rows are in order of key and window number.  A row stands for all windows from its own number up
+    to `covered`, which consist of the same slices.  The first row of a key is kept, and so is a row
+    that follows an empty window.
     """
     keep = np.ones(len(groups), dtype=bool)
     keep[1:] = (groups[1:] != groups[:-1]) | (numbers[1:] - 1 > covered[:-1])

@@ -4,8 +4,8 @@
 
 In a table, the number of a value is its row or its place in order (`tables.numbers`).  In a stream,
 partials outlive their rows, so a dictionary keeps the values whose labels partials hold.  No label
-is 0, which stands for no value.  The owner of a dictionary calls `keep` with the labels that
-partials still hold; the dictionary drops the others, and labels the rest anew.
+is 0, which stands for no value.  The owner of a dictionary sometimes passes the values that partials
+still hold to `keep`: the dictionary drops the others, and labels the rest anew.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def _in_numpy(labels: pa.Array) -> Array:
 
 
 class Picked:
-    """Labels of values that operators pick and never compare: each new value gets the next label.
+    """Labels of values that operators pick and never compare: each added value gets the next label,
+    also if an equal value is there already.
 
     >>> d = Picked()
     >>> d.add(pa.array(["b", "a"])).tolist()
@@ -168,7 +169,7 @@ class Ranked:
     The upper bits of a label are a rank; the lower bits are the number of the value, by which the
     dictionary finds it.  New values between two others spread over half of the ranks between them,
     so that more values fit on both sides: some twenty times, however many come at a time.  When
-    there is no rank left, the dictionary labels all values anew.
+    there is no room left, `keep` labels all values anew.
 
     >>> d = Ranked()
     >>> b, c = d.add(pa.array(["b", "c"]))

@@ -35,7 +35,7 @@ __all__ = [
 
 Run = tuple[int, int]  # a range of rows
 
-_FINE = 10  # a key's first so many binary digits decide its range
+_FINE = 10  # so many leading binary digits of a key's number decide the key's range
 
 
 @dataclass(frozen=True)
