@@ -4,8 +4,8 @@
 
 In a table, the number of a value is its row or its place in order (`tables.numbers`).  In a stream,
 partials outlive their rows, so a dictionary keeps the values whose labels partials hold.  No label
-is 0, which stands for no value.  The owner of a dictionary sometimes passes the values that partials
-still hold to `keep`: the dictionary drops the others, and labels the rest anew.
+is 0, which stands for no value.  The owner of a dictionary passes to `keep` a flag for each value:
+True if partials still hold it.  The dictionary drops the others, and labels the rest anew.
 """
 
 from __future__ import annotations
