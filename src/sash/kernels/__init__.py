@@ -3,22 +3,27 @@
 slots        the primitives that kernels are written in
 program      a kernel specialised to an operator: compiled, checked, or on objects
 layout       how an operator's partials lie in memory, and what its answers look like
-text         the source generated for a kernel and an operator: its primitives and functions
-leaf_text    the part of it that loads and stores one operator's share of a slot
-row_text     the part of it that reads input columns and writes output columns
-chains       functions that combine many slots; vector_chains has them for vectors
-rewrite      a kernel's source with primitives replaced and small functions written out
-fingerprint  what functions and values are, the same in every process
-callables    whatever can be called as a plain function
-freeze       Python functions as text
-cache        where generated sources and compiled code are kept
+text         generates the source for a kernel and an operator: the primitives and functions
+leaf_text    the generated lines that load and store one leaf's share of a slot
+row_text     the generated lines that read input columns and write output columns
+chains       functions that combine many slots; `vector_chains` has them for vectors
+rewrite      rewrites a kernel's source: replaces primitives and inlines small functions
+fingerprint  functions and values as text that is the same in every process
+callables    turns any callable into a plain function
+freeze       writes Python functions as text
+cache        the folder of generated sources and compiled code
 native       loads and stores for compiled kernels
-linked       functions that only other compiled functions call
-checked      the same loads and stores in Python, with bounds
+lanes        eight floats as one value, for compiled kernels
+linked       compiles functions that only other compiled functions call
+checked      the loads and stores of `native` in Python, with bounds checks
 objects      the primitives on Python lists
 core         a kernel's functions and memory, for one aggregator
-memory       what the two kinds of memory share: buffer_memory and object_memory
+memory       what the two kinds of memory share: `buffer_memory` and `object_memory`
+moving       moves a ring to another capacity, a few elements per operation
+spans        reserves address space in which a memory grows without moving
 partials     partials as bytes and as words
-call         the arrays of a call of a kernel
-columns      values from users and answers to them
+call         the arrays that one call of a kernel works on
+columns      turns values from users into columns, and output columns into answers
+threads      runs work in several threads
+outside      finds the line that called into sash, for warnings
 """

@@ -20,14 +20,14 @@ from .spans import LARGE, MODERATE, Span, reserve
 
 __all__ = ["BufferCore"]
 
-TRIMMED = 1 << 15  # words that are given back at a time: 10 µs
+TRIMMED = 1 << 15  # words that `trim` gives back at a time, in 10 µs
 
 
 class BufferCore(Core):
-    """Typed partials in one flat buffer; compiled kernels, or the same text checked."""
+    """Typed partials in one flat buffer.  Compiled kernels work on it, or checked ones."""
 
     buffer: Array  # the memory
-    pool: Array  # its slots, unless the kernel lays it out itself
+    pool: Array  # the memory's slots; missing if the kernel lays out the memory itself
 
     def __init__(
         self, kernel: Kernel, program: Program, capacity: int, *, roomy: bool = False
@@ -57,7 +57,7 @@ class BufferCore(Core):
             self.read = lambda: _with_times(self.operator.shown, self.answer[0])
 
     def _keep(self, array: Array) -> Array:
-        """An array that kernels may touch."""
+        """Return the array, and let kernels touch it."""
         if self._checked:
             from . import checked
 
@@ -65,7 +65,7 @@ class BufferCore(Core):
         return array
 
     def empty(self) -> BufferCore:
-        """One like it that holds nothing, with as much room."""
+        """Make an empty core of the same kernel, operator and capacity."""
         capacity, roomy = self.get(CAPACITY), self._span is not None
         made = BufferCore(self.kernel, self.program, capacity, roomy=roomy)
         made.run, made.floor = self.run, self.floor
@@ -75,7 +75,7 @@ class BufferCore(Core):
         return made
 
     def __copy__(self) -> BufferCore:
-        """The same with a memory of its own."""
+        """Copy the core and its memory."""
         made, capacity = self.empty(), self.get(CAPACITY)
         if self.kernel.ring:
             made.buffer[:HEADER] = self.buffer[:HEADER]
@@ -88,7 +88,7 @@ class BufferCore(Core):
         return made
 
     def _identity_words(self) -> Array:
-        """The identity as it lies in a slot."""
+        """The words of a slot that holds the identity."""
         made = np.zeros(self.layout.words, dtype=np.int64)
         for leaf in self.layout.leaves:
             span = made[leaf.offset : leaf.offset + leaf.words]
@@ -99,19 +99,20 @@ class BufferCore(Core):
         return made
 
     def _words(self, capacity: int) -> int:
-        """How many words a memory of this capacity takes."""
+        """The number of words of a memory with this capacity."""
         if self.kernel.own:
             return capacity
         return HEADER + self.stride * (1 + self.slots(capacity))
 
     def _in_use(self) -> int:
-        """How many words of the memory, from the first on, hold something."""
+        """The number of words in use; all of them lie at the start of the memory."""
         if self.kernel.own:
             return max(HEADER, self.get(self.kernel.top))
         return self._words(self.get(CAPACITY))
 
     def _allocate(self, capacity: int, *, roomy: bool) -> None:
-        """A new memory; a `roomy` one gets a span if it can grow in one and is not small."""
+        """Make a new memory.  A `roomy` memory gets a span if it can grow in a span and is not
+        small."""
         words, span = self._words(capacity), None
         if roomy and (self.kernel.own or self.kernel.ring) and 8 * words > MODERATE:
             span = reserve(8 * words)
@@ -128,12 +129,13 @@ class BufferCore(Core):
         self.set_bounds()
 
     def _outgrown(self, words: int) -> bool:
-        """Whether so many words in use are more than a memory starts with, so that it is worth a
-        span.  A tree has room for many nodes from the start, a ring takes what it needs."""
+        """True if a memory that uses so many words has grown beyond its first size and so may get a
+        span.  A tree starts with room for many nodes; a ring starts with only what it needs."""
         return not self.kernel.own or 8 * words > MODERATE
 
     def _see(self, buffer: Array) -> None:
-        """Take an array for the memory, in one step: an interrupt finds a sound memory."""
+        """Make this array the memory.  Both attributes change in one step, so an interrupt leaves a
+        sound memory."""
         made = {}
         if not self.kernel.own:
             made["pool"] = buffer[HEADER + self.stride :].reshape(-1, self.stride)
@@ -153,15 +155,16 @@ class BufferCore(Core):
             self._span.use_large_pages(self._hasty and self.buffer.nbytes >= LARGE)
 
     def lay_out(self, words: int) -> None:
-        """The first memory of a kernel that lays it out itself."""
+        """Make the first memory of a kernel that lays out its memory itself."""
         self._allocate(words, roomy=False)
 
     def resize(
         self, capacity: int, blocks: list[tuple[int, int, int]], *, roomy: bool = False
     ) -> None:
-        """Another capacity, with these runs of slots copied into a new memory.  What a kernel lays
-        out itself stays at its place: such a memory just becomes longer if it can.  A `roomy`
-        memory will be large, though little may be in use now."""
+        """Change the capacity, and copy these runs of slots (to, from, how many) into the new
+        memory.  If the kernel lays out the memory itself, its words keep their places: the memory
+        becomes longer inside its span, or a new memory gets all words that are in use.  `roomy`
+        means that the memory will be large, however little of it is in use now."""
         old, used = self.buffer, self._in_use()
         if self.kernel.own:
             longer = None
@@ -182,12 +185,12 @@ class BufferCore(Core):
             self.pool[to : to + n] = pool[start : start + n]
 
     def can_become(self, capacity: int) -> bool:
-        """Whether a ring can change to this capacity where it is.  It stays there when it becomes
-        small, since to give back a span that was used takes some 0.5 ms."""
+        """True if a ring can change to this capacity inside its span.  A ring that becomes small
+        keeps its span, since to give back a used span takes some 0.5 ms."""
         return self._span is not None and 8 * self._words(capacity) <= self._span.size
 
     def stretch(self, capacity: int) -> None:
-        """Make the memory long enough for another capacity."""
+        """Make the memory long enough for this capacity."""
         words = self._words(capacity)
         if words > len(self.buffer):
             assert self._span is not None
@@ -196,7 +199,8 @@ class BufferCore(Core):
             self._see(longer)
 
     def trim(self, pieces: int) -> bool:
-        """Give back so many pieces of what is beyond the capacity; False if there is more."""
+        """Give back so many pieces of the words beyond the capacity.  Return True if none are left
+        there."""
         words, end = self._words(self.get(CAPACITY)), len(self.buffer)
         piece = -(-pieces * TRIMMED // self.stride) * self.stride
         start = max(words, end - piece)
@@ -208,11 +212,11 @@ class BufferCore(Core):
         return start == words
 
     def copy_slots(self, to: int, start: int, count: int) -> None:
-        """Copy a run of slots within the memory to a place that does not overlap it."""
+        """Copy a run of slots to another place in the memory; the two places do not overlap."""
         self.pool[to : to + count] = self.pool[start : start + count]
 
     def _filler(self) -> Callable[[Any], None]:
-        """How a value gets into the input cell."""
+        """Make the function that puts a value into the input cell."""
         types, name = self.layout.types, self.operator.name
         views = [_cells(a, t) for a, t in zip(self._in, types, strict=True)]
         valid = [_cells(a, "bool") for a in self._in_valid]
@@ -246,7 +250,7 @@ class BufferCore(Core):
         return fill_float
 
     def _table(self, columns: list[tuple[Array, Array | None]]) -> Array:
-        """A table of addresses, data and validity of each column."""
+        """Make the table of addresses that a kernel reads: data and validity of each column."""
         made = []
         for data, valid in columns:
             made.append(_address(self._keep(data)))
@@ -267,13 +271,15 @@ class BufferCore(Core):
         return made
 
     def take(self, table: Table) -> tuple[Any, Any]:
-        """Input columns for a run over many rows: what keeps them alive, and the handle."""
+        """Prepare input columns for a kernel.  Return the objects that keep them alive, and the
+        handle that the kernel takes."""
         columns = [c.as_type(t) for c, t in zip(table.columns, self.layout.types, strict=True)]
         made = self._table([(c.data, c.valid) for c in columns])
         return (columns, made), _address(made)
 
     def outputs(self, rows: int) -> tuple[Any, Any]:
-        """A place for as many answers: what keeps it alive, and the handle."""
+        """Make room for the answers of so many rows.  Return the objects that keep it alive, and
+        the handle that the kernel takes."""
         if not self.layout.answers:
             out: list[Any] = [None] * rows
             return out, out
@@ -282,14 +288,16 @@ class BufferCore(Core):
         return (columns, table), _address(table)
 
     def give(self, kept: Any, kind: str) -> Any:
-        """The answers of a run, as the kind that went in."""
+        """The answers that the kernel wrote into `outputs`, in the kind of container that the user
+        passed."""
         if not self.layout.answers:
             rows = [_with_times(self.operator.shown, x) for x in kept]
             return answers_from_list(rows, kind, self.operator.fields)
         return answers_from_columns(self.layout.answer, list(kept[0]), kind)
 
     def integers(self, values: Array) -> tuple[Any, Any]:
-        """Integers for a kernel: what keeps them alive, and the handle."""
+        """Prepare integers for a kernel.  Return the object that keeps them alive, and the handle
+        that the kernel takes."""
         made = self._keep(np.ascontiguousarray(values, dtype=np.int64))
         return made, _address(made)
 
@@ -306,7 +314,7 @@ class BufferCore(Core):
                 parts.append(span.view(VECTORS[leaf.kinds]).copy())
             else:
                 fields = unpack(span, leaf.kinds)
-                # what is no vector and compiles is a tuple or a scalar
+                # a partial that compiles and is no vector is a tuple or a scalar
                 parts.append(fields if isinstance(leaf.operator.identity, tuple) else fields[0])
         return nested(self.operator, parts)
 
@@ -315,12 +323,12 @@ class BufferCore(Core):
         return self.pool[first : first + count].tobytes()
 
     def load_slots(self, first: int, count: int, data: bytes | memoryview) -> None:
-        """Take back what `dump_slots` gave."""
+        """Fill a run of slots from the bytes of `dump_slots`."""
         self.pool[first : first + count] = np.frombuffer(data, dtype=np.int64).reshape(count, -1)
 
     def pack_slots(self, first: int, count: int) -> list[Any]:
-        """A run of slots as pieces of bytes to be joined, before the memory changes: a word that is
-        the same in all slots once, the other words of each slot."""
+        """A run of slots as pieces of bytes, which the caller must join before the memory changes.
+        A word that is equal in all slots comes once; the other words come for each slot."""
         run = self.pool[first : first + count]
         ends = run[:: max(count - 1, 1)].tolist()
         same = [word for word, some in enumerate(zip(*ends, strict=True)) if len({*some}) == 1]
@@ -334,7 +342,7 @@ class BufferCore(Core):
         return [(~vary).tobytes(), run[0, same], np.compress(vary, run, axis=1)]
 
     def unpack_slots(self, first: int, count: int, data: bytes | memoryview) -> None:
-        """Take back what `pack_slots` gave."""
+        """Fill a run of slots from the bytes of `pack_slots`."""
         run, marks = self.pool[first : first + count], bytes(data[: self.stride])
         words = np.frombuffer(data, dtype=np.int64, offset=self.stride)
         if all(marks) or not any(marks):
@@ -362,11 +370,11 @@ class BufferCore(Core):
         self.buffer[at : at + self.layout.words] = self._identity
 
     def dump(self) -> bytes:
-        """All of the memory that is in use as bytes."""
+        """The words in use, as bytes."""
         return self.buffer[: self._in_use()].tobytes()
 
     def restore(self, data: bytes) -> None:
-        """Take back what `dump` gave."""
+        """Fill the memory from the bytes of `dump`."""
         header = np.frombuffer(data[: 8 * HEADER], dtype=np.int64)
         words = np.frombuffer(data, dtype=np.int64)
         self._allocate(int(header[CAPACITY]), roomy=self._outgrown(len(words)))
@@ -380,7 +388,7 @@ class BufferCore(Core):
 
 
 def _address(array: Array) -> int:
-    """Where an array's data are.  `array.ctypes.data` takes four times as long."""
+    """The address of an array's data.  `array.ctypes.data` takes four times as long."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # it is empty or cannot be written
@@ -388,13 +396,14 @@ def _address(array: Array) -> int:
 
 
 def _cells(array: Array, type_: str) -> Any:
-    """An array's cells for quick access from Python."""
+    """A view of an array that Python reads and writes fast."""
     formats: Any = {"int64": "q", "timestamp": "q", "float64": "d", "bool": "B"}
     return memoryview(array).cast("B").cast(formats[type_])  # type: ignore[arg-type]
 
 
 def _reader(answer: Answer, columns: list[tuple[Array, Array | None]]) -> Callable[[], Any]:
-    """A function that reads one answer from its output columns (taken off the list)."""
+    """Make a function that reads one answer from the first row of its output columns, and take
+    these columns off the list."""
     if answer.fields:
         readers = [_reader(a, columns) for _, a in answer.fields]
         nullable = answer.nullable
@@ -420,7 +429,7 @@ def _reader(answer: Answer, columns: list[tuple[Array, Array | None]]) -> Callab
 
 
 def _with_times(operator: Operator, answer: Any) -> Any:
-    """An answer with its times as times; kernels know them as integers."""
+    """Turn the timestamps of an answer from integers, as kernels write them, into datetime64."""
     if operator.parts and answer is not None:
         parts = zip(operator.parts, answer, strict=True)
         return tuple(_with_times(p.operator, x) for p, x in parts)

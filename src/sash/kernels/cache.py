@@ -1,17 +1,17 @@
-"""Where generated kernels live between processes.
+"""Keeps generated kernels in a folder for later processes.
 
-A kernel's source is written under a name that says what is in it, and the machine code of each of
-its functions beside it:
+The file of a kernel's source has a name made from its content.  The machine code of each of the
+kernel's functions lies beside it:
 
     two_stacks_lite_<digest>.py                    the source
     two_stacks_lite_<digest>.slide-<digest>.nbc    a function's machine code, as numba pickles it
-    operator_<digest>.json                         which types numba inferred
+    operator_<digest>.json                         the types that numba inferred
 
-Several processes may write at once: a file is made whole under a name of its own and then
-put in place, and whose comes last does not matter, because the same name means the same content.
-Each file ends with a checksum over its name and content.  A file without the right one,
-truncated or put there by something else, is as good as none: it is made again.  Where nothing can
-be written, because there is no folder or the disk is full, kernels are compiled in memory.
+Several processes may write at once: each writes the whole file under a temporary name and then
+renames it.  It does not matter which process renames last, because the same name means the same
+content.  Each file ends with a checksum over its name and content.  If the checksum is wrong,
+because the file is truncated or comes from another program, sash writes the file again.  Where
+sash cannot write, because there is no folder or the disk is full, it compiles kernels in memory.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ __all__ = ["brief", "entry", "folder", "in_memory", "load", "read_facts", "write
 
 
 def folder() -> Path | None:
-    """The cache folder, made if need be; None if it cannot be written.
+    """The cache folder, created if it does not exist; None if sash cannot write to it.
 
-    `SASH_CACHE_DIR` names it; else it is `sash` in the user's cache folder.
+    The environment variable `SASH_CACHE_DIR` names it; the default is `sash` in the user's cache
+    folder.
     """
     named = os.environ.get("SASH_CACHE_DIR")
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -59,7 +60,8 @@ def _usable(path: str) -> Path | None:
 
 
 def load(name: str, text: Callable[[], str]) -> ModuleType | None:
-    """The module of this name, written first if it is not there; None if that cannot be."""
+    """Import the generated module of this name; write its file first if there is none.  Return
+    None if the file cannot be written or imported."""
     home = folder()
     if home is None:
         return None
@@ -71,11 +73,11 @@ def load(name: str, text: Callable[[], str]) -> ModuleType | None:
         return None
     try:
         return _import(module_name, path)
-    except Exception:  # a damaged file of bytecode, which Python keeps beside the source
+    except Exception:  # perhaps the bytecode file that Python keeps beside the source is damaged
         try:
             Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
             return _import(module_name, path)
-        except Exception:  # numba finds no place to write to, or the source is gone
+        except Exception:  # numba has no folder to write to, or the source is gone
             return None
 
 
@@ -100,12 +102,13 @@ def entry(function: Callable[..., Any]) -> Any:
 
 
 def brief(function: Callable[..., Any]) -> Any:
-    """The same for a function that is too short to release the interpreter's lock."""
+    """Like `entry`, for a function that is too short to release the interpreter's lock."""
     return _cached(function, nogil=False)
 
 
 def _cached(function: Callable[..., Any], *, nogil: bool) -> Any:
-    """numba's own files have no checksum, and a damaged one or a full disk is an error there."""
+    """Compile a function with numba, and keep its machine code in our own files.  numba's cache
+    files have no checksum, and numba raises on a damaged file or a full disk."""
     from numba import njit
 
     made = njit(cache=True, nogil=nogil)(function)
@@ -122,7 +125,7 @@ class _MachineCode:
         self._base = base
 
     def _path(self, key: Any) -> Path:
-        """Where the code for a signature and a processor is."""
+        """The file for a function's signature and a processor."""
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         return self._base.with_name(f"{self._base.name}-{digest}.nbc")
 
@@ -132,19 +135,19 @@ class _MachineCode:
         return None if data is None else pickle.loads(data)
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep a compiled function, if the disk allows it."""
+        """Write a compiled function to the folder, if the disk allows it."""
         from numba.core.serialize import dumps
 
         _write(self._path(key), dumps(data))
 
     def flush(self) -> None:
-        """Forget the function's code."""
+        """Delete the function's machine code."""
         for path in self._base.parent.glob(f"{self._base.name}-*.nbc"):
             path.unlink(missing_ok=True)
 
 
 def in_memory(name: str, text: str, names: dict[str, Any]) -> ModuleType:
-    """A module made from text without a file, with some names set beforehand."""
+    """Make a module from text, without a file.  `names` are in the module before the text runs."""
     module = ModuleType(f"sash._generated.{name}")
     module.__dict__.update(names)
     filename = f"<sash {name}>"
@@ -154,27 +157,27 @@ def in_memory(name: str, text: str, names: dict[str, Any]) -> ModuleType:
 
 
 def read_facts(name: str) -> Any:
-    """What was noted under this name, or None."""
+    """Read what an earlier process saved by `write_facts`; None if there is nothing."""
     home = folder()
     data = _read(home / f"{name}.json") if home else None
     return None if data is None else json.loads(data)
 
 
 def write_facts(name: str, facts: Any) -> None:
-    """Note something for later processes, if there is a folder for it."""
+    """Save a value as JSON under a name for later processes, if there is a folder."""
     home = folder()
     if home is not None:
         _write(home / f"{name}.json", json.dumps(facts).encode())
 
 
 def _sealed(name: str, content: bytes) -> bytes:
-    """A file's content with its checksum, which is a comment in Python."""
+    """Append the checksum to a file's content, as a Python comment."""
     digest = hashlib.sha256(name.encode() + b"\n" + content).hexdigest()
     return content + f"\n# {digest}\n".encode()
 
 
 def _read(path: Path) -> bytes | None:
-    """What a file holds; None if it is not there or not as it was written."""
+    """A file's content; None if the file is missing or its checksum is wrong."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -184,7 +187,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, content: bytes) -> bool:
-    """Write a file whole, in place of any that is there; False if the disk says no."""
+    """Write a whole file, and replace the old one in one step.  False if the disk refuses."""
     try:
         handle, made = tempfile.mkstemp(dir=path.parent, suffix=".part")
         try:

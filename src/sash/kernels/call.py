@@ -1,6 +1,7 @@
-"""What a kernel works on besides its memory, for as long as a call of it takes.
+"""The arrays that a kernel works on during one call, besides its memory.
 
-A compiled kernel sees addresses, which keep nothing alive.  A `Call` owns the arrays behind them:
+A compiled kernel gets addresses, which keep no array alive.  A `Call` owns the arrays at these
+addresses until the call is over:
 
     with core.call() as call:
         columns, outputs = call.columns(table), call.outputs(table.rows)
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Call"]
 
-MANY = 1024  # rows for which it pays to ask the system for large pages, in two calls
+MANY = 1024  # from so many rows on, large pages are worth the two system calls that ask for them
 
 
 class Call:
-    """Arrays for a call of a kernel, until the `with` ends; made by a core's `call()`.
+    """Owns the arrays for one call of a kernel until the `with` ends.  A core's `call()` makes it.
 
-    If the kernel raises in the middle of a change, the core is not used again.
+    If the kernel raises in the middle of a change, the core refuses every further call.
     """
 
     def __init__(self, core: BufferCore | ObjectCore, rows: int) -> None:
@@ -51,29 +52,31 @@ class Call:
             self._core.give_up_if_unsound()
 
     def columns(self, table: Table) -> Any:
-        """A handle for input columns."""
+        """The handle of input columns."""
         return self._keep(self._core.take(table))
 
     def integers(self, values: Array) -> Any:
-        """A handle for integers."""
+        """The handle of integers."""
         return self._keep(self._core.integers(values))
 
     def space(self, count: int) -> tuple[Any, Any]:
-        """Integers for the kernel to set, an array or a list, and their handle."""
+        """An array or a list of integers for the kernel to write, and its handle."""
         made, handle = self._core.integers(np.empty(count, dtype=np.int64))
         return made, self._keep((made, handle))
 
     def outputs(self, rows: int) -> Any:
-        """A handle for a place for so many answers; `answers` has them afterwards."""
+        """The handle of room for the answers of so many rows; `answers` returns them after the
+        kernel has run."""
         self._out, handle = self._core.outputs(rows)
         return handle
 
     def answers(self, kind: str) -> Any:
-        """The answers that the kernel gave, as a kind of container."""
+        """The answers that the kernel wrote, as a container of this kind."""
         return self._core.give(self._out, kind)
 
     def at_row(self, error: OverflowError, row: int) -> OverflowError:
-        """An answer's error with its row, unless combine raised it, in the middle of a change."""
+        """Add the row to the error of an answer.  If the core was in the middle of a change, then
+        combine raised the error, and it stays as it is."""
         if self._core.get(BUSY):
             return error
         return OverflowError(f"row {row}: {error}; the window holds all rows up to it")

@@ -1,4 +1,4 @@
-"""Any callable as a plain Python function of some arguments, which numba can be asked to compile.
+"""Turns any callable into a plain Python function with positional arguments, for numba to compile.
 
     max, operator.add, np.maximum, float    lambda a, b: max(a, b)
     partial(scale, by=2.0)                  lambda a: scale(a, by=2.0)
@@ -6,7 +6,7 @@
     an object with __call__                 lambda a: Kind.__call__(object, a)
     a function with defaults                lambda a: function(a)
 
-numba then compiles it or refuses it, by what is called and with what.
+numba then compiles or refuses the function, as the callable inside and its arguments allow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _MORE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def plain(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
-    """A Python function that takes so many arguments and calls `function`; itself if it is one."""
+    """Return a Python function that takes so many positional arguments and calls `function`.  If
+    `function` already is one, return it unchanged."""
     function = getattr(function, "py_func", function)
     if isinstance(function, FunctionType):
         code = function.__code__
@@ -36,7 +37,7 @@ def plain(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
     names = [_Argument(f"a{i}") for i in range(arguments)]
     given = [*before, *names]
     if isinstance(called, FunctionType):
-        with suppress(TypeError):  # it does not take these arguments, as whoever calls it will see
+        with suppress(TypeError):  # it takes other arguments, and the first call will say so
             called, given, keywords = _by_position(called, given, keywords)
     bound = {f"b{i}": x for i, x in enumerate(given) if not isinstance(x, _Argument)}
     passed = [x if isinstance(x, _Argument) else f"b{i}" for i, x in enumerate(given)]
@@ -55,7 +56,7 @@ def plain(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
 
 
 class _Argument(str):
-    """The name of an argument, as opposed to a bound value."""
+    """The name of an argument, and not a bound value."""
 
     __slots__ = ()
 
@@ -63,8 +64,9 @@ class _Argument(str):
 def _by_position(
     function: FunctionType, given: list[Any], keywords: dict[str, Any]
 ) -> tuple[FunctionType, list[Any], dict[str, Any]]:
-    """The call of a function with all its parameters by position, defaults among them: numba has
-    no parameters that are by keyword only."""
+    """Turn a call into one that passes all parameters by position, also keyword-only ones and
+    defaults: numba knows no keyword-only parameters.  Return the function, the positional
+    arguments, and the keyword arguments that `**` collects."""
     bound = inspect.signature(function).bind(*given, **keywords)
     bound.apply_defaults()
     more: dict[str, Any] = {}
@@ -78,7 +80,7 @@ def _by_position(
         else:
             passed.append(bound.arguments[name])
     code = function.__code__
-    if code.co_kwonlyargcount:  # which stand right after the others among a function's variables
+    if code.co_kwonlyargcount:  # among a function's variables, they come right after the others
         code = code.replace(
             co_argcount=code.co_argcount + code.co_kwonlyargcount, co_kwonlyargcount=0
         )
@@ -88,7 +90,8 @@ def _by_position(
 
 
 def _called(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """What is called in the end, its first arguments, and its keyword arguments."""
+    """Unwrap partials, bound methods and objects with `__call__`: return the innermost callable,
+    its first arguments, and its keyword arguments."""
     before: tuple[Any, ...] = ()
     keywords: dict[str, Any] = {}
     while True:

@@ -1,8 +1,9 @@
 """Functions that combine many slots, for partials that are values: scalars, tuples, objects.
 
-`slots` says what they do.  What is combined so far stays in registers: a step that loads what the
-step before has stored waits for memory, and made two stacks slower by half (mean: 7.1 ns a row,
-and 4.4 like this).  Within a node there are two chains, which a processor works on at once.
+`slots` specifies these functions.  They keep the combined partial in registers.  If each step
+loaded the partial that the step before has stored, it would wait for memory, and two stacks would
+be slower by half (mean: 7.1 ns a row instead of 4.4).  Within a node they combine in two chains,
+which a processor works on at once.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ __all__ = ["accumulate", "advance", "chains", "fold", "splice", "weave"]
 
 
 def chains(*, own: bool, vectors: bool = False) -> tuple[Callable[..., None], ...]:
-    """The functions for a kernel that lays out its memory itself (`own`), or for one with rings."""
+    """The functions for a kernel that lays out its memory itself (`own`), or for a kernel with a
+    ring."""
     if vectors:
         from . import vector_chains as by_place
 
@@ -45,7 +47,8 @@ def chains(*, own: bool, vectors: bool = False) -> tuple[Callable[..., None], ..
 
 
 def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
-    """Replace each slot of a ring by the aggregate from it to the last."""
+    """Replace each slot of a ring from `first` to `last` by the aggregate of it and all slots
+    after it up to `last`."""
     x = partial(m, ring + (last & mask))
     for i in range(last - 1, first - 1, -1):
         at = ring + (i & mask)
@@ -64,8 +67,8 @@ def advance(
     row: int,
     rows: int,
 ) -> None:
-    """Evict, insert and answer for each row, where an answer is an old slot and the total of what
-    has come since."""
+    """Evict, insert and answer for each row.  The answer combines the oldest slot with slot
+    `total`, the partial of all rows inserted since that slot was computed."""
     x = partial(m, total)
     start = get(m, START) + 1
     end = get(m, END)
@@ -85,7 +88,7 @@ def advance(
 
 
 def fold(m: Memory, dst: int, first: int, count: int) -> None:
-    """Combine neighbouring slots, the older and the younger half side by side."""
+    """Combine neighbouring slots: the older and the younger half in two chains at once."""
     half = count >> 1
     x = partial(m, first)
     if half < 2:
@@ -106,8 +109,8 @@ def fold(m: Memory, dst: int, first: int, count: int) -> None:
 def splice(m: Memory, dst: int, first: int, count: int, at: int, new: int) -> None:
     """Combine neighbouring slots with a new one between them.
 
-    The new one comes last, because it was computed just now, and the chains before and after it
-    need not wait for it.
+    The new slot is combined last: it was computed just now, and the chains of the slots before and
+    after it need not wait for it.
     """
     z = partial(m, new)
     if at < count:
@@ -126,9 +129,9 @@ def splice(m: Memory, dst: int, first: int, count: int, at: int, new: int) -> No
 def weave(
     m: Memory, dst: int, between: int, first: int, count: int, head: int, tail: int, at: int
 ) -> None:
-    """Combine two runs of slots, one of each in turn.
+    """Combine two runs of slots, one slot of each run in turn.
 
-    The one `at` which something has changed comes last, for the same reason.
+    The slot `between[at]` has changed just now, so it is combined last, as in `splice`.
     """
     z = partial(m, between + WIDTH * at)
     if at < count:

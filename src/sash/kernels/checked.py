@@ -1,7 +1,7 @@
-"""The same loads and stores as `native`, in plain Python, on memory that checks its bounds.
+"""The loads and stores of `native` in plain Python, with bounds checks.
 
-Kernels run on this with the JIT off: slower, steppable in a debugger, and an address that
-lies in no known buffer raises instead of reading what happens to be there.
+Kernels use them when the JIT is off.  They are slower, a debugger can step through them, and an
+access outside all known arrays raises instead of reading whatever lies there.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ __all__ = [
     "word",
 ]
 
-#: An array that kernels may touch: its first byte, the byte behind its last one, the array for as
-#: long as it lives, and whether it may be written.
+#: An array that kernels may touch: the address of its first byte, the address after its last byte,
+#: a weak reference to it, and whether it is writable.
 _Known = tuple[int, int, weakref.ref[np.ndarray[Any, Any]], bool]
 
-#: All of them by their first bytes, in order; several may be parts of one.  Replaced as a whole, as
-#: other threads read it.
+#: The first bytes of all known arrays, in order, and the arrays in the same order.  Some may be
+#: views of one array.  Threads replace the pair as a whole, as other threads read it meanwhile.
 _known: tuple[list[int], list[_Known]] = ([], [])
-#: When there are so many, those of dead arrays are dropped.
+#: When there are so many known arrays, `register` drops the dead ones.
 _most = 16
-#: The one that was touched last, and is likely to be touched next.
+#: The array that a kernel touched last: it is likely to be the next, too.
 _last: _Known = (0, 0, weakref.ref(np.empty(0)), False)
 _registering = Lock()
 if hasattr(os, "register_at_fork"):
@@ -77,7 +77,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a compiled kernel would be compiled by."""
+    """Stands for the decorators that compile: leaves the function as it is."""
     return function
 
 
@@ -113,7 +113,7 @@ def register(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _find(address: int, length: int) -> _Known:
-    """A living array that has all bytes at an address; an error if there is none."""
+    """Find a living array that contains all these bytes; raise if there is none."""
     global _last
     starts, arrays = _known
     for i in range(bisect_right(starts, address) - 1, -1, -1):
@@ -124,7 +124,7 @@ def _find(address: int, length: int) -> _Known:
 
 
 def _bytes(address: int, length: int) -> np.ndarray[Any, Any]:
-    """The bytes at an address, or an error if they are not wholly inside one array."""
+    """A view of the bytes at an address; raises if they do not all lie inside one array."""
     start, _, ref, _ = _find(address, length)
     array = some(ref())
     return array.view(np.uint8)[address - start : address - start + length]  # type: ignore[no-any-return]
@@ -133,8 +133,9 @@ def _bytes(address: int, length: int) -> np.ndarray[Any, Any]:
 def _access(
     dtype: Any, cell: Any, plain: Any, least: float = -math.inf, most: float = math.inf
 ) -> tuple[Any, Any]:
-    """Loads and stores of one type: of numpy, of ctypes, which is faster, and of Python.  A value
-    of another type, or beyond the bounds, is left to numpy, which converts or refuses it."""
+    """Make a load and a store of one type, which `dtype` names for numpy, `cell` for ctypes and
+    `plain` for Python.  They use ctypes, which is faster than numpy.  numpy converts or refuses a
+    value of another type, or one that is not between `least` and `most`."""
     size = np.dtype(dtype).itemsize
     at = cell.from_address
 
@@ -166,12 +167,12 @@ column_byte, output_byte = _access(np.uint8, ctypes.c_uint8, int, 0, 255)
 
 
 def word(start: int, i: int) -> Any:
-    """A word of several."""
+    """Load the word with number `i` after an address."""
     return load_i(start + 8 * i)
 
 
 def set_word(start: int, i: int, value: int) -> None:
-    """Set a word of several."""
+    """Store the word with number `i` after an address."""
     store_i(start + 8 * i, value)
 
 
@@ -184,23 +185,23 @@ def below(start: int, i: int, bound: int) -> int:
 
 
 def lanes_apart(address: int, stride: int) -> Any:
-    """Eight floats that lie so many floats apart, as an array."""
+    """Load eight floats that lie `stride` floats apart, as an array."""
     return np.array([load_f(address + 8 * stride * lane) for lane in range(8)])
 
 
 def set_lanes_apart(address: int, stride: int, values: Any) -> None:
-    """Set eight floats that lie so many floats apart."""
+    """Store eight floats `stride` floats apart."""
     for lane, value in enumerate(values.tolist()):
         store_f(address + 8 * stride * lane, value)
 
 
 def lanes_at(address: int) -> Any:
-    """Eight floats that lie side by side."""
+    """Load eight floats that lie side by side."""
     return lanes_apart(address, 1)
 
 
 def set_lanes_at(address: int, values: Any) -> None:
-    """Set eight floats that lie side by side."""
+    """Store eight floats side by side."""
     set_lanes_apart(address, 1, values)
 
 
@@ -210,7 +211,7 @@ def root_of(value: Any) -> Any:
 
 
 def move_bytes(to: int, start: int, count: int) -> None:
-    """Move a run of bytes; where they were and are may overlap."""
+    """Move a run of bytes; the old and the new place may overlap."""
     if count:
         _bytes(to, count)[:] = _bytes(start, count).copy()
 

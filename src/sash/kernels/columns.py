@@ -1,8 +1,8 @@
-"""Values as they come from users, as columns for kernels, and answers on their way back.
+"""Turns the values that users pass into columns for kernels, and output columns into answers.
 
-The same kind comes back as went in: a numpy array for a numpy array, Arrow for Arrow, a list
-for a list.  A null is None in a list, null in Arrow; in numpy it is NaN in a float array,
-and any other array that has one is a masked array.
+Answers come in the kind of container that the user passed: a numpy array for a numpy array, Arrow
+for Arrow, a list for a list.  A null is None in a list and null in Arrow; in numpy it is NaN in a
+float array, and any other array with nulls is a masked array.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DTYPES = {"int64": np.int64, "float64": np.float64, "bool": np.uint8, "timestam
 
 
 def joined(values: Array, ranges: Sequence[tuple[int, int]]) -> Array:
-    """Ranges of an array, one after the other; a single one stays where it lies."""
+    """Join ranges of an array, one after the other.  A single range is a view, without a copy."""
     parts = [values[first:last] for first, last in ranges]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -40,7 +40,7 @@ class Column:
     valid: Array | None = None
 
     def as_type(self, wanted: str) -> Column:
-        """The column in another type that holds all its values."""
+        """Convert the column to another type, which must hold all its values exactly."""
         if wanted == self.type:
             return self
         if wanted == "float64" and self.type in ("int64", "bool"):
@@ -55,12 +55,13 @@ class Column:
         )
 
     def extremes(self) -> tuple[int, int]:
-        """The least and the greatest of integers without nulls, in one pass over memory."""
+        """The least and the greatest value of a column of integers without nulls, found in one
+        pass."""
         found = pc.min_max(pa.array(self.data))
         return found["min"].as_py(), found["max"].as_py()
 
     def take(self, order: Array) -> Column:
-        """The rows in another order."""
+        """The rows with these numbers, in this order."""
         if self.type == "object":
             return Column(self.type, [self.data[i] for i in order.tolist()])
         return Column(
@@ -68,7 +69,7 @@ class Column:
         )
 
     def runs(self, ranges: Sequence[tuple[int, int]]) -> Column:
-        """Ranges of rows of typed data, one after the other; a single one stays where it lies."""
+        """Join ranges of rows of typed data, one after the other.  A single range is a view."""
         valid = None if self.valid is None else joined(self.valid, ranges)
         return Column(self.type, joined(self.data, ranges), valid)
 
@@ -87,7 +88,7 @@ class Column:
 
 @dataclass(slots=True)
 class Table:
-    """Input columns of one length, and the kind of container they came in."""
+    """Input columns of one length, and the kind of container in which the user passed them."""
 
     columns: tuple[Column, ...]
     kind: str  # numpy, arrow or list
@@ -98,17 +99,18 @@ class Table:
         return tuple(c.type for c in self.columns)
 
     def take(self, order: Array) -> Table:
-        """The rows in another order."""
+        """The rows with these numbers, in this order."""
         return Table(tuple(c.take(order) for c in self.columns), self.kind, len(order))
 
     def runs(self, ranges: Sequence[tuple[int, int]]) -> Table:
-        """Ranges of rows, one after the other; a single one stays where it lies."""
+        """Join ranges of rows, one after the other.  A single range is a view, without a copy."""
         columns = tuple(c.runs(ranges) for c in self.columns)
         return Table(columns, self.kind, sum(last - first for first, last in ranges))
 
 
 def read(values: Any, width: int) -> Table:
-    """Columns from what a user gave: one array-like, or for several columns a tuple of them."""
+    """Turn a user's values into a table: one array-like, or for several columns a tuple of
+    array-likes."""
     if width == 1:
         given = [values]
     else:
@@ -175,7 +177,7 @@ def _column_from_numpy(values: Array) -> Column:
 
 
 def floor_micros(values: Array) -> Array:
-    """datetime64 of any unit as int64 microseconds, finer ones floored."""
+    """Turn datetime64 of any unit into int64 microseconds; round finer units down."""
     unit = np.datetime_data(values.dtype)[0]
     if unit in ("ns", "ps", "fs", "as"):
         finer = values.astype("M8[ns]").view(np.int64)
@@ -214,7 +216,7 @@ def _column_from_arrow(values: pa.Array) -> Column:
 
 
 def _filled(values: pa.Array, null: Any) -> Array:
-    """The data as they lie in memory, with something in the places of nulls."""
+    """An Arrow array's values as a numpy array, with `null` in the places of nulls."""
     made: Array = (values.fill_null(null) if values.null_count else values).to_numpy(
         zero_copy_only=False
     )
@@ -222,7 +224,7 @@ def _filled(values: pa.Array, null: Any) -> Array:
 
 
 def _column_from_list(items: list[Any], wanted: str) -> Column:
-    """Python values as a typed column; a value that does not fit says which it is."""
+    """Turn Python values into a typed column.  The error for a value that does not fit names it."""
     data = np.zeros(len(items), dtype=_DTYPES[wanted])
     valid = np.ones(len(items), dtype=np.uint8)
     for i, item in enumerate(items):
@@ -234,7 +236,7 @@ def _column_from_list(items: list[Any], wanted: str) -> Column:
 
 
 def checked_value(value: Any, wanted: str) -> Any:
-    """A Python value as what a column of a type stores, or a clear error."""
+    """Turn a Python value into the number that a column of a type stores, or raise."""
     if wanted == "timestamp":
         return to_micros(value)
     fits: Any = {"float64": (int, float, np.number), "int64": (int, np.integer), "bool": ()}
@@ -252,7 +254,7 @@ def checked_value(value: Any, wanted: str) -> Any:
 
 
 def to_micros(value: Any) -> int:
-    """A time as int64 microseconds since 1970 in UTC; one without a zone is taken as UTC."""
+    """Turn a time into int64 microseconds since 1970 in UTC.  A time without a zone is in UTC."""
     if isinstance(value, np.datetime64):
         return int(floor_micros(np.array([value]))[0])
     if isinstance(value, datetime):
@@ -269,7 +271,7 @@ def to_micros(value: Any) -> int:
 def answers_from_columns(
     answer: Answer, columns: list[tuple[Array, Array | None]], kind: str
 ) -> Any:
-    """Output columns, in order, as answers of the kind that went in."""
+    """Turn output columns, in order, into answers in a container of this kind."""
     if answer.fields:
         made = [(n, answers_from_columns(a, columns, kind)) for n, a in answer.fields]
         if kind == "numpy":
@@ -307,7 +309,7 @@ def answers_from_columns(
 
 
 def _arrow_array(data: Array, present: Array | None) -> pa.Array:
-    """An Arrow array of the data as they lie in memory, if their type allows it."""
+    """Make an Arrow array that shares the memory of the data, if their type allows it."""
     if present is None or data.dtype == bool:
         return pa.array(data, mask=None if present is None else ~present)
     bits = pa.py_buffer(np.packbits(present, bitorder="little"))
@@ -316,7 +318,7 @@ def _arrow_array(data: Array, present: Array | None) -> pa.Array:
 
 
 def answers_from_list(items: list[Any], kind: str, fields: Sequence[str] = ()) -> Any:
-    """Answers as Python values, as the kind that went in."""
+    """Turn answers, which are Python values, into a container of this kind."""
     if kind == "list":
         return items
     first = next((x for x in items if x is not None), None)
@@ -334,7 +336,7 @@ def answers_from_list(items: list[Any], kind: str, fields: Sequence[str] = ()) -
 
 
 def _numpy_from_list(items: list[Any], first: Any) -> Array:
-    """A typed array where the values are of one numeric type, else an array of objects."""
+    """Make a typed array if one type holds all values, else an array of objects."""
     if isinstance(first, np.ndarray):
         return np.stack(items)
     types = {type(x) for x in items if x is not None}

@@ -1,6 +1,6 @@
-"""A kernel's functions and the memory they work on, for one aggregator.
+"""A core: a kernel's functions, and the memory of one aggregator, on which they work.
 
-`BufferCore` keeps everything in one flat buffer, `ObjectCore` in Python lists.
+`BufferCore` keeps the memory in one flat buffer, `ObjectCore` in Python lists.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["BufferCore", "Core", "ObjectCore", "decoder", "encoder", "make_core"
 
 
 def make_core(kernel: Kernel, operator: Operator, capacity: int) -> BufferCore | ObjectCore:
-    """The memory and functions for a kernel over an operator."""
+    """Specialise a kernel to an operator, and make a memory for it."""
     program = specialise(kernel, operator)
     if program.layout is None:
         return ObjectCore(kernel, program, capacity)

@@ -1,19 +1,21 @@
-"""What functions and values are, as text that is the same in every process of the same program.
+"""Writes functions and values as text that is the same in every process of the same program.
 
-A function is read by its bytecode, and with it all that the bytecode reaches: constants, defaults,
-closure variables, the globals it names, the functions it calls, and theirs.
+The text of a function covers its bytecode and all that the bytecode reaches: constants, defaults,
+closure variables, the globals that it names, the functions that it calls, and all that these reach.
 
     numbers, strings, tuples, lists, dicts, sets    by content, dicts and sets in any order
-    numpy arrays, and what converts to one          by content
+    numpy arrays, and objects that convert to one   by content
     functions of Python, of sash and of the
-    libraries in LIBRARIES, and their classes       by name, functions with what they close over
+    libraries in LIBRARIES, and their classes       by name; functions also by closure variables
     other classes                                   by name, methods and plain attributes
-    modules                                         by name; of one's own, what the code names of it
-    other objects                                   by what pickle would keep of them, unpickled
-    what pickle refuses (locks, connections, …)     by type
+    modules                                         by name; of the user's own modules also the
+                                                    attributes that the code names
+    other objects                                   by the values from which pickle would rebuild
+                                                    them
+    objects that pickle refuses (locks, …)          by type
 
-Nothing is named by its address.  Bytecode differs between versions of Python, so texts of functions
-compare only under one.
+No text contains an address.  Bytecode differs between versions of Python, so two texts of functions
+can be compared only if one version made both.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ import numpy as np
 
 __all__ = ["LIBRARIES", "code_text", "digest", "global_names", "text_of"]
 
-#: Packages, besides Python's own, whose functions and classes are known by their names.
+#: Packages, besides Python's own, whose functions and classes the text identifies by name.
 LIBRARIES = frozenset(
     {
         "datasketches",
@@ -52,7 +54,8 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(Not
 
 
 def text_of(value: Any) -> tuple[str, bool]:
-    """A value as text, and whether all of it is in there: False if a part has only its type.
+    """A value as text, and whether the text covers all of it: False if it has only the type of some
+    part.
 
     >>> text_of((1, 2.5, "a"))
     ("(1, 2.5, 'a',)", True)
@@ -71,7 +74,7 @@ def digest(value: Any) -> str:
 
 
 def code_text(code: CodeType) -> str:
-    """What a code object does, without where it was written and how it is documented."""
+    """The text of a code object, without its place in a file and its docstring."""
     return _Reader()._code(code)
 
 
@@ -89,24 +92,26 @@ def global_names(code: CodeType) -> frozenset[str]:
 class _Reader:
     """Reads one value.
 
-    What has an identity (functions, objects, lists, …) is numbered when it is met, and written
-    once, after what named it: so cycles end, and what is shared is read once.  What has none
-    is written in place, because equal constants may or may not be one object.
+    Something with an identity (a function, an object, a list, …) gets a number where the reader
+    first meets it.  The reader writes its content once, after the content that named it: so cycles
+    end, and a shared object is read once.  A value without an identity is written in place, because
+    equal constants may or may not be one object.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._met: list[Any] = []  # by number, which also keeps each one's id its own
+        self._met: list[Any] = []  # by number; as they live on, no other object gets their ids
         self.whole = True
 
     def read(self, value: Any) -> str:
         lines = [self._name(value)]
-        for thing in self._met:  # which grows meanwhile
+        for thing in self._met:  # the loop itself makes this list longer
             lines.append(self._content(thing))
         return "\n".join(lines)
 
     def _name(self, value: Any, attributes: frozenset[str] = frozenset()) -> str:
-        """A value in place, or its number; `attributes` are the names that code around it uses."""
+        """A value written in place, or its number.  `attributes` are all names that the code which
+        uses the value contains."""
         kind = type(value)
         if kind in _PLAIN:
             return repr(value)
@@ -128,7 +133,7 @@ class _Reader:
         return f"#{self._numbers[id(value)]}"
 
     def _content(self, value: Any) -> str:
-        """What has a number, written out."""
+        """The content of something that has a number."""
         kind = type(value)
         if hasattr(value, "py_func"):  # compiled by numba
             return self._name(value.py_func)
@@ -189,7 +194,8 @@ class _Reader:
         return f"{what} {{{', '.join(inside)}}}"
 
     def _module(self, module: ModuleType, attributes: frozenset[str]) -> str:
-        """A module by its name; one's own with what the code may mean by names in it."""
+        """A module by its name; a user's own module also with those of its attributes that the code
+        may use."""
         if _is_library(module.__name__):
             return f"module {module.__name__}"
         used = sorted(attributes & vars(module).keys())
@@ -215,7 +221,7 @@ class _Reader:
         return f"{_qualified(type(value))} {array.dtype} {array.shape} {self._name(plain)}"
 
     def _object(self, value: Any) -> str:
-        """What pickle would keep: how the object is made again, and its state."""
+        """An object by the values that pickle would keep: how to rebuild it, and its state."""
         kind = type(value)
         try:
             reduce = copyreg.dispatch_table.get(kind)
@@ -236,7 +242,8 @@ class _Reader:
 
 
 def _in_library(thing: Any) -> bool:
-    """Whether a function or class belongs to a library; what `exec` makes says builtins, too."""
+    """True if a function or class belongs to a library.  Functions that `exec` made also have
+    `builtins` as their module, so those count only if `builtins` really has them."""
     if thing.__module__ == "builtins":
         return getattr(builtins, thing.__name__, None) is thing
     return _is_library(thing.__module__)
@@ -248,8 +255,8 @@ def _is_library(module: str | None) -> bool:
 
 
 def _flat(value: Any) -> str:
-    """An element of a set or a key of a dict, by itself: in what order they are met is open, so
-    nothing in them is numbered."""
+    """An element of a set or a key of a dict as text.  It contains no numbers, since the order in
+    which the reader meets the elements differs between processes."""
     if isinstance(value, tuple | frozenset):
         inside = [_flat(x) for x in value]
         if isinstance(value, frozenset):
@@ -284,6 +291,6 @@ def _all_names(code: CodeType) -> frozenset[str]:
 
 
 def _loads_first(code: CodeType) -> bool:
-    """Whether an instruction may load the first constant, which a docstring is not meant for."""
+    """True if an instruction may load the first constant.  No instruction loads a docstring."""
     pairs = zip(code.co_code[::2], code.co_code[1::2], strict=True)
     return any(op in dis.hasconst and not argument for op, argument in pairs)

@@ -1,9 +1,9 @@
-"""Python functions as text, so that a generated file can hold them and be named by them.
+"""Writes Python functions as text, for generated files and for their names.
 
-A user's function may be a lambda, or typed into a notebook or a prompt, with no source
-file to copy from.  Its bytecode is always there: the text rebuilds the function from it,
-with the globals and closure variables it uses: math and numpy by import, numbers, strings, tuples
-and enumerations by value, other functions in the same way.
+A user's function may be a lambda, or come from a notebook or a prompt, without a source file.  But
+it always has bytecode, and from it the text rebuilds the function with the globals and closure
+variables that it uses: math and numpy by import; numbers, strings, tuples and enumerations by
+value; other functions in the same way.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from .fingerprint import code_text, global_names
 __all__ = ["Frozen", "thaw"]
 
 
-#: Modules whose content does not change: of others, compiled code would hold on to what a name in
-#: them meant when it was compiled.
+#: Modules whose content never changes.  From any other module, compiled code would keep the values
+#: that its names had at the time of compilation.
 _CONSTANT = ("math", "cmath", "numpy", "numba", "operator", "_operator")
 
 
 class Frozen:
-    """A set of functions as lines of source, each under a name of its own.
+    """Functions as lines of source, each with a name of its own.
 
-    `add` gives the name under which the text defines a function, compiled by the `bounded`
-    of the file it stands in, or by the `inner` without bounds checks.  What has no text form, an
-    array for instance, is `held` by name, and the text is then of use in this process only.
+    `add` returns the name by which the text defines a function.  The generated file must have the
+    decorators `bounded`, which compiles with bounds checks, and `inner`, which compiles without.  A
+    value without a text form, an array for instance, is in `held` by name; then only this process
+    can use the text.
     """
 
     def __init__(self) -> None:
@@ -57,12 +58,12 @@ class Frozen:
     ) -> str:
         """Define `function` in the text, once, and return its name there.
 
-        With `arguments`, it is any callable that is called with so many.
+        With `arguments`, `function` may be any callable; the text calls it with so many arguments.
         """
         if arguments is not None:
             key = id(function), arguments
             if key not in self._plain:
-                self._kept.append(function)  # so that its id stays its own
+                self._kept.append(function)  # it lives on, so no other object gets its id
                 self._plain[key] = plain(function, arguments)
             function = self._plain[key]
         return self._define(getattr(function, "py_func", function), role, bounds)
@@ -100,11 +101,11 @@ class Frozen:
         return made
 
     def digest(self) -> str:
-        """A name for the content, the same in every process of the same Python."""
+        """A digest of all lines, the same in every process of the same Python."""
         return self._digest.hexdigest()
 
     def _value(self, value: Any, name: str, bounds: bool) -> str:
-        """An expression that gives a value again."""
+        """An expression that evaluates to this value."""
         if value is None or type(value) in (bool, int, str, bytes):
             return repr(value)
         if isinstance(value, np.generic) and value.dtype.kind in "biuf":
@@ -130,7 +131,8 @@ class Frozen:
         return self._hold(value, name)
 
     def _enumeration(self, value: Any, name: str, bounds: bool) -> str:
-        """An enumeration of integers, made again from its members; or one of them."""
+        """An expression for an enumeration of integers, rebuilt from its members, or for one of its
+        members."""
         if isinstance(value, Enum):
             made = self._enumeration(type(value), type(value).__name__, bounds)
             return self._hold(value, name) if made in self.held else f"{made}[{value.name!r}]"
@@ -147,7 +149,7 @@ class Frozen:
         return self._names[id(value), False]
 
     def _hold(self, value: Any, name: str) -> str:
-        """A name for a value that has no text form."""
+        """Hold a value that has no text form, and return its name."""
         self._kept.append(value)
         made = f"held{len(self.held)}_{_identifier(name)}"
         self.held[made] = value
@@ -155,8 +157,8 @@ class Frozen:
 
 
 def thaw(code: bytes, used: dict[str, Any], cells: list[Any], *more: Any) -> FunctionType:
-    """A function again, from what `Frozen.add` wrote of it; the same one for the same text, so that
-    kernels of one operator share what numba has compiled."""
+    """Rebuild a function from the text of `Frozen.add`.  The same text returns the same function,
+    so that kernels of one operator share the code that numba has compiled."""
     defaults, keywords = more
     try:
         values = [[(name, _name(x)) for name, x in sorted(d.items())] for d in (used, keywords)]
@@ -176,7 +178,7 @@ _MOST = 512
 
 
 def _name(value: Any) -> Any:
-    """What is equal for equal values only; a TypeError for those that may change."""
+    """A key that only equal values share; raises a TypeError for a value that may change."""
     if value is None or type(value) in (bool, int, str, bytes):
         return type(value), value
     if type(value) is float:

@@ -1,8 +1,8 @@
 """Eight floats as one value of compiled code, which the processor adds and multiplies at once.
 
 A kernel whose steps wait for each other (a mean that grows row by row) takes as long for eight runs
-of rows side by side as for one.  Each lane has the very operations that a single float would have,
-in the same order, so answers are the same to the bit.
+of rows side by side as for one.  Each lane goes through the same operations as a single float, in
+the same order, so answers are the same to the bit.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,misc"
@@ -35,7 +35,7 @@ _lanes = _Lanes()
 
 @register_model(_Lanes)
 class _Model(models.PrimitiveModel):
-    """They are a vector of LLVM's."""
+    """Represents lanes by a vector of LLVM."""
 
     def __init__(self, manager, kind):
         super().__init__(manager, kind, _VECTOR)
@@ -50,7 +50,7 @@ def _same(builder, value):
 
 
 def _arithmetic(symbol, emit):
-    """Lanes with lanes, and with a float."""
+    """Define an operation on lanes and lanes, and on lanes and a float."""
 
     class Typed(AbstractTemplate):
         def generic(self, args, keywords):
@@ -90,7 +90,7 @@ def root_of(typing, value):
 
 
 def _each(builder, start, stride):
-    """The pointers to eight floats, so many floats apart."""
+    """The pointers to eight floats that lie `stride` floats apart."""
     for lane in range(LANES):
         words = builder.mul(stride, ir.Constant(_I64, 8 * lane))
         yield lane, builder.inttoptr(builder.add(start, words), _F64.as_pointer())
@@ -119,7 +119,7 @@ def set_lanes_at(typing, address, value):
 
 @intrinsic
 def lanes_apart(typing, address, stride):
-    """Load eight floats that lie so many floats apart."""
+    """Load eight floats that lie `stride` floats apart."""
 
     def emit(context, builder, given, args):
         made = ir.Constant(_VECTOR, ir.Undefined)
@@ -133,7 +133,7 @@ def lanes_apart(typing, address, stride):
 
 @intrinsic
 def set_lanes_apart(typing, address, stride, value):
-    """Store eight floats so many floats apart."""
+    """Store eight floats `stride` floats apart."""
 
     def emit(context, builder, given, args):
         for lane, pointer in _each(builder, *args[:2]):

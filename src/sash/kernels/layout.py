@@ -1,8 +1,8 @@
-"""How an operator's partials lie in a slot, and what its answers look like.
+"""How an operator's partials lie in a slot, and which columns its answers need.
 
-An operator that runs `together` with others is a tree; its leaves are the operators with
-functions of their own.  Each leaf has some 8-byte words of the slot: one for each field
-of a scalar or tuple partial, or as many as a vector needs.
+Operators that run `together` are one operator, a tree; its leaves are the operators with functions
+of their own.  Each leaf has its share of the slot's 8-byte words: one word for each field of a
+scalar or tuple partial, or as many as a vector needs.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ..operators.contract import Operator
 __all__ = ["RULE", "Answer", "Layout", "Leaf", "Refused", "layout_by_numba", "layout_by_trial"]
 
 _SAMPLES = {"int64": 1, "timestamp": 1, "float64": 1.5, "bool": True}
-#: The key of an operator's rule among its functions, which are by (leaf, role).
+#: The key of an operator's rule among its functions; the keys of the others are (leaf, role).
 RULE = (0, "rule")
 _WIDTH = {"b": 0, "i": 1, "u": 1, "f": 2}
 
 
 class Refused(Exception):
-    """numba does not compile one of an operator's functions; says which and why."""
+    """numba refused one of an operator's functions.  The message says which one and why."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The shape of an answer: one column of a type, or a struct of several.
+    """The shape of an answer: one column of a type, or a struct of several answers.
 
-    A struct is null as a whole (all its fields are), or not at all.
+    A null struct has only null fields; a struct that is not null has none.
     """
 
     type: str = ""  # int64, float64, bool, timestamp, or vector:<i|u|f>:<length>
@@ -40,7 +40,7 @@ class Answer:
     fields: tuple[tuple[str, Answer], ...] = ()
 
     def columns(self) -> list[Answer]:
-        """The answers that are columns, in order."""
+        """The columns of the answer, in order."""
         if not self.fields:
             return [self]
         return [c for _, a in self.fields for c in a.columns()]
@@ -55,7 +55,7 @@ class Leaf:
     kinds: str  # a letter for each field: i(nt), u(nsigned), f(loat), b(ool)
     vector: int  # the length of a vector partial, or 0
     offset: int  # in words
-    where: int | None = None  # the column that says which rows count
+    where: int | None = None  # the column of booleans; rows with false or null do not count
 
     @property
     def words(self) -> int:
@@ -77,7 +77,7 @@ class Layout:
 
     @cached_property
     def shown(self) -> Layout:
-        """The part of it that is answered: what only a rule looks at is not."""
+        """The layout of the operator that users see, without the parts that only a rule reads."""
         shown = self.operator.shown
         if shown is self.operator:
             return self
@@ -106,8 +106,8 @@ class Layout:
 def leaf_operators(
     operator: Operator, columns: Sequence[int] | None = None, where: int | None = None
 ) -> list[tuple[Operator, tuple[int, ...], int | None]]:
-    """The operators with partials of their own, the input columns each reads, and the one that says
-    which rows count, if there is one."""
+    """The operators with partials of their own; with each, the input columns that it reads, and the
+    column that says which rows count, or None."""
     reads = tuple(range(len(operator.skips)) if columns is None else columns)
     if not operator.parts:
         return [(operator, reads, where)]
@@ -124,7 +124,7 @@ def leaf_operators(
 
 
 def words_of(operator: Operator) -> int:
-    """How many words a partial of numbers has, by its identity.
+    """The number of words of a partial of numbers, counted on the operator's identity.
 
     >>> from sash.operators import mean
     >>> words_of(mean)
@@ -135,7 +135,8 @@ def words_of(operator: Operator) -> int:
 
 
 def lowerings(operator: Operator, first: int = 0) -> list[tuple[Operator, int]]:
-    """The operators that have answers, in order, and the number of the leaf that each lowers."""
+    """The operators that have answers, in order; with each, the number of the leaf whose partial it
+    lowers."""
     if not operator.parts:
         return [(operator, first)]
     starts = {}  # each part's first leaf
@@ -237,7 +238,7 @@ def _lowered_type(operator: Operator, lowers: list[Any]) -> Any:
 
 
 def _nested(operator: Operator, answers: list[Answer]) -> Answer:
-    """Put the answers, in order, into the shape of the whole operator's."""
+    """Nest the answers, taken in order, as the operator nests its parts."""
     if not operator.parts:
         return answers.pop(0)
     return Answer(
@@ -282,7 +283,7 @@ def _partial_type(op: Operator, kinds: str) -> Any:
 
 
 def _type_kinds(made: Any) -> str:
-    """The letters for a numba type: of a scalar, or of a tuple's fields."""
+    """The letters for the kinds of a numba type: a scalar, or the fields of a tuple."""
     from numba import types
 
     made = types.unliteral(made)
@@ -333,7 +334,7 @@ def _vector_kind(identity: np.ndarray[Any, Any]) -> str:
 
 
 def _kinds(partial: Any) -> str:
-    """The letters for a Python value: of a scalar, or of a tuple's fields."""
+    """The letters for the kinds of a Python value: a scalar, or the fields of a tuple."""
     if isinstance(partial, tuple):
         return "".join(_kinds(x) for x in partial)
     if isinstance(partial, bool | np.bool_):
@@ -346,7 +347,7 @@ def _kinds(partial: Any) -> str:
 
 
 def _wider(op: Operator, a: str, b: str, role: str) -> str:
-    """Field by field the wider kind of two; they must have as many fields."""
+    """For each field the wider of two kinds; `a` and `b` must have as many fields."""
     if "?" in b or len(a) != len(b):
         raise Refused(
             f"{role} of {op.name}: it returns a partial of another shape than identity "

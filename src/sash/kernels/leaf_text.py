@@ -1,4 +1,4 @@
-"""Text that loads, stores and clears one leaf's share of a slot."""
+"""Writes the expressions and statements that load, store and clear one leaf's share of a slot."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def stores(leaf: Leaf, base: str, partial: str) -> list[str]:
 
 
 def cast(leaf: Leaf) -> str:
-    """A partial with its fields in the types they are stored in."""
+    """An expression that casts the fields of the partial `p` to the types in which a slot stores
+    them."""
     casts = {"i": "int({})", "u": "{}", "f": "float({})", "b": "{} != 0"}
     if leaf.operator.shape == "scalar":
         return casts[leaf.kinds].format("p")
@@ -74,7 +75,7 @@ def clear(leaf: Leaf, indent: str) -> list[str]:
 
 
 def literal(value: Any, kind: str) -> str:
-    """A number as it stands in source, in its type."""
+    """A number as source text, in its type."""
     if kind == "f":
         value = float(value)
         if value != value or value in (float("inf"), float("-inf")):

@@ -1,14 +1,14 @@
-"""Compiling functions that only other compiled functions call.
+"""Compiles functions that only other compiled functions call.
 
-numba compiles each function with all that it calls, optimises the lot and makes machine code of
-it, and does so again for each caller: in a kernel of fifty functions, four in a row, most of the
-time goes into code that never runs.  A function under `linked` is only brought into the
-compiler's own form, and is optimised as a part of the functions that Python calls.  A Fiba of a
-user's sum compiles in 4.7 s instead of 7 s, and rounds take as long as before.  It also goes
-through those passes alone that plain loops over integers need.
+numba optimises each function together with all functions that it calls, and turns the lot into
+machine code.  It does so again for each caller: in a kernel of fifty functions, which call each
+other four deep, most of the time goes into code that never runs.  For a function under `linked`,
+numba stops at LLVM code and optimises it only as a part of the functions that Python calls.  Such a
+function also goes only through the passes that plain loops over integers need.  A Fiba of a user's
+sum compiles in 4.7 s instead of 7 s, and its rounds take as long as before.
 
-This overrides inner methods of numba, which a release may change without notice.  So it is done
-under the releases in `TRIED` only; under any other, and with SASH_LINKED=0 in the environment,
+This module overrides inner methods of numba, which a release may change without notice.  So it does
+so only under the releases in `TRIED`; under any other, and with SASH_LINKED=0 in the environment,
 numba compiles these functions in its own way.
 """
 
@@ -24,19 +24,19 @@ from numba import njit
 
 __all__ = ["LINKED", "TRIED", "inline", "linked"]
 
-#: The releases of numba that were tried, under Python 3.11 on Linux: a Fiba, a DABA Lite, two
-#: stacks, a run and a stream, of numbers, tuples and vectors, gave the same answers with and
-#: without.  The tests do the same for the release that is installed.
+#: The releases of numba that were tried under Python 3.11 on Linux: a Fiba, a DABA Lite, two
+#: stacks, a run and a stream, of numbers, tuples and vectors, gave the same answers linked and not
+#: linked.  The tests try the installed release in the same way.
 TRIED = frozenset(
     {"0.61.2", "0.62.1", "0.63.1", "0.64.0", "0.65.1", "0.66.0", "0.67.0", "0.68.0", "0.68.1"}
 )
 
-#: Whether functions are linked in this process.
+#: True if this process compiles functions under `linked` in the way above.
 LINKED = numba.__version__ in TRIED and os.environ.get("SASH_LINKED", "1") != "0"
 
 
 def _pipeline():
-    """numba's pipeline with a library that is neither optimised nor made into machine code."""
+    """A compiler for numba whose library stays unoptimised LLVM code."""
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
     from numba.core.compiler_machinery import PassManager
@@ -57,14 +57,14 @@ def _pipeline():
     )
 
     class NoEnvironment:
-        """In place of the code generator, which is asked only to tell machine code where its
-        Python objects are; without machine code there is nothing to tell."""
+        """Stands for numba's code generator.  numba would call it only to store the addresses of
+        Python objects in machine code, and there is no machine code."""
 
         def set_env(self, name, environment):
             pass
 
     class Linked(JITCodeLibrary):
-        """A function and all that it calls."""
+        """The LLVM code of a function and all functions that it calls."""
 
         codegen = NoEnvironment()
 
@@ -85,7 +85,7 @@ def _pipeline():
             state = self.state
             if state.library is None:
                 state.library = Linked(state.targetctx.codegen(), state.func_id.func_qualname)
-            # no closures, contexts, overloads, generators or arrays are in a kernel's functions
+            # a kernel's functions have no closures, contexts, overloads, generators or arrays
             made = PassManager("linked")
             made.add_pass(TranslateByteCode, "analyzing bytecode")
             made.add_pass(FixupArgs, "fix up args")
@@ -109,5 +109,5 @@ if LINKED:
     _options["pipeline_class"] = _pipeline()
 
 linked = njit(**_options)
-#: The same, compiled into each of its callers, whatever the compiler thinks of it.
+#: Like `linked`, but the compiler must inline the function into each of its callers.
 inline = njit(forceinline=True, **_options)

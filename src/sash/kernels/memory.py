@@ -1,7 +1,7 @@
-"""What the two kinds of memory that a kernel works on have in common.
+"""The base class of the two kinds of cores.
 
-To an aggregator they look the same: `run` has the kernel's functions, `m` is the memory to pass to
-them, `cell` a table of one input row and `answer` a place for one answer.
+An aggregator uses both kinds in the same way: `run` has the kernel's functions, `m` is the memory
+to pass to them, `cell` a table of one input row, and `answer` a place for one answer.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ __all__ = ["Core"]
 
 
 class Core:
-    """What both kinds of memory have in common."""
+    """A kernel's functions and a memory; the base class of `BufferCore` and `ObjectCore`."""
 
     m: Any  # the memory, as the kernel's functions take it
-    header: Any  # its header fields, by index
+    header: Any  # the memory's header fields, by index
     cell: Any  # a table of one input row
     answer: Any  # a place for one answer
     fill: Callable[[Any], None]  # put a value, or a tuple of them, into the cell
-    read: Callable[[], Any]  # what the answer is
+    read: Callable[[], Any]  # return the answer as a Python value
 
-    #: The aggregator sees to the memory (`tend`) before it inserts into a window of `high` or more
-    #: elements, and after it evicts from one of `low` or fewer.
+    #: The aggregator must check the capacity (`tend`) before it inserts into a window of `high` or
+    #: more elements, and after it evicts from a window of `low` or fewer.
     high: int
     low: int
-    moving: Move | None = None  # a ring's way to another capacity
+    moving: Move | None = None  # a ring's move to another capacity
 
     def __init__(self, kernel: Kernel, program: Program, capacity: int) -> None:
         self.floor = capacity  # the least capacity
@@ -41,38 +41,39 @@ class Core:
         self.operator = program.operator
 
     def give_up_if_unsound(self) -> None:
-        """After an error out of a kernel: refuse further use if it came in the middle of a change,
-        when only combine can have raised it."""
+        """Call this after a kernel raised.  If it was in the middle of a change, where only combine
+        can raise, the core refuses every further call."""
         if self.header[BUSY]:
             self.run = _Unsound(self.operator.name)
 
     @property
     def width(self) -> int:
-        """How many words a partial takes."""
+        """The number of words of a partial; 1 for a Python object."""
         layout = self.program.layout
         return layout.words if layout else 1
 
     def call(self, rows: int = 0) -> Call:
-        """A context that owns the arrays of a call of the kernel for so many rows."""
+        """A context that owns the arrays of one call of the kernel, for so many rows."""
         return Call(self, rows)  # type: ignore[arg-type]
 
     def hasten(self, wanted: bool = True) -> None:
-        """Say whether a good part of the memory will be used for the first time at once."""
+        """Ask for large pages while a call touches much new memory; a core without a span ignores
+        it."""
 
     @property
     def gradual(self) -> bool:
-        """Whether the memory is a ring that changes its capacity bit by bit."""
+        """True if the memory is a ring that changes its capacity in small steps."""
         return False
 
     def set_bounds(self) -> None:
-        """Say when the aggregator must see to its memory, which is not on its way any more."""
+        """Set `high` and `low` for the present capacity, and end a move."""
         capacity = self.get(CAPACITY)
         self.high = capacity - capacity // 4 if self.gradual else capacity
         self.low = capacity // 4 if capacity > self.floor else -1
-        self.moving = None  # last: what interrupts this finds a move that is done
+        self.moving = None  # last: an interrupt before it leaves a move that `done` recognises
 
     def smaller(self, length: int) -> int:
-        """The capacity that a window of this length shrinks to."""
+        """The capacity to which a window of this length shrinks."""
         wanted = self.get(CAPACITY)
         while 4 * length < wanted and wanted > self.floor:
             wanted = max(wanted // 2, self.floor)
@@ -83,15 +84,15 @@ class Core:
         return self.header[field]  # type: ignore[no-any-return]
 
     def slots(self, capacity: int) -> int:
-        """How many slots a memory with this capacity has."""
+        """The number of slots of a memory with this capacity."""
         if self.kernel.own:
             return capacity
         beside = capacity.bit_length() + 1 if self.kernel.beside else 0
         return self.kernel.scratch + self.kernel.each * capacity + beside
 
     def ring_blocks(self, old: int, new: int) -> list[tuple[int, int, int]]:
-        """Which runs of slots (to, from, how many) move when a ring of elements changes its
-        capacity, so that each position is again at its place."""
+        """The runs of slots (to, from, how many) to copy when a ring of elements changes its
+        capacity, so that each position gets its new place."""
         scratch, each = self.kernel.scratch, self.kernel.each
         blocks = [(0, 0, scratch)] if scratch else []
         for j, i, n in self.places(old, new):
@@ -99,7 +100,8 @@ class Core:
         return blocks
 
     def places(self, old: int, new: int) -> list[tuple[int, int, int]]:
-        """Runs of places (new one, old one, how many) of the elements, for two capacities."""
+        """The runs of places (new place, old place, how many) of all elements, for two capacities
+        of a ring."""
         runs, at, end = [], self.get(START), self.get(END)
         while at < end:
             i, j = at & (old - 1), at & (new - 1)
@@ -110,7 +112,7 @@ class Core:
 
 
 class _Unsound:
-    """Stands for the functions of a kernel that broke off."""
+    """Stands for the kernel's functions after one of them raised in the middle of a change."""
 
     def __init__(self, name: str) -> None:
         self._name = name

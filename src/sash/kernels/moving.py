@@ -1,19 +1,18 @@
-"""A ring of elements on its way to another capacity, a few elements an operation.
+"""Moves a ring of elements to another capacity, a few elements per operation.
 
 The element at position p of a ring with capacity c is at place p & (c - 1).  If the capacity
-changes, some elements stay where they are, and others have a new place, at which no
-element is:
+changes, some elements keep their places, and the others get new places, which are free:
 
     capacity 8     | 8 | 9 | 2 | 3 | 4 | 5 | 6 | 7 |
     capacity 16    | - | - | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 |  …
 
-So elements are copied to their new places while the kernel goes on with the old ones.  What it
-changes behind the copying is copied again.  When all are copied, the capacity is set, in one step:
-what interrupts a move finds a sound memory.
+So a `Move` copies elements to their new places while the kernel goes on with the old places.  If
+the kernel changes elements that were already copied, the move copies them again.  When it has
+copied all elements, it sets the capacity in one step: an interrupt leaves a sound memory.
 
-An operation copies eight elements, or rather every so many operations a piece is copied, and a
-call that evicts many counts as so many operations.  A ring grows from three quarters on, so it is
-done before it is full.
+A move copies eight elements per operation on average: it copies a piece of them after every few
+operations.  An eviction of many elements counts as so many operations.  A ring begins to grow when
+it is three quarters full, so its move ends before the ring is full.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Move", "tend"]
 
-PIECE = 1 << 13  # bytes that are copied at a time, unless eight elements are more
-EACH = 8  # elements copied for an operation
-#: Operations in calls with many rows, between two pieces, after which a move starts anew.
+PIECE = 1 << 13  # bytes that a move copies at a time; eight elements if they have more
+EACH = 8  # elements that a move copies per operation
+#: If calls with many rows did so many operations between two pieces, the move starts anew.
 LATE = 1 << 12
 
 
 class Move:
-    """A ring's way to another capacity; `old` and `new` are the capacities."""
+    """A ring's move from the capacity `old` to the capacity `new`."""
 
     def __init__(self, core: BufferCore, capacity: int) -> None:
         self.old, self.new = core.get(CAPACITY), capacity
@@ -45,12 +44,12 @@ class Move:
         self._seen = list(core.header)
 
     def sensible(self, length: int) -> bool:
-        """Whether a window of this length still fits the new capacity, with room to grow."""
+        """True if a window of this length fits the new capacity with room to grow."""
         return self.new > self.old or length <= self.new - self.new // 4
 
     def step(self, core: BufferCore, operations: int) -> bool:
-        """Go on, after so many operations; True when the new capacity is reached and nothing is to
-        be given back any more."""
+        """Continue the move after so many operations.  Return True when the ring has the new
+        capacity and all memory beyond it is given back."""
         self._wait -= operations
         if self._wait > 0:
             return False
@@ -65,16 +64,17 @@ class Move:
         return pieces > 0 and core.trim(pieces)
 
     def done(self, core: BufferCore) -> bool:
-        """Whether the way to a larger capacity was gone and not forgotten: something interrupted
-        that."""
+        """True if a move to a larger capacity is complete, but an interrupt kept `tend` from ending
+        it."""
         return self.new > self.old and core.get(CAPACITY) == self.new
 
     def finish(self, core: BufferCore) -> None:
-        """Go all of the way to a larger capacity at once."""
+        """Complete the move to a larger capacity at once."""
         self._go(core, self.old, 0)
 
     def _go(self, core: BufferCore, most: int, counted: int) -> bool:
-        """Copy some more elements, and change the capacity if that was all."""
+        """Copy up to `most` more elements, and set the new capacity once all are copied.  Return
+        True if so."""
         core.stretch(self.new)
         self._copy_again(core, counted)
         self._copy_more(core, most)
@@ -84,8 +84,9 @@ class Move:
         return True
 
     def _copy_again(self, core: BufferCore, counted: int) -> None:
-        """Copy what was copied and has changed since the last piece, in the operations that were
-        counted and in calls with many rows, which are not."""
+        """Copy again the elements that have changed since the last piece, although they were
+        already copied.  The header shows all operations since then; `counted` leaves out those of
+        calls with many rows.  After too many operations, the move starts anew."""
         seen, now = self._seen, list(core.header)
         operations = now[START] - seen[START] + now[END] - seen[END]
         assert core.kernel.ring is not None
@@ -99,7 +100,8 @@ class Move:
         self._seen = now
 
     def _copy_more(self, core: BufferCore, most: int) -> None:
-        """Copy elements that were not copied; those that stay at their places cost nothing."""
+        """Copy up to `most` elements that are not copied yet; elements that keep their places do
+        not count."""
         at, end = max(self._copied, core.get(START)), core.get(END)
         while at < end and most > 0:
             done = self._copy(core, at, min(end, at + most))
@@ -111,7 +113,8 @@ class Move:
         self._copied = at
 
     def _copy(self, core: BufferCore, first: int, last: int) -> int:
-        """Copy elements of neighbouring places; returns the position up to which that is done."""
+        """Copy elements that lie side by side both before and after the move.  Return the position
+        after the last of them."""
         last = min(last, self._block_end(first))
         if not self._stays(first):
             scratch, each = core.kernel.scratch, core.kernel.each
@@ -120,18 +123,19 @@ class Move:
         return last
 
     def _stays(self, at: int) -> bool:
-        """Whether an element has the same place before and after."""
+        """True if an element has the same place before and after the move."""
         return at & (self.new - 1) == at & (self.old - 1)
 
     def _block_end(self, at: int) -> int:
-        """Up to which position elements are side by side, before and after."""
+        """The position up to which elements lie side by side, before and after the move."""
         block = min(self.old, self.new)
         return (at // block + 1) * block
 
 
 def tend(core: BufferCore, operations: int = 1) -> int:
-    """See to the memory of a gradual ring that is nearly full, mostly empty, or on its way, after
-    so many operations.  Returns a capacity that it must be moved to as a whole, mostly 0."""
+    """Start or continue a move of a gradual ring, after so many operations: a ring grows when it is
+    nearly full, and shrinks when it is mostly empty.  Return 0, or the capacity to which the caller
+    must resize the whole ring at once, because its span is too short."""
     length, capacity, move = core.get(END) - core.get(START), core.get(CAPACITY), core.moving
     if move is not None and (move.done(core) or not move.sensible(length)):
         core.set_bounds()
@@ -152,5 +156,5 @@ def tend(core: BufferCore, operations: int = 1) -> int:
         core.set_bounds()
     elif move.step(core, operations):
         core.set_bounds()
-        return tend(core, 0)  # more may have left by now than when it started
+        return tend(core, 0)  # the window may have become shorter since the move began
     return 0

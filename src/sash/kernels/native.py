@@ -1,8 +1,8 @@
 """Loads and stores on raw addresses, for compiled kernels.
 
-A kernel's whole memory is one buffer and its address an int64: array arguments would cost
-reference counts in every function they pass through.  Nothing here checks bounds; the same
-kernels run on `checked` memory in the tests, where a wrong address is an error.
+A kernel's memory is one buffer, which the kernel gets as an int64, its address: array arguments
+would cost reference counts in every function that passes them on.  Nothing here checks bounds; the
+tests run the same kernels on `checked` memory, where a wrong address is an error.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,misc"
@@ -57,10 +57,11 @@ __all__ = [
 ]
 
 
-# Only other compiled functions call an operator's: they need no wrappers for Python and C.  But
-# they may raise errors with values in them, for which numba has to know them: no `linked` ones.
+# Only other compiled functions call an operator's functions, so these need no wrappers for Python
+# and C.  But they may raise errors that contain values, and for these numba needs its own pipeline,
+# so `linked` cannot compile them.
 def _once(**options):
-    """A compiler of functions that compiles each one once, whoever asks."""
+    """A decorator that compiles each function only once."""
     options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     mark = f"sash {options}"
 
@@ -74,19 +75,21 @@ def _once(**options):
 
 
 inner = _once()
-#: The same with indices checked, for functions that users write: an index beyond an array, a
-#: partial that is a vector for instance, raises instead of touching what lies there.
+#: Like `inner`, with checked indices, for functions that users write: an index beyond an array (a
+#: vector partial, for instance) raises instead of touching other memory.
 bounded = _once(boundscheck=True)
 
-# How functions that Python calls are compiled, where nothing keeps their machine code (`cache`).
+# For functions that Python calls, in modules whose machine code no file keeps; `cache` has the
+# decorators of the same names for the others.
 entry, brief = njit(nogil=True), njit
 
 _I64, _I8, _F64 = ir.IntType(64), ir.IntType(8), ir.DoubleType()
 
 
 def _tagged(builder, instruction, place):
-    """Say which part of memory is touched: accesses to different parts never overlap, so the
-    compiler can keep a header field in a register while slots and columns are written."""
+    """Tag a load or store with the part of memory that it touches.  Accesses to different parts
+    never overlap, so the compiler can keep a header field in a register while a kernel writes slots
+    and columns."""
     module = builder.module
     root = module.add_metadata(["sash"])
     part = module.add_metadata([place, root, ir.Constant(_I64, 0)])
@@ -96,7 +99,7 @@ def _tagged(builder, instruction, place):
 
 
 def _access(kind, llvm, align, place):
-    """A load and a store of one type at an address in one part of memory."""
+    """Make a load and a store of one type at an address in one part of memory."""
 
     @intrinsic
     def load(typing, address):
@@ -119,8 +122,9 @@ def _access(kind, llvm, align, place):
 
 
 def _words(place):
-    """A load and a store of one word of several, in one part of memory.  The address is computed
-    here, as each sum that numba finds in a function takes it milliseconds."""
+    """Make a load and a store of the word with number `i` after an address, in one part of memory.
+    They compute the word's address themselves, as numba takes milliseconds for each sum that it
+    finds in a function."""
 
     def pointer(builder, args):
         at = builder.add(args[0], builder.mul(args[1], ir.Constant(_I64, 8)))
@@ -158,7 +162,7 @@ column_byte, output_byte = _access(types.uint8, _I8, 1, "columns")
 
 @intrinsic
 def below(typing, start, i, bound):
-    """How many of eight neighbouring words are less than a bound, without a branch."""
+    """Count, without a branch, how many of eight neighbouring words are less than a bound."""
     eight, index = ir.VectorType(_I64, 8), ir.IntType(32)
 
     def emit(context, builder, signature, args):
@@ -188,8 +192,8 @@ def move_bytes(typing, to, start, count):
 
 @intrinsic
 def short(typing, i):
-    """A loop's index, as it is, in a loop of few turns: the compiler does not see through it, and
-    so neither unrolls the loop nor makes vectors of its values, which costs more than it saves."""
+    """Return the index of a loop of few turns unchanged.  As the compiler does not see that, it
+    neither unrolls the loop nor turns it into vector code, which costs more than it saves."""
 
     def emit(context, builder, signature, args):
         same = ir.FunctionType(_I64, [_I64])
@@ -200,12 +204,12 @@ def short(typing, i):
 
 @intrinsic
 def as_int(typing, i):
-    """An integer, as it is; numba would take a constant for a type of its own."""
+    """Return an integer unchanged, as int64: numba gives a constant a type of its own."""
     return types.int64(types.int64), lambda context, builder, signature, args: args[0]
 
 
 def _one_of_two(sign):
-    """The integer of two that compares so; numba's own `min` and `max` are functions of tuples."""
+    """Make `min` or `max` of two integers; those of numba go through tuples."""
 
     @intrinsic
     def chosen(typing, a, b):
@@ -222,7 +226,7 @@ min_of, max_of = _one_of_two("<="), _one_of_two(">=")
 
 @intrinsic
 def some(typing, value):
-    """An optional value that is known not to be None, as its plain type."""
+    """Return an optional value, which the caller knows not to be None, as its plain type."""
     if not isinstance(value, types.Optional):
         return value(value), lambda context, builder, signature, args: args[0]
 

@@ -26,8 +26,8 @@ class ObjectCore(Core):
     def __init__(self, kernel: Kernel, program: Program, capacity: int) -> None:
         super().__init__(kernel, program, capacity)
         self._allocate(capacity)
-        # Appending to a full deque of one replaces what is in it, in a quarter of the time
-        # that a list's __setitem__ takes when called like that.
+        # To append to a full deque of length one replaces its item, and takes a quarter of the
+        # time of calling a list's __setitem__.
         self.cell = [deque([None], maxlen=1) for _ in self.operator.skips]
         self.answer = [None]
         self.fill = self.cell[0].append if len(self.cell) == 1 else self._fill
@@ -40,7 +40,7 @@ class ObjectCore(Core):
         self.set_bounds()
 
     def __copy__(self) -> ObjectCore:
-        """The same with a memory of its own."""
+        """Copy the core and its memory."""
         made = ObjectCore(self.kernel, self.program, self.get(CAPACITY))
         made.run, made.floor = self.run, self.floor
         for mine, its in zip(made.m.lists(), self.m.lists(), strict=True):
@@ -49,14 +49,14 @@ class ObjectCore(Core):
         return made
 
     def lay_out(self, words: int) -> None:
-        """The first memory of a kernel that lays it out itself."""
+        """Make the first memory of a kernel that lays out its memory itself."""
         self._allocate(words)
 
     def resize(
         self, capacity: int, blocks: list[tuple[int, int, int]], *, roomy: bool = False
     ) -> None:
-        """Another capacity, with these runs of slots copied into new lists.  What a kernel lays out
-        itself stays at its place: its list just becomes longer."""
+        """Change the capacity, and copy these runs of slots (to, from, how many) into new lists.
+        If the kernel lays out the memory itself, the list becomes longer and keeps its items."""
         old = self.m
         if self.kernel.own and capacity >= len(old.slots):
             old.slots.extend([self.operator.identity] * (capacity - len(old.slots)))
@@ -77,21 +77,22 @@ class ObjectCore(Core):
             column[0] = x
 
     def take(self, table: Table) -> tuple[Any, Any]:
-        """Input columns for a run over many rows: what keeps them alive, and the handle."""
+        """Prepare input columns for a kernel; both items of the pair are the columns."""
         columns = [c.as_list() for c in table.columns]
         return columns, columns
 
     def outputs(self, rows: int) -> tuple[Any, Any]:
-        """A place for as many answers: what keeps it alive, and the handle."""
+        """Make a list for the answers of so many rows; both items of the pair are the list."""
         out: list[Any] = [None] * rows
         return out, out
 
     def give(self, kept: Any, kind: str) -> Any:
-        """The answers of a run, as the kind that went in."""
+        """The answers that the kernel wrote into `outputs`, in the kind of container that the user
+        passed."""
         return answers_from_list(kept, kind, self.operator.fields)
 
     def integers(self, values: Array) -> tuple[Any, Any]:
-        """Integers for a kernel: what keeps them alive, and the handle."""
+        """Prepare integers for a kernel; both items of the pair are the list of them."""
         made = values.tolist()
         return made, made
 
@@ -106,7 +107,7 @@ class ObjectCore(Core):
         return np.array([len(e) for e in encoded], dtype="<u8").tobytes() + b"".join(encoded)
 
     def load_slots(self, first: int, count: int, data: bytes | memoryview) -> None:
-        """Take back what `dump_slots` gave."""
+        """Fill a run of slots from the bytes of `dump_slots`."""
         decode = decoder(self.operator)
         sizes = np.frombuffer(data[: 8 * count], dtype="<u8").tolist()
         at = 8 * count
@@ -115,15 +116,15 @@ class ObjectCore(Core):
             at += size
 
     def pack_slots(self, first: int, count: int) -> list[Any]:
-        """A run of slots as pieces of bytes to be joined."""
+        """A run of slots as pieces of bytes, which the caller joins."""
         return [self.dump_slots(first, count)]
 
     def unpack_slots(self, first: int, count: int, data: bytes | memoryview) -> None:
-        """Take back what `pack_slots` gave."""
+        """Fill a run of slots from the bytes of `pack_slots`."""
         self.load_slots(first, count, data)
 
     def copy_slots(self, to: int, start: int, count: int) -> None:
-        """Copy a run of slots to a place that does not overlap it."""
+        """Copy a run of slots to another place; the two places do not overlap."""
         self.m.slots[to : to + count] = self.m.slots[start : start + count]
 
     def peek_link(self, slot: int) -> int:
@@ -152,7 +153,7 @@ class ObjectCore(Core):
         return header + links + sizes + b"".join(encoded)
 
     def restore(self, data: bytes) -> None:
-        """Take back what `dump` gave."""
+        """Fill the memory from the bytes of `dump`."""
         decode = decoder(self.operator)
         *header, count = np.frombuffer(data[: 8 * (HEADER + 1)], dtype="<i8").tolist()
         self._allocate(header[CAPACITY])

@@ -1,15 +1,15 @@
-"""The primitives of `slots` on Python lists, for partials that are any object.
+"""The primitives of `slots` on Python lists, for partials that are Python objects.
 
-A primitive as a function would cost a Python call, and a round of insert, evict and query uses 15
-and more.  So `rewritten` turns a kernel, once for all operators, into what its primitives do:
+As a function, each primitive would cost a Python call, and a round of insert, evict and query uses
+15 and more.  So `rewritten` replaces each primitive in a kernel by a Python expression or
+assignment, once for all operators:
 
     get(m, END)            m.header[END]
     combine(m, d, a, b)    m.slots[d] = combine(m.slots[a], m.slots[b])
 
-and calls of functions that are one expression become that expression.  The first halves the time of
-a round, the second takes another fifth off a Fiba's.  Two more steps were tried and
-brought at most 5 % each: writing out a function that its caller calls last, and looking up
-`m.slots` once in a function.
+It also inlines functions that are one expression.  The first step halves the time of a round, and
+the second shortens a Fiba's by another fifth.  Two more steps saved at most 5 % each and are left
+out: to inline a function that its caller calls last, and to look up `m.slots` once in a function.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class ObjectMemory:
         self.links = [0] * slots if link else []
 
     def lists(self) -> tuple[list[Any], ...]:
-        """All that it holds."""
+        """All lists of the memory."""
         return self.header, self.slots, self.links
 
 
-#: What each primitive becomes; `combine`, `inverse`, `lift` and `lower` are then the operator's,
-#: and `_identity` is its identity.
+#: The text that replaces each primitive.  In it, `combine`, `inverse`, `lift` and `lower` are the
+#: operator's functions, and `_identity` is its identity.
 _PRIMITIVES = {
     "get": "{0}.header[{1}]",
     "put": "{0}.header[{1}] = {2}",
@@ -76,14 +76,14 @@ _PRIMITIVES = {
     "below": "sum([x < {2} for x in {0}[{1} : {1} + 8]])",
 }
 
-#: The usual operator's lift, without a call to see whether there is a value.
+#: `lift` for an operator of one column that skips nulls; it tests for null without a call.
 _LIFT_ONE = "{0}.slots[{1}] = _identity if {2}[0][{3}] is None else lift({2}[0][{3}])"
 
 
 def bind(
     name: str, functions: Functions, constants: dict[str, int], operator: Operator
 ) -> dict[str, Any]:
-    """A kernel's functions for an operator, by name."""
+    """Bind a kernel's functions to an operator; return them by name."""
     one = operator.shape != "vector" and tuple(operator.skips) == (True,)
     names: dict[str, Any] = {
         "combine": operator.python_combine(),
@@ -108,7 +108,7 @@ def bind(
 def _fold_rows(
     combine: Callable[[Any, Any], Any], lift: Callable[[Any, int], Any]
 ) -> Callable[[Any, int, int], Any]:
-    """The primitive that lifts and combines many rows."""
+    """Make the primitive that lifts and combines many rows."""
 
     def fold_rows(columns: Any, first: int, last: int) -> Any:
         found = lift(columns, first)
@@ -120,7 +120,7 @@ def _fold_rows(
 
 
 def _lift(operator: Operator) -> Callable[[Any, int], Any]:
-    """The partial of one row of columns."""
+    """Make a function that lifts one row of the columns."""
     lift = operator.python_lift()
     if len(operator.skips) == 1:
         return lambda columns, row: lift(columns[0][row])
@@ -128,7 +128,7 @@ def _lift(operator: Operator) -> Callable[[Any, int], Any]:
 
 
 def _holds(operator: Operator) -> Callable[[Any, Any], bool]:
-    """The operator's rule on partials."""
+    """Make a function that applies the operator's rule to two partials."""
     rule, lower = operator.rule, operator.parts[-1].operator.python_lower()
     assert rule is not None
     return lambda total, old: bool(rule(lower(total[-1]), lower(old[-1])))
@@ -136,7 +136,8 @@ def _holds(operator: Operator) -> Callable[[Any, Any], bool]:
 
 @cache
 def _code(name: str, functions: Functions, one: bool) -> CodeType:
-    """A kernel rewritten; `one` is for operators of one column whose nulls are skipped."""
+    """Compile the rewritten kernel.  `one` means that the operator reads one column and skips its
+    nulls."""
     text = rewritten(functions, one)
     filename = f"<sash {name} on objects{', one column' if one else ''}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)

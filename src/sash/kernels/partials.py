@@ -1,4 +1,4 @@
-"""Partials as bytes, which leave the process, and as the 8-byte words of a slot."""
+"""Turns partials into bytes, which leave the process, and into the 8-byte words of a slot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ VECTORS: dict[str, Any] = {"i": np.int64, "u": np.uint64, "f": np.float64}
 
 
 def encoder(operator: Operator) -> Any:
-    """A function from a partial to bytes, or an error for objects that cannot leave."""
+    """Make the function that turns a partial into bytes.  Raises for Python objects without an
+    `encode`."""
     if operator.parts:
         encoders = [encoder(p.operator) for p in operator.parts if p.shares is None]
 
@@ -41,7 +42,7 @@ def encoder(operator: Operator) -> Any:
 
 
 def decoder(operator: Operator) -> Any:
-    """The other way round."""
+    """Make the function that turns bytes into a partial."""
     if operator.parts:
         decoders = [decoder(p.operator) for p in operator.parts if p.shares is None]
 
@@ -63,7 +64,7 @@ def decoder(operator: Operator) -> Any:
 
 
 def pack(value: Any, kinds: str) -> list[int]:
-    """A scalar or tuple partial as 8-byte words."""
+    """Turn a scalar or tuple partial into 8-byte words."""
     fields = value if isinstance(value, tuple) else (value,)
     formats = {"i": "q", "b": "q", "u": "Q", "f": "d"}
     raw = b"".join(

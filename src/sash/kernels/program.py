@@ -1,8 +1,8 @@
-"""A kernel specialised to an operator: compiled, checked, or on objects.
+"""Specialises a kernel to an operator, in one of three modes.
 
-compiled   numba, on raw memory                   scalar, tuple and vector partials
-checked    the same text, in plain Python         the same, with SASH_JIT=0
-objects    the kernel's own functions on lists    any partial, any value
+compiled   numba compiles generated text, for raw memory      scalar, tuple and vector partials
+checked    Python runs the same text, with bounds checks      the same partials, if SASH_JIT=0
+objects    Python runs the rewritten kernel, on lists         any partial, any value
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InterpretedWarning", "Kernel", "Program", "interpret", "interpreted", "specialise"]
 
-#: What the names of sash's modules begin with.
-
 
 class InterpretedWarning(UserWarning):
     """An operator that numba does not compile runs in plain Python instead."""
@@ -55,24 +53,26 @@ class InterpretedWarning(UserWarning):
 class Kernel:
     """An algorithm as plain functions over the primitives of `slots`.
 
-    `entries` are the functions called from Python.  Other threads run Python code while a compiled
-    entry runs, but not during `brief` ones, which are as short as one insertion: to release the
-    interpreter's lock and take it again costs 50 ns, and where other threads want it, a wait until
-    they give it back.  A memory has `scratch` slots first, then
-    `each` slots for every element there is room for; `link` adds an integer to each slot, and
-    `beside` adds one slot, and one for each binary digit of the capacity.  With `own`, the kernel
-    lays out its memory itself, capacity is the number of words, and `top` is the header field that
-    says how many of them are in use.
+    Python calls the functions in `entries`.  Other threads run Python code while a compiled entry
+    runs, but not while a `brief` one runs.  Brief entries are as short as one insertion: to release
+    the interpreter's lock and take it again costs 50 ns, and more if another thread takes the lock
+    meanwhile.
 
-    `ring` is there if the slots after the scratch ones are a ring of elements and nothing else, so
-    that the ring can change its capacity bit by bit (`moving`).  It is given two headers and the
-    number of operations between them, and returns spans of positions: all elements that those
-    operations can have changed, apart from new ones.  There are more elements than operations.
+    A memory has `scratch` slots first, then `each` slots for every element of its capacity; `link`
+    adds an integer to each slot, and `beside` adds one slot, and one for each binary digit of the
+    capacity.  With `own`, the kernel lays out its memory itself, the capacity is the number of
+    words, and the header field `top` says how many of them are in use.
 
-    `constants` replace the values of named integers in the functions' files; functions named in
-    `inline` are compiled into each of their callers, whatever the compiler thinks of it.  Functions
-    `for_vectors` take the place of those of the same name that keep partials in registers, where
-    vectors cannot be.
+    A kernel has a `ring` if the slots after the scratch slots are a ring of elements and nothing
+    else, so that the ring can change its capacity in small steps (`moving`).  `ring` takes two
+    headers and the number of operations between them, which is less than the number of elements.
+    It returns spans of positions that contain all elements which those operations may have changed,
+    apart from new elements.
+
+    `constants` replace the values of named integers in the functions' files.  The compiler must
+    inline the functions named in `inline` into each of their callers.  For vectors, the functions
+    in `for_vectors` replace the functions of the same names, which keep partials in registers: a
+    register cannot hold a vector.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Kernel:
     for_vectors: tuple[Callable[..., Any], ...] = ()
 
     def functions_for(self, *, vectors: bool) -> tuple[Callable[..., Any], ...]:
-        """The functions for partials that are vectors, or for others."""
+        """The functions for vector partials, or for other partials."""
         others = {f.__name__: f for f in self.for_vectors} if vectors else {}
         return tuple(others.get(f.__name__, f) for f in self.functions)
 
@@ -111,14 +111,14 @@ _one_at_a_time = threading.RLock()
 
 
 def jit_enabled() -> bool:
-    """Whether kernels are compiled: not if the environment says SASH_JIT=0."""
+    """True if numba compiles kernels: unless the environment variable SASH_JIT is 0."""
     return os.environ.get("SASH_JIT", "1") != "0"
 
 
 def interpret(operator: Operator) -> Operator:
-    """Run an operator's kernels as checked Python text, so that its functions can count their
-    calls; returns the operator, whose own kernels must not be made yet.  Its functions are tried
-    now, and not again."""
+    """Mark an operator so that its kernels run in the checked mode, where its functions can count
+    their calls.  Call this before the operator's first kernel is made.  The trial run of its
+    functions happens here, so that it does not count.  Returns the operator."""
     operator.__dict__["_interpreted"] = True
     if operator.compile and operator.shape != "object":
         _layout_of_checked(operator)
@@ -126,13 +126,14 @@ def interpret(operator: Operator) -> Operator:
 
 
 def interpreted(operator: Operator) -> bool:
-    """True if somebody counts an operator's calls, so that no kernel may do without them."""
+    """True if `interpret` has marked the operator: its calls are counted, so a kernel must make all
+    of them."""
     return bool(operator.__dict__.get("_interpreted"))
 
 
 def specialise(kernel: Kernel, operator: Operator) -> Program:
-    """The kernel for this operator, compiled if it can be; kept with the operator itself, so
-    that both are let go together."""
+    """Specialise a kernel to an operator, compiled if possible.  The operator keeps the program, so
+    that Python frees both together."""
     with _one_at_a_time:
         mine: dict[str, Program] = operator.__dict__.setdefault("_programs", {})
         if kernel.name not in mine:
@@ -159,7 +160,7 @@ def _specialise(kernel: Kernel, operator: Operator) -> Program:
 
 
 def _on_objects(kernel: Kernel, operator: Operator) -> Program:
-    """Specialise a kernel to Python lists, which hold any objects."""
+    """Specialise a kernel to Python lists."""
     functions = chains(own=kernel.own) + kernel.functions
     made = objects.bind(kernel.name, functions, dict(kernel.constants), operator)
     run = SimpleNamespace(**{entry: made[entry] for entry in kernel.entries})
@@ -167,7 +168,7 @@ def _on_objects(kernel: Kernel, operator: Operator) -> Program:
 
 
 def _checked(kernel: Kernel, operator: Operator) -> Program:
-    """The generated text, run by Python on memory that checks its bounds."""
+    """Specialise a kernel to checked memory: Python runs the generated text."""
     from . import checked
 
     layout = _layout_of_checked(operator)
@@ -185,7 +186,7 @@ def _checked(kernel: Kernel, operator: Operator) -> Program:
 
 
 def _layout_of_checked(operator: Operator) -> Layout:
-    """The operator's layout as a trial of its functions shows it."""
+    """The operator's layout, derived from a trial run of its functions."""
     if "_tried" not in operator.__dict__:
         operator.__dict__["_tried"] = layout_by_trial(operator)
     tried: Layout = operator.__dict__["_tried"]
@@ -193,7 +194,7 @@ def _layout_of_checked(operator: Operator) -> Layout:
 
 
 def _compiled(kernel: Kernel, operator: Operator) -> Program:
-    """The generated text compiled by numba, from the cache where it can be."""
+    """Specialise a kernel to raw memory: numba compiles the generated text, or the cache has it."""
     frozen = Frozen()
     names = {
         key: frozen.add(f.call, f"{key[1]}_{key[0]}", arguments=f.arguments, bounds=f.bounds)
@@ -205,10 +206,10 @@ def _compiled(kernel: Kernel, operator: Operator) -> Program:
         head = _HEAD.format(kernel=kernel.name, operator=operator.name)
         return "\n".join([head, *frozen.lines, "", _constants_and_code(kernel, layout, names)])
 
-    if frozen.held:  # it is of use in this process only
+    if frozen.held:  # only this process can use the text
         return Program("compiled", operator, _in_memory(kernel.name, text(), frozen.held), layout)
-    # The digest is of what the text is made of: to write the text takes a quarter of the time that
-    # it takes to load a kernel.
+    # The digest covers the ingredients of the text and not the text: to write the text takes a
+    # quarter of the time that it takes to load a kernel.
     primitives = _primitives(kernel, layout, names)
     content = (frozen.digest(), primitives, _kernel_digest(kernel), _compiler())
     digest = hashlib.sha256("\n".join(content).encode()).hexdigest()[:24]
@@ -218,7 +219,7 @@ def _compiled(kernel: Kernel, operator: Operator) -> Program:
 
 
 def _in_memory(name: str, text: str, held: dict[str, Any]) -> ModuleType:
-    """A module of generated text that is compiled for this process only."""
+    """Make a module from generated text, compiled for this process only."""
     text = text.replace("sash.kernels.cache import", "sash.kernels.native import", 1)
     return kept.in_memory(name, text, held)
 
@@ -239,7 +240,7 @@ from sash.kernels.native import *
 
 
 def _layout(operator: Operator, frozen: Frozen, names: dict[tuple[int, str], str]) -> Layout:
-    """The operator's layout as numba infers it, or as it was noted by an earlier process."""
+    """The operator's layout, which numba infers now or has inferred in an earlier process."""
     if "_layout" in operator.__dict__:
         known: Layout = operator.__dict__["_layout"]
         return known
@@ -279,7 +280,7 @@ def _identity_text(operator: Operator) -> str:
 
 
 def _compiler() -> str:
-    """What makes machine code of a kernel and an operator."""
+    """The versions of all code that turns a kernel and an operator into machine code."""
     from .linked import LINKED
 
     return f"{_sources()} {'linked' if LINKED else 'not linked'}"
@@ -287,8 +288,8 @@ def _compiler() -> str:
 
 @cache
 def _sources() -> str:
-    """A digest of this folder's sources.  All of them count: which ones decide what becomes of a
-    kernel is easily forgotten, and reading them all takes half a millisecond."""
+    """A digest of all sources in this folder.  A list of only those files that affect a kernel's
+    code could easily miss one, and to read all files takes half a millisecond."""
     from importlib.resources import files
 
     return digest_of(files(__package__))
@@ -305,7 +306,7 @@ def digest_of(folder: Traversable) -> str:
 
 @cache
 def _kernel_digest(kernel: Kernel) -> str:
-    """A name for what a kernel's functions do."""
+    """A digest of a kernel's functions and options."""
     declared = (
         *(kernel.entries, kernel.brief, kernel.inline, kernel.constants),
         constants(kernel.functions + kernel.for_vectors),
@@ -317,7 +318,8 @@ def _kernel_digest(kernel: Kernel) -> str:
 
 
 class _Function(NamedTuple):
-    """One of an operator's functions, how it is called, and whether its indices are checked."""
+    """One of an operator's functions, the number of its arguments, and whether compiled code checks
+    its indices."""
 
     call: Callable[..., Any]
     arguments: int
@@ -325,8 +327,8 @@ class _Function(NamedTuple):
 
 
 def _functions(operator: Operator) -> dict[tuple[int, str], _Function]:
-    """Each leaf operator's functions, by the leaf's number and the role, `lower` by the
-    answer's, and the rule."""
+    """The functions of all leaves by (leaf, role), of all answers by (answer, "lower"), and the
+    rule."""
     made = {}
     for n, (op, _, _) in enumerate(leaf_operators(operator)):
         out, bounds = int(op.shape == "vector"), _bounds(op)
@@ -343,7 +345,8 @@ def _functions(operator: Operator) -> dict[tuple[int, str], _Function]:
 
 
 def _bounds(operator: Operator) -> bool:
-    """Whether indices are checked in an operator's functions: in all but those that sash has."""
+    """True if compiled code checks indices in an operator's functions: unless they are sash's
+    own."""
     return not (operator.ready or operator.unchecked)
 
 

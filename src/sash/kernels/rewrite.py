@@ -99,7 +99,7 @@ class Expressions(ast.NodeTransformer):
         used = [n.id for n in _all_names(answer)]
         for name, argument in given.items():
             if not isinstance(argument, ast.Name | ast.Constant) and used.count(name) != 1:
-                return node  # it would be computed more than once, or not at all
+                return node  # the caller would compute the argument more than once, or not at all
         return self.visit(_Put(given).visit(_copied(answer)))  # type: ignore[no-any-return]
 
 
@@ -125,19 +125,19 @@ class Plain(ast.NodeTransformer):
 class Primitives(ast.NodeTransformer):
     """Rewrites each kernel primitive into its load, store or call.
 
-    `templates` has one for each; `{0}`, `{1}`, … are the arguments.
+    `templates` has one template for each primitive; `{0}`, `{1}`, … stand for its arguments.
     """
 
     def __init__(self, templates: dict[str, str]) -> None:
         self._templates = templates
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """Rewrite a primitive that is a statement."""
+        """Rewrite a primitive used as a statement."""
         made = self._rewritten(node.value)
         return made if made else self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Rewrite a primitive that has a value."""
+        """Rewrite a primitive used as an expression."""
         made = self._rewritten(node)
         if isinstance(made, ast.Expr):
             return made.value

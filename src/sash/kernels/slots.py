@@ -1,41 +1,41 @@
 """The primitives that kernels are written in.
 
 A kernel is a handful of plain functions over a memory `m`: a header of integers, and numbered
-slots that each hold one partial (and, if the kernel asks for it, one integer link).  What a
-primitive does depends on the operator, so it is bound when the kernel is specialised: to generated
-code on a flat buffer (`text`), or to Python lists for object partials (`objects`).  The functions
-here only declare the primitives; `fold`, `splice`, `weave` and `accumulate` are kernel functions
-themselves, written in `partial`, `combined` and `set_partial` (`chains`).
+slots that each hold one partial (and, if the kernel asks for it, one integer link).  The functions
+here only declare the primitives, since their code depends on the operator.  When sash specialises a
+kernel, it replaces them: by generated code on a flat buffer (`text`), or by Python code on lists
+for object partials (`objects`).  `fold`, `splice`, `weave`, `accumulate` and `advance` are kernel
+functions themselves, written in `partial`, `combined` and `set_partial` (`chains`).
 """
 
 from __future__ import annotations
 
 from typing import Any, NoReturn, TypeAlias
 
-Memory: TypeAlias = Any  # an address for compiled kernels, an object for others
+Memory: TypeAlias = Any  # an address for compiled and checked kernels, an ObjectMemory for others
 Columns: TypeAlias = Any  # the input columns
-Outputs: TypeAlias = Any  # where answers go
+Outputs: TypeAlias = Any  # the place for answers
 Partials: TypeAlias = Any  # an array of partials outside the memory
 
-#: Header fields that every kernel has.  Positions in the stream only ever grow: an element
-#: at position p of a window with room for CAPACITY (a power of two) has p & (CAPACITY - 1)
-#: for its place, and START <= p < END.  Fields from 3 on are the kernel's own.
+#: Header fields of every kernel.  Positions in the stream only ever grow: the element at position p
+#: of a window with room for CAPACITY elements (a power of two) is at place p & (CAPACITY - 1), and
+#: START <= p < END.  Fields from 3 on are the kernel's own.
 CAPACITY, START, END = 0, 1, 2
 HEADER = 24  # words
 
-#: A kernel says so in this field while its structure is not sound: if combine raises just then, the
-#: window can no longer be used.
+#: A kernel sets this field to 1 while its structure is not sound: if combine raises meanwhile, the
+#: window is unusable from then on.
 BUSY = HEADER - 1
 
-#: While `advance` runs, the other fields stand still, and this one counts what it has done: 2 for
-#: each row, and 1 more when an element has left for the next.
+#: While `advance` runs, it leaves the other fields alone, and this field counts its progress: 2 for
+#: each row that it has inserted, and 1 more when it has evicted an element for the next row.
 AHEAD = HEADER - 2
 
-#: In a kernel that lays out its memory itself (`Kernel.own`), a slot's number is where it starts,
-#: in words, and a partial takes this many: as many as it needs in a buffer, one in a list.
+#: The number of words of a partial: in a list it is 1.  Where a kernel lays out its memory itself
+#: (`Kernel.own`), a slot's number is the number of its first word.
 WIDTH = 1
 
-#: Whether slots hold Python objects, which must be let go of: 0 in a buffer.
+#: 1 if slots hold Python objects, to which a kernel must drop its references; 0 in a buffer.
 OBJECTS = 1
 
 
@@ -59,13 +59,13 @@ def combine(m: Memory, dst: int, left: int, right: int) -> None:
 
 
 def fold(m: Memory, dst: int, first: int, count: int) -> None:
-    """slot[dst] = `count` neighbouring slots from `first` on, at least one, combined; in a memory
-    that the kernel lays out itself."""
+    """slot[dst] = `count` neighbouring slots from `first` on combined; `count` is at least 1.  Only
+    for a memory that the kernel lays out itself."""
     _declared()
 
 
 def splice(m: Memory, dst: int, first: int, count: int, at: int, new: int) -> None:
-    """The same with slot[new] before the one that is `at` places after `first`."""
+    """Like `fold`, with slot[new] inserted before the slot that is `at` places after `first`."""
     _declared()
 
 
@@ -73,14 +73,14 @@ def weave(
     m: Memory, dst: int, between: int, first: int, count: int, head: int, tail: int, at: int
 ) -> None:
     """slot[dst] = between[0], first[0], between[1], first[1], …, first[count - 1], between[count],
-    combined; without the first of them if head is 0, and without the last if tail is.  between[at]
-    is one that is there, and may have changed just now."""
+    combined; without between[0] if head is 0, and without between[count] if tail is 0.  between[at]
+    is never a slot that is left out, and may have changed just now."""
     _declared()
 
 
 def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
-    """Each slot of the positions from `first` to `last`, at least one, = all from it to `last`
-    combined; position p is in slot `ring + (p & mask)`."""
+    """For each position p from `first` to `last`: slot[p] = all slots from p to `last` combined.
+    Position p is in slot `ring + (p & mask)`; there is at least one position."""
     _declared()
 
 
@@ -95,15 +95,16 @@ def advance(
     row: int,
     rows: int,
 ) -> None:
-    """For each of so many rows, from `row` on: drop the oldest position of a ring, add the row's as
-    the youngest and to slot[total], and answer the oldest slot that is left combined with
-    slot[total].  slot[answer] is used on the way.  No position that is added becomes the oldest."""
+    """For each of `rows` rows from `row` on: drop the oldest position of a ring, lift the row into
+    the youngest position, combine it into slot[total], and answer the oldest slot that is left,
+    combined with slot[total].  `advance` uses slot[answer] on the way.  There are so few rows that
+    no position that it adds becomes the oldest."""
     _declared()
 
 
 def partial(m: Memory, src: int) -> Any:
-    """The partial in slot[src] as a value, for chains that keep it in registers; not for vectors,
-    which have a place instead of a value."""
+    """The partial in slot[src] as a value, for chains that keep it in registers.  Vectors have
+    none: they stay in their slots."""
     _declared()
 
 
@@ -118,8 +119,8 @@ def combined(a: Any, b: Any) -> Any:
 
 
 def short(i: int) -> int:
-    """The index of a loop of few turns, as it is.  The compiler does not see through it, and so
-    neither unrolls the loop nor makes vectors of its values."""
+    """Return the index of a loop of few turns unchanged.  As the compiler does not see that, it
+    neither unrolls the loop nor turns it into vector code."""
     _declared()
 
 
@@ -134,7 +135,7 @@ def copy(m: Memory, dst: int, src: int) -> None:
 
 
 def alike(m: Memory, a: int, b: int) -> bool:
-    """Whether two slots hold the very same; partials that are equal may still not be alike."""
+    """True if two slots hold the same bits or the same object, which is stricter than equality."""
     _declared()
 
 
@@ -144,7 +145,7 @@ def clear(m: Memory, dst: int) -> None:
 
 
 def drop(m: Memory, dst: int) -> None:
-    """The slot is not needed any more: let go of the objects it holds, if it holds any."""
+    """Free a slot that the kernel no longer needs: drop its references to Python objects."""
     _declared()
 
 
@@ -154,8 +155,8 @@ def lift(m: Memory, dst: int, columns: Columns, row: int) -> None:
 
 
 def fold_rows(m: Memory, dst: int, new: int, columns: Columns, first: int, last: int) -> None:
-    """slot[dst] = the rows from `first` up to `last`, at least one, lifted and combined; slot[new]
-    may be used on the way."""
+    """slot[dst] = the rows from `first` up to `last` (at least one row, and `last` is excluded),
+    lifted and combined.  `fold_rows` may overwrite slot[new]."""
     _declared()
 
 
@@ -165,18 +166,18 @@ def lower(m: Memory, src: int, outputs: Outputs, row: int) -> None:
 
 
 def load(m: Memory, dst: int, partials: Partials, row: int) -> None:
-    """slot[dst] = a partial out of an array of them."""
+    """slot[dst] = partials[row]."""
     _declared()
 
 
 def store(m: Memory, src: int, partials: Partials, row: int) -> None:
-    """A partial in an array of them = slot[src]."""
+    """partials[row] = slot[src]."""
     _declared()
 
 
 def holds(m: Memory, total: int, old: int) -> bool:
-    """Whether the operator's rule holds: of all that is in the window, slot[total], at least the
-    oldest part, slot[old], must go."""
+    """True if the operator's rule says that the oldest part of the window must leave it.  slot[old]
+    is the partial of that part, slot[total] the partial of the whole window."""
     _declared()
 
 
@@ -201,7 +202,7 @@ def set_word(m: Memory, at: int, value: int) -> None:
 
 
 def move_words(m: Memory, to: int, start: int, count: int) -> None:
-    """Move a run of words, integers or partials; where they were and are may overlap."""
+    """Move a run of words, integers or partials; the old and the new place may overlap."""
     _declared()
 
 
@@ -216,18 +217,19 @@ def set_item(array: Any, i: int, value: int) -> None:
 
 
 def below(array: Any, i: int, bound: int) -> int:
-    """How many of the eight integers of an array from `i` on are less than a bound: in compiled
-    kernels, one comparison of eight."""
+    """Count how many of the eight integers of an array from `i` on are less than a bound.  Compiled
+    kernels compare all eight at once."""
     _declared()
 
 
 def number(array: Any, i: int) -> float:
-    """A float of an array that the caller passes to the kernel as integers with the same bits."""
+    """A float of an array of floats; the caller passes it to the kernel as integers with the same
+    bits."""
     _declared()
 
 
 def set_number(array: Any, i: int, value: float) -> None:
-    """Set a float of such an array."""
+    """Set a float of an array of floats."""
     _declared()
 
 
@@ -237,22 +239,22 @@ def root(value: Any) -> Any:
 
 
 def lanes(array: Any, i: int) -> Any:
-    """Eight floats of such an array, from `i` on, as one value: they are added, subtracted,
-    multiplied and divided each by itself, with other lanes or a float, in compiled kernels at
-    once."""
+    """Eight floats of an array of floats, from `i` on, as one value.  Arithmetic with other lanes
+    works lane by lane, and arithmetic with a float works on each lane; compiled kernels compute all
+    eight at once."""
     _declared()
 
 
 def set_lanes(array: Any, i: int, values: Any) -> None:
-    """Set eight floats of such an array."""
+    """Set eight floats of an array of floats, from `i` on."""
     _declared()
 
 
 def lanes_by(array: Any, i: int, stride: int) -> Any:
-    """Eight floats of such an array, from `i` on, each `stride` behind the one before."""
+    """Eight floats of an array of floats, from `i` on, `stride` floats apart."""
     _declared()
 
 
 def set_lanes_by(array: Any, i: int, stride: int, values: Any) -> None:
-    """Set eight floats of such an array, each `stride` behind the one before."""
+    """Set eight floats of an array of floats, from `i` on, `stride` floats apart."""
     _declared()

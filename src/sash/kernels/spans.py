@@ -1,15 +1,15 @@
-"""Address space for memories that grow where they are.
+"""Reserves address space, in which memories grow without moving.
 
-A large memory that moves when it grows makes one operation wait for all of it: 100 ms and more for
-some million partials.  A span is address space that the process reserves and does not use: the
-system gives it pages when they are first touched, some microsecond each, so a memory at the start
-of a span grows by being called longer.  What a memory does not need any more is given back in
-pieces.
+If a large memory moves when it grows, one operation waits until all of it is copied: 100 ms and
+more for some million partials.  A span is address space that the process reserves and does not use
+yet.  The system provides a page when the process first touches it, in about a microsecond.  So a
+memory at the start of a span grows without a copy: only its recorded length changes.  A memory
+that shrinks gives pages back in pieces.
 
-A span is as long as the machine's memory.  That is a number, not a cost: only pages that were
-touched are charged.  Address space itself is plenty (2^47 bytes) but not endless, so many spans
-become shorter, and there are at most 16,384; a memory that has outgrown its span moves.  Memories
-below `MODERATE` bytes need none, as they move in less time than it takes to notice.
+A span is as long as the machine's memory.  That costs nothing: the system charges only for pages
+that the process has touched.  Address space is plenty (2^47 bytes) but not endless, so spans become
+shorter when there are many, and there are at most 16,384; a memory that has outgrown its span
+moves.  Memories below `MODERATE` bytes need no span, as nobody notices their moves.
 
 Where address space is limited or charged (`ulimit -v`, `ulimit -d`, `vm.overcommit_memory=2`,
 Windows), and where the environment says `SASH_SPANS=0`, there are no spans, and memories move when
@@ -33,25 +33,25 @@ except ImportError:  # Windows
 
 __all__ = ["LARGE", "MODERATE", "Span", "reserve"]
 
-#: Bytes up to which a memory is copied as a whole when it grows or shrinks.
+#: A memory of up to so many bytes has no span: a core copies all of it when it grows or shrinks.
 MODERATE = 1 << 14
-#: Large pages are of so many bytes, mostly.
+#: The usual size of a large page, in bytes.
 LARGE_PAGE = 1 << 21
-#: Bytes from which a memory is worth large pages, the last of which is charged as a whole.
+#: From so many bytes on, a memory uses large pages; the system charges for the whole last page.
 LARGE = 1 << 22
-#: Bytes of address space that all spans share, a quarter of what a process has.
+#: The address space that all spans share, in bytes: a quarter of the address space of a process.
 SHARED = 1 << 45
 
 _NORESERVE = {"linux": 0x4000, "darwin": 0x40}
-#: The most spans: Linux lets a process have 65,530 mappings, of which others need some too.
+#: The most spans: Linux lets a process have 65,530 mappings, and other code needs some of them.
 MANY = 1 << 14
 
-_reserved = 0  # bytes of all spans; that two threads may miscount them does no harm
+_reserved = 0  # bytes of all spans; if two threads miscount them, no harm is done
 _spans = 0
 
 
 class Span:
-    """Reserved address space; it is given back when no array on it is left."""
+    """Reserved address space.  The process frees it when no array on it is left."""
 
     def __init__(self, size: int) -> None:
         global _reserved, _spans
@@ -75,8 +75,8 @@ class Span:
         return self._words[:count] if 8 * count <= self.size else None
 
     def give_back(self, start: int, end: int) -> int:
-        """Give back the pages that lie wholly between two words; later they read as anything.
-        Returns the word up to which that is done."""
+        """Give back the pages that lie wholly between two words; their content is undefined from
+        then on.  Return the word after the last of these pages."""
         page = mmap.PAGESIZE
         first, last = -(-8 * start // page) * page, 8 * end // page * page
         if first >= last:
@@ -86,9 +86,10 @@ class Span:
         return last // 8
 
     def use_large_pages(self, wanted: bool) -> None:
-        """Say whether pages touched from now on may be large ones.  They make a walk through a
-        large memory faster, and the first touch of each takes a few hundred microseconds, as all
-        of it is cleared: right for calls with many rows, wrong for single ones."""
+        """Allow or forbid large pages for memory that the process touches from now on.  They make a
+        walk through a large memory faster, but the first touch of each takes a few hundred
+        microseconds, as the system clears all of it: right for calls with many rows, wrong for
+        calls with one."""
         if wanted == self._large:
             return
         self._large = wanted
@@ -101,7 +102,8 @@ class Span:
 
 
 def reserve(needed: int) -> Span | None:
-    """A span for a memory that takes so many bytes now; None if there can be none here."""
+    """Reserve a span for a memory that takes so many bytes now; None if the system, the environment
+    or the number of spans forbids it."""
     if not _FREE or needed > _PHYSICAL or _spans >= MANY or _limited():
         return None
     size = min(_PHYSICAL, max(64 * needed, (SHARED - _reserved) // 64))
@@ -112,7 +114,7 @@ def reserve(needed: int) -> Span | None:
 
 
 def _costs_nothing() -> bool:
-    """Whether pages that nobody has touched cost nothing."""
+    """True if the system does not charge for pages that nobody has touched."""
     if resource is None or not hasattr(mmap, "MAP_ANONYMOUS") or sys.maxsize < 2**47:
         return False
     try:
@@ -130,13 +132,13 @@ def _memory() -> int:
         return 1 << 34
 
 
-# Found out here, and not by the first insertion that needs a span.
+# Found out at import, so that no insertion has to wait for it.
 _FREE, _PHYSICAL = _costs_nothing(), _memory()
 
 
 def _limited() -> bool:
-    """Whether what is reserved would be missing elsewhere in the process, or be charged by who
-    counts address space, which only the user can know."""
+    """True if the process has a limit on address space, which spans would use up, or if the user
+    has set SASH_SPANS to 0, because something else on the machine charges for address space."""
     if os.environ.get("SASH_SPANS", "1") == "0":
         return True
     limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)

@@ -4,9 +4,9 @@ The primitives of `slots` become functions on a flat buffer of 8-byte words:
 
     header | spare slot | slot 0 | slot 1 | …        a slot: [link] field field …
 
-(or, after header and spare slot, as the kernel itself has it).
+(or, after the header and the spare slot, as the kernel itself lays out its memory).
 
-The functions call the operator's own by the names that the caller has for them.
+The generated functions call the operator's functions by the names that the caller passes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from .slots import HEADER
 
 __all__ = ["constants", "kernel_text", "primitives_text"]
 
-#: Primitives that are written out in a kernel's functions: each call that numba need not compile
-#: shortens the wait.
+#: The text of primitives that `kernel_text` inlines: numba compiles faster with fewer calls.
 _WRITTEN_OUT = {
     "get": "header_word({0}, {1})",
     "put": "set_header_word({0}, {1}, {2})",
@@ -107,11 +106,12 @@ def kernel_text(
     inline: tuple[str, ...] = (),
     brief: tuple[str, ...] = (),
 ) -> str:
-    """Write the kernel's own functions, as they stand in their file.  A function that both Python
-    and another of them call has two names, so that numba compiles it for Python only if Python
-    calls it.  Of the `entries`, `brief` ones keep the interpreter's lock.
+    """Write the kernel's own functions.  A function that both Python and another function of the
+    kernel call gets two names, so that numba compiles it for Python only if Python calls it.  Those
+    `entries` that are `brief` keep the interpreter's lock.
 
-    The text is cached: a large kernel takes 0.2 s to rewrite, and the next operator needs the same.
+    The text is cached: to rewrite a large kernel takes 0.2 s, and the next operator needs the same
+    text.
     """
     trees = {f.__name__: syntax_of(f) for f in functions}
     for tree in trees.values():
@@ -193,8 +193,8 @@ def _two_into_one(layout: Layout, names: dict[tuple[int, str], str], role: str) 
 
 
 def _values(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
-    """Write partial, set_partial and combined.  The partial of several leaves is a tuple of
-    theirs, the partial of one leaf is that leaf's."""
+    """Write partial, set_partial and combined.  The value of one leaf is its partial, and the value
+    of several leaves is a tuple of their partials."""
     leaves = list(enumerate(layout.leaves))
     if len(leaves) == 1:
         loaded, stored = load(leaves[0][1], "a"), ["put_0(d, p)"]

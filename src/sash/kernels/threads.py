@@ -1,9 +1,9 @@
-"""Work that is done side by side, in threads.
+"""Runs work in several threads.
 
-Threads live no longer than a call of `side_by_side`, and the calling thread is one of them.
-Nothing waits for a pool that others have filled, a process that forks finds no pool without its
-threads, and none is left when a call raises.  To start a thread takes 0.1 ms.  Compiled kernels,
-numpy and Arrow release the interpreter's lock while they run.
+Threads live no longer than a call of `side_by_side`, and the calling thread is one of them.  There
+is no pool: so no call waits for a pool that other calls have filled, a forked process inherits no
+pool without its threads, and no thread is left when a call raises.  To start a thread takes 0.1 ms.
+Compiled kernels, numpy and Arrow release the interpreter's lock while they run.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def _in_spark_task() -> bool:
 
 
 def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> list[R]:
-    """What `work` makes of each item, in their order, by so many threads.
+    """Call `work` on each item, in so many threads, and return the results in the order of items.
 
-    If it raises, the error of the first item that has one is raised, as in a loop, once all threads
-    have ended: those that are in the middle of an item finish it.
+    If `work` raises, the other threads finish the items on which they work, and then the call
+    raises the error of the first item that has one, as a loop would.
 
     >>> side_by_side(abs, [-3, 5, -1], threads=2)
     [3, 5, 1]
@@ -88,7 +88,7 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
 
     def serve() -> None:
         while not (failed or stop):
-            # numbers rise, and what is taken is done: so is every item before one that failed
+            # threads take items in order and finish them: so every item before a failed one is done
             i = next(numbers, None)
             if i is None:
                 return
@@ -119,7 +119,7 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
 
 
 def _join(threads: list[Thread]) -> None:
-    """Wait for threads, also if a signal's handler raises meanwhile: that error comes later."""
+    """Wait for all threads.  If a signal's handler raises meanwhile, raise its error afterwards."""
     late: BaseException | None = None
     for thread in threads:
         while thread.ident is not None and thread.is_alive():

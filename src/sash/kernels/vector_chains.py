@@ -1,4 +1,4 @@
-"""The functions of `chains` for vectors, which have a place in memory and are never values."""
+"""The functions of `chains` for vectors: a vector stays in its slot and is never a value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ __all__ = ["accumulate", "advance", "fold", "splice", "weave"]
 
 
 def accumulate(m: Memory, ring: int, mask: int, first: int, last: int) -> None:
-    """Replace each slot of a ring by the aggregate from it to the last."""
+    """Replace each slot of a ring from `first` to `last` by the aggregate of it and all slots
+    after it up to `last`."""
     for i in range(last - 1, first - 1, -1):
         at = ring + (i & mask)
         combine(m, at, at, ring + ((i + 1) & mask))
@@ -40,8 +41,8 @@ def advance(
     row: int,
     rows: int,
 ) -> None:
-    """Evict, insert and answer for each row, where an answer is an old slot and the total of what
-    has come since."""
+    """Evict, insert and answer for each row.  The answer combines the oldest slot with slot
+    `total`, the partial of all rows inserted since that slot was computed."""
     start = get(m, START) + 1
     end = get(m, END)
     for i in range(rows):
@@ -79,7 +80,7 @@ def splice(m: Memory, dst: int, first: int, count: int, at: int, new: int) -> No
 def weave(
     m: Memory, dst: int, between: int, first: int, count: int, head: int, tail: int, at: int
 ) -> None:
-    """Combine two runs of slots, one of each in turn."""
+    """Combine two runs of slots, one slot of each run in turn."""
     if head != 0:
         combine(m, dst, between, first)
     else:

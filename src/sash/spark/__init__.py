@@ -1,15 +1,15 @@
 """Queries on Spark: a DataFrame in, a DataFrame out.
 
-session     a Spark session with all that sash needs
-aggregate   the results of a query over a bounded or streaming DataFrame
-at          the values of a query as of moments of one's choosing
+session     a Spark session with the settings that sash needs
+aggregate   the results of a query over a batch or streaming DataFrame
+at          the values of a query as of given moments
 explain     how a query runs, why, and what it costs
-sql         the results of a statement of SQL over Spark's tables and views
+sql         the results of an SQL statement over Spark's tables and views
 way         how a query runs over a table, and why
-split       parts results from rows that missed windows
-upsert      a sink for `foreachBatch` that keeps revisions, whatever is replayed
-latest      the last revision of each window kept by it
-compact     the same, written to another place
+split       separates results from rows that missed windows
+upsert      a sink for `foreachBatch` that keeps each revision once, whatever Spark replays
+latest      the last revision of each window that `upsert` has kept
+compact     writes these last revisions to another path
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .packages import check_packages as _check_packages
 
-_check_packages()  # before what needs them is imported
+_check_packages()  # before any import that needs the packages
 
 if TYPE_CHECKING:
     from .as_of import at
@@ -40,7 +40,8 @@ __all__ = [
     "way",
 ]
 
-#: Where the names are: a Python worker imports this package too, and needs none of them.
+#: The module of each public name.  A Python worker imports this package too, and needs none of
+#: them.
 _PLACES = {
     "aggregate": "frames",
     "at": "as_of",

@@ -11,8 +11,8 @@ __all__ = ["SPARK", "in_range"]
 
 
 def _div(a: Column, b: int) -> Column:
-    """Floor division.  Spark's `div` cuts towards zero, so what is left over goes first; its `/`
-    is of doubles, and not exact."""
+    """Floor division.  Spark's `div` truncates towards zero, so the remainder is subtracted first;
+    Spark's `/` divides doubles, which is not exact."""
     by = F.lit(b)
     return F.call_function("div", a - F.pmod(a, by), by)
 
@@ -26,6 +26,6 @@ SPARK = Arithmetic(
 
 
 def in_range(time: Column, clock: Clock = UTC) -> Column:
-    """True for a time that the clock of the windows can show; null if there is none."""
+    """True for a time in the range of the windows' clock; null for a null time."""
     low, high = clock.limits
     return (time > F.lit(low)) & (time < F.lit(high))

@@ -1,9 +1,9 @@
-"""The values of a query as of moments of one's choosing, over DataFrames that are no streams.
+"""The values of a query as of given moments, over DataFrames that are no streams.
 
-Events and questions meet by a bucket of keys, in one shuffle (`cogroup`), and each bucket is a
-`Query.at` in this process.  A long stream of one key is cut into stretches of time, as for windows
-that events make: a question is in its own stretch, and an event in each whose questions may be
-about it.
+One shuffle (`cogroup`) brings the events and the questions of a bucket of keys to one task, which
+answers them as `Query.at` does in one process.  The long history of a key is cut into stretches of
+time (`by_events`): a question goes to its own stretch, and an event goes to each stretch whose
+questions may need it.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def at(
     known: str | None = None,
     buckets: int | None = None,
 ) -> DataFrame:
-    """The values of a query at moments of your choosing: the rows of `questions`, each with the
-    values as of its time, which is in the column `time`, for its key.
+    """The values of a query at moments of your choice: the rows of `questions`, each with the
+    values for its key as of its time, which is in the column `time`.
 
     It is `Query.at` on Spark: the query's window is `trailing` or `lifetime`, of one size or of
-    several (`Aggregate.over`), and with `known`, a column of the events that says when each became
+    several (`Aggregate.over`).  With `known`, a column of the events that says when each became
     known, only events that were known by a question's time count.
     """
     for df in (events, questions):
@@ -82,7 +82,7 @@ def at(
         plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
         return tagged.select(*plain, _STRETCH, bucket.alias(_BUCKET)).groupBy(_BUCKET)
 
-    for key in query.by:  # equal keys of one type have one hash
+    for key in query.by:  # equal keys have the same hash only if they have the same type
         wanted = events.schema[key].dataType
         if questions.schema[key].dataType != wanted:
             kept = questions.schema[key].dataType
@@ -101,7 +101,7 @@ def at(
 
 
 class _Work:
-    """What a task does with a bucket."""
+    """The work of a task: answer the questions of a bucket."""
 
     def __init__(
         self,

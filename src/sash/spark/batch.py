@@ -1,19 +1,19 @@
 """A query over a DataFrame that is no stream.
 
-There are four ways, which have the same rows:
+There are four ways, and all return the same rows:
 
-    spark     where Spark has the operators, it makes slices, and where a slice is a window, answers
-    python    any other operator that commutes: Python makes slices before the shuffle
-    rows      where order matters, or a slice has hardly more than one row: rows go to Python
-    tumbled   "spark" with nothing left to do for Python
+    spark     Spark makes the slices, if it has the operators; Python makes windows from slices
+    python    Python makes the slices before the shuffle, if the operators commute
+    rows      rows go to Python, if order matters, or if a slice has hardly more than one row
+    tumbled   like "spark", but each slice is a window, so that Python has nothing to do
 
-Rows, or slices, are sent to tasks by a hash of their key, and a task answers all its keys at once:
-Spark makes no group for each key, and sorts nothing.  A long stream of one key would be one task's
-work all the same, so windows are cut, by their numbers, into stretches of many windows, and a key's
-stretches go to tasks of their own.  What is in windows of two stretches goes to both, so that each
-answers its windows by itself; a stretch has at least 16 times as many windows as hold one event, so
-that few do.  Where empty windows are wanted, a key's windows depend on all its events, so that each
-key has one stretch.
+Spark sends rows, or slices, to tasks by a hash of their key, and a task answers all its keys at
+once: Spark makes no groups of keys, and sorts nothing.  But one key with a long history would still
+be the work of one task.  So sash cuts windows, by their numbers, into stretches of many windows,
+and different tasks answer different stretches of a key.  Rows and slices that are in windows of two
+stretches go to both, so that each stretch is answered without the other.  These are few, as a
+stretch has at least 16 times as many windows as hold one event.  If the query asks for empty
+windows, a key's windows depend on all its events, so each key has only one stretch.
 
 A task goes through its keys in portions (`portions`), so that it holds a bounded number of rows and
 of windows.
@@ -51,10 +51,10 @@ __all__ = ["Slices", "Stretches", "Way", "aggregate_batch", "is_usable", "way_fo
 
 _STRETCH = "__sash_stretch"
 _ALL = 0  # the length of a stretch that has all windows
-_FEW = 3.0  # rows of a slice, below which it is not worth its making
-_AT_ONCE = 65_536  # rows of the result that are handed over at a time: Spark reads as Python writes
+_FEW = 3.0  # with fewer rows per slice, slices cost more than they save
+_AT_ONCE = 65_536  # rows of a batch of results: Spark reads one while Python writes the next
 
-#: Who makes slices before the shuffle.
+#: Who makes slices before the shuffle: Spark, Python, or nobody (`rows`).
 Slices: TypeAlias = Literal["auto", "spark", "python", "rows"]
 
 
@@ -70,13 +70,13 @@ class Way:
 
 
 def way_for(df: DataFrame, plan: Plan, slices: Slices = "auto") -> Way:
-    """The way that a query takes over a table; a sample says whether slices pay, where that is not
-    plain."""
+    """Choose the way of a query over a table.  Where that depends on the data, read a sample of the
+    table to find out whether slices are worth their cost."""
     return _way(df, plan, slices, _natives(df, plan) is not None)
 
 
 def _way(df: DataFrame, plan: Plan, slices: Slices, native: bool) -> Way:
-    """The same, if it is known whether Spark can make the slices."""
+    """Choose the way; `native` is true if Spark can make the slices."""
     query = plan.query
     if plan.ordered:
         found = Way("rows", "the order of events matters to an aggregate")
@@ -106,9 +106,9 @@ def _way(df: DataFrame, plan: Plan, slices: Slices, native: bool) -> Way:
 
 
 def _natives(df: DataFrame, plan: Plan) -> list[list[Native]] | None:
-    """What Spark computes for slices, None if it cannot make them: it must have the operators, and
-    an expression for the slice of a time, which for calendars it has not, as its time zones may be
-    of another year than Python's."""
+    """The aggregates by which Spark makes slices, or None if it cannot make them.  Spark must have
+    the operators, and an expression for the slice of a time.  For calendars it has none, as its
+    time zone rules may be older or newer than Python's."""
     query = plan.query
     if query.where is not None or query.aligned.clock is not UTC:
         return None
@@ -116,8 +116,8 @@ def _natives(df: DataFrame, plan: Plan) -> list[list[Native]] | None:
 
 
 def aggregate_batch(df: DataFrame, plan: Plan, tasks: int | None, slices: Slices) -> DataFrame:
-    """The results over all rows of a DataFrame, made by so many tasks; if no number is given, by as
-    many as Spark sees fit."""
+    """The results over all rows of a DataFrame, computed by so many tasks; if `tasks` is None,
+    Spark chooses the number."""
     query = plan.query
     natives = _natives(df, plan)
     way = _way(df, plan, slices, natives is not None).name
@@ -148,7 +148,7 @@ def _by_rows(
     time = micros(quoted(query.time), schema[query.time].dataType)
     names = df.columns if query.where is not None else list(query.columns)
     tagged = df.select(*[quoted(n) for n in names], stretches.at(time).alias(_STRETCH))
-    # not every way through Spark takes names with dots
+    # some parts of Spark refuse names with dots
     plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
     sent = _sent(tagged, key_columns(query, schema), tasks).select(*plain, _STRETCH)
     places = [*(names.index(key) for key in query.by), len(names)]
@@ -157,21 +157,21 @@ def _by_rows(
 
 
 def _sent(tagged: DataFrame, keys: list[Column], tasks: int | None) -> DataFrame:
-    """Rows sent to tasks, all of a key's stretch to one.  Where no number of tasks is given, Spark
-    puts small ones together."""
+    """Send rows to tasks, all rows of one stretch of a key to one task.  If `tasks` is None, Spark
+    merges small partitions."""
     places = [*keys, F.col(_STRETCH)]
     return tagged.repartition(*places) if tasks is None else tagged.repartition(tasks, *places)
 
 
 @dataclass(frozen=True)
 class Stretches:
-    """Windows cut into stretches of so many."""
+    """Cuts windows into stretches of `length` windows each."""
 
     window: Aligned
     length: int
-    held: int  # windows that hold one time
-    several: bool  # a time may be in windows of two
-    before: int  # for changes: the last window of the stretch before is looked at as well
+    held: int  # the number of windows that hold one time
+    several: bool  # True if a time may belong to several stretches
+    before: int  # 1 if a stretch also reads the window before it, to find changes; else 0
 
     @classmethod
     def of(cls, query: Query) -> Stretches:
@@ -185,19 +185,19 @@ class Stretches:
 
     @property
     def whole(self) -> bool:
-        """True if all rows of a key are in one."""
+        """True if a key has one stretch with all its rows."""
         return self.length == _ALL
 
     def at(self, time: Column) -> Column:
-        """The stretches that have windows which hold a time, or that look at one; perhaps one more
-        where the clock is that of a calendar."""
+        """The stretches that read windows with this time: one row for each.  For the clock of a
+        calendar there may be one stretch more than needed."""
         if self.whole:
             return F.lit(0).cast("long")
         cycle, clock = self.window.cycle, self.window.clock
         low, high = clock.around(F.when(in_range(time, clock), time), SPARK)
         first, last = cycle.among(low, high, SPARK)
         last = last + F.lit(self.before)
-        # a time that is null or out of range is for the first task to report
+        # a time that is null or out of range goes to stretch 0, whose task raises
         none = F.lit(0).cast("long")
         end = F.coalesce(SPARK.div(last, self.length), none)
         if not self.several:
@@ -205,26 +205,28 @@ class Stretches:
         return F.explode(F.sequence(F.coalesce(SPARK.div(first, self.length), none), end))
 
     def wanted(self, keys: list[pa.Array]) -> tuple[Array, Array]:
-        """The first and last window that each key's stretch, its last column, looks at."""
+        """For each key, whose last column is the stretch: the first and the last window that the
+        stretch reads."""
         if self.whole:
             return unlimited(len(keys[-1]))
         begins = self.begins(keys)
         return begins - self.before, begins + self.length - 1
 
     def begins(self, keys: list[pa.Array]) -> Array:
-        """The first window that each key's stretch answers."""
+        """For each key, whose last column is the stretch: the first window that the stretch
+        answers."""
         begins: Array = keys[-1].to_numpy(zero_copy_only=False) * self.length
         return begins
 
 
 def is_usable(time: Column, given: DataType, clock: Clock = UTC) -> Column:
-    """Whether a row's time is there and in range, for Spark to filter by."""
+    """A condition for Spark: true if a row's time is not null and in range."""
     return F.coalesce(in_range(micros(time, given), clock), F.lit(False))
 
 
 class _Work:
-    """What a task does with its rows: windows by one of the ways, as rows of the result.  `places`
-    are those of the key's columns, and of the stretch."""
+    """The work of a task: turn rows or slices into windows, in one of the ways, and return them as
+    rows of the result.  `places` are the places of the key columns and of the stretch column."""
 
     def __init__(
         self,
@@ -249,14 +251,14 @@ class _Work:
 
 
 class _RowWork:
-    """The windows of rows."""
+    """Computes windows from rows."""
 
     def __init__(self, query: Query, names: list[str]) -> None:
         self._query = query
         self._names = names
 
     def windows(self, table: pa.Table, extra: str, wanted: Any) -> Any:
-        """The plan, the keys with the `extra` one last, and their windows."""
+        """Return the plan, the keys with the column `extra` last, and their windows."""
         table = table.rename_columns(self._names)
         plan = make_plan(self._query, table.schema, extra=(extra,), whole=True)
         return plan, *compute(plan, table, wanted)

@@ -1,4 +1,4 @@
-"""What a bucket's micro-batch makes of its rows, for each kind of window.
+"""Computes a bucket's windows from the rows of a micro-batch, for each kind of window.
 
 payloads ─→ rows or slices ─→ lifecycle, over tiles in Spark's state           aligned windows
 payloads ─→ rows ─→ a stream of events, over rows by key in Spark's state      all others
@@ -35,13 +35,14 @@ from .processor import Work
 
 __all__ = ["BundleWindows", "EventWindows", "Part", "Windows", "windows_for"]
 
-_RECORDS = b"t"  # how their keys begin
+_RECORDS = b"t"  # the first byte of the records' keys
 
 
 @dataclass
 class Part:
-    """What a batch makes: the columns of results, as they travel, and the last moment of each;
-    late rows, the windows that those missed; and counts, of how late rows came too."""
+    """What a query computes in a micro-batch: the columns of results, as they travel, and the last
+    moment of each result; late rows, and the windows that they missed; and counts.  `delays` is the
+    histogram of lateness."""
 
     results: dict[str, Any]
     moments: Array
@@ -56,33 +57,34 @@ class Part:
 
 
 class Windows(ABC):
-    """The windows of a query, over the records of the bucket that Spark is calling."""
+    """The windows of a query, over the records of the bucket for which Spark makes the present
+    call."""
 
     plan: Plan
-    shapes: list[str]  # what the words of a partial are, for each group of aggregates
+    shapes: list[str]  # the types of a partial's words, for each group of aggregates
 
     @abstractmethod
     def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
-        """The batch that the values of a bucket have."""
+        """The batch in the payloads of a bucket."""
 
     @abstractmethod
     def process(
         self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
     ) -> Part:
-        """Insert rows, which are judged by the watermark of `progress`, move on to another, and
-        emit what is due."""
+        """Insert rows, whose lateness the watermark of `progress` decides; then move to another
+        watermark, and emit the windows that are due."""
 
     @abstractmethod
     def next_visit(self) -> int | None:
-        """The first watermark at which something is to be done, if no rows come."""
+        """The first watermark at which there is work to do, if no rows come."""
 
     @abstractmethod
     def open_windows(self, progress: Progress) -> int:
-        """How many windows are open that may hold something."""
+        """The number of open windows that may contain events."""
 
 
 def windows_for(work: Work, store: Store) -> Windows:
-    """The windows of a stream's work."""
+    """Make the windows for the work of a stream."""
     if isinstance(work.query.window, Aligned) and work.query.several:
         return _SizedWindows(work, store)
     if isinstance(work.query.window, Aligned):
@@ -91,7 +93,7 @@ def windows_for(work: Work, store: Store) -> Windows:
 
 
 class _AlignedWindows(Windows):
-    """Windows that the clock decides."""
+    """Aligned windows."""
 
     def __init__(self, work: Work, store: Store) -> None:
         self.plan = make_plan(work.query, work.schema, labelled=True)
@@ -119,7 +121,7 @@ class _AlignedWindows(Windows):
 
 
 def _part(query: Query, made: Outcome) -> Part:
-    """What a batch makes of a query's aligned windows."""
+    """The part of a query with aligned windows."""
     window = query.aligned
     return Part(
         _results(query, made),
@@ -152,8 +154,8 @@ def _results(query: Query, outcome: Outcome) -> dict[str, Any]:
 
 
 class BundleWindows:
-    """The windows of queries that share slices, over the records of the bucket that Spark is
-    calling."""
+    """The windows of queries that share slices, over the records of the bucket for which Spark
+    makes the present call."""
 
     def __init__(
         self,
@@ -173,7 +175,7 @@ class BundleWindows:
         self.shapes = self._state.shapes
 
     def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
-        """The batch that the values of a bucket have."""
+        """The batch in the payloads of a bucket."""
         return unpacked(self.made.union, payloads, self.made.composite.edges, self._schema)
 
     def process(
@@ -182,23 +184,24 @@ class BundleWindows:
         batch: pa.Table | Sliced | None,
         watermark: int | None,
     ) -> dict[str, Part]:
-        """Insert rows once for all queries, and emit what is due of each; see `Windows.process`."""
+        """Insert rows once for all queries, and emit each query's due windows; see
+        `Windows.process`."""
         made = self._lifecycle.process(progress, self._state, batch, watermark=watermark)
         return {name: _part(self.made.plans[name].query, one) for name, one in made.items()}
 
     def next_visit(self) -> int | None:
-        """The first watermark at which something is to be done, if no rows come."""
+        """The first watermark at which there is work to do, if no rows come."""
         return self._state.next_end()
 
     def open_by_query(self, progress: dict[str, Progress]) -> dict[str, int]:
-        """How many windows of each query are open that may hold something."""
+        """The number of each query's open windows that may contain events."""
         if self._state.next_visit() is None:
             return dict.fromkeys(progress, 0)
         return self._lifecycle.open_windows(progress)
 
 
 class _SizedWindows(Windows):
-    """Windows that the clock decides, with aggregates over several sizes."""
+    """Aligned windows, with aggregates over several sizes."""
 
     def __init__(self, work: Work, store: Store) -> None:
         bundle = bundle_alone(work.query)
@@ -222,7 +225,7 @@ class _SizedWindows(Windows):
 
 
 class EventWindows(Windows):
-    """Windows that events make."""
+    """Windows that depend on events: driven windows, and windows that merge."""
 
     def __init__(self, work: Work, store: Store, prefix: bytes = _RECORDS) -> None:
         self._schema = work.schema
@@ -267,7 +270,8 @@ class EventWindows(Windows):
         return made | {name: one_array(rows.column(name)) for name in more}
 
     def _moments(self, admitted: Admitted) -> Array:
-        """The time of the event whose row it is; else the last moment of a window."""
+        """The times of the results: for driven windows the time of the event that fired, else the
+        last moment of the window."""
         query, rows = self.plan.query, admitted.made
         if isinstance(query.window, Driven):
             return times_of(one_array(rows.column(query.time)))[0]

@@ -1,13 +1,13 @@
-"""Which bucket a row's key belongs to, and what the bucket is called.
+"""Assigns keys to buckets, and names the buckets.
 
-A checkpoint is tied to its number of buckets, as it is to its number of partitions, which Spark
-keeps in it: a stream that is started again runs with the checkpoint's partitions, whatever the
-session says now.  So where the user does not name the number of a stream's buckets, each task takes
-it from the partitions that the query really has.
+A checkpoint works only with its own number of buckets, and with its own number of partitions.
+Spark stores the number of partitions in the checkpoint: a restarted stream runs with it, whatever
+the session's settings are now.  So if the user does not choose the number of buckets, each task
+derives it from the number of partitions that the query really has.
 
-Spark sends a group to the partition that the hash of its key says, so that buckets called 0, 1,
-2, … would fall as dice do: some partitions get three, some none.  They are called by numbers whose
-hashes end so that any likely number of partitions gets its share.
+Spark sends a group to a partition by the hash of its key.  With the names 0, 1, 2, … the buckets
+would fall on partitions at random: three on some, none on others.  So buckets get names whose
+hashes spread them evenly over any likely number of partitions.
 """
 
 from __future__ import annotations
@@ -37,33 +37,34 @@ __all__ = [
     "key_hash",
 ]
 
-#: The columns of packed rows: what a bucket is called, and its rows.
+#: The columns of packed rows: the name of a bucket, and its payload.
 BUCKET, PAYLOAD = "bucket", "payload"
 
 _MOST = 4096  # buckets
 _MOST_BY_DEFAULT = 64
 _PARTITIONS = "spark.sql.shuffle.partitions"
-#: Where a task finds the partitions of its query's state: Spark 4.3 has a setting for those alone.
+#: The settings from which a task learns the number of partitions of its query's state.  Spark 4.3
+#: has a setting for state alone.
 _STATE_PARTITIONS = ("spark.sql.streaming.internal.stateStore.partitions", _PARTITIONS)
 _SPARKS_DEFAULT = "200"
-_CYCLE = 2**6 * 3**2 * 5**2 * 7  # what all likely numbers of partitions divide
+_CYCLE = 2**6 * 3**2 * 5**2 * 7  # all likely numbers of partitions divide this
 _SEED = 42  # of Spark's hash
 
 
 def check_buckets(asked: int | None) -> None:
-    """Refuse what is no number of buckets."""
+    """Raise if this is no valid number of buckets; None is valid."""
     if asked is not None and not (isinstance(asked, int) and 0 < asked <= _MOST):
         raise ValueError(f"buckets is a number from 1 to {_MOST:,}, not {asked!r}")
 
 
 def for_batch(df: DataFrame, asked: int | None) -> int:
-    """The number of buckets of a table: as asked, or one for each partition of a shuffle."""
+    """The number of buckets of a table: as asked, or else one for each partition of a shuffle."""
     return asked or _one_each(df.sparkSession.conf.get(_PARTITIONS, _SPARKS_DEFAULT))
 
 
 def for_stream(asked: int | None) -> int:
-    """The number of buckets of a stream, in a task of it: as asked, or one for each partition of
-    its state, of which a checkpoint never changes the number."""
+    """The number of buckets of a stream, in one of its tasks: as asked, or else one for each
+    partition of its state, whose number never changes during the life of a checkpoint."""
     context = TaskContext.get()
     if asked is not None or context is None:
         return asked or _one_each(None)
@@ -76,7 +77,7 @@ def _one_each(partitions: str | None) -> int:
 
 
 def key_columns(query: Query, schema: StructType) -> list[Column]:
-    """The columns of a row's key, such that equal keys have equal bits."""
+    """The columns of a row's key, normalised so that equal keys have equal bits."""
     return [normal(quoted(k), schema[k].dataType, k) for k in query.by]
 
 
@@ -86,18 +87,19 @@ def key_hash(keys: Sequence[Column]) -> Column:
 
 
 def bucket_of(keys: Sequence[Column], buckets: int) -> Column:
-    """The name of the bucket that a row's key belongs to."""
+    """The name of the bucket of a row's key."""
     number = F.pmod(key_hash(keys), F.lit(buckets)).cast("int")
     return F.element_at(F.array(*map(F.lit, bucket_names(buckets))), number + F.lit(1))
 
 
 @cache
 def bucket_names(buckets: int = _MOST_BY_DEFAULT) -> tuple[int, ...]:
-    """What buckets are called: the first numbers whose hashes leave 0, 1, 2, … divided by
-    `_CYCLE`.  The first of many are called as they are where there are few."""
+    """The names of buckets: the first name is the least number whose hash leaves 0 when divided by
+    `_CYCLE`, the second one leaves 1, and so on.  The names of fewer buckets are the first of the
+    names of more."""
     numbers = np.arange(16 * _CYCLE)[::-1]
     first = np.full(_CYCLE, -1)
-    first[_spark_hash(numbers) % _CYCLE] = numbers  # of several, the last counts
+    first[_spark_hash(numbers) % _CYCLE] = numbers  # falling numbers: the last, least one stays
     assert (first[:_MOST] >= 0).all()
     return tuple(first[:buckets].tolist())
 

@@ -1,15 +1,16 @@
-"""A query over a DataFrame that is no stream, where events make the windows.
+"""A query over a DataFrame that is no stream, with windows that depend on events.
 
-Rows are grouped by a bucket of keys, and each bucket is a `Query.run` in this process.  A window of
-a span of time (`trailing`) needs a key's rows of that span alone, so a long stream of one key is
-cut into stretches of time, which go to buckets of their own: each has the rows that its own rows'
-windows hold from the stretch before as well, and answers for its own.
+Spark groups rows by a bucket of keys, and a task runs the query over each bucket as `Query.run`
+does in one process.  A window over a span of time (`trailing`) needs only a key's rows in that
+span.  So sash cuts the long history of a key into stretches of time, and each stretch of a key has
+its own bucket.  A stretch answers only its own rows, but it also has the rows of the stretch before
+that are in the windows of its own rows.
 
     stretches    |----------- 1 -----------|----------- 2 -----------|
     of 2                             [rows held][ own rows           ]
 
-Sessions are cut at gaps, if a key has more rows than a task should: see `split_sessions`.  Other
-windows depend on all that a key had before, and a key's rows stay together.
+If one key has too many rows for a task, sessions are cut at gaps: see `split_sessions`.  Other
+windows depend on all earlier events of a key, so all rows of a key go to one task.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ from .types import micros, quoted
 __all__ = ["Stretches", "aggregate_by_events"]
 
 _STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
-_LEAST = 60_000_000  # microseconds in a stretch
-_TIMES = 16  # as long as the windows, so that few rows are in windows of two stretches
+_LEAST = 60_000_000  # the least length of a stretch, in microseconds
+_TIMES = 16  # a stretch is at least so many times as long as a window, so few rows go to two
 
 
 @dataclass(frozen=True)
 class Stretches:
-    """Time cut into stretches so long that few rows are in windows of two; or one for all."""
+    """Cuts time into stretches so long that few rows go to two stretches; or one for all time."""
 
-    length: int | None
-    older: int  # how much older than an event the rows are that its window holds
+    length: int | None  # in microseconds; None for one stretch
+    older: int  # how much older than an event the oldest rows in its window may be
 
     @classmethod
     def of(cls, query: Query) -> Stretches:
@@ -70,12 +71,12 @@ class Stretches:
 
     @property
     def whole(self) -> bool:
-        """True if all rows of a key are in one."""
+        """True if all rows of a key are in one stretch."""
         return self.length is None
 
     def at(self, time: Column) -> Column:
-        """The stretches that need a row: its own, and the next if a window there holds it."""
-        none = F.lit(0).cast("long")  # a time that cannot be used is for the first task to report
+        """The stretches that need a row: its own, and the next one if a window there holds it."""
+        none = F.lit(0).cast("long")  # an unusable time goes to stretch 0, whose task raises
         if self.length is None:
             return none
         usable = F.when(in_range(time), time)
@@ -84,14 +85,14 @@ class Stretches:
         return F.explode(F.sequence(first, last))
 
     def own_of(self, time: Column) -> Column:
-        """The stretch that a time is in."""
+        """The stretch of a time."""
         none = F.lit(0).cast("long")
         if self.length is None:
             return none
         return F.coalesce(SPARK.div(F.when(in_range(time), time), self.length), none)
 
     def own(self, times: Array, stretches: Array) -> Array | None:
-        """Which rows are in their own stretch; None for all."""
+        """Mark the rows that are in their own stretch; None if all are."""
         if self.length is None:
             return None
         found: Array = times // self.length == stretches
@@ -99,7 +100,7 @@ class Stretches:
 
 
 def aggregate_by_events(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
-    """The results over all rows of a DataFrame."""
+    """The results of a query over all rows of a DataFrame."""
     query, schema = plan.query, df.schema
     if splits(query) and has_hot_key(df, query, buckets):
         return sessions_at_gaps(df, plan, buckets)
@@ -107,7 +108,7 @@ def aggregate_by_events(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     names = df.columns if every else list(query.columns)
     stretches = Stretches.of(query)
     time = micros(quoted(query.time), schema[query.time].dataType)
-    # not every way through Spark takes names with dots
+    # some parts of Spark refuse names with dots
     plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
     tagged = df.select(*[quoted(n) for n in names], stretches.at(time).alias(_STRETCH))
     bucket = bucket_of([*key_columns(query, schema), F.col(_STRETCH)], buckets)
@@ -118,7 +119,7 @@ def aggregate_by_events(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
 
 
 class _Work:
-    """What a task does with a bucket."""
+    """The work of a task: run the query over a bucket."""
 
     def __init__(
         self, query: Query, names: list[str], stretches: Stretches, result: StructType
@@ -142,7 +143,7 @@ class _Work:
         return as_results(made, result)
 
     def _own(self, made: pa.Table) -> pa.Table:
-        """The rows that this stretch answers for."""
+        """The results for the stretch's own rows."""
         times = times_of(one_array(made.column(self._query.time)))[0]
         own = self._stretches.own(times, np.asarray(made.column(_STRETCH)))
         return made if own is None else made.filter(pa.array(own))

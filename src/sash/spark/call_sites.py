@@ -1,8 +1,8 @@
-"""Expressions without the places where they were written.
+"""Builds Spark expressions without recording their call sites.
 
-PySpark asks the JVM five things for each expression that is written, to note which line of the
-program it stands in, for messages of errors.  For ours that is a line of sash, which tells a user
-nothing; and of the calls that a small table's query makes, they were two in three.
+For each expression, PySpark makes five calls to the JVM to record the line of the program that
+built it, for error messages.  For sash's expressions that is a line of sash, which tells a user
+nothing; and two of three calls that a query over a small table made were of this kind.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["without_call_sites"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: What PySpark keeps of the setting `spark.python.sql.dataFrameDebugging.enabled`, once it has
-#: asked for it; None until then.
+#: PySpark's cache of the setting `spark.python.sql.dataFrameDebugging.enabled`; None until PySpark
+#: has asked for it.
 _KEPT = "_enable_debugging_cache"
 
 
 def without_call_sites(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that writes expressions without their places.  Afterwards PySpark asks for the
-    setting anew: so of two threads none undoes what the other one found.  A PySpark that is built
-    otherwise notes all places."""
+    """Make `function` build expressions without recording call sites.  Afterwards the cache is
+    empty, and PySpark asks for the setting again: so two threads that do this at once leave no
+    wrong value.  If PySpark has no such cache, `function` stays as it is."""
     if not hasattr(utils, _KEPT):
         return function
 

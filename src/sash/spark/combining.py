@@ -1,8 +1,8 @@
-"""Rows combined into slices by Python, before they are shuffled.
+"""Combines rows into slices in Python, before the shuffle.
 
-In a table each row that leaves is a slice of one key: the key, a time in it, and the words of the
-partials.  In a stream the slices of a bucket leave together, and each has the number of its rows
-and the youngest of their times as well, so that what is late is counted in rows.
+For a table, each output row is a slice of one key: the key, a time in the slice, and the partials
+as bytes.  For a stream, the slices of a bucket travel together, and each slice also has the number
+of its rows and the youngest of their times, so that sash can count late rows.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ from .types import arrow_schema, quoted
 
 __all__ = ["Cutter", "combinable", "combined", "joined_slices", "partials_from"]
 
-_ROWS = 262_144  # combined at a time
-_WORDS = 80  # of a partial; a larger one is more than the rows that it stands for
+_ROWS = 262_144  # the rows that a task combines at a time
+_WORDS = 80  # the most words of a partial: a larger one takes more bytes than its rows
 
 
 def combinable(plan: Plan) -> bool:
-    """True if rows of a slice can be combined in any order, into small partials that can travel.
+    """True if tasks may combine the rows of a slice in any order, into small partials that can
+    travel as bytes.
 
-    Arrow's bytes end at 2^31: a million partials of 80 words are a third of that.
+    An Arrow array of bytes holds up to 2^31: a million partials of 80 words are a third of that.
     """
     operators = [group.operator for group in plan.groups]
     small = all(o.shape != "object" and words_of(o) <= _WORDS for o in operators)
@@ -52,8 +53,8 @@ def combinable(plan: Plan) -> bool:
 
 @dataclass
 class Cut:
-    """Slices of rows, by key and time: of each its key, a time in it, the partials, the number of
-    its rows, and the youngest time."""
+    """Slices of rows, in order of key and time.  Each slice has the number of its key, a time in
+    it, the partials, the number of its rows, and the youngest of their times."""
 
     keys: list[pa.Array]
     codes: Array
@@ -64,7 +65,7 @@ class Cut:
     operators: list[Operator]
 
     def columns(self) -> dict[str, pa.Array]:
-        """The keys, a time, and the partials as bytes."""
+        """The columns of the slices: the keys, a time, and the partials as bytes."""
         codes = pa.array(self.codes)
         made = {f"key_{i}": key.take(codes) for i, key in enumerate(self.keys)}
         made["time"] = pa.array(self.times)
@@ -74,18 +75,19 @@ class Cut:
 
 
 class Cutter:
-    """Cuts the rows of a query into slices, at the edges of its window or at others."""
+    """Cuts the rows of a query into slices, at the edges of its window, or at the edges that the
+    caller passes."""
 
     def __init__(self, plan: Plan, edges: Edges | None = None) -> None:
         query = plan.query
         self._query = query
         self._whole = edges is None
         self._edges = edges or edges_of(query.aligned)
-        self._least = query.aligned.clock.limits[0] + 1  # the first slice may begin before
+        self._least = query.aligned.clock.limits[0] + 1  # the first slice may begin before this
         self._scans = [Scan(group, query.aligned, plan.types) for group in plan.groups]
 
     def cut(self, table: pa.Table, times: Array) -> Cut:
-        """The slices of rows that have these times."""
+        """Cut the rows of a table, which have these times, into slices."""
         query = self._query
         codes, keys = key_codes([one_array(table.column(k)) for k in query.by], table.num_rows)
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times))
@@ -110,8 +112,8 @@ class Cutter:
 
 
 def combined(df: DataFrame, plan: Plan) -> DataFrame:
-    """Rows with the keys as `key_0`, …, a time, and for each group a partial as bytes,
-    `partials_0`, …; each has the partial of some rows of one slice."""
+    """Combine the rows of a DataFrame.  An output row has the partials of some rows of one slice:
+    the keys as `key_0`, …, a time, and for each group a partial as bytes, `partials_0`, …"""
     query = plan.query
     names = df.columns if query.where is not None else list(dict.fromkeys(query.columns))
     plain = df.select(*[quoted(n).alias(f"column_{i}") for i, n in enumerate(names)])
@@ -125,7 +127,7 @@ def combined(df: DataFrame, plan: Plan) -> DataFrame:
 
 
 class _Combine:
-    """What a task does with its rows of a table."""
+    """The work of a task: combine its rows of a table."""
 
     def __init__(self, query: Query, names: list[str], result: StructType) -> None:
         self._query = query
@@ -148,7 +150,7 @@ class _Combine:
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches joined to tables of many rows."""
+    """Join batches into tables of many rows."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -165,8 +167,8 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 def joined_slices(
     plan: Plan, tables: list[pa.Table], refused: int, edges: Edges | None = None
 ) -> Sliced:
-    """Slices of several tasks as one batch: `Cut.columns` with `rows` and `newest`.  Those of one
-    key and slice are combined."""
+    """Join slices from several tasks into one batch, and combine those of one key and slice.  The
+    tables have the columns of `Cut.columns`, and `rows` and `newest`."""
     table = pa.concat_tables(tables)
     columns = [one_array(table.column(f"key_{i}")) for i in range(len(plan.query.by))]
     times, rows, newest = (
@@ -186,7 +188,7 @@ def joined_slices(
 
 
 def _as_bytes(operator: Operator, partials: Any) -> pa.Array:
-    """Partials as bytes, one value each: their words, or what the operator encodes."""
+    """Turn each partial into bytes: its words, or the result of the operator's `encode`."""
     if isinstance(partials, list):
         encode = encoder(operator)
         return pa.array([encode(p) for p in partials], pa.binary())
@@ -197,7 +199,7 @@ def _as_bytes(operator: Operator, partials: Any) -> pa.Array:
 
 
 def partials_from(operator: Operator, column: pa.Array) -> Any:
-    """The partials again."""
+    """Turn the bytes of `_as_bytes` into partials."""
     width = Folds(operator).width
     if not width:
         decode = decoder(operator)

@@ -1,9 +1,9 @@
-"""Conditions of aggregates as Spark's columns, so that Spark can make slices of the rows that
-satisfy them.
+"""Turns conditions of aggregates into Spark's columns, so that Spark can make slices of the rows
+that satisfy them.
 
-Arrow and Spark differ in NaN, which Spark takes for equal to itself and greater than all numbers,
-and in types that are compared with each other.  What is not certain to mean the same has no column
-here, and Python makes the slices.
+Arrow and Spark differ in NaN, which to Spark is equal to itself and greater than all numbers, and
+in the comparison of values of two types.  A condition that may not mean the same to both has no
+column, and then Python makes the slices.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class _Made:
 
 
 class _Unknown(Exception):
-    """What has no column."""
+    """A condition has no column."""
 
 
 def spark_condition(condition: Condition, types: dict[str, DataType]) -> Column | None:
-    """A condition over columns of these types as a column, None if it has none."""
+    """Turn a condition over columns of these types into a column; None if it has none."""
     held = pa.ipc.open_file(pa.py_buffer(condition.data)).get_batch(0)
     try:
         made = _part(iter(condition.words()), held, types)
@@ -69,8 +69,8 @@ def spark_condition(condition: Condition, types: dict[str, DataType]) -> Column 
 def _part(
     words: Iterator[tuple[str, str]], held: pa.RecordBatch, types: dict[str, DataType]
 ) -> _Made | str | None:
-    """The part of a condition that comes next; None behind the last of a call, and the options of
-    a call as their number."""
+    """Read the next part of a condition.  Return None after the last argument of a call, and a
+    string, the number of a batch's column, for the options of a call."""
     word, said = next(words)
     if word == "field_ref":
         kind = _KINDS.get(types[said].typeName())

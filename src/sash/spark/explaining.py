@@ -71,14 +71,14 @@ def explain(
     lateness: Any = 0,
     data: Any = None,
 ) -> Any:
-    """How `aggregate` runs a query over a DataFrame, bounded or streaming, why, and what that
-    costs; see `sash.Explanation`.
+    """How `aggregate` runs a query over a batch or streaming DataFrame, why, and what it costs; see
+    `sash.Explanation`.
 
     `mode`, `late` and `slices` are those of `aggregate`.  `lateness` is the delay of the stream's
-    watermark, which a DataFrame does not tell.  `data` is a sample, a table in this process, which
-    is run here and counted.  Where a sample of the DataFrame decides how it runs, Spark counts its
-    rows now.  Of several queries (`sash.share`) it says what they share: see
-    `sash.SharedExplanation`.
+    watermark, which `explain` does not read from the DataFrame.  `data` is a sample, a table in
+    this process, over which sash runs the query here and counts combines.  If the way depends on a
+    sample of the DataFrame, Spark reads that sample now.  For several queries (`sash.share`) the
+    explanation also says what they share: see `sash.SharedExplanation`.
     """
     if isinstance(query, Shared):
         return _explain_shared(df, query, mode, late, lateness, data)
@@ -107,7 +107,7 @@ def explain(
 def _explain_shared(
     df: DataFrame, shared: Shared, mode: Mode, late: bool, lateness: Any, data: Any
 ) -> SharedExplanation:
-    """How several queries run over a DataFrame."""
+    """Explain how several queries run over a DataFrame."""
     df, plans = plans_for(df, shared, mode, late)
     behind = duration(lateness, "the lateness")
     schema = pa.schema({field.name: field.type for p in plans.values() for field in p.schema})
@@ -129,7 +129,7 @@ def _explain_shared(
 
 
 def _in_one_operator(bundle: BundleExplanation) -> BundleExplanation:
-    """What is said of queries that share slices in memory, on Spark."""
+    """Adapt the explanation of queries that share slices, which is for one process, to Spark."""
     if bundle.kept is None or bundle.costs is None:
         return bundle
     steps, kept, costs = on_spark(bundle.steps, bundle.kept, bundle.costs)
@@ -137,7 +137,7 @@ def _in_one_operator(bundle: BundleExplanation) -> BundleExplanation:
 
 
 def _unsplit(query: Query, way: str) -> str:
-    """Why all rows of a key go to one task; empty if they do not."""
+    """The reason why all rows of a key go to one task; empty if they do not."""
     if isinstance(query.window, Aligned):
         if way == "rows" and batch.Stretches.of(query).whole:
             return "empty windows depend on all events of a key, so they are one task's"
@@ -150,7 +150,7 @@ def _unsplit(query: Query, way: str) -> str:
 def explain_streaming(
     plan: Plan, mode: Mode, late: bool, slices: Slices, lateness: int, data: Any
 ) -> Explanation:
-    """How a plan runs over a stream on Spark, which need not be there for it."""
+    """Explain how a plan runs over a stream on Spark.  This needs no Spark session."""
     query = plan.query
     check("Spark stream", Asked(query, plan, mode, late=late))
     made = explain_stream(_without_tie(query), plan.schema, data, lateness=lateness, mode=mode)
@@ -177,5 +177,5 @@ def explain_streaming(
 
 
 def _without_tie(query: Query) -> Query:
-    """The query for a stream in this process, which takes arrival for the tie."""
+    """The query without its tie: a stream in this process orders ties by arrival."""
     return dataclasses.replace(query, tie=None)

@@ -1,4 +1,4 @@
-"""`sash.spark.aggregate`: what is checked before any work, for both kinds of DataFrame."""
+"""`sash.spark.aggregate`: checks a query against a DataFrame, and chooses how to run it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["aggregate", "planned", "schema_for", "typed_plan", "way"]
 
-#: What to do with rows of a table whose time cannot be used.
+#: What to do with rows of a table whose time is null or out of range.
 Bad: TypeAlias = Literal["error", "drop"]
 
 
@@ -52,47 +52,52 @@ def aggregate(
     bad: Bad = "error",
     slices: Slices = "auto",
 ) -> DataFrame:
-    """The results of a query over a DataFrame, bounded or streaming, as a DataFrame: the keys,
-    `window` (a struct of start and end), the values.  Where events drive the window, the result has
-    a row for each that fires, with all its columns instead of the keys.
+    """The results of a query over a batch or streaming DataFrame, as a DataFrame: the keys,
+    `window` (a struct of start and end), the values.  A driven window has a row for each event that
+    fires, with all columns of the event instead of the keys.
 
-    Of several queries (`sash.share`) it is one result, made in one pass and on a stream by one
-    stateful operator: a column `query` with the name of the query that a row is of, and for each
-    query a struct of its result's columns, which is null in the rows of others.  `split` parts
-    them.  Queries with the same keys and `where` share slices; others share the intake only.
-    Counts of rows in the metrics are then of the first query's rows, or for late rows and results
-    sums over all queries; up to 32 queries have their own in `queries`.
+    For several queries (`sash.share`) there is one result, computed in one pass, and on a stream in
+    one stateful operator.  Its column `query` has the name of the query to which a row belongs, and
+    for each query it has a struct of that query's result columns, which is null in the rows of
+    other queries.  `split` separates them.  Queries with the same keys and `where` share slices;
+    others share only the intake.  In the metrics, counts of rows are those of the first query, and
+    counts of late rows and results are sums over all queries; up to 32 queries also have their own
+    counts in `queries`.
 
-    On a stream, which needs `withWatermark`, mode "final" gives each window once, when it is
-    closed; "live" gives it as soon as the stream has passed its end, and again with a higher
-    `revision` whenever late rows change it.  `event_time` is the window's last moment, or the time
-    of the event whose row it is, for stateful operators that follow.  With `late=True`, rows that
-    missed windows or could not be used come in the same output, in the column `late`: see `split`.
-    (A row whose time is far in the future moves Spark's watermark there, before it comes here, and
-    all that follows is late: where that can happen, leave out such rows before `withWatermark`.)
+    A stream needs `withWatermark`.  In mode "final", it emits each window once, when the window is
+    closed.  In mode "live", it emits a window as soon as stream time has passed its end, and again
+    with a higher `revision` whenever late rows change it.  `event_time`, for stateful operators
+    that follow, is the window's last moment, or the time of the event that fired.  With
+    `late=True`, the output also has the rows that missed windows or are unusable, in the column
+    `late`: see `split`.  (A row whose time is far in the future moves Spark's watermark there
+    before sash sees the row, and all later rows are late.  If that can happen, filter such rows
+    before `withWatermark`.)
 
-    In a table, a row whose time is null or out of range is an error; with `bad="drop"` it is left
-    out, as Spark's `window()` leaves it out.  A stream never stops for such a row.
+    In a table, a row whose time is null or out of range is an error; with `bad="drop"` sash drops
+    it, as Spark's `window()` does.  A stream never stops for such a row.
 
-    Rows are combined into slices before they are shuffled, where the order of events does not
-    matter and slices have several rows: in a table, of which a sample is counted at once, by Spark
-    itself where it has the operators, else by Python; on a stream without `late` by Python, where
-    the first rows of a task say so.  `slices` says who shall do so ("spark", "python") or that none
-    shall ("rows"); for a table, `way` tells what "auto" comes to.  On a stream "spark" is for
-    tumbling windows: all is done by Spark's own operators, which drop late rows uncounted.
+    sash combines rows into slices before the shuffle if the order of events does not matter and
+    slices have several rows.  For a table it reads a sample to find that out; Spark makes the
+    slices if it has the operators, else Python does.  On a stream without `late`, Python makes them
+    if the first rows of a task show that it pays.  `slices` chooses who makes slices ("spark",
+    "python"), or that nobody does ("rows"); for a table, `way` returns the choice of "auto".  On a
+    stream, "spark" is for tumbling windows only: Spark's own operators do all the work, and they
+    drop late rows without counting them.
 
-    Keys are spread over `buckets`: of a stream, and of a table where events make the windows, one
-    for each partition of a shuffle, and at most 64, unless you give their number; of other tables
-    as many as Spark sees fit.  A stream's checkpoint is tied to it.
+    Keys are spread over `buckets`.  Unless you set their number, a stream has one bucket for each
+    partition of a shuffle, but at most 64; so has a table if its windows depend on events, or if
+    there are several queries or sizes.  For other tables `buckets` is the number of tasks, which
+    Spark chooses by default.  A stream's checkpoint works only with its own number of buckets.
 
-    An operator of your own must be the one that the checkpoint was written with; where you have
-    mended it, and its partials mean the same as before, name the aggregate in `trust`.
+    An operator of your own must be the one with which the checkpoint was written.  If you have
+    corrected it, and its partials mean the same as before, name the aggregate in `trust`.
 
-    The metrics of each micro-batch are in the query's progress, as the observed metrics named
-    `name`, which must differ where one streaming query has several sash operators: `rows_in`, which
-    is `rows_counted` (in some window) and `rows_late` (in none), of which `rows_unusable` could not
-    be used; `rows_partly_late`, counted but not in all their windows; `corrections`, `rows_out`,
-    `open_windows`; `state_records` and `state_bytes` read and written; `watermark`; and
+    Spark reports the metrics of each micro-batch in the query's progress, as observed metrics with
+    the name `name`; if one streaming query has several sash operators, their names must differ.
+    The metrics are: `rows_in`, the sum of `rows_counted` (in some window) and `rows_late` (in
+    none); `rows_unusable`, the rows among `rows_late` with a time or value that sash cannot use;
+    `rows_partly_late`, counted but not in all their windows; `corrections`, `rows_out`,
+    `open_windows`; `state_records` and `state_bytes`, read and written; `watermark`; and
     `lateness`, how many rows came in order, and how many in each of 24 buckets of lateness, which
     double from one second on.
     """
@@ -133,7 +138,7 @@ def aggregate(
         own += ("deleted",)
     check_result_names([*query.by, *query.select], own, sensitive=sensitive)
     df = with_names(df, query.columns, sensitive=sensitive)
-    if isinstance(query.window, Driven):  # which keeps all columns
+    if isinstance(query.window, Driven):  # its results have all columns
         more = STREAM_RESERVED if streaming else ()
         check_result_names([*df.columns, *query.select], more, sensitive=sensitive)
     maps = _map_keys(df, query)
@@ -143,7 +148,7 @@ def aggregate(
     plan = typed_plan(query, schema)
     check_trust(query, trust)
     if query.where is not None:
-        filtered(schema.empty_table(), query.where)  # raises if it cannot be used
+        filtered(schema.empty_table(), query.where)  # raises if the condition is invalid
     if not isinstance(query.window, Aligned) or (query.several and not streaming):
         check_slices(plan, slices)
     if streaming:
@@ -173,7 +178,7 @@ def aggregate(
 
 
 def _of_statement(df: DataFrame, given: Any, mode: Mode, late: bool, *more: Any) -> DataFrame:
-    """The results of a statement of SQL, with a DataFrame in place of its FROM."""
+    """The results of an SQL statement, over a DataFrame instead of its FROM."""
     from ..sql.statement import Statement, check_stream
 
     if not isinstance(given, Statement):
@@ -189,7 +194,7 @@ def _of_statement(df: DataFrame, given: Any, mode: Mode, late: bool, *more: Any)
 
 def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
     """How `aggregate` runs a query over a table, and why: its `name` is "tumbled", "spark",
-    "python" or "rows".  Where a sample decides, its rows are counted by Spark now."""
+    "python" or "rows".  If that depends on a sample of the table, Spark reads the sample now."""
     df, plan = planned(df, query)
     if not isinstance(query.window, Aligned):
         check_slices(plan, slices)
@@ -201,13 +206,13 @@ def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
 
 
 def planned(df: DataFrame, query: Query) -> tuple[DataFrame, Plan]:
-    """A DataFrame whose columns have the names that a query uses, and the query's plan for it."""
+    """Rename columns to the names that a query uses, and plan the query for the DataFrame."""
     df = with_names(df, query.columns, sensitive=is_case_sensitive(df))
     return df, typed_plan(query, schema_for(df, query))
 
 
 def check_slices(plan: Plan, slices: Slices) -> None:
-    """Refuse slices where there are none."""
+    """Refuse `slices` for a query that has no slices before the shuffle."""
     if slices not in ("auto", "rows"):
         why = (
             "its aggregates have several sizes, and rows travel as they are"
@@ -219,8 +224,8 @@ def check_slices(plan: Plan, slices: Slices) -> None:
 
 
 def _map_keys(df: DataFrame, query: Query) -> dict[str, DataType]:
-    """The keys that are maps, or have maps inside.  Two maps are equal whatever the order of their
-    entries, so such keys are lists of sorted entries until the result is there."""
+    """The keys that are maps, or have maps inside.  The order of a map's entries does not matter,
+    so such keys travel as lists of sorted entries, and `_with_maps` turns them back."""
     found = {}
     for key in dict.fromkeys(query.by):
         if key not in df.columns or not has_map(df.schema[key].dataType):
@@ -235,7 +240,7 @@ def _map_keys(df: DataFrame, query: Query) -> dict[str, DataType]:
 
 
 def _with_maps(out: DataFrame, maps: dict[str, DataType]) -> DataFrame:
-    """The result with maps for lists of entries."""
+    """Turn lists of entries in the result back into maps."""
     made = {key: from_entries(quoted(key), kind) for key, kind in maps.items()}
     if maps and "late" in out.columns:
         late = F.col("late")
@@ -247,13 +252,14 @@ def _with_maps(out: DataFrame, maps: dict[str, DataType]) -> DataFrame:
 
 
 def schema_for(df: DataFrame, query: Query) -> pa.Schema:
-    """The Arrow types of a DataFrame's columns; what is not read may have none."""
+    """The Arrow types of a DataFrame's columns.  Columns that the query does not read are left out
+    if Arrow cannot hold them."""
     held = []
     for field in df.schema:
         try:
             arrow_schema(StructType([field]))
         except PySparkTypeError as error:
-            kept = isinstance(query.window, Driven)  # all columns are
+            kept = isinstance(query.window, Driven)  # its results have all columns
             if query.where is None and not kept and field.name not in query.columns:
                 continue
             raise TypeError(
@@ -265,6 +271,6 @@ def schema_for(df: DataFrame, query: Query) -> pa.Schema:
 
 
 def typed_plan(query: Query, schema: pa.Schema) -> Plan:
-    """A query's plan, with the types of all answers that can be known before there are any."""
+    """Plan a query, with the types of all answers that are known before any answer is computed."""
     aligned = isinstance(query.window, Aligned)
     return with_types((plan_alone if aligned else make_plan)(query, schema))

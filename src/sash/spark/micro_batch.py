@@ -1,4 +1,4 @@
-"""A bucket's micro-batch: what comes in, what comes out, and what stays in Spark's state.
+"""Processes the micro-batches of a bucket: reads payloads, returns rows, and keeps Spark's state.
 
 payloads ─→ windows (`bucket_windows`) ─→ results, late rows, metrics, as pandas
                 │
@@ -37,7 +37,7 @@ STATE_VERSION = "3"
 
 
 def _batch_id() -> int | None:
-    """The number of the present micro-batch, None if Spark does not say."""
+    """The number of the present micro-batch; None outside of one."""
     context = TaskContext.get()
     found = None if context is None else context.getLocalProperty(_BATCH_ID)
     return None if found is None else int(found)
@@ -45,16 +45,16 @@ def _batch_id() -> int | None:
 
 @dataclass
 class Place:
-    """Where a bucket stands between two micro-batches."""
+    """What a bucket remembers between two micro-batches, besides its slices or rows."""
 
-    progress: Any  # of the query, or of each
-    batch: int | None = None  # the last micro-batch in which the bucket was called
-    timer: int | None = None
+    progress: Any  # the progress of the query, or of each query by name
+    batch: int | None = None  # the last micro-batch in which Spark called the bucket
+    timer: int | None = None  # the timer that is registered, in milliseconds
 
 
 class Bucket:
-    """What a task does with its buckets, one after the other: the state is that of the bucket which
-    Spark is calling."""
+    """Processes all buckets of a task, one after the other.  Spark's state is always that of the
+    bucket for which Spark makes the present call."""
 
     def __init__(self, work: Any, handle: Any, records: Any) -> None:
         self._handle = handle
@@ -68,12 +68,13 @@ class Bucket:
         self._about: dict[str, Any] = about(work, self._windows, for_stream(work.buckets))
 
     def rows(self, payloads: list[bytes], timers: Any) -> Iterator[pd.DataFrame]:
-        """A micro-batch with rows, or with none in it for this bucket."""
+        """Process a micro-batch.  There are no payloads if it has no rows for this bucket."""
         batch = self._windows.unpacked(payloads) if payloads else None
         yield from self._process(batch, timers, None)
 
     def expired(self, timers: Any, expired: int) -> Iterator[pd.DataFrame]:
-        """The watermark has passed a window's end, and there are no new rows."""
+        """Process a micro-batch without rows in which the timer expired: the watermark has passed a
+        window's end."""
         yield from self._process(None, timers, expired)
 
     def _process(self, batch: Any, timers: Any, expired: int | None) -> Iterator[pd.DataFrame]:
@@ -81,7 +82,7 @@ class Bucket:
         place = self._read_place()
         progress = place.progress
         millis = timers.getCurrentWatermarkInMs()
-        # until there is a watermark, Spark says 0
+        # Spark returns 0 until there is a watermark
         watermark = min(millis * 1000, LATEST) if millis > 0 else None
         parts = []
         if self._missed_batches(place):
@@ -98,16 +99,17 @@ class Bucket:
         yield self._frame(batch, parts, before, max(millis, 0) * 1000, progress)
 
     def _missed_batches(self, place: Place) -> bool:
-        """True if the bucket was not called in the micro-batch before.
+        """True if Spark did not call the bucket in the micro-batch before, or never called it.
 
-        Spark judges lateness by the watermark of that one.  A bucket is called in every
-        micro-batch in which rows were packed.  If it missed some, those had no rows, so the
-        watermark has not moved since: the bucket first moves to where it stands.
+        Spark judges lateness by the watermark of the micro-batch before, and the bucket does so by
+        the watermark in its progress.  Spark calls every bucket in each micro-batch that packs
+        rows.  So the micro-batches that the bucket missed had no rows, the watermark has not moved
+        since, and the bucket first moves its progress to the present watermark.
         """
         before, place.batch = place.batch, _batch_id()
         return place.batch is not None and (before is None or place.batch > before + 1)
 
-    # where the bucket stands
+    # what the bucket remembers
 
     def _read_place(self) -> Place:
         (data,) = self._store.get_many([_PROGRESS])
@@ -118,11 +120,11 @@ class Bucket:
         return Place(self._progress(said["progress"]), said["batch"], said["timer"])
 
     def _progress(self, said: dict[str, Any] | None) -> Any:
-        """How far the query has come, from what was written."""
+        """The progress of the query, from its stored fields, which are None in a new bucket."""
         return Progress(**(said or {}))
 
     def _reached(self, progress: Any) -> int | None:
-        """The watermark that the query has come to."""
+        """The watermark that the query has reached."""
         found: int | None = progress.watermark
         return found
 
@@ -139,10 +141,10 @@ class Bucket:
     def _frame(
         self, batch: Any, made: list[Any], before: int, watermark: int, progress: Any
     ) -> pd.DataFrame:
-        """All rows of the micro-batch, in one frame, because Spark takes its price for each."""
+        """All output rows of the micro-batch, in one frame, because each frame costs Spark time."""
         parts = [self._results(part, before, watermark) for part in made if len(part.moments)]
         part = made[-1]
-        # what is not about a window is put after the present watermark
+        # rows that are about no window get a time after the present watermark
         now = watermark + 1000
         if self._output.late and len(part.late.rows) and isinstance(batch, pa.Table):
             parts.append(self._late(batch, part.late, part.missed, now))
@@ -164,8 +166,8 @@ class Bucket:
         return self._joined(parts)
 
     def _measured(self, metrics: dict[str, int], more: Array, now: int) -> dict[str, Any]:
-        """The rows of metrics: those of `METRICS`, then those of what stands behind them that are
-        not zero."""
+        """The rows with the metrics of `METRICS`, and with those metrics after them (`more`) that
+        are not zero."""
         there = np.flatnonzero(more)
         amounts = np.append([metrics[name] for name in METRICS], more[there])
         places = np.append(np.arange(len(METRICS)), len(METRICS) + there)
@@ -176,8 +178,9 @@ class Bucket:
         }
 
     def _results(self, part: Part, before: int, watermark: int) -> dict[str, Any]:
-        """The columns of results.  Spark refuses rows that are not after the watermark of the
-        micro-batch before; those that are still open are after the present one."""
+        """The columns of results, with event times that Spark accepts.  Spark refuses a row whose
+        time is not after the watermark of the micro-batch before (`before`).  A result of a window
+        that is still open gets a time after the present watermark."""
         least = np.where(part.moments >= watermark, watermark, before) + 1
         return {"event_time": np.maximum(part.moments, least), **part.results}
 
@@ -191,7 +194,8 @@ class Bucket:
         return made
 
     def _joined(self, parts: list[dict[str, Any]]) -> pd.DataFrame:
-        """The rows of some parts: columns keep their Arrow types, so that nulls stay nulls."""
+        """Join the rows of several parts.  Columns keep their Arrow types, so that nulls stay
+        nulls."""
         rows = [len(part["event_time"]) for part in parts]
         columns: dict[str, Any] = {}
         for name, type_ in zip(self._output.names, self._output.types, strict=True):
@@ -212,14 +216,14 @@ class Bucket:
 
 
 def unusable(batch: pa.Table | Sliced | None, part: Part) -> int:
-    """How many rows were refused, and not only late."""
+    """The number of rows that sash cannot use at all; late rows are not among them."""
     if isinstance(batch, Sliced):
         return batch.refused
     return int((part.late.missed <= 0).sum())
 
 
 def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Values in the type they travel in."""
+    """Cast values to the type in which they travel to Spark."""
     if values.type == wanted:
         return values
     if pa.types.is_timestamp(values.type):
@@ -228,17 +232,19 @@ def travelling(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _next_timer(visit: int | None, millis: int) -> int | None:
-    """When the bucket must be called, if no rows come: when the watermark comes to where something
-    is to be done, and once before if it may come so near to it that a result's event time, a moment
-    before, would be at the watermark."""
+    """The watermark, in milliseconds, at which Spark must call the bucket if no rows come: `visit`,
+    where the bucket has work to do.  If possible, the timer is a millisecond earlier: the watermark
+    may stop there, on the event time of a result, which is just before `visit`, and then the bucket
+    must know this watermark."""
     if visit is None:
         return None
-    end = max(-(-visit // 1000), 1)  # without a watermark, Spark says 0
+    end = max(-(-visit // 1000), 1)  # without a watermark, Spark returns 0
     return end - 1 if end - 1 > millis else max(end, millis + 1)
 
 
 def about(work: Work, windows: Windows, buckets: int) -> dict[str, str]:
-    """What state belongs to; state of anything else is refused."""
+    """Describe the query, mode, columns and partials to which state belongs; `check_same` refuses
+    state with another description."""
     partials = [
         f"{', '.join(g.names)}: {shape} of {', '.join(g.operator.types)}"
         for g, shape in zip(windows.plan.groups, windows.shapes, strict=True)
@@ -253,7 +259,7 @@ def about(work: Work, windows: Windows, buckets: int) -> dict[str, str]:
 
 
 def check_same(old: dict[str, str], new: dict[str, str], trust: Sequence[str] = ()) -> None:
-    """Refuse the state of another query, or of another version of sash."""
+    """Refuse state of another query, or in another version of its format."""
     if old.get("state version") != STATE_VERSION:
         raise ValueError(
             f"this checkpoint has state of version {old.get('state version')}, and this sash reads "

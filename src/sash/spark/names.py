@@ -1,4 +1,4 @@
-"""Names of columns as Spark matches them: `ts` finds `TS`, but with spark.sql.caseSensitive."""
+"""Matches names of columns as Spark does: `ts` finds `TS`, unless spark.sql.caseSensitive is on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["check_result_names", "is_case_sensitive", "with_names"]
 
 
 def is_case_sensitive(df: DataFrame) -> bool:
-    """True if names that differ in case alone are different names."""
+    """True if names that differ only in case are different names."""
     said = df.sparkSession.conf.get("spark.sql.caseSensitive", "false")
     return str(said).lower() == "true"
 
 
 def with_names(df: DataFrame, wanted: Sequence[str], *, sensitive: bool) -> DataFrame:
-    """The DataFrame with its columns as the query spells them."""
+    """Rename a DataFrame's columns to the spelling of the query."""
     if sensitive:
         return df
     spelt: dict[str, str] = {}
@@ -40,7 +40,7 @@ def with_names(df: DataFrame, wanted: Sequence[str], *, sensitive: bool) -> Data
 
 
 def check_result_names(names: Sequence[str], own: Sequence[str], *, sensitive: bool) -> None:
-    """Refuse names that the result has for itself, or would have twice."""
+    """Refuse names that sash reserves in the result, and names that it would have twice."""
 
     def same(name: str) -> str:
         return name if sensitive else name.lower()

@@ -1,8 +1,8 @@
-"""Partials that Spark's own aggregates compute, and answers made of them.
+"""Computes partials and answers by Spark's own aggregates.
 
-Spark's generated code combines rows faster than Python can be handed them.  So where Spark has
-what a partial is made of, it makes the slices: each word of a partial is an aggregate of Spark's,
-or follows from some.  Where a slice is a window, it makes the answers as well.
+Spark's generated code combines rows faster than Spark can send them to Python.  So Spark makes the
+slices if its aggregates suffice: each word of a partial must be an aggregate of Spark, or follow
+from some of them.  If each slice is a window, Spark computes the answers as well.
 
     operator                       Spark's aggregates
     count                          count
@@ -12,7 +12,7 @@ or follows from some.  Where a slice is a window, it makes the answers as well.
     variance, stddev, …            count, avg, var_pop
     min, max, span                 min, max
 
-With a condition, the aggregates read null where a row does not satisfy it.
+If an aggregate has a condition, Spark's aggregates read null for each row that does not satisfy it.
 """
 
 from __future__ import annotations
@@ -40,34 +40,36 @@ __all__ = ["Native", "answers_of", "native_groups", "partials_of"]
 _LOW = 2**32 - 1
 _MOMENTS = ("variance", "population_variance", "stddev", "population_stddev")
 
-#: Arrow columns of aggregates, made words of partials: one array of int64 for each word.
+#: Turns Arrow columns of aggregates into the words of partials: one array of int64 per word.
 Words = Callable[[list[pa.Array]], list[Array]]
-#: The answer, from the columns that hold the aggregates.
+#: Computes the answer from the columns of the aggregates.
 Answer = Callable[[list[Column]], Column]
 
 
 @dataclass(frozen=True)
 class Native:
-    """One leaf of a group's operator: what Spark computes, and what follows from it."""
+    """One leaf of a group's operator: Spark's aggregates for it, and the functions that compute its
+    partials and answers from them."""
 
     aggregates: tuple[Column, ...]
-    words: Words  # from what is sent to Python: the aggregates, or one column made of them
-    answers: dict[str, Answer]  # by the names of the operators that follow from the partial
-    lacking: dict[str, Answer] = field(default_factory=dict)  # null where the answer is an error
-    as_one: Answer | None = None  # the column that is sent for all aggregates
+    words: Words  # reads the columns that Spark sends to Python
+    answers: dict[str, Answer]  # by the names of the operators that the partial can answer
+    lacking: dict[str, Answer] = field(default_factory=dict)  # null instead of an error
+    as_one: Answer | None = None  # the one column that Spark sends instead of all aggregates
 
     @property
     def width(self) -> int:
-        """How many columns are sent to Python."""
+        """The number of columns that Spark sends to Python."""
         return 1 if self.as_one else len(self.aggregates)
 
     def sent(self, columns: list[Column]) -> list[Column]:
-        """What is sent to Python, from the columns that hold the aggregates."""
+        """The columns that Spark sends to Python, computed from those of the aggregates."""
         return [self.as_one(columns)] if self.as_one else columns
 
 
 def native_groups(plan: Plan, types: dict[str, DataType]) -> list[list[Native]] | None:
-    """For each group of a plan what Spark computes for its leaves; None if Spark cannot."""
+    """For each group of a plan, Spark's aggregates for its leaves; None if Spark lacks an
+    operator or a condition."""
     made = []
     for group in plan.groups:
         leaves = [_native(group, *leaf, types) for leaf in leaf_operators(group.operator)]
@@ -81,8 +83,8 @@ def native_groups(plan: Plan, types: dict[str, DataType]) -> list[list[Native]] 
 def answers_of(
     group: Group, natives: list[Native], columns: list[list[Column]], *, lacking: bool = False
 ) -> list[Column]:
-    """The answers of a group's aggregates, from the columns of each leaf; those that do not exist
-    are an error, or null if some may be `lacking`."""
+    """The answers of a group's aggregates, computed from the columns of each leaf.  An answer that
+    does not exist is an error, or null if `lacking`."""
     made = []
     for operator, leaf in lowerings(group.operator):
         native, name = natives[leaf], operator.name
@@ -98,11 +100,11 @@ def _native(
     where: int | None,
     types: dict[str, DataType],
 ) -> Native | None:
-    """What Spark computes for a leaf, or None."""
+    """Spark's aggregates for a leaf, or None."""
     if operator.ready not in _MAKERS:
         return None
     name = group.columns[columns[0]]
-    # all of them skip nulls, and what counts rows counts literals
+    # Spark's aggregates skip nulls; an operator that does not skip them counts rows, as literals
     column = quoted(name) if any(operator.skips) else F.lit(1)
     if where is not None:
         holds = spark_condition(group.conditions[where - len(group.columns)], types)
@@ -130,7 +132,7 @@ _SMALL = ("byte", "short", "integer", "boolean")
 
 
 def _small_sum(column: Column) -> Native:
-    """Of numbers of 32 bits: no sum of fewer than 2^31 of them overflows."""
+    """The sum of numbers of 32 bits: no sum of fewer than 2^31 of them overflows."""
     value = column.cast("int").cast("long")
 
     def words(c: list[pa.Array]) -> list[Array]:
@@ -189,7 +191,7 @@ def _long_sum(column: Column) -> Native:
 def _float_sum(operator: Operator, column: Column) -> Native:
     value = column.cast("double")
     if operator.ready == "sum":
-        # -0.0 says that there is no value, and sums are never -0.0
+        # -0.0 stands for no value, and `+ 0.0` turns every sum of -0.0 into 0.0
         return Native(
             (F.sum(value) + F.lit(0.0),),
             lambda c: [_float_words(c[0], -0.0)],
@@ -248,11 +250,11 @@ def _extreme(operator: Operator, column: Column, given: DataType) -> Native | No
 
 
 def _float_extreme(name: str, pick: Callable[[Column], Column], value: Column) -> Native:
-    """Spark keeps the zero that it meets first, so another aggregate tells which ones there are:
-    the least or greatest of 1 for -0.0 and 2 for 0.0.  Text is all that tells them apart there,
-    and is made of zeros only."""
+    """The least or greatest float.  To Spark, -0.0 and 0.0 are equal, and it keeps the one that it
+    meets first.  So another aggregate finds the right zero: the least or greatest of 1 for -0.0 and
+    2 for 0.0.  In Spark, only their text tells them apart; only zeros are turned into text."""
     sign = F.when(value == 0.0, F.when(value.cast("string") == "-0.0", 1).otherwise(2))
-    # two literals, 0.0 and -0.0, would be one to Spark's optimizer
+    # Spark's optimizer would merge two literals 0.0 and -0.0 into one
     signed: Answer = lambda c: F.when(c[1] == 1, -F.abs(c[0])).otherwise(F.abs(c[0]))  # noqa: E731
     picked: Answer = lambda c: F.when(c[0] == 0.0, signed(c)).otherwise(c[0])  # noqa: E731
     empty = BELOW if name == "max" else ABOVE
@@ -288,13 +290,13 @@ _MAKERS: dict[str, Callable[[Operator, Column, DataType], Native | None]] = {
 
 
 def _as_long(column: Column, kind: str, given: DataType) -> Column:
-    """A whole number, bool or time as Spark's long."""
+    """Cast a whole number, bool or time to Spark's long."""
     if kind == "timestamp":
         return micros(column, given)
     return (column.cast("int") if kind == "bool" else column).cast("long")
 
 
-# Words out of Arrow columns
+# words from Arrow columns
 
 
 def _whole(column: pa.Array) -> Array:
@@ -317,8 +319,7 @@ def _float_words(column: pa.Array, empty: float) -> Array:
 
 
 def _keys(column: pa.Array, values: Array, empty: int) -> Array:
-    """The integers with the floats' places in their order, NaN last; `empty` where a column is
-    null."""
+    """Turn floats into integers in the same order, NaN last; `empty` where the column is null."""
     keys: Array = signed_keys(values)
     if column.null_count:
         keys[~np.asarray(column.is_valid().to_numpy(zero_copy_only=False))] = empty
@@ -326,8 +327,8 @@ def _keys(column: pa.Array, values: Array, empty: int) -> Array:
 
 
 def partials_of(leaves: Sequence[tuple[int, Words]], columns: list[pa.Array]) -> Any:
-    """The partials of a group, as rows of words, from the columns of its aggregates: for each leaf
-    how many there are, and what becomes of them."""
+    """The partials of a group, as rows of words, from the columns that Spark sent.  Each leaf has
+    the number of its columns, and the function that turns them into words."""
     words, at = [], 0
     for count, made in leaves:
         words += made(columns[at : at + count])

@@ -1,4 +1,4 @@
-"""What `import sash.spark` needs besides sash, said in one sentence."""
+"""Checks that the packages that `sash.spark` needs are installed."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def check_packages() -> None:
 def _is_there(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # what it would be in is not there
+    except ModuleNotFoundError:  # its parent package is missing
         return False

@@ -1,7 +1,7 @@
-"""The stage before the shuffle of a streaming query: rows packed by bucket.
+"""The stage before the shuffle of a streaming query: it packs rows by bucket.
 
-It runs in Python workers, of which each imports what this module imports: no pandas, which takes as
-long as all of the rest.
+It runs in Python workers, and each worker imports all that this module imports.  So the module does
+without pandas, whose import takes as long as all others.
 """
 
 from __future__ import annotations
@@ -25,36 +25,35 @@ __all__ = ["LANE", "Combines", "Packer", "SharedPacker"]
 
 Combines: TypeAlias = Literal["always", "auto", "never"]
 
-#: The number of a lane, before the value.
+#: The number of a lane, at the start of a payload of `SharedPacker`.
 LANE = struct.Struct("<H")
 
-#: Rows that are packed at a time, while Spark makes the next ones ready.  Of a million rows in one
-#: piece 23 ms were left to do when the last had come, of eight pieces 2 ms.
+#: Rows that the packer packs at a time, while Spark prepares the next ones.  Packing a million rows
+#: at once took 23 ms after the last row had come; in eight pieces it took 2 ms.
 _MANY = 131_072
 
 
 @dataclass(frozen=True)
 class Packer:
-    """Packs the rows of each bucket into one value, in Arrow's own format.  The columns of the
-    batches are `names`.
+    """Packs the rows of each bucket into one value (a payload), in Arrow's stream format.  `names`
+    are the columns of the batches.
 
-    A stateful operator in Python receives pandas, which has no null integers and cannot tell NaN
-    from null; and it receives each row at a price.  Bytes pass unharmed, and a few of them
-    cheaply.
+    Spark passes pandas to a stateful operator in Python.  pandas has no null integers and cannot
+    tell NaN from null, and each row costs time.  Bytes arrive unchanged, and few rows are cheap.
 
-    The first task adds an empty value for every bucket.  So each bucket is called in every
-    micro-batch that has a task here, and knows the watermark of the micro-batch before, by which
-    Spark judges lateness: rows that an operator upstream emits on the watermark lie between
-    that one and the present one.
+    The first task adds an empty payload for every bucket.  So Spark calls each bucket in every
+    micro-batch that has a task here, and the bucket knows the watermark of the micro-batch before.
+    Spark judges lateness by that watermark: rows that an operator upstream emits when the watermark
+    moves lie between the watermark before and the present one.
     """
 
     query: Query
     names: tuple[str, ...]
-    travels: tuple[str, ...]  # the columns that go on, when the condition has chosen rows
-    called: tuple[int, ...]  # what buckets are called; the first of them, if there are fewer
+    travels: tuple[str, ...]  # the columns to pack, once the condition has chosen rows
+    called: tuple[int, ...]  # names for buckets; with fewer buckets, only the first names are used
     buckets: int | None
-    combines: Combines = "never"  # rows into slices; "auto": where a slice has several rows
-    bundle: Bundle | None = None  # the queries, or sizes of one, whose slices those are
+    combines: Combines = "never"  # combine rows into slices; "auto": if a slice has several rows
+    bundle: Bundle | None = None  # the queries, or sizes of one query, that share the slices
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         buckets = Buckets(np.array(self.called[: for_stream(self.buckets)], np.int32))
@@ -63,7 +62,7 @@ class Packer:
             yield from self.packed(buckets, held)
 
     def packed(self, buckets: Buckets, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of some batches, packed."""
+        """Pack the rows of some batches."""
         query = self.query
         table = pa.Table.from_batches(batches).rename_columns(list(self.names))
         if query.where is not None:
@@ -85,8 +84,8 @@ class Packer:
 
 @dataclass(frozen=True)
 class SharedPacker:
-    """Packs the rows of several lanes of queries (`processor.Lane`), each by its own keys.  A value
-    begins with the number of its lane."""
+    """Packs the rows for several lanes of queries (`processor.Lane`), for each lane by its own
+    keys.  A payload begins with the number of its lane."""
 
     lanes: tuple[Packer, ...]
 
@@ -105,14 +104,14 @@ class SharedPacker:
 
 
 def _empty(buckets: Buckets) -> Iterator[pa.RecordBatch]:
-    """An empty value for every bucket, from the first task."""
+    """In the first task, an empty payload for every bucket."""
     if _task(0) == 0:
         empty = pa.array([b""] * len(buckets.called), pa.binary())
         yield pa.record_batch({BUCKET: pa.array(buckets.called), PAYLOAD: empty})
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches, so many at a time as have many rows."""
+    """Gather batches into lists with many rows."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

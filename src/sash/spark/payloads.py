@@ -1,4 +1,4 @@
-"""The rows of a bucket as one value, on their way through a shuffle: as they are, or as slices."""
+"""Packs the rows of a bucket, or their slices, into one value for the shuffle, and unpacks it."""
 
 from __future__ import annotations
 
@@ -35,18 +35,20 @@ __all__ = [
     "worth_combining",
 ]
 
-_REFUSED = b"refused"  # in a schema's metadata: it has slices, and so many rows were refused
-_SAMPLE, _FEW = 16_384, 3  # rows to look at, and how many a slice must have
-#: Fewer rows than these travel as they are: a slice saves some bytes of one value in the shuffle,
-#: and to make slices a worker has to load numba first.
+#: A key in the metadata of a payload's schema.  It marks a payload of slices, and its value is the
+#: number of rows that the packer could not use.
+_REFUSED = b"refused"
+_SAMPLE, _FEW = 16_384, 3  # rows of the sample, and the least rows per slice there
+#: Fewer rows than this travel as rows: slices would save only a few bytes of the shuffle, and a
+#: worker must load numba to make them.
 _LEAST = 4_096
 
 
 @dataclass(frozen=True)
 class Buckets:
-    """Buckets by what they are called.  The hash of a key says which one it belongs to; Python
-    computes it, of slices one for each key, because each column that Spark hands over takes a fifth
-    of what a row takes."""
+    """Finds the bucket of a key by the key's hash; `called` has the names of all buckets.  Python
+    computes the hash (for slices only once per key), because each column that Spark sends to Python
+    adds a fifth to the cost of a row."""
 
     called: Array
 
@@ -57,7 +59,7 @@ class Buckets:
 
 
 def worth_combining(query: Query, table: pa.Table, edges: Edges | None = None) -> bool:
-    """True if there are many rows, and a slice has several of the first ones."""
+    """True if a table has many rows, and a sample of the first ones has several per slice."""
     if table.num_rows < _LEAST:
         return False
     some = table.slice(0, _SAMPLE)
@@ -75,7 +77,7 @@ def _keys(query: Query, table: pa.Table) -> list[pa.Array]:
 
 
 def packed_rows(query: Query, table: pa.Table, buckets: Buckets) -> pa.RecordBatch:
-    """A value for each bucket, with its rows."""
+    """Pack the rows of each bucket into one value."""
     of_rows = buckets.of(_keys(query, table), table.num_rows)
     return _by_bucket(table, of_rows)
 
@@ -83,8 +85,8 @@ def packed_rows(query: Query, table: pa.Table, buckets: Buckets) -> pa.RecordBat
 def packed_slices(
     query: Query, table: pa.Table, buckets: Buckets, bundle: Bundle | None = None
 ) -> pa.RecordBatch:
-    """A value for each bucket, with the slices of its rows: those of the query, or those that a
-    bundle of queries shares."""
+    """Cut rows into slices, and pack the slices of each bucket into one value.  They are slices of
+    the query, or those that a bundle of queries shares."""
     if bundle is None:
         plan, edges = make_plan(query, table.schema), None
     else:
@@ -97,7 +99,8 @@ def packed_slices(
 
 
 def _by_bucket(table: pa.Table, buckets: Array, refused: int | None = None) -> pa.RecordBatch:
-    """A value for each bucket; what cannot be used is counted once, in any of them."""
+    """Pack the rows of a table into one value per bucket.  The first value has the number of
+    refused rows, the others 0."""
     order = np.argsort(buckets, kind="stable")
     table = table.take(pa.array(order)).combine_chunks()
     found, first = np.unique(buckets[order], return_index=True)
@@ -113,7 +116,7 @@ def _by_bucket(table: pa.Table, buckets: Array, refused: int | None = None) -> p
 
 
 def unpacked_rows(schema: pa.Schema, payloads: Iterable[bytes]) -> pa.Table:
-    """The rows that the values of a bucket have."""
+    """The rows in the payloads of a bucket."""
     return pa.concat_tables(table.cast(schema) for table in map(_read, payloads))
 
 
@@ -131,7 +134,7 @@ def unpacked(
     edges: Edges | None = None,
     schema: pa.Schema | None = None,
 ) -> pa.Table | Sliced:
-    """The batch that the values of a bucket have: rows, unless some come as slices."""
+    """The batch in the payloads of a bucket: rows, or slices if a payload has slices."""
     rows, slices = [], []
     refused, sliced = 0, False
     for payload in payloads:
@@ -159,8 +162,8 @@ def unpacked(
 
 
 def _cut_usable(plan: Plan, table: pa.Table, edges: Edges | None = None) -> tuple[Cut | None, int]:
-    """The slices of the rows that can be used, and how many rows cannot: they have no time, or a
-    value that `lift` refuses."""
+    """Cut all usable rows into slices, and count the others: their time is null or out of range, or
+    `lift` refuses a value.  The slices are None if no row is usable."""
     query = plan.query
     times, unusable = times_of(one_array(table.column(query.time)), query.window.clock)
     rows = np.flatnonzero(~unusable)
@@ -196,7 +199,8 @@ def _read(payload: bytes) -> pa.Table:
 
 
 def _written(table: pa.Table, refused: int | None = None) -> bytes:
-    """A table in Arrow's own format; with a number of rows refused, one of slices."""
+    """Write a table as bytes in Arrow's stream format; a number of refused rows marks it as a table
+    of slices."""
     if refused is not None:
         table = table.replace_schema_metadata({_REFUSED: str(refused).encode()})
     sink = pa.BufferOutputStream()

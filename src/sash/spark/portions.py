@@ -1,10 +1,10 @@
-"""The rows of a task, in portions of its keys, so that a task's memory is bounded.
+"""Cuts the rows of a task into portions of its keys, so that a task's memory is bounded.
 
-    batches ─→ held, as long as they are few ──────────→ portions with so many windows at most
+    batches ─→ in memory, as long as they are few ─────→ portions with a bounded number of windows
             └→ else files, by the first bits of the key's hash ─→ the rows of each file, likewise
 
-A portion has all rows of its keys.  What cannot be cut is one key of the task, which is a key's
-stretch of windows: the rows of that are held together, whatever their number.
+A portion has all rows of its keys.  It cannot be cut further than to one key of the task, which is
+one stretch of windows of a user's key: memory must hold all its rows, however many they are.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from ..tables.arrow import one_array
 
 __all__ = ["Portions"]
 
-_BYTES = 128 << 20  # of rows that are held; a task needs about four times as much in all
-_CHUNK = 16 << 20  # of rows that are written at a time
-_BITS = 5  # of a hash that say which file a row goes to
-_LEVELS = 4  # of files whose rows go to files again
-_WINDOWS = 1 << 20  # of a portion, as far as that can be told beforehand
-_MOST = 4096  # portions of the rows that are held: each takes some milliseconds
+_BYTES = 128 << 20  # the most bytes of rows in memory; a task needs about four times as much in all
+_CHUNK = 16 << 20  # bytes of rows that are written to files at a time
+_BITS = 5  # so many bits of a hash choose a row's file
+_LEVELS = 4  # so many times the rows of a file may go to files again
+_WINDOWS = 1 << 20  # the most windows of a portion, by an estimate
+_MOST = 4096  # the most portions of rows in memory: each takes some milliseconds
 
 
 @dataclass(frozen=True)
 class Portions:
-    """Cuts the rows of a task.  The columns at `places` are the key; a time is in `held` windows,
-    and a key has `length` of them at most, if it is not 0."""
+    """Cuts the rows of a task.  The columns at `places` are the key; a time is in `held` windows; a
+    key has at most `length` windows, or any number if `length` is 0."""
 
     places: list[int]
     held: int
     length: int
 
     def of(self, batches: Iterable[pa.RecordBatch], level: int = 0) -> Iterator[pa.Table]:
-        """The rows in portions."""
+        """Cut the rows of batches into portions."""
         rest = (batch for batch in batches if batch.num_rows)
         held: list[pa.RecordBatch] = []
         size = 0
@@ -57,8 +57,9 @@ class Portions:
             yield from self._cut(pa.Table.from_batches(held))
 
     def _cut(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Rows that are held, by their keys, so that each portion has a bounded number of windows.
-        There are at most those that hold a row, and for each key those of a stretch."""
+        """Cut rows in memory by their keys, so that each portion has a bounded number of windows.
+        The estimate of their number is the less of two: `held` for each row, or `length` for each
+        key."""
         rows = table.num_rows
         most = rows * self.held
         if most > _WINDOWS:
@@ -75,8 +76,8 @@ class Portions:
     def _from_files(
         self, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], level: int
     ) -> Iterator[pa.Table]:
-        """The portions of rows that are too many to be held: those in the list, which is emptied,
-        and all others."""
+        """Write too many rows for memory (those in `held`, which is emptied, and `rest`) to files,
+        and cut the rows of each file into portions."""
         schema = held[0].schema
         shift = np.uint64(64 - _BITS * (level + 1))
         with TemporaryDirectory(prefix="sash-", dir=_folder()) as folder:
@@ -107,7 +108,7 @@ class Portions:
 
 
 def _parts(table: pa.Table, of: Array) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each number."""
+    """Split rows by their numbers `of`: each number, and its rows."""
     order = np.argsort(of, kind="stable")
     numbers, starts = np.unique(of[order], return_index=True)
     ends = np.append(starts[1:], len(order))
@@ -116,5 +117,5 @@ def _parts(table: pa.Table, of: Array) -> Iterator[tuple[int, pa.Table]]:
 
 
 def _folder() -> str | None:
-    """Where Spark has its own files; None if it does not say."""
+    """The folder of Spark's own temporary files; None if it is not known."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None

@@ -1,7 +1,7 @@
-"""The stateful operator of a streaming query, as Spark sees it.
+"""The stateful operator of a streaming query: the class that Spark calls.
 
-Spark makes one on the driver, in a process of its own, before the first micro-batch, only to ask
-which state there is.  So this module imports little, and what works on a micro-batch
+Before the first micro-batch, Spark makes a processor on the driver, in its own process, only to ask
+which state it uses.  So this module imports little; the code that works on a micro-batch
 (`micro_batch`) is imported when there is one.
 """
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EACH", "METRICS", "Lane", "Output", "Processor", "SharedOutput", "SharedWork", "Work"]
 
-#: The metrics of a micro-batch.  They travel as places in this list, and amounts; behind them come
-#: the places of the histogram of lateness.
+#: The metrics of a micro-batch.  Each travels as a row with its place in this list, and its amount.
+#: The places after those of this list are the histogram of lateness.
 METRICS = (
     "rows_in",
     "rows_counted",
@@ -45,8 +45,8 @@ METRICS = (
     "watermark",
 )
 
-#: Those that each of several queries has for itself.  They travel behind all others, query by
-#: query.
+#: The metrics that each of several queries has for itself.  Their places come after all others,
+#: query by query.
 EACH = (
     "rows_in",
     "rows_late",
@@ -60,10 +60,10 @@ EACH = (
 
 @dataclass(frozen=True)
 class Output:
-    """The columns that come out of the operator, by their names and Arrow types.
+    """The columns that the operator returns: their names and Arrow types.
 
-    Rows are results, which have these columns of events (`kept`), rows that missed windows
-    (`late`), and a row for each of a bucket's metrics.
+    An output row is a result, which contains the columns `kept` of events; or a row that missed
+    windows, if `late` is true; or one of a bucket's metrics.
     """
 
     names: tuple[str, ...]
@@ -74,10 +74,10 @@ class Output:
 
 @dataclass(frozen=True)
 class Work:
-    """What is done with the micro-batches of a stream."""
+    """The work of a stream's operator: the query, and how to run it."""
 
     query: Query
-    schema: pa.Schema  # of the rows that come
+    schema: pa.Schema  # of the incoming rows
     mode: Mode
     buckets: int | None
     output: Output
@@ -87,19 +87,19 @@ class Work:
 
 @dataclass(frozen=True)
 class Lane:
-    """Queries whose rows travel together: they have the same keys and condition."""
+    """Queries with the same keys and condition: their rows travel together."""
 
     names: tuple[str, ...]
-    travels: tuple[str, ...]  # the columns that their rows have
+    travels: tuple[str, ...]  # the columns of these rows
 
 
 @dataclass(frozen=True)
 class SharedOutput:
-    """The columns that come out of the operator of several queries, by their names and Arrow types.
+    """The columns that the operator of several queries returns: their names and Arrow types.
 
-    The results of all queries travel in the same columns, wherever those have the same type:
-    `slots` says for each query in which column each of its own is.  `kept` has for each query the
-    columns of events that its results have.
+    The results of different queries travel in the same columns where these have the same type:
+    for each query, `slots` maps its own columns to these.  For each query, `kept` has the columns
+    of events that its results contain.
     """
 
     names: tuple[str, ...]
@@ -111,13 +111,13 @@ class SharedOutput:
 
 @dataclass(frozen=True)
 class SharedWork:
-    """What is done with the micro-batches of a stream of several queries.  `bundles` has the names
-    of those that share slices."""
+    """The work of the operator of several queries.  Each of the `bundles` has the names of queries
+    that share slices."""
 
     queries: Mapping[str, Query]
     bundles: tuple[tuple[str, ...], ...]
     lanes: tuple[Lane, ...]
-    schema: pa.Schema  # of the rows that come, in all lanes
+    schema: pa.Schema  # of the incoming rows, in all lanes
     mode: Mode
     buckets: int | None
     output: SharedOutput
@@ -126,7 +126,7 @@ class SharedWork:
 
 
 class Processor(StatefulProcessor):
-    """A bucket's micro-batches."""
+    """Passes each call of Spark on to the `Bucket` of the task."""
 
     def __init__(self, work: Work | SharedWork) -> None:
         self._work = work
@@ -143,18 +143,18 @@ class Processor(StatefulProcessor):
         self._made = None
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """A micro-batch for one bucket."""
+        """Spark calls this in a micro-batch with rows for a bucket, which may be empty payloads."""
         payloads = [payload for frame in rows for payload in frame[PAYLOAD] if payload]
         yield from self._bucket().rows(payloads, timerValues)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
     ) -> Iterator[pd.DataFrame]:
-        """The watermark has passed a window's end, and there are no new rows."""
+        """Spark calls this when the watermark has passed the timer of a bucket."""
         yield from self._bucket().expired(timerValues, expiredTimerInfo.getExpiryTimeInMs())
 
     def close(self) -> None:
-        """Nothing is kept outside of Spark's state."""
+        """Spark calls this at the end.  There is nothing to close: all state is Spark's."""
 
     def _bucket(self) -> Bucket:
         if self._made is None:

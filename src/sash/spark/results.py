@@ -1,4 +1,4 @@
-"""The rows that a query has as its result on Spark."""
+"""The columns of a query's result on Spark, and tables with these columns."""
 
 from __future__ import annotations
 
@@ -29,32 +29,33 @@ __all__ = [
 
 
 def window_metadata(time: DataType) -> dict[str, Any]:
-    """What Spark's own operators write beside a window, so that `F.window` and `F.window_time`
-    take ours as well; a window of plain numbers is not one to Spark."""
+    """The metadata that Spark's own operators give to a window column, so that `F.window` and
+    `F.window_time` accept sash's windows as well.  A window of plain numbers gets none, as it is no
+    window to Spark."""
     return {"spark.timeWindow": True} if isinstance(time, TimestampType | TimestampNTZType) else {}
 
 
 def kept_columns(query: Query, names: list[str]) -> list[str]:
-    """The columns of events that results have: the keys, or all, where events drive the window."""
+    """The columns of events that results contain: the keys, or all columns for driven windows."""
     return names if isinstance(query.window, Driven) else list(query.by)
 
 
 def result_fields(plan: Plan, schema: StructType) -> StructType:
-    """The columns of the result: keys, or all of an event's; window; values."""
+    """The columns of the result: keys, or all columns of an event; window; values."""
     query = plan.query
     time = schema[query.time].dataType
     edges = StructType([StructField("start", time), StructField("end", time)])
     fields = [schema[name] for name in kept_columns(query, schema.names)]
-    if isinstance(query.window, Aligned):  # as Spark's slices have them
+    if isinstance(query.window, Aligned):  # without metadata, as in slices that Spark makes
         fields = [StructField(f.name, f.dataType, f.nullable) for f in fields]
-    # the window of an event holds its end, which those that Spark makes do not
+    # a driven window includes its end, and Spark's windows do not
     beside = {} if isinstance(query.window, Driven) else window_metadata(time)
     fields.append(StructField("window", edges, nullable=False, metadata=beside))
     return StructType([*fields, *value_fields(plan)])
 
 
 def as_results(made: pa.Table, result: StructType) -> pa.Table:
-    """Results as `Query.run` has them, as the columns that they have on Spark."""
+    """Turn a result table of `Query.run` into a table with the columns of the result on Spark."""
     edges = [one_array(made.column(f"window_{edge}")) for edge in ("start", "end")]
     window = pa.StructArray.from_arrays(edges, names=["start", "end"])
     columns: list[Any] = [
@@ -71,7 +72,7 @@ def value_fields(plan: Plan) -> list[StructField]:
     empty = isinstance(window, Aligned) and window.empty is not None
     for name, chosen in plan.query.select.items():
         made = plan.types[name]
-        # over nothing an operator of one's own may have no answer
+        # over no events, a user's operator may have no answer
         nullable = is_nullable(chosen.operator) or (empty and not chosen.operator.ready)
         fields.append(StructField(name, spark_type(made), nullable))
     return fields
@@ -80,7 +81,7 @@ def value_fields(plan: Plan) -> list[StructField]:
 def result_table(
     plan: Plan, keys: list[pa.Array], windows: Windows, result: StructType
 ) -> pa.Table:
-    """Windows as a table of these columns."""
+    """Turn windows into a table with the columns of the result."""
     query = plan.query
     groups = pa.array(windows.groups)
     columns: list[Any] = [k.take(groups) for k in keys]
@@ -91,7 +92,7 @@ def result_table(
 
 
 def window_struct(window: Aligned, numbers: Array, time: pa.DataType) -> pa.Array:
-    """Windows as structs of start and end."""
+    """Turn windows, by number, into structs of start and end."""
     edges = [pa.array(window.start(numbers)), pa.array(window.end(numbers))]
     if pa.types.is_timestamp(time):
         edges = [e.cast(pa.timestamp("us", time.tz)) for e in edges]

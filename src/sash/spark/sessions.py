@@ -1,4 +1,4 @@
-"""What sash needs of a Spark session: a builder that sets it, checks before a stream starts."""
+"""Builds Spark sessions with the settings that sash needs, and checks sessions before a stream."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _SETTINGS = {
     _PROVIDER: _ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-#: Rows go to Python workers through a file's socket: a task that maps few rows, as the one that
-#: packs them, waits 8 ms for them, and 40 through TCP, which is what Linux delays acknowledgements.
+#: The setting that makes Spark send rows to Python workers through Unix sockets.  A task with few
+#: rows, such as the task that packs them, waits 8 ms for its rows; through TCP it waits 40 ms, by
+#: which Linux delays acknowledgements.
 _SOCKETS = "spark.python.unix.domain.socket"
-_LONGEST = 61  # characters of the folder that such sockets are in, as Spark has it
-_MANY = 4  # partitions a core
+_LONGEST = 61  # the most characters that Spark allows for the path of the sockets' folder
+_MANY = 4  # more partitions than this for each core are too many
 
 
 def session(
@@ -39,13 +40,14 @@ def session(
     partitions: int | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> SparkSession:
-    """A Spark session with all that sash needs.
+    """A Spark session with the settings that sash needs.
 
-    `master` is where Spark runs, such as "local[2]" or "spark://host:7077"; without it, what
-    spark-submit says, or all cores of this machine.  `remote` is the address of a Spark Connect
-    server instead.  Streams keep their state in RocksDB.  A shuffle has as many `partitions` as
-    there are cores, if they can be counted.  On this machine, workers run the Python that calls
-    this, unless PYSPARK_PYTHON names another.  What stands in `config` comes last, and counts.
+    `master` is where Spark runs, such as "local[2]" or "spark://host:7077"; without it, Spark runs
+    where spark-submit says, or on all cores of this machine.  `remote` is the address of a Spark
+    Connect server instead.  Streams keep their state in RocksDB.  By default, a shuffle has as many
+    `partitions` as there are cores, if the settings show their number.  On this machine, workers
+    run the same Python as the caller, unless PYSPARK_PYTHON names another.  Settings in `config`
+    override all others.
 
         spark = sash.spark.session("local[4]", config={"spark.driver.memory": "4g"})
     """
@@ -75,8 +77,8 @@ def session(
 
 
 def _sockets(master: str | None) -> dict[str, str]:
-    """Settings for sockets in a folder of this machine, if Spark runs here and there is one whose
-    path is short enough."""
+    """Settings for Unix sockets in this machine's temporary folder, if Spark runs here and the
+    folder's path is short enough."""
     folder = tempfile.gettempdir()
     if not (master or "").startswith("local") or not hasattr(socket, "AF_UNIX"):
         return {}
@@ -86,7 +88,8 @@ def _sockets(master: str | None) -> dict[str, str]:
 
 
 def check_stream(spark: SparkSession) -> None:
-    """Refuse a session in which no stream of sash can run, and warn of one in which it crawls."""
+    """Refuse a session in which no stream of sash can run, and warn of one with far too many
+    partitions."""
     provider = spark.conf.get(_PROVIDER, None)
     if "RocksDB" not in (provider or ""):
         raise ValueError(
@@ -106,7 +109,7 @@ def check_stream(spark: SparkSession) -> None:
 
 
 def _cores(spark: SparkSession) -> int | None:
-    """How many tasks run at a time, as far as the settings say."""
+    """The number of tasks that run at a time; None if the settings do not show it."""
 
     def said(name: str) -> str:
         return spark.conf.get(name, None) or ""

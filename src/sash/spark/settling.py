@@ -1,7 +1,8 @@
-"""Python workers that are used again, task by task.
+"""Shortens the garbage collection of Python workers, which Spark uses for many tasks.
 
-After each task Spark's daemon looks for garbage among all objects of the worker, also those of its
-modules: 70 ms where numba and pandas are loaded, on a core that the next stage's tasks wait for.
+After each task Spark's daemon collects garbage, and looks through all objects of the worker, also
+those of its modules: that takes 70 ms if numba and pandas are loaded, on a core for which tasks of
+the next stage wait.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import sys
 
 __all__ = ["settle"]
 
-_loaded = 0  # modules when this was called last
+_loaded = 0  # the number of modules at the last call of `settle`
 
 
 def settle() -> None:
-    """Leave what is there out of the search for garbage, if more modules have been loaded since the
-    last time: they stay for good.  Objects in no cycle are freed all the same."""
+    """Exclude all present objects from garbage collection, if modules have been loaded since the
+    last call: modules stay for good.  Python still frees excluded objects that are in no cycle."""
     global _loaded
     if len(sys.modules) != _loaded:
         _loaded = len(sys.modules)

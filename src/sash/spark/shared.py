@@ -1,5 +1,4 @@
-"""`sash.spark.aggregate` of several queries: what is checked before any work, and the two kinds of
-DataFrame."""
+"""`sash.spark.aggregate` for several queries: checks them against a DataFrame, and runs them."""
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ def aggregate_shared(
 def plans_for(
     df: DataFrame, shared: Shared, mode: Mode = "final", late: bool = False
 ) -> tuple[DataFrame, dict[str, Plan]]:
-    """A DataFrame whose columns have the names that queries use, and the plan of each query."""
+    """Rename columns to the names that the queries use, and plan each query for the DataFrame."""
     sensitive, streaming = is_case_sensitive(df), df.isStreaming
     own = (QUERY, "window", *(STREAM_RESERVED if streaming else ()))
     check_result_names(list(shared.queries), own, sensitive=sensitive)
@@ -98,13 +97,13 @@ def plans_for(
 
 
 def _plan_for(df: DataFrame, query: Query, mode: Mode, late: bool, *, sensitive: bool) -> Plan:
-    """The plan of one of the queries, or why it cannot run."""
+    """Plan one of the queries; raise if it cannot run."""
     streaming = df.isStreaming
     own: tuple[str, ...] = tuple(RESERVED)
     if streaming and mode == "live":
         own += ("revision", *(["deleted"] if isinstance(query.window, Merging) else []))
     check_result_names([*query.by, *query.select], own, sensitive=sensitive)
-    if isinstance(query.window, Driven):  # which keeps all columns
+    if isinstance(query.window, Driven):  # its results have all columns
         check_result_names([*df.columns, *query.select], ("window",), sensitive=sensitive)
     for key in query.by:
         if key in df.columns and has_map(df.schema[key].dataType):
@@ -117,5 +116,5 @@ def _plan_for(df: DataFrame, query: Query, mode: Mode, late: bool, *, sensitive:
     place: Place = "Spark stream" if streaming else "Spark batch"
     check(place, Asked(query, plan, mode, late=late))
     if query.where is not None:
-        filtered(schema.empty_table(), query.where)  # raises if it cannot be used
+        filtered(schema.empty_table(), query.where)  # raises if the condition is invalid
     return replace(plan, query=query)

@@ -1,9 +1,10 @@
-"""Several queries, or several sizes, over a DataFrame that is no stream.
+"""Several queries, or a query with several sizes, over a DataFrame that is no stream.
 
     rows ─→ for each lane, its bucket of keys ─→ a task runs the lane's queries over the bucket
 
-Queries with the same keys are one lane: their rows travel once, and those that share slices
-(`engine.bundles`) are read, ordered and sliced once.  Lanes share the pass over the DataFrame.
+Queries with the same keys are one lane: their rows travel once.  For queries that share slices
+(`engine.bundles`), a task reads, orders and cuts the rows once.  Lanes share the pass over the
+DataFrame.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from .types import arrow_schema, quoted
 
 __all__ = ["QUERY", "aggregate_several", "aggregate_sized", "lanes_of"]
 
-#: The column that has the name of a row's query.
+#: The column with the name of a row's query.
 QUERY = "query"
 _LANE, _BUCKET = "__sash_lane", "__sash_bucket"
 
 
 def lanes_of(queries: Mapping[str, Query]) -> list[tuple[str, ...]]:
-    """The names of queries whose rows travel together, because their keys are the same."""
+    """Group queries by their keys: the rows of queries with the same keys travel together."""
     made: dict[tuple[str, ...], list[str]] = {}
     for name, query in queries.items():
         made.setdefault(tuple(query.by), []).append(name)
@@ -50,7 +51,7 @@ def aggregate_sized(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
 
 
 def aggregate_several(df: DataFrame, plans: Mapping[str, Plan], buckets: int) -> DataFrame:
-    """The results of several queries: a column `query`, and a struct for each."""
+    """The results of several queries: a column `query`, and a struct for each query."""
     queries = {name: plan.query for name, plan in plans.items()}
     lanes = lanes_of(queries)
     every = any(isinstance(q.window, Driven) or q.where is not None for q in queries.values())
@@ -76,7 +77,7 @@ def aggregate_several(df: DataFrame, plans: Mapping[str, Plan], buckets: int) ->
 
 
 def _nullable(result: StructType) -> StructType:
-    """Columns that are null in the rows of other queries."""
+    """Make all columns nullable, as they are null in the rows of other queries."""
     return StructType(
         [StructField(f.name, f.dataType, nullable=True, metadata=f.metadata) for f in result]
     )
@@ -84,7 +85,7 @@ def _nullable(result: StructType) -> StructType:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a task does with a bucket of a lane."""
+    """The work of a task: run a lane's queries over a bucket."""
 
     queries: Mapping[str, Query]
     lanes: list[tuple[str, ...]]
@@ -106,7 +107,7 @@ class _Work:
         return pa.concat_tables(made)
 
     def _rows(self, name: str, found: pa.Table) -> pa.Table:
-        """The rows of one query, with nulls in the places of the others."""
+        """The result rows of one query, with nulls in the columns of the others."""
         result = self.results[name]
         edges = [one_array(found.column(f"window_{edge}")) for edge in ("start", "end")]
         window = pa.StructArray.from_arrays(edges, names=["start", "end"])

@@ -1,10 +1,10 @@
-"""A bucket's micro-batch for several queries, in one operator.
+"""Processes the micro-batches of a bucket for several queries in one operator.
 
-payloads ─→ rows of each lane ─→ members: bundles of queries that share slices, and others one by
-            one, each over records of its own in Spark's state ─→ results of each query, late rows
+payloads ─→ rows of each lane ─→ members ─→ results of each query, late rows
 
-A lane has the rows of queries with the same keys and condition.  A key of one lane need not be in
-the bucket that it is in by another lane.
+A member is a bundle of queries that share slices, or one other query; each member has its own
+records in Spark's state.  A lane has the rows of queries with the same keys and condition.  A row
+may be in different buckets in different lanes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ Parts = dict[str, Part]  # by query
 
 
 class SharedWindows:
-    """The windows of all queries, over the records of the bucket that Spark is calling."""
+    """The windows of all queries, over the records of the bucket for which Spark makes the present
+    call."""
 
     def __init__(self, work: SharedWork, store: Store) -> None:
         self._work = work
@@ -60,11 +61,11 @@ class SharedWindows:
 
     @property
     def shapes(self) -> list[str]:
-        """What the words of a partial are, for each member and group of aggregates."""
+        """The types of a partial's words, for each member and group of aggregates."""
         return [f"{', '.join(names)}: {', '.join(m.shapes)}" for names, m in self._members]
 
     def unpacked(self, payloads: list[bytes]) -> Rows:
-        """The rows that the values of a bucket have, by lane."""
+        """The rows in the payloads of a bucket, by lane."""
         by_lane: dict[int, list[bytes]] = {}
         for payload in payloads:
             (lane,) = LANE.unpack_from(payload)
@@ -72,7 +73,7 @@ class SharedWindows:
         made: Rows = {}
         for lane, some in by_lane.items():
             members = [m for names, m in self._members if self._lane_of[names[0]] == lane]
-            if len(members) == 1:  # whose rows may come as slices
+            if len(members) == 1:  # the rows may come as slices of this member
                 made[lane] = members[0].unpacked(some)
             else:
                 schema = _some(self._work.schema, self._work.lanes[lane].travels)
@@ -82,8 +83,8 @@ class SharedWindows:
     def process(
         self, progress: dict[str, Progress], batch: Rows | None, watermark: int | None
     ) -> Parts:
-        """Insert rows, which are judged by the watermark of `progress`, move on to another, and
-        emit what is due of each query."""
+        """Insert rows, whose lateness the watermark of `progress` decides; then move to another
+        watermark, and emit the due windows of each query."""
         made: Parts = {}
         for names, member in self._members:
             rows = (batch or {}).get(self._lane_of[names[0]])
@@ -94,12 +95,12 @@ class SharedWindows:
         return made
 
     def next_visit(self) -> int | None:
-        """The first watermark at which something is to be done, if no rows come."""
+        """The first watermark at which there is work to do, if no rows come."""
         visits = [member.next_visit() for _, member in self._members]
         return min((visit for visit in visits if visit is not None), default=None)
 
     def open_windows(self, progress: dict[str, Progress]) -> dict[str, int]:
-        """How many windows of each query are open that may hold something."""
+        """The number of each query's open windows that may contain events."""
         made: dict[str, int] = {}
         for names, member in self._members:
             if isinstance(member, BundleWindows):
@@ -109,15 +110,15 @@ class SharedWindows:
         return made
 
     def rows_of(self, name: str, batch: Rows | None) -> pa.Table | Sliced | None:
-        """The rows of a batch that a query takes in."""
+        """The rows of a batch that a query reads."""
         return (batch or {}).get(self._lane_of[name])
 
     def late(
         self, batch: Rows | None, parts: Parts
     ) -> list[tuple[pa.Table, Late, Spanned, list[str]]]:
-        """The late rows: with each kind the rows among which they are, the windows that they
-        missed, and the names of the queries.  Queries of a bundle whose windows are the same, and
-        reach as far back, miss the same rows."""
+        """The late rows: for each set of queries with the same late rows, the rows of the lane, the
+        late ones among them, the windows that they missed, and the names of the queries.  Queries
+        of a bundle have the same late rows if they have the same windows with the same reach."""
         made: list[tuple[pa.Table, Late, Spanned, list[str]]] = []
         for names, _ in self._members:
             alike: dict[Any, list[str]] = {}
@@ -134,7 +135,7 @@ class SharedWindows:
 
 
 class SharedBucket(Bucket):
-    """What a task does with its buckets, one after the other."""
+    """Processes all buckets of a task, one after the other, for several queries."""
 
     def _set_up(self, work: Any) -> None:
         self._work: SharedWork = work
@@ -221,14 +222,14 @@ class SharedBucket(Bucket):
         return made
 
     def _of_query(self, name: str, results: dict[str, Any]) -> dict[str, Any]:
-        """The columns of a query's results where they travel."""
+        """Rename the columns of a query's results to those in which they travel."""
         slots = self._output.slots[name]
         made = {slots.get(column, column): values for column, values in results.items()}
         rows = len(results["event_time"])
         return made | {"query": pa.array([self._numbers[name]] * rows, pa.int32())}
 
     def _whole(self, rows: pa.Table) -> pa.Table:
-        """The rows of a lane with all columns that late rows have."""
+        """Add to the rows of a lane the missing columns of late rows, as nulls."""
         for field in self._work.schema:
             if field.name not in rows.column_names:
                 rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))

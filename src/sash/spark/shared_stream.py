@@ -2,8 +2,8 @@
 
     rows → packed by lane and bucket (mapInArrow) → a bucket's batch (transformWithState) → results
 
-The results of all queries travel in the same columns, and become a struct for each query behind
-the operator.
+The results of all queries travel in the same columns; after the operator, Spark puts them into one
+struct for each query.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .types import Carried, arrow_schema, carried, quoted, time_from
 __all__ = ["aggregate_shared_stream"]
 
 _LONG = LongType()
-#: Metrics of each query are told up to so many queries, since each metric is a sum for Spark.
+#: With up to so many queries, each query has its own metrics; Spark computes a sum for each metric.
 _TOLD = 32
 
 
@@ -59,7 +59,7 @@ def aggregate_shared_stream(
     trust: tuple[str, ...],
     slices: Slices,
 ) -> DataFrame:
-    """The results of several queries over a stream, and with `late` the rows that missed
+    """The results of several queries over a stream; with `late` also the rows that missed
     windows."""
     queries = {name: plan.query for name, plan in plans.items()}
     schema = df.schema
@@ -72,7 +72,7 @@ def aggregate_shared_stream(
     columns = df.columns if any_where else travels
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
     called = bucket_names() if buckets is None else bucket_names(buckets)
-    # a checkpoint's records go by the order of names, which need not be that of the dict
+    # a checkpoint numbers its bundles by the order of names, whatever the order of the dict
     bundles = shared_plan(dict(sorted(queries.items()))).bundles
     packers = []
     for lane in lanes:
@@ -112,8 +112,8 @@ def aggregate_shared_stream(
 
 
 def _lanes(queries: Mapping[str, Query], columns: list[str], *, late: bool) -> tuple[Lane, ...]:
-    """The queries whose rows travel together, and the columns of those; where late rows are wanted,
-    the rows of all lanes have the columns of all queries."""
+    """Group the queries whose rows travel together into lanes, with the columns of the rows.  With
+    `late`, the rows of all lanes have the columns of all queries."""
     together: list[list[str]] = []
     for name, query in queries.items():
         for names in together:
@@ -141,8 +141,8 @@ def _combines(
     *,
     late: bool,
 ) -> tuple[Combines, Bundle | None]:
-    """Whether the rows of a lane are combined into slices before the shuffle: where all its queries
-    share those, and where it could be done for each of them."""
+    """When tasks combine the rows of a lane into slices before the shuffle, and the bundle of these
+    slices.  They do so only if all queries of the lane share slices, and each alone could do it."""
     members = [bundle for bundle in bundles if bundle.names[0] in lane.names]
     shared = len(members) == 1 and members[0].composite is not None
     if not shared or any(combines(plans[n], slices, late=late) == "never" for n in lane.names):
@@ -152,7 +152,7 @@ def _combines(
 
 @dataclass(frozen=True)
 class _Shape:
-    """The columns of the output, as they come out of the operator and as the user sees them."""
+    """The columns of the output: those that the operator returns, and those that the user sees."""
 
     plans: Mapping[str, Plan]
     schema: StructType
@@ -163,7 +163,7 @@ class _Shape:
 
     @cached_property
     def kept(self) -> dict[str, tuple[str, ...]]:
-        """The columns of events that the results of each query have."""
+        """The columns of events that the results of each query contain."""
         rows = {name: list(lane.travels) for lane in self.lanes for name in lane.names}
         return {
             name: tuple(kept_columns(plan.query, rows[name])) for name, plan in self.plans.items()
@@ -175,7 +175,7 @@ class _Shape:
         return result_fields(self.plans[name], rows)
 
     def _typed(self, name: str) -> dict[str, Carried]:
-        """The columns that a query has of its own, as they are called on the way."""
+        """A query's own columns: their names in the operator, and how their types travel."""
         result, plan = self._results(name), self.plans[name]
         made = {
             f"kept_{i}": carried(self.schema[c].dataType) for i, c in enumerate(self.kept[name])
@@ -203,18 +203,18 @@ class _Shape:
 
     @property
     def slots(self) -> dict[str, dict[str, str]]:
-        """Where each column of each query travels."""
+        """For each query, the slot in which each of its columns travels."""
         return self._placed[0]
 
     @cached_property
     def _withdraws(self) -> list[str]:
-        """The queries whose windows may be withdrawn, by rows marked deleted."""
+        """The queries that may withdraw emitted windows, by rows marked `deleted`."""
         if self.mode != "live":
             return []
         return [n for n, plan in self.plans.items() if isinstance(plan.query.window, Merging)]
 
     def travelling(self) -> list[StructField]:
-        """The columns as they come out of the operator."""
+        """The columns that the operator returns."""
         fields = [StructField("event_time", TimestampType()), StructField(QUERY, IntegerType())]
         fields += [StructField("start", _LONG), StructField("end", _LONG)]
         fields += [StructField(f"slot_{i}", kind) for i, kind in enumerate(self._placed[1])]
@@ -233,7 +233,8 @@ class _Shape:
         return [*fields, StructField("metric", IntegerType()), StructField("amount", _LONG)]
 
     def columns(self) -> list[Column]:
-        """The name of the query, a struct for each, the event time, and late rows."""
+        """The columns that the user sees: the name of the query, a struct for each query, the event
+        time, and late rows."""
         names = F.array(*(F.lit(name) for name in self.plans))
         columns = [F.get(names, F.col(QUERY)).alias(QUERY)]
         for number, name in enumerate(self.plans):
@@ -263,7 +264,7 @@ class _Shape:
             return typed[column].back(F.col(slots[column])).alias(called)
 
         made = [back(f"kept_{i}", column) for i, column in enumerate(self.kept[name])]
-        # which is null in the rows of other queries
+        # null in the rows of other queries
         window = F.when(F.col("start").isNotNull(), self._span("start", "end"))
         made.append(window.alias("window", metadata=result["window"].metadata))
         select = self.plans[name].query.select

@@ -1,8 +1,9 @@
-"""Work on its way to Spark's Python workers, which may lack what it needs.
+"""Sends work to Spark's Python workers, which may lack packages that it needs.
 
-A function of a package is pickled by its name, and a worker without the package says no more than
-"No module named 'sash'", at the end of a long trace.  So work travels in a parcel: a small function
-that is sent as it is, looks for what is missing, says what to do, and only then unpickles the work.
+Pickle sends a function of a package by its name.  A worker without the package only says "No module
+named 'sash'", at the end of a long trace.  So work travels in a parcel with a small function, which
+pickle sends by its code.  On the worker, this function looks for missing packages and says what to
+do about them, and only then unpickles the work.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from pyspark import cloudpickle
 
 __all__ = ["parcel", "shipped"]
 
-#: What a worker imports to do any work.
+#: The packages that a worker imports for any work.
 NEEDED = ("sash", "numpy", "numba", "pyarrow", "pandas", "google.protobuf")
 
 
 def shipped(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function that does the work, and is sent to workers in a parcel."""
+    """Wrap work in a function that travels to workers in a parcel."""
     sent = _Sent(work)
     return lambda rows: sent(rows)  # Spark counts the arguments of functions
 
 
 class _Sent:
-    """Stands for the work on the driver, and becomes it where it is unpickled."""
+    """Stands for the work on the driver.  A worker that unpickles it gets the work itself."""
 
     def __init__(self, work: Callable[[Any], Any]) -> None:
         self._work = work
@@ -40,10 +41,10 @@ class _Sent:
 
 
 def parcel(work: Any, *, call: bool = False) -> tuple[Any, tuple[Any, ...]]:
-    """What `__reduce__` returns for the work, or with `call` for what it returns.
+    """The result of `__reduce__` for the work; with `call`, for the object that the work returns.
 
-    It names the place of sash too: Spark starts one process beside the driver that does not know
-    of `--py-files`.
+    The parcel contains the path of sash too: Spark starts one process beside the driver that does
+    not know of `--py-files`.
     """
     packed = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
     version = sys.modules["sash"].__version__
@@ -51,7 +52,7 @@ def parcel(work: Any, *, call: bool = False) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, call: bool) -> Any:
-    """Unpickle the work, by a sash that can be found."""
+    """Check the worker's packages, and unpickle the work."""
     import pickle
     import sys
     from importlib import import_module
@@ -60,7 +61,7 @@ def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, ca
     def there(name: str) -> bool:
         try:
             return find_spec(name) is not None
-        except ModuleNotFoundError:  # what it would be in is not there
+        except ModuleNotFoundError:  # its parent package is missing
             return False
 
     if not there("sash"):
@@ -81,7 +82,7 @@ def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, ca
         work = pickle.loads(packed)
     except (AttributeError, ImportError) as error:
         if sash.__version__ == version and "sash" not in str(error):
-            raise  # about something of the user's
+            raise  # the error is about the user's code
         raise ImportError(
             f"the workers' sash, {sash.__file__}, is not the one of the driver ({error}); "
             "install the same on both"
@@ -90,4 +91,4 @@ def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, ca
     return work() if call else work
 
 
-_arrive.__module__ = "__main__"  # so it is sent as it is, and not by its name in sash
+_arrive.__module__ = "__main__"  # so pickle sends its code, and not its name in sash

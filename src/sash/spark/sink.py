@@ -1,8 +1,9 @@
-"""What to do with results in `foreachBatch`: part late rows from results, and keep the latest
+"""Works on results in `foreachBatch`: separates late rows from results, and keeps the latest
 revision of each window.
 
-Parquet has no atomic upsert.  So revisions are appended, each micro-batch in a folder of its own,
-which is written anew if the batch is replayed; `latest` reads the last revision of each window.
+Parquet has no atomic upsert.  So `upsert` appends revisions: it writes each micro-batch to its own
+folder, and writes this folder anew if Spark replays the batch.  `latest` reads the last revision of
+each window.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .types import normal, quoted, quoted_name
 __all__ = ["compact", "latest", "split", "upsert"]
 
 BATCH = "sash_batch"
-#: Spark's words for a folder that is not there, or has no files.
+#: Spark's error conditions for a folder that does not exist or has no files.
 _NOTHING_YET = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
@@ -30,13 +31,13 @@ def split(df: DataFrame) -> tuple[DataFrame, DataFrame]: ...
 @overload
 def split(df: DataFrame, query: str) -> DataFrame: ...
 def split(df: DataFrame, query: str | None = None) -> Any:
-    """Results, and the rows that missed windows or could not be used, of an output made with
-    `late=True`: the row's columns, `late_reason`, and `late_missed`, from the start of the first
-    window missed to the end of the last; of several queries, `late_queries`, the names of those
-    that the row is late for.
+    """Separate an output with `late=True` into results, and rows that missed windows or are
+    unusable.  These have the row's columns, `late_reason`, and `late_missed`, from the start of
+    the first missed window to the end of the last; for several queries also `late_queries`, the
+    names of the queries for which the row is late.
 
-    With the name of a `query`, of the output for several queries (`sash.share`): the results of
-    that one, as it would have them alone."""
+    With the name of a `query`, return only that query's results out of the output of several
+    queries (`sash.share`), with the columns that the query has by itself."""
     if query is not None:
         return _of_query(df, query)
     if "late" not in df.columns:
@@ -68,14 +69,14 @@ def _of_query(df: DataFrame, query: str) -> DataFrame:
 
 
 def upsert(path: str, *, late: str | None = None) -> Callable[[DataFrame, int], None]:
-    """A function for `foreachBatch` that keeps results under a path, whatever is replayed; with
-    `late`, rows that missed windows are kept under that path.
+    """A function for `foreachBatch` that writes results under a path, each batch once even if Spark
+    replays it.  With `late`, it writes rows that missed windows under that path.
 
         out.writeStream.foreachBatch(sash.spark.upsert("results")).option(…).start()
         sash.spark.latest(spark, "results")
 
-    The results of several queries (`sash.share`) are kept under a path for each, with the name of
-    the query behind the path: `latest(spark, "results/fast")`.
+    The results of each of several queries (`sash.share`) have their own path, which ends with the
+    query's name: `latest(spark, "results/fast")`.
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:
@@ -106,7 +107,7 @@ def upsert(path: str, *, late: str | None = None) -> Callable[[DataFrame, int], 
 
 
 def _queries_of(df: DataFrame) -> list[str]:
-    """The names of the queries, if these are the results of several."""
+    """The names of the queries, if these are the results of several queries."""
     if "query" not in df.columns or "window" in df.columns:
         return []
     structs = [field.name for field in df.schema if isinstance(field.dataType, StructType)]
@@ -114,7 +115,8 @@ def _queries_of(df: DataFrame) -> list[str]:
 
 
 def overwrite(df: DataFrame, path: str, batch_id: int) -> None:
-    """Write the rows of a micro-batch to its own folder under a path, anew if it is replayed."""
+    """Write the rows of a micro-batch to its own folder under a path; a replayed batch replaces
+    them."""
     df.write.mode("overwrite").parquet(f"{path.rstrip('/')}/{BATCH}={batch_id}")
 
 
@@ -124,18 +126,17 @@ def latest(
     keys: Sequence[str] = (),
     schema: StructType | None = None,
 ) -> DataFrame:
-    """The last revision of each window that was kept under a path; sessions that were withdrawn
-    are left out.
+    """The last revision of each window under a path of `upsert`, without withdrawn sessions.
 
-    Before the first micro-batch is written there is nothing to read, and nothing that says which
-    columns there will be: with the `schema` of the stream's results, the table is then empty.
+    Before the first micro-batch is written, there are no files, and so no columns are known.  With
+    the `schema` of the stream's results, the table is then empty; without it, this is an error.
 
         out = sash.spark.aggregate(stream, query, mode="live")
         sash.spark.latest(spark, "results", schema=out.schema)
     """
     try:
         df = spark.read.parquet(path)
-        _ = df.schema  # Spark Connect looks for files no sooner
+        _ = df.schema  # Spark Connect looks for the files only now
     except AnalysisException as error:
         if error.getCondition() not in _NOTHING_YET:
             raise
@@ -151,9 +152,9 @@ def latest(
         return df.drop(BATCH)
     by = [*keys] if keys else df.columns[: df.columns.index("window")]
     alike = [normal(quoted(key), df.schema[key].dataType, key) for key in by]
-    newest = [F.col(BATCH).desc()] if BATCH in df.columns else []  # compacted, there is none
+    newest = [F.col(BATCH).desc()] if BATCH in df.columns else []  # compacted results lack it
     withdraws = _withdraws(df.columns)
-    # a session is known by its start, as its end moves
+    # the start identifies a session, as its end moves
     window = "window.start" if withdraws else "window"
     order = Window.partitionBy(*alike, window).orderBy(*newest, F.col("revision").desc())
     ranked = df.withColumn("__sash_rank", F.row_number().over(order))
@@ -162,7 +163,8 @@ def latest(
 
 
 def _withdraws(columns: list[str]) -> bool:
-    """True if rows may be marked deleted; a column of the user's stands before the revision."""
+    """True if sash may mark rows `deleted`.  A user's column of that name comes before the column
+    `revision`."""
     return "deleted" in columns[columns.index("revision") :]
 
 

@@ -1,7 +1,7 @@
-"""A query over a table, of which Spark makes the slices.
+"""A query over a table whose slices Spark makes.
 
-rows → Spark: one row for each key and slice, words of partials in columns
-     → where a slice is a window: answers by Spark's expressions, and no Python at all
+rows → Spark: one row for each key and slice, with the partials' words in columns
+     → if each slice is a window: answers by Spark's expressions, and no Python at all
      → else: to tasks, by keys and stretches → Python: windows from slices
 """
 
@@ -41,17 +41,17 @@ _FEW, _MANY = 16_384, 100_000  # rows of a sample
 
 
 def is_window(window: Aligned) -> bool:
-    """True if each slice of a window is one window, which Spark can make."""
+    """True if each slice is one window, on the UTC clock, so that Spark can make the windows."""
     cycle, utc = window.cycle, window.clock is UTC
     return utc and cycle.windows == 1 and cycle.longest == cycle.length
 
 
 def sliced(df: DataFrame, plan: Plan, groups: list[list[Native]]) -> DataFrame:
-    """A row for each key and slice, as it travels to Python: the keys as `key_0`, …, a time in the
-    slice, and what partials are made of as `word_0`, …
+    """One row for each key and slice, for Python: the keys as `key_0`, …, a time in the slice, and
+    the columns from which Python makes partials as `word_0`, …
 
-    Each column takes its time in the second shuffle, and on the way to Python, so there are no more
-    than Python reads."""
+    Each column costs time in the second shuffle and on the way to Python, so there are only those
+    that Python reads."""
     query = plan.query
     keys = [F.col(f"key_{i}") for i in range(len(query.by))]
     natives = [native for natives in groups for native in natives]
@@ -65,7 +65,7 @@ def sliced(df: DataFrame, plan: Plan, groups: list[list[Native]]) -> DataFrame:
 
 
 def _by_slice(df: DataFrame, plan: Plan, groups: list[list[Native]]) -> DataFrame:
-    """A row for each key and slice: the keys as `key_0`, …, the number of the slice, and the
+    """One row for each key and slice: the keys as `key_0`, …, the number of the slice, and the
     aggregates of each leaf as `word_0`, …"""
     query = plan.query
     number = _number(query, F.col(_AT))
@@ -74,14 +74,15 @@ def _by_slice(df: DataFrame, plan: Plan, groups: list[list[Native]]) -> DataFram
 
 
 def _time_in(query: Query) -> Column:
-    """A time in the slice that has a number: its start, or the first one that can be used."""
+    """A time in a slice, found by the slice's number: its start, or the first time in the clock's
+    range."""
     low, _ = query.aligned.clock.limits
     start = cuts_of(query.aligned).time(F.col(_SLICE), SPARK)
     return F.greatest(start, F.lit(low + 1))
 
 
 def _columns_of(natives: list[Native]) -> list[list[Column]]:
-    """For each leaf the columns that hold its aggregates."""
+    """For each leaf, the columns of its aggregates."""
     made, at = [], 0
     for native in natives:
         made.append([F.col(f"word_{at + j}") for j in range(len(native.aggregates))])
@@ -90,13 +91,13 @@ def _columns_of(natives: list[Native]) -> list[list[Column]]:
 
 
 def _with_time(df: DataFrame, query: Query) -> DataFrame:
-    """The columns that are read, and the time in microseconds."""
+    """The columns that the query reads, and the time in microseconds."""
     at = micros(quoted(query.time), df.schema[query.time].dataType)
     return df.select(*[quoted(n) for n in dict.fromkeys(query.columns)], at.alias(_AT))
 
 
 def _number(query: Query, time: Column) -> Column:
-    """The number of the slice that a time is in; an error for a time that cannot be used."""
+    """The number of a time's slice; the expression raises if the time is null or out of range."""
     bad = F.raise_error(
         F.concat(
             F.lit(f"a row cannot be used: its time, in column {query.time!r}, is "),
@@ -108,21 +109,21 @@ def _number(query: Query, time: Column) -> Column:
 
 
 def _usable_number(query: Query, time: Column) -> Column:
-    """The same, null for a time that cannot be used: nothing is computed of that, as it may
-    overflow.  Of a calendar it is the number of a slice near by."""
+    """The number of a time's slice; null if the time is null or out of range, as arithmetic with it
+    might overflow.  With the clock of a calendar, it is the number of a slice close by."""
     clock = query.aligned.clock
     shown, _ = clock.around(F.when(in_range(time, clock), time), SPARK)
     return cast(Column, cuts_of(query.aligned).number(shown, SPARK))
 
 
 def rows_in_slices(df: DataFrame, query: Query, enough: float) -> float:
-    """How many rows a slice has, on average, among the first rows of the table; if these are
-    `enough` among few rows, no more are read.
+    """The average number of rows per slice among the first rows of a table.  A small sample
+    suffices if it has `enough` rows per slice; else a larger one is read.
 
-    Few rows are collected, for which Spark reads no more partitions than have them.  For many that
-    would take too long in Python: they are handed over as Arrow, for which Spark reads the first
-    ones of all partitions.  In a table of eight, the few take 0.12 s of processor time and the many
-    0.17; a count by Spark takes 0.29."""
+    The small sample is collected, for which Spark reads only as many partitions as it needs.  The
+    large one would take too long that way: it comes as Arrow, for which Spark reads the first rows
+    of all partitions.  For a table of eight partitions, the small sample takes 0.12 s of processor
+    time, the large one 0.17 s, and a count by Spark 0.29 s."""
     keys = [quoted(k) for k in query.by]
     place = F.xxhash64(*keys, _usable_number(query, F.col(_AT)))
     places = _with_time(df, query).select(place.alias("place"))
@@ -135,7 +136,7 @@ def rows_in_slices(df: DataFrame, query: Query, enough: float) -> float:
 
 
 def tumbled(df: DataFrame, plan: Plan, groups: list[list[Native]], result: StructType) -> DataFrame:
-    """The results where each slice is a window: all by Spark."""
+    """The results of a query whose slices are windows: Spark computes everything."""
     query, cycle = plan.query, plan.query.aligned.cycle
     made = _by_slice(df, plan, groups)
     time = df.schema[query.time].dataType
@@ -153,7 +154,7 @@ def tumbled(df: DataFrame, plan: Plan, groups: list[list[Native]], result: Struc
 def tumbled_stream(
     df: DataFrame, plan: Plan, groups: list[list[Native]], result: StructType
 ) -> DataFrame:
-    """The same for a stream: Spark's own windows, and `event_time`."""
+    """Like `tumbled`, for a stream: with Spark's own windows, and the column `event_time`."""
     query, cycle = plan.query, plan.query.aligned.cycle
     size = f"{cycle.length} microseconds"
     offset = f"{cycle.start(0) % cycle.length} microseconds"
@@ -179,7 +180,7 @@ def _results(
     *,
     lacking: bool = False,
 ) -> list[Column]:
-    """The columns of the result, from `key_0`, … and `word_0`, …"""
+    """The columns of the result, computed from `key_0`, … and `word_0`, …"""
     query = plan.query
     columns: dict[str, Column] = {k: F.col(f"key_{i}") for i, k in enumerate(query.by)}
     columns["window"] = window
@@ -207,7 +208,7 @@ def _is_time(plan: Plan, name: str) -> bool:
 
 
 class SliceWork:
-    """The windows of slices that Spark made."""
+    """Computes windows from slices that Spark made."""
 
     def __init__(
         self, query: Query, schema: pa.Schema, groups: list[list[Native]], columns: list[str]
@@ -220,7 +221,7 @@ class SliceWork:
         self._columns = columns
 
     def windows(self, table: pa.Table, extra: str, wanted: Any) -> Any:
-        """The plan, the keys with the `extra` one last, and their windows."""
+        """Return the plan, the keys with the column `extra` last, and their windows."""
         table = table.rename_columns(self._columns)
         partials, at = [], 0
         for leaves in self._groups:
@@ -233,7 +234,7 @@ class SliceWork:
 
 
 class WordWork:
-    """The windows of slices that Python made: `combining.combined`."""
+    """Computes windows from slices that Python made (`combining.combined`)."""
 
     def __init__(self, query: Query, schema: pa.Schema, columns: list[str]) -> None:
         self._query = query
@@ -241,7 +242,7 @@ class WordWork:
         self._columns = columns
 
     def windows(self, table: pa.Table, extra: str, wanted: Any) -> Any:
-        """The plan, the keys with the `extra` one last, and their windows."""
+        """Return the plan, the keys with the column `extra` last, and their windows."""
         table = table.rename_columns(self._columns)
         plan = make_plan(self._query, self._schema)
         partials = [

@@ -1,17 +1,18 @@
-"""Sessions of a table in which one key has many rows: they are cut at gaps.
+"""Sessions of a table in which one key has many rows: several tasks find the sessions of one key.
 
-Time is cut into stretches, and each stretch of a key is a task's own.  A session that no event
-outside of its stretch can touch is a result.  The rows of the others, at most the first and the
-last of a stretch, go on to the task that has their key, which finds their sessions; results go with
-them, as they are.
+sash cuts time into stretches, and a task works on one stretch of a key.  A session that no event
+outside of its stretch can touch is a result.  The rows of the other sessions, which are at most the
+first and the last of a stretch, go on to a task for their key, which finds their sessions.  Results
+travel with them unchanged.
 
     stretches      |----------------- 1 ----------------|---------------- 2 -----
     events          xx x    xx xxx     x    xxx xx    xx x   xxx      xx
     results                [ s ]     [s]   [  s  ]          [ s ]    [s]
     rows that go on [ s ]                            [  s   ]
 
-With a gap in a column, an event reaches as far as it says, and where sessions have a greatest size,
-where one ends goes by all before it: then a key's rows stay together.
+Two kinds of sessions cannot be cut, and one task has all rows of a key: if the gap is a column,
+since an event may reach beyond any stretch; and if sessions have a greatest size, since their ends
+depend on all earlier events of the key.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from .types import arrow_schema, micros, quoted
 __all__ = ["has_hot_key", "sessions_at_gaps", "splits"]
 
 _STRETCH, _BUCKET, _HOME = "__sash_stretch", "__sash_bucket", "__sash_home"
-_ROW = "__sash_row"  # of a session that is not found yet
-_LEAST = 3_600_000_000  # microseconds in a stretch
-_GAPS = 64  # in a stretch, so that most sessions lie within one
-_SAMPLE = 10_000  # rows
+_ROW = "__sash_row"  # a row whose session is not found yet
+_LEAST = 3_600_000_000  # the least length of a stretch, in microseconds
+_GAPS = 64  # a stretch is at least so many gaps long, so that most sessions lie within one
+_SAMPLE = 10_000  # rows of the sample for hot keys
 
 
 def splits(query: Query) -> bool:
-    """True if the sessions of one key can be found by several tasks."""
+    """True if several tasks can find the sessions of one key."""
     window = query.window
     if not isinstance(window, Merging) or window.longest is not None:
         return False
@@ -56,7 +57,7 @@ def splits(query: Query) -> bool:
 
 
 def _length(gap: int) -> int:
-    """How long a stretch is."""
+    """The length of a stretch, in microseconds."""
     return max(_GAPS * gap, _LEAST)
 
 
@@ -73,14 +74,14 @@ def has_hot_key(df: DataFrame, query: Query, buckets: int) -> bool:
 
 
 def sessions_at_gaps(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
-    """The sessions of a DataFrame."""
+    """The sessions of a DataFrame, found stretch by stretch."""
     query, schema = plan.query, df.schema
     assert isinstance(query.window, Merging)
     assert isinstance(query.window.reach, int)
     length = _length(query.window.reach)
     names = df.columns if query.where is not None else list(query.columns)
     time = micros(quoted(query.time), schema[query.time].dataType)
-    # a time that cannot be used is for the first task to report
+    # an unusable time goes to stretch 0, whose task raises
     stretch = F.coalesce(SPARK.div(F.when(in_range(time), time), length), F.lit(0).cast("long"))
     tagged = df.select(*[quoted(n) for n in names], stretch.alias(_STRETCH))
     keys = key_columns(query, schema)
@@ -110,7 +111,7 @@ def sessions_at_gaps(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
 
 
 class _Stretch:
-    """What a task does with stretches of keys."""
+    """The work of a task of the first shuffle: find the sessions in stretches of keys."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class _Stretch:
         result: StructType,
         between: StructType,
     ) -> None:
-        # the bucket of a key goes with it through the sessions
+        # the bucket of a key is part of the key, so that results and rows keep it
         self._query = replace(query, by=(*query.by, _HOME, _STRETCH))
         self._names, self._read, self._length = names, read, length
         self._result, self._between = result, between
@@ -143,7 +144,7 @@ class _Stretch:
         return pa.concat_tables([found, rest.cast(between)])
 
     def _touched(self, keys: list[pa.Array], found: Spans) -> Array:
-        """Which sessions an event of another stretch may touch."""
+        """Mark the sessions that an event of another stretch may touch."""
         begins = (np.asarray(keys[-1]) * self._length)[found.groups]
         gap = self._query.window.reach  # type: ignore[attr-defined]
         touched: Array = (found.starts - gap < begins) | (found.ends >= begins + self._length)
@@ -151,7 +152,8 @@ class _Stretch:
 
 
 class _Rest:
-    """What a task does with results, and with rows whose sessions are to be found."""
+    """The work of a task of the second shuffle: pass results on, and find the sessions of the other
+    rows."""
 
     def __init__(self, query: Query, names: list[str], result: StructType) -> None:
         self._query, self._names, self._result = query, names, result

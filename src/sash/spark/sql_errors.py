@@ -1,4 +1,4 @@
-"""What Spark refuses of a statement, as an error that points into the statement's own text."""
+"""Turns Spark's errors about a statement into errors that point into the statement's own text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..sql.planned import Planned
 
 __all__ = ["analysed", "first_refused"]
 
-#: How the text of an error of the parser says where it is.
+#: The place in the text of a parser's error.
 _PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
-#: What comes behind the words of an error: Spark's code, its plan, the text again.
+#: The rest of an error's text after the message: Spark's code, its plan, the text again.
 _REST = re.compile(
     r"( SQLSTATE: \w+|;? line \d+ pos \d+;?|\n== SQL|\n\n|\n'|\(line \d+, pos \d+\)).*", re.S
 )
@@ -26,8 +26,8 @@ _REST = re.compile(
 
 @contextmanager
 def analysed(planned: Planned, pieces: Pieces | None, at: At) -> Iterator[None]:
-    """Give Spark's refusals the place in the statement: of what Spark names in the pieces that it
-    was given, else the given one."""
+    """Turn an error that Spark raises inside the `with` into an `SqlError` with a place in the
+    statement: the place that Spark names in `pieces`, its text, or else `at`."""
     try:
         yield
     except AnalysisException as error:
@@ -37,7 +37,7 @@ def analysed(planned: Planned, pieces: Pieces | None, at: At) -> Iterator[None]:
 def first_refused(
     planned: Planned, tries: Iterable[tuple[Pieces, At, Callable[[str], Any]]]
 ) -> None:
-    """Try expressions one by one, and raise for the first that Spark refuses."""
+    """Try expressions one by one, and raise for the first one that Spark refuses."""
     for pieces, at, attempt in tries:
         with analysed(planned, pieces, at):
             getattr(attempt(pieces.text), "schema", None)
@@ -61,7 +61,7 @@ def _said(planned: Planned, error: PySparkException, pieces: Pieces | None, at: 
 
 
 def _place(error: PySparkException, pieces: Pieces) -> At | None:
-    """The part of a statement that an error is about."""
+    """The part of the statement that an error is about; None if the error does not say."""
     for context in error.getQueryContext():
         if context.contextType().name != "SQL":
             continue

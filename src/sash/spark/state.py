@@ -1,7 +1,7 @@
-"""A bucket's records in Spark's state: a store over one MapState.
+"""Keeps a bucket's records in Spark's state: a store over one MapState.
 
-Each record is a message to the JVM and back, at a price that goes by their number more than by
-their bytes: so records are pages of some kilobytes, and many travel in one trip.
+Each access to a record is a message to the JVM and an answer.  Its cost depends on the number of
+messages more than on their bytes: so records have some kilobytes, and many travel in one trip.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 
 class SparkStore(Store):
-    """The records of the bucket that Spark is calling, with a count of what is moved."""
+    """The records of the bucket for which Spark makes the present call.  The store counts the
+    records and bytes that it reads and writes."""
 
     def __init__(self, state: Any) -> None:
         self._state = state
@@ -57,7 +58,7 @@ class SparkStore(Store):
             self._count(None)
 
     def _called(self, call: Callable[[Any, T], Any], given: Sequence[T]) -> list[Any]:
-        """Make a call of the state for each of what is given: in one trip, unless it is one."""
+        """Call the state for each item: several calls in one trip, if this PySpark allows it."""
         trips = self._trips
         if trips is None or len(given) < 2:
             return [call(self._state, each) for each in given]

@@ -1,9 +1,9 @@
-"""`sash.spark.sql`: a text of SQL over Spark's tables and views.
+"""`sash.spark.sql`: an SQL text over Spark's tables and views.
 
     FROM, WHERE and expressions → Spark → the query → Spark: SELECT list, HAVING, ORDER BY, LIMIT
 
-Spark runs what is before and after the window as it is written; only the aggregates and the window
-are sash's.
+Spark runs the expressions before and after the window as they are written; sash runs only the
+aggregates and the window.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .types import quoted, quoted_name
 
 __all__ = ["aggregated", "prepared_frame", "projected_frame", "query_of", "sql"]
 
-#: Columns that results of a stream have for themselves.
+#: Columns that sash adds to the results of a stream.
 _OWN = ("revision", "deleted", "event_time", "late")
 
 
@@ -51,8 +51,8 @@ def sql(
     timezone: str | None = None,
     operators: Mapping[str, Operator] | None = None,
 ) -> DataFrame:
-    """The results of a statement of SQL, as a DataFrame, batch or streaming as its FROM is: the
-    columns of the SELECT list, then those that streams have for themselves.
+    """The results of an SQL statement as a DataFrame, batch or streaming as its FROM is: the
+    columns of the SELECT list, then those that sash adds to the results of a stream.
 
     Spark itself runs the FROM (a table, a view, a subquery, a join) and every expression before and
     after the window, as it is written.  `lateness` is the delay of the watermark; without it, the
@@ -74,7 +74,7 @@ def sql(
     text_before = _before(planned)
     with analysed(planned, text_before, planned.select.source.at):
         df = spark.sql(text_before.text)
-        df.schema  # noqa: B018 (Spark Connect looks at it now, and not later)
+        df.schema  # noqa: B018 (so that Spark Connect analyses the text now, and not later)
     if lateness is not None:
         if not df.isStreaming:
             raise ValueError("lateness is for streams, and FROM is none; leave it out")
@@ -88,8 +88,8 @@ def sql(
 
 
 def aggregated(planned: Planned, df: DataFrame, mode: Mode, late: bool, *more: Any) -> DataFrame:
-    """The results of a statement's query; what is wrong with types or the window has its place in
-    the text."""
+    """The results of a statement's query.  An error about types or the window points to its place
+    in the text."""
     from .frames import aggregate, schema_for
 
     query = query_of(planned)
@@ -103,7 +103,7 @@ def aggregated(planned: Planned, df: DataFrame, mode: Mode, late: bool, *more: A
 
 
 def query_of(planned: Planned) -> Query:
-    """The query, behind Spark's own WHERE."""
+    """The statement's query without its condition, as Spark has run the WHERE."""
     return dataclasses.replace(planned.query, where=None)
 
 
@@ -112,7 +112,7 @@ def _needs_columns(planned: Planned, mode: Mode) -> bool:
 
 
 def _add_from(made: Pieces, planned: Planned) -> Pieces:
-    """What is behind FROM, for Spark to read."""
+    """Add the FROM clause to a text for Spark."""
     given = planned.select.source
     made.add(" FROM ")
     if not isinstance(given, Table | Cql):
@@ -127,7 +127,7 @@ def _opened(planned: Planned) -> Pieces:
 
 
 def _columns_of(spark: SparkSession, planned: Planned) -> list[str]:
-    """The columns of what is behind FROM."""
+    """The columns of the FROM clause."""
     text = _add_from(_opened(planned).add("*"), planned)
     with analysed(planned, text, planned.select.source.at):
         names = spark.sql(text.text).columns
@@ -142,7 +142,7 @@ def _columns_of(spark: SparkSession, planned: Planned) -> list[str]:
 
 
 def _read(planned: Planned) -> list[Pieces]:
-    """The columns that the query reads, as Spark computes them."""
+    """The expressions by which Spark computes the columns that the query reads."""
     source = planned.source
     made = [Pieces(source).add(quoted_name(name), node.at) for name, node in planned.read.items()]
     if planned.stars:
@@ -154,7 +154,7 @@ def _read(planned: Planned) -> list[Pieces]:
 
 
 def _add(made: Pieces, node: Node) -> Pieces:
-    """An expression as it is written; where FILTER guards it, only for the rows that count."""
+    """Add an expression as it is written; if FILTER guards it, only for the rows that count."""
     if not isinstance(node, Guarded):
         return made.copy(node.at)
     _add(made.add("CASE WHEN "), node.where)
@@ -162,7 +162,7 @@ def _add(made: Pieces, node: Node) -> Pieces:
 
 
 def _before(planned: Planned) -> Pieces:
-    """What comes before the query, as a SELECT for Spark."""
+    """The part of the statement before the query, as a SELECT for Spark."""
     made = _opened(planned)
     for i, column in enumerate(_read(planned)):
         made.join(column) if not i else made.add(", ").join(column)
@@ -172,8 +172,9 @@ def _before(planned: Planned) -> Pieces:
 
 
 def prepared_frame(statement: Statement, df: DataFrame, *others: Statement) -> DataFrame:
-    """A DataFrame in place of a statement's FROM, with the columns that its query reads; and with
-    those that other statements read which compute the same columns under the same condition."""
+    """Compute the columns that a statement's query reads from a DataFrame, which replaces the
+    FROM.  `others` are statements that compute the same columns under the same condition; their
+    queries' columns are added."""
     planned = statement._planned
     given = planned.select.source
     assert not isinstance(given, Other)
@@ -199,7 +200,7 @@ def prepared_frame(statement: Statement, df: DataFrame, *others: Statement) -> D
 def projected_frame(
     planned: Planned, found: DataFrame, names: list[str], *, streaming: bool, mode: Mode
 ) -> DataFrame:
-    """What comes after the query: HAVING, ORDER BY, LIMIT and the SELECT list."""
+    """Apply the part of the statement after the query: HAVING, ORDER BY, LIMIT, the SELECT list."""
     found = _with_answers(planned, found)
     with analysed(planned, None, planned.select.at):
         try:
@@ -249,7 +250,7 @@ def _sorted(source: Source, order: Any) -> Column:
 
 
 def _with_answers(planned: Planned, found: DataFrame) -> DataFrame:
-    """What becomes of aggregates' answers that SQL has in another form."""
+    """Turn answers of aggregates into the form that SQL gives them, where the two differ."""
     made = {}
     for name, then in planned.then.items():
         column = quoted(name)

@@ -3,7 +3,8 @@
     rows → packed by bucket (mapInArrow) → a bucket's batch (transformWithState) → results
     rows → Spark's own windows → results                                    slices="spark"
 
-The results are new facts, so the output mode is append, also for revisions of a window.
+A result never changes once it is out; a revision of a window is a new row.  So the output mode is
+append.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ __all__ = [
 ]
 
 _LONG = LongType()
-#: Where Spark notes how far a column's watermark is behind, in milliseconds.
+#: The key in a column's metadata for the delay of its watermark, in milliseconds.
 _DELAY = "spark.watermarkDelayMs"
-#: Names that results of a stream have for themselves, besides those of all results.
+#: Column names that sash reserves in the results of a stream, besides those of all results.
 STREAM_RESERVED = ("event_time", "late", BATCH)
 
 
@@ -71,15 +72,15 @@ def aggregate_stream(
     trust: tuple[str, ...],
     slices: Slices,
 ) -> DataFrame:
-    """The results over a stream, and with `late` the rows that missed windows."""
+    """The results of a query over a stream; with `late` also the rows that missed windows."""
     query, schema = plan.query, df.schema
     _check(df, plan, mode, late)
     if slices == "spark":
         return _by_spark(df, plan, mode=mode, late=late, name=name)
-    # what rows have on their way; a condition may read more
+    # the columns that travel through the shuffle; a condition may read more columns before it
     travels = df.columns if isinstance(query.window, Driven) else list(query.columns)
     columns = df.columns if query.where is not None else travels
-    # not every way through Spark takes names with dots
+    # some parts of Spark refuse names with dots
     plain = [quoted(c).alias(f"column_{i}") for i, c in enumerate(columns)]
     called = bucket_names() if buckets is None else bucket_names(buckets)
     combining = combines(plan, slices, late=late)
@@ -106,8 +107,8 @@ def aggregate_stream(
 
 
 def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -> DataFrame:
-    """The results by Spark's own windows, where each slice is a window.  It is never chosen for the
-    user, because Spark drops late rows and does not tell how many."""
+    """The results of a query by Spark's own windows; each slice must be a window.  sash never
+    chooses this way by itself, because Spark drops late rows without counting them."""
     query, schema = plan.query, df.schema
     groups = native_groups(plan, {field.name: field.dataType for field in schema})
     why = None
@@ -129,8 +130,8 @@ def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -
 
 
 def combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:
-    """Whether rows are combined into slices before the shuffle.  Late rows are wanted as they
-    came, so not with `late`."""
+    """When tasks combine rows into slices before the shuffle.  With `late` they never do, because
+    the result has the late rows themselves."""
     if not isinstance(plan.query.window, Aligned):
         return "never"
     possible = combinable(plan) and not late
@@ -164,14 +165,14 @@ def check_time(df: DataFrame, query: Query) -> None:
 
 
 def delay_of(df: DataFrame, query: Query) -> int:
-    """How far the watermark is behind stream time, in microseconds."""
+    """The delay of the watermark behind stream time, in microseconds."""
     return 1000 * int(df.schema[query.time].metadata[_DELAY])
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """The columns of a stream's output, as they come out of the operator and as they become what
-    the user sees.  Rows have the columns `travels` when they come to the operator."""
+    """The columns of a stream's output: those that the stateful operator returns, and those that
+    the user sees.  `travels` are the columns of the rows that reach the operator."""
 
     plan: Plan
     schema: StructType
@@ -181,12 +182,12 @@ class _Shape:
 
     @property
     def kept(self) -> list[str]:
-        """The columns of events that results have."""
+        """The columns of events that the results contain."""
         return kept_columns(self.plan.query, list(self.travels))
 
     @property
     def withdraws(self) -> bool:
-        """True if windows that were emitted may be withdrawn, by rows marked deleted."""
+        """True if the stream may withdraw an emitted window, by a row marked `deleted`."""
         return self.mode == "live" and isinstance(self.plan.query.window, Merging)
 
     @property
@@ -197,7 +198,7 @@ class _Shape:
         return carried(self.schema[name].dataType)
 
     def travelling(self) -> list[StructField]:
-        """The columns as they come out of the operator."""
+        """The columns that the operator returns."""
         result = self._result
         fields = [StructField("event_time", TimestampType())]
         fields += [StructField("start", _LONG), StructField("end", _LONG)]
@@ -219,14 +220,14 @@ class _Shape:
         return fields
 
     def columns(self) -> list[Column]:
-        """Cast the columns to the types of the result."""
+        """Cast the operator's columns to the types of the result."""
         query, result = self.plan.query, self._result
         columns = [
             self._carried(name).back(F.col(f"kept_{i}")).alias(name)
             for i, name in enumerate(self.kept)
         ]
         window = self._span("start", "end")
-        if self.late:  # late rows have none
+        if self.late:  # late rows have no window
             window = F.when(F.col("reason").isNull(), window)
         columns.append(window.alias("window", metadata=result["window"].metadata))
         columns += [
@@ -259,10 +260,10 @@ class _Shape:
 
 
 def named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:
-    """Observe metrics, under a name that nothing before in the same query has."""
+    """Observe metrics under a name that is unique in the Spark query."""
     try:
         observed = df.observe(name, *metrics)
-        _ = observed.schema  # Spark Connect looks at a query no sooner
+        _ = observed.schema  # Spark Connect analyses a query only now
     except AnalysisException as error:
         if error.getCondition() != "DUPLICATED_METRICS_NAME":
             raise
@@ -274,14 +275,14 @@ def named(df: DataFrame, name: str, metrics: list[Column]) -> DataFrame:
 
 
 def metrics(queries: int = 0) -> list[Column]:
-    """The metrics of a micro-batch, from those of its buckets, and those that each of several
-    queries has for itself."""
+    """The metrics of a micro-batch, computed from the metrics of its buckets.  If there are several
+    `queries`, the column `queries` has each query's own metrics."""
 
     def amount(i: int) -> Column:
         return F.when(F.col("metric") == F.lit(i), F.col("amount"))
 
     def total(i: int) -> Column:
-        # in a micro-batch in which no bucket has anything to do there is nothing to sum
+        # if no bucket has anything to do in a micro-batch, there is nothing to sum
         return F.coalesce(F.sum(amount(i)), F.lit(0))
 
     made = [
@@ -300,8 +301,8 @@ def metrics(queries: int = 0) -> list[Column]:
 
 
 def _lateness() -> Column:
-    """The histogram of lateness, by one aggregate: each takes its time of every row that comes
-    out, and a sum for each place of the histogram took 0.17 µs of a row."""
+    """The histogram of lateness, computed by one aggregate.  One sum for each place of the
+    histogram took 0.17 µs per row, because Spark calls each aggregate for every output row."""
     place = F.col("metric") - F.lit(len(METRICS))
     here = place.between(0, BUCKETS)
     came = F.collect_list(F.when(here, F.struct(place.alias("place"), "amount")))

@@ -1,5 +1,5 @@
-"""Queries and statements of SQL over one stream, in one stateful operator: what goes into it, and
-the results of each, as it would have them alone.
+"""Runs queries and SQL statements over one stream in one stateful operator, and separates their
+results.
 
     rows ─→ before: expressions, WHERE (Spark, once) ─→ the queries (`shared_stream`)
          ─→ after: SELECT list, HAVING of each statement (Spark, a micro-batch at a time)
@@ -29,14 +29,14 @@ from .types import quoted
 
 __all__ = ["Part", "Together", "groups", "together"]
 
-#: So many share an operator at most: up to so many its metrics are those of each query too.
+#: The most queries that share an operator: with up to so many, each has its own metrics.
 MOST = 32
 
 
 def groups(given: Mapping[str, Query | Statement]) -> list[tuple[str, ...]]:
-    """The names of those that can share an operator: queries, and statements that compute the same
-    columns under the same condition.  One whose name the results of several have for themselves, or
-    which Spark takes for another's, is by itself."""
+    """Group the queries, and the statements that compute the same columns under the same condition,
+    that can share an operator.  A query is alone if sash reserves its name in the results of
+    several queries, or if to Spark another query has the same name."""
     taken = {QUERY, "window", *STREAM_RESERVED}
     usable: dict[str, Query | Statement] = {}
     for name, one in given.items():
@@ -51,7 +51,7 @@ def groups(given: Mapping[str, Query | Statement]) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Part:
-    """What a micro-batch has for one query: results, and late rows if they are wanted."""
+    """The rows of a micro-batch for one query: results, and late rows, if the stream has them."""
 
     name: str
     results: DataFrame
@@ -60,15 +60,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Together:
-    """Several queries over a streaming DataFrame, and their results in one."""
+    """Several queries over a streaming DataFrame, and the DataFrame `out` of all their results."""
 
     given: Mapping[str, Query | Statement]
-    kept: Mapping[str, Sequence[str]]  # the columns of events that late rows have, by query
+    kept: Mapping[str, Sequence[str]]  # the columns of events in the late rows of each query
     mode: Mode
     out: DataFrame
 
     def parts(self, batch: DataFrame) -> Iterator[Part]:
-        """What a micro-batch of `out` has for each query."""
+        """Separate a micro-batch of `out` by query."""
         return parts(batch, self.given, self.kept, self.mode)
 
 
@@ -80,8 +80,8 @@ def together(
     late: bool,
     buckets: int | None = None,
 ) -> Together:
-    """Run queries of one group over a streaming DataFrame.  Those that cannot share an operator
-    raise what is wrong with them."""
+    """Run the queries of one group over a streaming DataFrame.  Raise if they cannot share an
+    operator."""
     statements = [one for one in given.values() if isinstance(one, Statement)]
     if statements:
         df = prepared_frame(statements[0], df, *statements[1:])
@@ -100,7 +100,7 @@ def parts(
     kept: Mapping[str, Sequence[str]],
     mode: Mode,
 ) -> Iterator[Part]:
-    """What a micro-batch has for each of several queries."""
+    """Separate a micro-batch of several queries by query."""
     results, rows = split(batch) if "late" in batch.columns else (batch, None)
     for name, one in given.items():
         made: Any = split(results, name).drop("event_time")

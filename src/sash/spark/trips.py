@@ -1,13 +1,13 @@
-"""Many calls of Spark's state in one trip.
+"""Makes many calls of Spark's state in one trip.
 
-A call of the state from Python is a message to the JVM and the wait for its answer.  Most of its
-time is the wait: a record of 100 bytes to 20 kB takes 84 to 312 µs, of which Python computes 15 to
-29.  The JVM answers messages in their order, so many can be sent before the first answer is read,
-and then a record takes 21 to 98 µs.
+For each call of the state, Python sends a message to the JVM and waits for the answer.  Most of the
+time is the wait: a call with a record of 100 bytes to 20 kB takes 84 to 312 µs, of which Python
+computes for 15 to 29 µs.  The JVM answers messages in their order.  So `Trips` sends many messages
+before it reads the first answer, and then a record takes 21 to 98 µs.
 
-PySpark has no call for that.  Its own code makes the messages here, and reads the answers, with
-what it writes to held back and the answers put off; where another PySpark is built otherwise,
-records are read and written one by one.
+PySpark has no call for that.  So PySpark's own code makes the messages here, but `Trips` holds them
+back in the file's buffer, and reads the answers later.  If a version of PySpark lacks the needed
+attributes, records are read and written one by one.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pyspark.errors import PySparkRuntimeError
 
 __all__ = ["Trips"]
 
-#: Messages at a time.  Those that ask for records fit into a socket's buffer: if they did not, both
-#: sides could wait for the other to read.
+#: Messages at a time.  So many requests for records fit into a socket's buffer; with more, each
+#: side could wait for the other one to read.
 _AT_ONCE = 128
 
 T = TypeVar("T")
 
 
 class Trips:
-    """A map of Spark's state, `state`, whose calls are sent and not waited for."""
+    """Has a copy `state` of a map of Spark's state, whose calls do not wait for answers."""
 
     def __init__(self, state: Any) -> None:
-        """Raise AttributeError if this PySpark is built otherwise."""
+        """Raise AttributeError if this PySpark lacks the attributes that `Trips` uses."""
         client = copy(state._mapStateClient)
         self._server = client._stateful_processor_api_client
         self._send = type(self._server)._send_proto_message
@@ -49,18 +49,18 @@ class Trips:
         self._send(self, message)
 
     def _receive_proto_message(self) -> tuple[int, str, bytes]:
-        return 0, "", b""  # as if it had gone well, until the answers are read
+        return 0, "", b""  # an answer of success; `call` reads the real answers
 
     def call(self, call: Callable[[T], Any], given: Sequence[T]) -> list[Any]:
-        """Make a call of `state` for each of what is given; the rows that come back, None where
-        there is none."""
+        """Call `state` for each item, and return the rows of the answers; None for an answer
+        without a row."""
         rows: list[Any] = []
         for at in range(0, len(given), _AT_ONCE):
             some = given[at : at + _AT_ONCE]
             for each in some:
                 call(each)
             self.sockfile.go()
-            # all are read before one is judged, so that none is left for the next call
+            # read all answers before any is checked, so that none is left for the next call
             answers = [self._receive() for _ in some]
             for status, why, value in answers:
                 if status:
@@ -70,11 +70,11 @@ class Trips:
 
 
 class _Held:
-    """A file that is written to and not flushed."""
+    """A file whose `flush` does nothing."""
 
     def __init__(self, file: Any) -> None:
         self.write = file.write
         self.go = file.flush
 
     def flush(self) -> None:
-        """Nothing: `go` does it."""
+        """Do nothing: `go` flushes."""

@@ -1,9 +1,9 @@
-"""Spark's types and Arrow's, and how values get out of a Python operator unharmed.
+"""Converts between Spark's types and Arrow's, and gets values out of a Python operator unchanged.
 
-On its way out of a stateful operator a column passes through pandas, where times would be
-converted by the session's zone, and maps would be dicts, whose keys Python must be able to hash.
-So times and dates travel as integers and maps as lists of their entries, and expressions in Spark
-turn them back.
+On its way out of a stateful operator, a column passes through pandas.  There, times would be
+converted by the session's time zone, and maps would become dicts, whose keys Python must be able to
+hash.  So times and dates travel as integers, and maps as lists of their entries, and expressions in
+Spark turn them back.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ __all__ = [
 ]
 
 
-# PySpark 4.1 has times in UTC unless it is set otherwise; later ones have no zone unless it is set.
+# By default, times have the zone UTC in PySpark 4.1, and no zone in later versions.
 _IN_UTC: dict[str, Any] = (
     {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 )
 
 
 def quoted(name: str) -> Column:
-    """A column by its name, whatever is in it."""
+    """A column by its name, which may contain any characters."""
     return F.col(quoted_name(name))
 
 
 def quoted_name(name: str) -> str:
-    """A name for Spark to read, whatever is in it."""
+    """A name, which may contain any characters, quoted for Spark."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -84,7 +84,7 @@ def spark_type(given: pa.DataType) -> DataType:
 
 @dataclass(frozen=True)
 class Carried:
-    """A type on its way out of Python: as what it travels, and how it becomes itself again."""
+    """How values of a type travel out of Python: in the type `travels`; `back` converts them."""
 
     type: DataType
     travels: DataType
@@ -107,7 +107,8 @@ def carried(given: DataType) -> Carried:
 
 
 def time_from(micros: Column, wanted: DataType) -> Column:
-    """A time from microseconds since 1970: in UTC, or on a clock without a zone."""
+    """Turn microseconds since 1970 into a time, in UTC or without a zone; a number stays as it
+    is."""
     if isinstance(wanted, TimestampNTZType):
         start = F.to_timestamp_ntz(F.lit("1970-01-01 00:00:00"))
         return F.timestamp_add("MICROSECOND", micros, start)
@@ -117,8 +118,8 @@ def time_from(micros: Column, wanted: DataType) -> Column:
 
 
 def micros(time: Column, given: DataType) -> Column:
-    """Microseconds since 1970 from a time; a number of them is taken as it is."""
-    if isinstance(given, TimestampNTZType):  # most functions would take it for the session's zone
+    """Turn a time into microseconds since 1970; a number stays as it is."""
+    if isinstance(given, TimestampNTZType):  # most functions would assume the session's zone
         days = F.unix_date(time.cast("date")).cast("long")
         minutes = (days * 24 + F.hour(time)) * 60 + F.minute(time)
         seconds = F.date_part(F.lit("SECOND"), time)  # a decimal, with its fraction
@@ -131,8 +132,8 @@ def micros(time: Column, given: DataType) -> Column:
 
 
 def normal(column: Column, given: DataType, name: str) -> Column:
-    """A key column such that equal keys have equal bits: one NaN, one zero, and a map as the
-    sorted list of its entries, also within structs, lists and maps."""
+    """Normalise a key column so that equal keys have equal bits: only one NaN and one zero, and
+    maps as sorted lists of their entries, also within structs, lists and maps."""
     if isinstance(given, DoubleType | FloatType):
         return F.when(F.isnan(column), F.lit(float("nan")).cast(given)).otherwise(
             column + F.lit(0.0).cast(given)
@@ -153,7 +154,7 @@ def has_map(given: DataType) -> bool:
 
 
 def from_entries(column: Column, wanted: DataType) -> Column:
-    """Turn the lists of entries in a column into the maps that its type wants."""
+    """Turn the lists of entries in a column into maps, where the type `wanted` has maps."""
     if not has_map(wanted):
         return column
     if isinstance(wanted, MapType):
@@ -164,7 +165,7 @@ def from_entries(column: Column, wanted: DataType) -> Column:
 def _inside(
     column: Column, given: DataType, change: Callable[[Column, DataType], Column]
 ) -> Column:
-    """A struct with its fields changed, or a list with its elements; all else as it is."""
+    """Change the fields of a struct, or the elements of a list; leave other columns as they are."""
     if isinstance(given, ArrayType):
         inner = given.elementType
         return F.transform(column, lambda element: change(element, inner))
@@ -182,7 +183,7 @@ def _entries(given: MapType) -> ArrayType:
 
 
 def _as_entries(given: DataType) -> DataType:
-    """A type with lists of entries for maps."""
+    """The type with lists of entries instead of maps."""
     if isinstance(given, MapType):
         return _as_entries(_entries(given))
     if isinstance(given, ArrayType):

@@ -1,7 +1,7 @@
-"""Answers as columns of results.
+"""Turns answers into columns of results.
 
-Over a whole table an answer that cannot be had in its type is an error.  On a stream, whose state
-has already moved on, it is null, and reported with the reason.
+In a table, an answer that does not fit its type is an error.  In a stream, whose state has already
+moved on, such an answer is null, and the stream reports the reason.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ __all__ = [
 
 
 def typed_answers(values: pa.Array, wanted: pa.DataType | None, failed: dict[int, str]) -> pa.Array:
-    """Compiled answers in the type that is wanted; `failed` gets the rows that do not fit."""
+    """Cast compiled answers to the type `wanted`.  Answers that do not fit become null, and
+    `failed` gets their row numbers and the reasons."""
     try:
         return as_wanted(values, wanted)
     except pa.ArrowNotImplementedError:
@@ -57,13 +58,14 @@ def typed_answers(values: pa.Array, wanted: pa.DataType | None, failed: dict[int
 def object_answers(
     items: list[Any], wanted: pa.DataType | None, fields: Any, failed: dict[int, str]
 ) -> pa.Array:
-    """Answers that are Python values; `failed` gets the rows that do not fit: the type that is
-    wanted or, if none is, that of the answers before."""
+    """Turn answers that are Python values into an array of the type `wanted`, or, if that is None,
+    of a type common to all answers.  An answer that does not fit that type, or the common type of
+    the answers before it, becomes null, and `failed` gets its row number and the reason."""
     try:
         return from_objects(items, wanted, fields)
     except pa.ArrowNotImplementedError as error:
         raise TypeError(f"answers cannot be made {wanted}: {error}") from None
-    except Exception:  # functions of the user's have made them
+    except Exception:  # the user's functions return any values, so conversion may raise anything
         pass
     kind = pa.null() if wanted is None else wanted
     parts = []
@@ -87,7 +89,7 @@ def object_answers(
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """A type that holds the values of both, None if there is none."""
+    """A type that holds the values of both types; None if there is none."""
     if one == other:
         return one
     schemas = [pa.schema({"": kind}) for kind in (one, other)]
@@ -98,14 +100,15 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def as_wanted(values: pa.Array, wanted: pa.DataType | None) -> pa.Array:
-    """Values in the type that is wanted, if one is; decimals come as the words of their digits."""
+    """Cast values to the type `wanted`; None leaves them as they are.  Decimals come as structs of
+    words (`from_words`)."""
     if wanted is not None and pa.types.is_struct(values.type) and pa.types.is_decimal(wanted):
         return from_words(values, wanted)
     return values if wanted is None or values.type == wanted else values.cast(wanted)
 
 
 def from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> pa.Array:
-    """Answers that are Python values; numbers among them that stand for times are in
+    """Turn answers that are Python values into an Arrow array.  Numbers that stand for times are in
     microseconds."""
     if wanted is not None:
         made = pa.array([_shaped(x, wanted) for x in items], type=_in_micros(wanted))
@@ -118,14 +121,14 @@ def from_objects(items: list[Any], wanted: pa.DataType | None, fields: Any) -> p
         ]
         mask = pa.array([x is None for x in items])
         return pa.StructArray.from_arrays(columns, names=list(fields), mask=mask)
-    if isinstance(first, np.ndarray):  # in the type that compiled answers have
+    if isinstance(first, np.ndarray):  # the same Arrow type as for compiled answers
         kind = pa.list_(pa.from_numpy_dtype(first.dtype), len(first))
         return pa.array([None if x is None else x.tolist() for x in items], type=kind)
     return pa.array(items, from_pandas=False)
 
 
 def _shaped(value: Any, wanted: pa.DataType) -> Any:
-    """A value as Arrow takes it for a type."""
+    """Turn a value into one from which Arrow makes this type."""
     if value is None:
         return None
     if pa.types.is_timestamp(wanted) and wanted.unit == "ns":
@@ -135,12 +138,12 @@ def _shaped(value: Any, wanted: pa.DataType) -> Any:
             return int(value * 1000)
     if isinstance(value, np.datetime64):
         return to_micros(value)
-    if pa.types.is_decimal(wanted) and isinstance(value, tuple):  # of words, see `from_words`
+    if pa.types.is_decimal(wanted) and isinstance(value, tuple):  # two words, see `from_words`
         return Decimal((int(value[0]) << 62) + int(value[1])).scaleb(
             -wanted.scale, Context(prec=76)
         )
     if isinstance(value, float) and pa.types.is_integer(wanted) and not value.is_integer():
-        raise ValueError(f"an answer is {value!r}, and should be {wanted}")  # Arrow would cut it
+        raise ValueError(f"an answer is {value!r}, and should be {wanted}")  # Arrow would truncate
     if pa.types.is_struct(wanted) and isinstance(value, tuple):
         return {f.name: _shaped(x, f.type) for f, x in zip(wanted, value, strict=True)}
     if pa.types.is_struct(wanted) and isinstance(value, dict):
@@ -155,7 +158,7 @@ def _shaped(value: Any, wanted: pa.DataType) -> Any:
 
 
 def _in_micros(wanted: pa.DataType) -> pa.DataType:
-    """A type with all times in microseconds, but for those that have nanoseconds."""
+    """The type with all its timestamps in microseconds, except those in nanoseconds."""
     if pa.types.is_timestamp(wanted) and wanted.unit != "ns":
         return pa.timestamp("us", wanted.tz)
     if pa.types.is_struct(wanted):
@@ -166,11 +169,12 @@ def _in_micros(wanted: pa.DataType) -> pa.DataType:
 
 
 def changed(groups: Array, numbers: Array, covered: Array, values: dict[str, pa.Array]) -> Array:
-    """Which rows to keep where only changes are wanted: the windows whose values differ from those
-    of their group's window before.
+    """Mark the rows that `emit="changes"` keeps: the windows whose values differ from those of the
+    same key's window before.  `groups` has the number of each row's key.
 
-    Rows are in order of group and window number.  A row stands for all windows up to `covered`,
-    which have the same slices.  A group's first row is kept, and one behind an empty window.
+    Rows are in order of key and window number.  A row stands for all windows from its own number up
+    to `covered`, which consist of the same slices.  The first row of a key is kept, and so is a row
+    that follows an empty window.
     """
     keep = np.ones(len(groups), dtype=bool)
     keep[1:] = (groups[1:] != groups[:-1]) | (numbers[1:] - 1 > covered[:-1])
@@ -180,7 +184,7 @@ def changed(groups: Array, numbers: Array, covered: Array, values: dict[str, pa.
 
 
 def differ_from_before(values: pa.Array) -> Array:
-    """Whether each value but the first differs from the one before; NaN is NaN."""
+    """For each value but the first: True if it differs from the value before.  NaN equals NaN."""
     old, new = values[:-1], values[1:]
     differ: Array = np.asarray(old.is_null()) != np.asarray(new.is_null())
     try:
@@ -195,7 +199,7 @@ def differ_from_before(values: pa.Array) -> Array:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Whether two values are equal, NaN being NaN, also within others."""
+    """True if two values are equal, where NaN equals NaN, also inside lists and structs."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_equal(x, b[k]) for k, x in a.items())
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
@@ -204,20 +208,20 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def concat_answers(a: pa.Array, b: pa.Array) -> pa.Array:
-    """Answers of two batches as one array, to be compared: in a common type, or as text if there is
-    none."""
+    """Join answers of two batches for a comparison: in a common type, or as text if there is no
+    common type."""
     if a.type != b.type:
         kind = common_type(a.type, b.type)
         try:
             a, b = (_texts(a), _texts(b)) if kind is None else (a.cast(kind), b.cast(kind))
-        except pa.ArrowInvalid:  # a large integer, say, that is no float
+        except pa.ArrowInvalid:  # no float equals a certain large integer, say
             a, b = _texts(a), _texts(b)
     return pa.concat_arrays([a, b])
 
 
 def concat_all(columns: list[pa.Array]) -> pa.Array:
-    """Answers of several parts as one array; their types differ at most where values alone say what
-    they are."""
+    """Join answers of several parts.  Their types can differ only where sash infers them from the
+    values."""
     if len({column.type for column in columns}) == 1:
         return pa.concat_arrays(columns)
     return reduce(concat_answers, columns)
@@ -228,7 +232,7 @@ def _texts(values: pa.Array) -> pa.Array:
 
 
 def warn_of(failed: dict[int, str]) -> None:
-    """Warn of rows that lack answers, which are null."""
+    """Warn of rows in which answers are null because they failed."""
     if failed:
         reasons = ", ".join(sorted(set(failed.values())))
         warnings.warn(

@@ -1,7 +1,7 @@
-"""Tables as they come from users, as Arrow, and results on their way back.
+"""Turns tables of any library into Arrow tables, and results into tables of the user's library.
 
-The same kind comes back as went in.  A table is anything that speaks Arrow's C stream
-interface: pandas, Polars, DuckDB, Arrow itself.
+A table is anything that implements Arrow's C stream interface: pandas, Polars, DuckDB, Arrow
+itself.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ __all__ = [
 
 
 def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
-    """A table as Arrow, with no more than these columns if they are given."""
+    """Turn a table into an Arrow table, with only these columns.  If some are missing or occur
+    twice, keep all columns."""
     kind = kind_of(table)
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif kind == "pandas" and type(table).__name__ == "DataFrame":
-        # one that is missing is for the plan to tell, of all that are there
+        # if a column is missing, the plan raises, and its error lists all columns of the table
         some = columns is not None and set(columns) <= set(table.columns)
         table = pa.Table.from_pandas(
             table[list(columns or ())] if some else table, preserve_index=False
@@ -64,7 +65,7 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Views and runs of values as what they stand for."""
+    """Convert a column to a plain type: without views, and without run-end encoding."""
     kind = column.type
     if pa.types.is_primitive(kind):
         return column
@@ -85,12 +86,13 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def no_rows(schema: pa.Schema) -> pa.Table:
-    """A table without rows.  That of `Schema.empty_table` imports pandas, which takes a while."""
+    """Make a table without rows.  `Schema.empty_table` would import pandas, which takes a while."""
     return pa.table([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """A type without views and, in what is nested, without dictionaries."""
+    """The type without views and run-end encoding; inside nested types also without
+    dictionaries."""
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, plain_type(kind.value_type), kind.ordered)
     if pa.types.is_run_end_encoded(kind):
@@ -117,7 +119,7 @@ _WITHOUT_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.larg
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """A column as one array."""
     if column.num_chunks == 1:
         return column.chunk(0)  # combining would copy it
     made = column.combine_chunks()
@@ -125,13 +127,13 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def kind_of(table: Any) -> str:
-    """Which library a table is of."""
+    """The name of the library that a table comes from."""
     return type(table).__module__.split(".")[0]
 
 
 def as_given(result: pa.Table, kind: str, like: Any = None) -> Any:
-    """A result as a table of a library; in pandas, columns that another frame has keep the types
-    that they have there, so that integers with nulls do not become floats."""
+    """Turn a result into a table of a library.  In pandas, columns that the frame `like` has get
+    the types that they have there, so that integers with nulls do not become floats."""
     if kind == "pandas":
         made = result.to_pandas()
         for name in [] if like is None else like.columns:
@@ -153,8 +155,8 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
 
 
 def times_of(column: pa.Array, clock: Clock = UTC) -> tuple[Array, Array]:
-    """A time column in int64 microseconds, and which rows cannot be used: a null, or a time beyond
-    what the clock of the windows can show."""
+    """Turn a time column into int64 microseconds, and mark the rows that sash cannot use: their
+    time is null, or beyond the range of the windows' clock."""
     times, bad, *_ = times_between(column, clock)
     return times, np.zeros(len(times), dtype=bool) if bad is None else bad
 
@@ -162,8 +164,9 @@ def times_of(column: pa.Array, clock: Clock = UTC) -> tuple[Array, Array]:
 def times_between(
     column: pa.Array, clock: Clock = UTC, threads: int = 1
 ) -> tuple[Array, Array | None, tuple[int, int] | None, bool]:
-    """The same, None if all rows can be used; the least and the greatest time, if there are some
-    and all can be used; and whether it is known that they are in order."""
+    """Like `times_of`, but the marks are None if sash can use all rows.  Return also the least and
+    the greatest time (None if there are no rows or unusable ones), and True if the times are known
+    to be in order."""
     given, scale = column.type, 1
     if pa.types.is_timestamp(given):
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": -1_000}[given.unit]
@@ -195,18 +198,19 @@ def times_between(
 
 
 def has_tie_number(kind: pa.DataType) -> bool:
-    """True if a tie column of this type can be kept as numbers."""
+    """True if `tie_numbers` can turn a tie column of this type into numbers."""
     types = pa.types
     plain = (types.is_floating, types.is_boolean, types.is_integer, types.is_temporal)
     return any(is_a(kind) for is_a in plain)
 
 
 def tie_numbers(column: pa.Array) -> Array:
-    """A tie column as int64 in the same order, null last, so that it can be kept beside times."""
+    """Turn a tie column into int64 in the same order, null last, which a state keeps beside the
+    times."""
     given = column.type
     if pa.types.is_floating(given):
         plain = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
-        plain[np.isnan(plain)] = np.nan  # whatever its sign
+        plain[np.isnan(plain)] = np.nan  # one NaN, without a sign
         bits = plain.view(np.int64)
         numbers: Array = bits ^ ((bits >> 63) & (2**63 - 1))
     elif pa.types.is_boolean(given) or pa.types.is_integer(given):
@@ -218,7 +222,7 @@ def tie_numbers(column: pa.Array) -> Array:
 
 
 def time_text(time: pa.Scalar) -> str:
-    """A time as a person would write it, as far as there are dates."""
+    """A time as text: a date and time, or a number if Python has no such date."""
     try:
         return str(time)
     except (OverflowError, ValueError):
@@ -226,7 +230,7 @@ def time_text(time: pa.Scalar) -> str:
 
 
 def check_times(name: str, column: pa.Array, bad: Array | None, clock: Clock = UTC) -> None:
-    """Refuse a table with times that cannot be used, before any work."""
+    """Raise if a table has times that sash cannot use."""
     if bad is None or not bad.any():
         return
     row = int(np.flatnonzero(bad)[0])
@@ -239,7 +243,7 @@ def check_times(name: str, column: pa.Array, bad: Array | None, clock: Clock = U
 
 
 def filtered(table: pa.Table, where: Any) -> pa.Table:
-    """The rows that satisfy a condition; where it is null, a row does not."""
+    """The rows for which a condition is true; null is not true."""
     try:
         return table.filter(where)
     except pa.ArrowTypeError as error:  # "… must evaluate to bool, but … evaluates to double"
@@ -252,14 +256,15 @@ def filtered(table: pa.Table, where: Any) -> pa.Table:
 
 
 def as_time(micros: Array, wanted: pa.DataType) -> pa.Array:
-    """Times as the table has them: timestamps with the same zone, in microseconds, or integers."""
+    """Turn microseconds into the kind of times that the table has: timestamps in microseconds with
+    the same zone, or integers."""
     if pa.types.is_timestamp(wanted):
         return pa.array(micros).view(pa.timestamp("us", wanted.tz))
     return pa.array(micros)
 
 
 def to_ipc(table: pa.Table) -> bytes:
-    """A table as Arrow's own bytes."""
+    """Write a table as bytes in Arrow's stream format."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -267,6 +272,6 @@ def to_ipc(table: pa.Table) -> bytes:
 
 
 def from_ipc(data: bytes) -> pa.Table:
-    """The table again, each column in one piece."""
+    """Read a table from the bytes of `to_ipc`; each column is one chunk."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all().combine_chunks()

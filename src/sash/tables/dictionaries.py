@@ -1,11 +1,11 @@
-"""Values of any type as labels: whole numbers that stand for them in partials, on a stream.
+"""Dictionaries of a stream: labels, whole numbers that stand for values of any type in partials.
 
-    batch ─→ numbers of its own values ─→ labels, which partials hold ─→ values again, in answers
+    batch ─→ numbers of its values ─→ labels, which partials hold ─→ values again, in answers
 
-Over a table a value's row or place is its number (`tables.numbers`).  A stream's partials outlive
-their rows, so its dictionary keeps the values that partials hold.  No label is 0, which stands for
-no value.  A dictionary learns from its owner which labels are still held; it drops the others, and
-labels the rest anew.
+In a table, the number of a value is its row or its place in order (`tables.numbers`).  In a stream,
+partials outlive their rows, so a dictionary keeps the values whose labels partials hold.  No label
+is 0, which stands for no value.  The owner of a dictionary passes to `keep` a flag for each value:
+True if partials still hold it.  The dictionary drops the others, and labels the rest anew.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ..kernels.columns import Array
 
 __all__ = ["Picked", "Ranked"]
 
-_SMALL = 1 << 30  # bytes of arrays that are joined: the text of an Arrow array has up to 2^31
-_TOP = 1 << 62  # labels are below it
-_BITS = 20  # of a label, at least, for the number of its value
-_STEP = 1 << 16  # between two ranks that are added at an end
-_FEW = 64  # new values are few if there are as many times more old ones
+_SMALL = 1 << 30  # most bytes of a joined array: the text of an Arrow array has up to 2^31
+_TOP = 1 << 62  # labels are less than this
+_BITS = 20  # least number of bits of a label for the number of its value
+_STEP = 1 << 16  # distance of two ranks that are added at either end
+_FEW = 64  # new values are few if there are more than so many times as many old ones
 
 
 class _Values:
-    """Values numbered from 0 in the order in which they come.  They are kept in a few arrays, each
-    at least twice as long as the next, so that a value is copied a few times only."""
+    """Values, numbered from 0 in the order in which they come.  They lie in a few arrays, each at
+    least twice as long as the next, so that each value is copied only a few times."""
 
     def __init__(self) -> None:
         self._parts: list[pa.Array] = []
@@ -57,7 +57,7 @@ class _Values:
                 return
 
     def _join(self, count: int) -> bool:
-        """Make the last arrays one; False if that would be too large."""
+        """Join the last `count` arrays; False if the joined array would be too large."""
         last = self._parts[-count:]
         if sum(part.nbytes for part in last) > _SMALL:
             return False
@@ -70,7 +70,7 @@ class _Values:
             return pa.nulls(len(numbers))
         absent = numbers < 0
         if len(self._parts) > 1 and 4 * len(numbers) > len(self):
-            self._join(len(self._parts))  # which takes about as long as to look them up one by one
+            self._join(len(self._parts))  # takes about as long as to look in each part
         if len(self._parts) == 1:
             return self._parts[0].take(pa.array(numbers, mask=absent if absent.any() else None))
         starts = np.cumsum([0, *map(len, self._parts)])
@@ -89,13 +89,14 @@ class _Values:
 
 
 def _in_numpy(labels: pa.Array) -> Array:
-    """Labels of an Arrow array, 0 for null."""
+    """Turn labels from an Arrow array into a numpy array, with 0 for null."""
     found: Array = (labels.fill_null(0) if labels.null_count else labels).to_numpy()
     return found
 
 
 class Picked:
-    """Labels of values that are picked and never compared: each value that comes gets the next.
+    """Labels of values that operators pick and never compare: each added value gets the next label,
+    also if an equal value is there already.
 
     >>> d = Picked()
     >>> d.add(pa.array(["b", "a"])).tolist()
@@ -110,62 +111,65 @@ class Picked:
         self._values = _Values()
 
     def __len__(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return len(self._values)
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes it takes."""
+        """The approximate size in bytes."""
         return self._values.nbytes
 
     def add(self, values: pa.Array) -> Array:
-        """The labels of some distinct values."""
+        """Add distinct values, and return their labels."""
         first = len(self) + 1
         self._values.append(values)
         return np.arange(first, first + len(values))
 
     def add_some(self, values: pa.Array, at: Array) -> Array:
-        """The labels of the values at some places."""
+        """Add the values at some places of an array, and return their labels."""
         return self.add(values.take(pa.array(at)))
 
     def take(self, labels: pa.Array) -> pa.Array:
-        """The values with these labels, null for what is none."""
+        """The values with these labels; null for a number that is no label."""
         return self._values.take(self.places(_in_numpy(labels)))
 
     def places(self, labels: Array) -> Array:
-        """The place in the dictionary of each label, -1 for what is none."""
+        """The place of each label in the dictionary; -1 for a number that is no label."""
         return np.where((labels > 0) & (labels <= len(self)), labels - 1, -1)
 
     def keep(self, held: Array, more: pa.Array | None = None) -> Array:
-        """Drop values: `held` says for each place whether it stays.  Returns the new label of each
-        place, 0 for those that are dropped.  There is always room for more."""
+        """Keep the values at the places where `held` is true, and drop the others.  Return the new
+        label of each place, 0 for a dropped one.  `more` is ignored: there is always room for new
+        values."""
         kept = self._values.take(np.flatnonzero(held))
         self._values = _Values()
         self._values.append(kept)
         return np.where(held, np.cumsum(held), 0)
 
     def by_place(self) -> pa.Array:
-        """All values, by their places."""
+        """All values, in order of place."""
         return self._values.take(np.arange(len(self)))
 
     def dump(self) -> pa.Array:
-        """All values, for `load`; their labels are those that `keep` gives."""
+        """All values, for `load`.  Call it right after `keep`: `load` gives them the labels that
+        `keep` returned."""
         return self.by_place()
 
     def load(self, values: pa.Array) -> None:
-        """Take back what `dump` gave."""
+        """Fill an empty dictionary with the values of `dump`."""
         self._values.append(values)
 
 
 class Ranked:
-    """Labels in the order of their values, so that comparing labels compares values.
+    """Labels in the order of their values, so that operators compare labels instead of values.
 
         values     a           b     bb    c
-        ranks      │···········│·····│·····│·······   a new value gets one between its neighbours
+        ranks      │···········│·····│·····│·······   a new value gets a rank between its neighbours
 
-    A label is a rank, and in its lower bits the number of the value, by which the value is found.
-    New values between two others spread over half of the ranks there, so that more can come on both
-    sides: some twenty times, however many at a time.  Then all are labelled anew.
+    The upper bits of a label are a rank; the lower bits are the number of the value, by which the
+    dictionary finds it.  New values between two others spread over half of the ranks between them,
+    so that more values fit on both sides: some twenty times, however many come at a time.  When
+    there is no room left, `keep` labels all values anew.
 
     >>> d = Ranked()
     >>> b, c = d.add(pa.array(["b", "c"]))
@@ -178,28 +182,28 @@ class Ranked:
 
     _values: _Values  # by number
     _order: list[Any]  # all values in order, as Python has them
-    _bits: int  # of numbers
+    _bits: int  # the bits of a label that hold the number
     _ranks: Array  # in order
     _labels: Array  # by number
     _known: dict[Any, int]  # labels by value
-    _sorted: pa.Array | None  # all values in order, if they were asked for
-    _asked: int  # how many there were then
+    _sorted: pa.Array | None  # all values in order, once `calm` has computed them
+    _asked: int  # the number of values at the last call of `calm`
 
     def __init__(self) -> None:
         self._fill(pa.nulls(0), [])
 
     def __len__(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return len(self._order)
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes it takes: values are there twice, and in a table."""
+        """The approximate size in bytes: it holds each value twice, and in a dict."""
         return 2 * self._values.nbytes + 128 * len(self)
 
     def add(self, values: pa.Array) -> Array | None:
-        """The labels of some distinct values that are in order, or None if there is no room for
-        new ones: `keep` makes room for them."""
+        """Add distinct values that are in order, and return their labels.  Return None if there is
+        no room for new values; `keep` makes room for them."""
         items = _items(values)
         known = self._known
         labels = np.fromiter(map(known.get, items, repeat(0)), np.int64, len(items))
@@ -218,21 +222,23 @@ class Ranked:
                 for at, item in zip(before[::-1].tolist(), reversed(added), strict=True):
                     self._order.insert(at, item)
             else:
-                self._order = sorted(self._order + added)  # two runs in order, which are merged
+                self._order = sorted(self._order + added)  # Python merges two sorted runs fast
             known.update(zip(added, made.tolist(), strict=True))
             self._sorted = None
             labels[new] = made
         return labels
 
     def add_some(self, values: pa.Array, at: Array) -> Array | None:
-        """The same for the values at some places; those that `calm` gave are not looked up."""
+        """Add the values at some places of an array, and return their labels.  If `values` is the
+        array that `calm` returned, no value is looked up."""
         if values is self._sorted:
             found: Array = np.sort(self._labels)[at]
             return found
         return self.add(values.take(pa.array(at)))
 
     def _between(self, before: Array) -> Array | None:
-        """Ranks for new values in order, each just below the value at a place."""
+        """Ranks for new values that are in order; each comes before the value at its place
+        `before`.  None if there are not enough ranks."""
         bounds = np.concatenate([[0], self._ranks, [_TOP >> self._bits]])
         places, first, counts = np.unique(before, return_index=True, return_counts=True)
         low, high = bounds[places], bounds[places + 1]
@@ -249,27 +255,27 @@ class Ranked:
         return made
 
     def calm(self) -> pa.Array | None:
-        """All values in order, if none came since this was asked before; else None."""
+        """All values in order, if no value came since the last call; else None."""
         calm, self._asked = 0 < len(self) == self._asked, len(self)
         if calm and self._sorted is None:
             self._sorted = self.dump()
         return self._sorted if calm else None
 
     def take(self, labels: pa.Array) -> pa.Array:
-        """The values with these labels, null for what is none."""
+        """The values with these labels; null for a number that is no label."""
         return self._values.take(self.places(_in_numpy(labels)))
 
     def places(self, labels: Array) -> Array:
-        """The place in the dictionary of each label, -1 for what is none."""
+        """The place of each label in the dictionary; -1 for a number that is no label."""
         if not len(self):
             return np.full(labels.shape, -1)
         found = np.minimum(labels & ((1 << self._bits) - 1), len(self) - 1)
         return np.where(self._labels[found] == labels, found, -1)
 
     def keep(self, held: Array, more: pa.Array | None = None) -> Array:
-        """Drop values: `held` says for each place whether it stays; and have `more` of them, which
-        are distinct and in order.  Returns the new label of each place, 0 for those that are
-        dropped."""
+        """Keep the values at the places where `held` is true, drop the others, and add the values
+        `more`, which are distinct and in order.  Return the new label of each old place, 0 for a
+        dropped one."""
         in_order = np.argsort(self._labels)
         kept = in_order[held[in_order]]
         values, order = self._values.take(kept), list(compress(self._order, held[in_order]))
@@ -289,7 +295,8 @@ class Ranked:
         return made
 
     def _fill(self, values: pa.Array, order: list[Any]) -> None:
-        """Have these values, which are in order, with ranks far apart, and room for more."""
+        """Fill the dictionary with these values, which are in order, and give them ranks far
+        apart."""
         self._values = _Values()
         self._values.append(values)
         count = len(values)
@@ -302,23 +309,24 @@ class Ranked:
         self._sorted, self._asked = None, -1
 
     def by_place(self) -> pa.Array:
-        """All values, by their places."""
+        """All values, in order of place."""
         return self._values.take(np.arange(len(self)))
 
     def dump(self) -> pa.Array:
-        """All values in order, for `load`; their labels are those that `keep` gives."""
+        """All values in order, for `load`.  Call it right after `keep`: `load` gives them the
+        labels that `keep` returned."""
         return self._values.take(np.argsort(self._labels))
 
     def load(self, values: pa.Array) -> None:
-        """Take back what `dump` gave."""
+        """Fill the dictionary with the values of `dump`."""
         self._fill(values, _items(values))
 
 
 def _items(values: pa.Array) -> list[Any]:
-    """Values as Python has them, which have the order that Arrow has."""
+    """Values as Python objects, which Python orders as Arrow orders the values."""
     if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
         found: list[Any] = values.to_numpy(zero_copy_only=False).tolist()
         return found
-    if pa.types.is_temporal(values.type):  # whole numbers have the same order, and no bounds
+    if pa.types.is_temporal(values.type):  # integers have the same order, and no range to leave
         values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
     return values.to_pylist()  # type: ignore[no-any-return]

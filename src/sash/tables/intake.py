@@ -1,7 +1,7 @@
-"""What is pushed into a stream, as columns of the types that its query was tied to.
+"""Turns batches and events that users push into tables with the column types of the stream's plan.
 
-One bad row must not stop a stream: a row that cannot be used is set apart, with the reason, and
-the rest goes on.
+One bad row must not stop a stream.  So these functions return the rows that sash cannot use with
+the reasons, and the stream goes on with the others.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ __all__ = [
     "with_names",
 ]
 
-#: What is raised for a value that is not of a type.
+#: The errors that Arrow and Python raise for a value that is not of a type.
 CANNOT_BE = (pa.ArrowException, TypeError, ValueError, ArithmeticError, LookupError)
 Reasons = dict[int, str]
 _TEXT = {
     kind.id
     for kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.binary(1))
 }
-#: Where a schema keeps the names of all columns of a stream's first batch, for snapshots.
+#: The metadata key for the names of all columns of a stream's first batch, for snapshots.
 _NAMES = b"sash names"
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A batch as a table already, and the rows of it that cannot be used, and why."""
+    """A batch that already is an Arrow table, and the reasons for its unusable rows, by row."""
 
     table: pa.Table
     reasons: Reasons
@@ -56,9 +56,9 @@ class Prepared:
 def given_table(
     given: Any, query: Query, known: pa.Schema | None, optional: dict[str, pa.DataType]
 ) -> tuple[pa.Table, Reasons]:
-    """A table, one event, or several, as Arrow; events have the known types where there are any,
-    and those that do not fit are returned by row, with null for what they had.  Optional columns
-    that no event has are null."""
+    """Turn a table, one event or several events into an Arrow table.  Events get the `known` types;
+    a value that does not fit becomes null, and the second result has the reason by row.  Columns
+    in `optional` that no event has are null."""
     if isinstance(given, Prepared):
         return given.table, given.reasons
     if isinstance(given, Mapping):
@@ -91,10 +91,11 @@ def given_table(
 def _misspelt(
     events: list[Any], query: Query, known: pa.Schema | None, optional: dict[str, pa.DataType]
 ) -> tuple[Reasons, list[str]]:
-    """The events that lack a column, and have one that events are not known to have: its name is
-    taken for a mistake, not for a null.  And the columns that events are known to have.
+    """Find the events with a misspelt column: they lack a column that the query reads, and have one
+    that is not known.  Return the reasons by event, and the names of the known columns.
 
-    Known are the columns of the first batch; there, those of events that lack nothing.
+    Known are the columns of the first batch; in the first batch itself, the columns of the events
+    that lack no column.
     """
     whole = [event for event in events if all(c in event for c in query.columns)]
     if known is not None:
@@ -151,7 +152,7 @@ def _from_events(
     columns: dict[str, pa.Array] = {}
     reasons: Reasons = {}
     if events and not names:
-        names = {query.time: None}  # events without anything, and so without a time
+        names = {query.time: None}  # the events are empty, so their times are null
     for name in types | names:
         items = [event.get(name) for event in events]
         bad: Reasons = {}
@@ -166,7 +167,8 @@ def _from_events(
 
 
 def _untyped(items: list[Any], name: str, read: bool) -> pa.Array:
-    """Values of whatever type they have; as text if they have no common one and are not read."""
+    """Make a column of the type that Arrow infers.  If the values have no common type, make a
+    column of text, or raise if the query reads the column."""
     try:
         return pa.array(items)
     except CANNOT_BE as error:
@@ -176,7 +178,8 @@ def _untyped(items: list[Any], name: str, read: bool) -> pa.Array:
 
 
 def _times(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, Reasons]:
-    """Times in a unit of their own, or where they have none in common, in microseconds."""
+    """Make a column of times, in the unit that Arrow infers, or in microseconds if Arrow finds no
+    common type of the wanted kind.  A value that is no time becomes null, with a reason."""
     try:
         made = pa.array(items)
         if same_kind(made.type, wanted):
@@ -201,7 +204,7 @@ def _times(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, 
 
 
 def same_kind(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether both are timestamps, of whatever unit, or both whole numbers."""
+    """True if both types are timestamps, of any unit, or both are integers."""
     return any(is_a(one) and is_a(other) for is_a in (pa.types.is_timestamp, pa.types.is_integer))
 
 
@@ -210,7 +213,7 @@ def _no(name: str, item: Any, wanted: pa.DataType) -> str:
 
 
 def _typed(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, Reasons]:
-    """Values of a type, with null and a reason for those that are not."""
+    """Make a column of a type.  A value that is not of the type becomes null, with a reason."""
     try:
         return _whole(items, wanted), {}
     except CANNOT_BE:
@@ -227,12 +230,12 @@ def _typed(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, 
 
 
 def _whole(items: list[Any], wanted: pa.DataType) -> pa.Array:
-    """Values of a type; an error if one of them would become another."""
+    """Make a column of a type; raise if a value would change."""
     given = pa.array(items)
     if given.type == wanted:
         return given
     number = pa.types.is_integer(wanted) or pa.types.is_floating(wanted)
-    if number and pa.types.is_decimal(given.type):  # Arrow casts them, but takes them for nothing
+    if number and pa.types.is_decimal(given.type):  # Arrow only casts them
         return unchanged(given, wanted)
     made = pa.array(items, type=wanted)
     unchanged(given, wanted)
@@ -240,8 +243,8 @@ def _whole(items: list[Any], wanted: pa.DataType) -> pa.Array:
 
 
 def one_of_type(item: Any, wanted: pa.DataType) -> pa.Array:
-    """One value of a type; an error if it would become another.  What is nested is looked at part
-    by part, as a struct can be a tuple, and a map a list of pairs."""
+    """Make an array with one value of a type; raise if the value would change.  A nested value is
+    checked part by part, as a struct may come as a tuple, and a map as a list of pairs."""
     if pa.types.is_map(wanted) and isinstance(item, Mapping | list | tuple):
         made = pa.array([item], type=wanted)
         for key, value in item.items() if isinstance(item, Mapping) else item:
@@ -265,8 +268,9 @@ def one_of_type(item: Any, wanted: pa.DataType) -> pa.Array:
 
 
 def conform(table: pa.Table, schema: pa.Schema, time: str | None) -> tuple[pa.Table, Reasons]:
-    """The columns of a schema, in its types; rows with values that do not fit are named.  The time
-    column keeps a unit of its own, if it is named."""
+    """Pick the columns of a schema from a table, and cast them to its types.  A value that does not
+    fit becomes null, and the second result has the reason by row.  The column `time` may keep its
+    own unit."""
     columns: list[Any] = []
     reasons: Reasons = {}
     for field in schema:
@@ -290,7 +294,7 @@ def conform(table: pa.Table, schema: pa.Schema, time: str | None) -> tuple[pa.Ta
 
 
 def is_utf8(column: pa.Array) -> bool:
-    """Whether a column's text is text; Arrow takes what it is given."""
+    """True if a column's text is valid UTF-8: Arrow itself does not check."""
     if _is_ascii(column):
         return True
     try:
@@ -301,8 +305,9 @@ def is_utf8(column: pa.Array) -> bool:
 
 
 def _is_ascii(column: pa.Array) -> bool:
-    """True if all bytes of some text are below 128, and so are text.  To find that out takes a
-    tenth of what checking takes, which is as much as all other work on a short text."""
+    """True if all bytes of a text column are below 128, which makes it valid UTF-8.  This test
+    takes a tenth of the time of Arrow's full check, which takes as long as all other work on short
+    texts."""
     large = pa.types.is_large_string(column.type)
     if not (large or pa.types.is_string(column.type)) or not len(column):
         return False
@@ -315,7 +320,7 @@ def _is_ascii(column: pa.Array) -> bool:
 
 
 def _only_text(column: pa.Array, name: str) -> tuple[pa.Array, Reasons]:
-    """A column with null, and a reason, for what is no text."""
+    """Replace values that are not valid UTF-8 by null, with a reason by row."""
     reasons: Reasons = {}
     rows: list[int | None] = list(range(len(column)))
     for i in range(len(column)):
@@ -326,7 +331,7 @@ def _only_text(column: pa.Array, name: str) -> tuple[pa.Array, Reasons]:
 
 
 def _cast(column: pa.Array, field: pa.Field) -> tuple[pa.Array, Reasons]:
-    """A column in another type, with null and a reason for what does not fit."""
+    """Cast a column.  A value that does not fit becomes null, with a reason by row."""
     try:
         return unchanged(column, field.type), {}
     except pa.ArrowInvalid:
@@ -347,7 +352,7 @@ def _cast(column: pa.Array, field: pa.Field) -> tuple[pa.Array, Reasons]:
 
 
 def _item(value: pa.Scalar) -> Any:
-    """A value as Python has it, if it has."""
+    """A value as a Python object; the Arrow scalar if Python has no such object."""
     try:
         return value.as_py()
     except (ValueError, OverflowError):  # a date after the year 9999, say
@@ -355,9 +360,9 @@ def _item(value: pa.Scalar) -> Any:
 
 
 def unchanged(given: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Values in another type; an error if one of them would become another."""
+    """Cast values; raise if the cast would change a value."""
     if pa.types.is_integer(given.type) and pa.types.is_decimal(wanted):
-        given = given.cast(pa.decimal128(20, 0))  # all digits that there can be
+        given = given.cast(pa.decimal128(20, 0))  # an integer has at most 20 digits
     elif pa.types.is_decimal(given.type) and pa.types.is_integer(wanted):
         return given.cast(pa.decimal256(76, max(given.type.scale, 0))).cast(wanted)
     made = given.cast(wanted)
@@ -367,8 +372,8 @@ def unchanged(given: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _changed(given: pa.Array, made: pa.Array) -> bool:
-    """Whether a cast changed values.  Arrow itself looks only at some types: not at times that
-    become dates, say."""
+    """True if a cast changed values.  Arrow checks only some types itself: it does not check times
+    that become dates, for instance."""
     old, new = given.type, made.type
     if old == new or pa.types.is_null(old):
         return False
@@ -397,7 +402,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def chosen(table: pa.Table, where: Any, reasons: Reasons) -> tuple[pa.Table, Reasons]:
-    """The rows that a condition lets through, and those that cannot be used, whatever it says."""
+    """The rows that satisfy a condition, and all unusable rows; and the reasons by their new row
+    numbers."""
     number = "row number"
     while number in table.column_names:
         number += "'"
@@ -415,7 +421,8 @@ def some_rows(table: pa.Table, rows: Array) -> pa.Table:
 
 
 def bad_rows(use: Callable[[pa.Table], Any], table: pa.Table) -> Reasons:
-    """The rows that make a use of a table fail, and why."""
+    """Find the rows for which `use` raises, with the reasons, by halving the table again and
+    again."""
     found: Reasons = {}
 
     def search(start: int, end: int) -> None:

@@ -1,4 +1,4 @@
-"""Key columns as small integers, in the order of the keys."""
+"""Turns key columns into small integers, in the order of the keys."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Run = tuple[int, int]  # a range of rows
 
 
 def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Array, list[pa.Array]]:
-    """For each row the number of its key, and the keys in order: one array a column.
+    """The number of each row's key, and the distinct keys in order: one array per column.
 
-    Null is a key, and so is NaN; 0.0 and -0.0 are the same one, and so are maps with the same
+    Null is a key, and so is NaN; 0.0 and -0.0 are the same key, and so are maps with the same
     entries.
     """
     if not columns:
@@ -41,7 +41,7 @@ def _take(given: tuple[pa.Array, Array]) -> pa.Array:
 
 
 def _pairs(codes: Array, more: Array, many: int, threads: int) -> Array:
-    """A number for each pair of codes, of which the second are less than `many`."""
+    """A number for each pair of codes; the second codes are less than `many`."""
     made = np.empty(len(codes), dtype=np.int64)
 
     def pair(piece: Run) -> None:
@@ -55,8 +55,8 @@ def _pairs(codes: Array, more: Array, many: int, threads: int) -> Array:
 
 
 def _numbered(values: Array, threads: int) -> tuple[Array, Array]:
-    """Codes and distinct values of integers, in order."""
-    # a table with a place a row takes a quarter of the time of a sort
+    """The codes of integers, and the distinct integers in order."""
+    # a table with one place per row takes a quarter of the time of a sort
     near = _codes_of_near(values, threads, len(values)) if len(values) else None
     if near is not None:
         return near
@@ -65,12 +65,12 @@ def _numbered(values: Array, threads: int) -> tuple[Array, Array]:
 
 
 def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
-    """One column's codes and its distinct values, in order, null first and NaN last."""
+    """The codes of one column, and its distinct values in order: null first, NaN last."""
     if pa.types.is_dictionary(column.type):
-        # its values may be there more than once, or not occur at all, which does no harm
+        # a dictionary may repeat values or have unused ones, which does no harm
         values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
         ranks, found = _codes(values)
-        at = column.indices.cast(pa.int64()).fill_null(len(values) - 1)  # small ones may be full
+        at = column.indices.cast(pa.int64()).fill_null(len(values) - 1)  # int8 may be too small
         return ranks[np.asarray(at)], found
     if isinstance(column.type, pa.BaseExtensionType):
         codes, found = _codes(column.storage)
@@ -85,7 +85,7 @@ def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
     if pa.types.is_floating(column.type):
         column = _one_zero(column)
     elif pa.types.is_integer(column.type) and len(column) and not column.null_count:
-        # in runs, as in a table that is ordered by key, one of each will do
+        # if equal values come in long runs, as in a table ordered by key, one of each run suffices
         values = column.to_numpy()
         heads = _heads(values)
         if heads is not None:
@@ -100,7 +100,7 @@ def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
         order = np.asarray(pc.array_sort_indices(found), dtype=np.int64)
     except pa.ArrowNotImplementedError:
         return _codes_of_lists(column)
-    # Arrow has nulls last, after NaN
+    # Arrow puts nulls last, after NaN
     null = np.asarray(found.is_null())[order]
     order = np.concatenate([order[null], order[~null]])
     rank = np.empty(len(order), dtype=np.int64)
@@ -117,7 +117,7 @@ def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
 
 
 def _heads(values: Array) -> Array | None:
-    """Where the runs of equal values begin; None unless runs are long."""
+    """The first row of each run of equal values; None if runs are short."""
     start = values[:BLOCK]
     if 2 * np.count_nonzero(start[1:] != start[:-1]) > len(start):
         return None
@@ -125,16 +125,18 @@ def _heads(values: Array) -> Array | None:
     return heads if 1 < len(heads) < len(values) // 8 else None
 
 
-#: A piece of a column: its first row and the one behind its last, the number of each row's value
-#: among those of the piece, and which these are among all; None if they are all.
+#: A piece of a column: its first row, the row after its last, the number of each row's value among
+#: the distinct values of the piece, and the numbers of these among the distinct values of the
+#: column; None if the piece is the whole column.
 _Encoded = tuple[int, int, Array, Array | None]
 
 
 def _encoded(column: pa.Array, threads: int) -> tuple[list[_Encoded], pa.Array]:
-    """A column as numbers of its distinct values, null among them.
+    """Number the distinct values of a column, null among them.  Return its pieces, and the distinct
+    values.
 
-    Pieces of it are numbered side by side, each by a hash table of its own; then so are the
-    distinct values of all.  What values are told by is the same whatever the pieces are.
+    Threads number the values of the pieces, each with a hash table of its own; then one hash table
+    numbers the distinct values of all pieces.  The result does not depend on the pieces.
     """
     pieces = cut_rows(len(column), weight=2) if threads > 1 else [(0, len(column))]
     if len(pieces) > 2:
@@ -162,14 +164,14 @@ def _encoded(column: pa.Array, threads: int) -> tuple[list[_Encoded], pa.Array]:
 def _codes_of_near(
     values: Array, threads: int, most: int | None = None
 ) -> tuple[Array, Array] | None:
-    """Codes and distinct values of integers that are not far apart: each has a place of its own in
-    a table, of which there are at most so many, or a quarter of the rows.  For 2 million rows that
-    takes a third of the time that a hash table does."""
+    """The codes of integers that are not far apart, and the distinct integers in order; else None.
+    Each integer has its own place in a table, which has at most `most` places, by default a quarter
+    of the number of rows.  For 2 million rows that takes a third of the time of a hash table."""
     least, greatest = extremes(values, threads)
     span = greatest - least + 1
     if span > max(1 << 10, len(values) // 4 if most is None else most):
         return None
-    # small signed ones could overflow, large unsigned ones do not fit
+    # differences of small signed integers could overflow; large unsigned ones do not fit int64
     wide = values.dtype.type if values.dtype.kind == "u" else np.int64
     as_they_are = least == 0 and values.dtype == np.int64
     codes = values if as_they_are else np.empty(len(values), dtype=np.int64)
@@ -195,7 +197,7 @@ def _codes_of_near(
     there = np.logical_or.reduce(side_by_side(look, pieces, threads))
     found = np.flatnonzero(there)
     if len(found) < span:
-        # small ones, since a large table is looked up in at random
+        # small integers, since a large table is read at random places
         rank: Array = np.cumsum(there, dtype=np.int32 if span < 2**31 else np.int64) - 1
         before, codes = codes, np.empty(len(values), dtype=np.int64)
 
@@ -209,14 +211,15 @@ def _codes_of_near(
 
 
 def _one_zero(column: pa.Array) -> pa.Array:
-    """Floats with one NaN and one zero."""
+    """Floats with only one kind of NaN and of zero."""
     plain = column.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
     plain[np.isnan(plain)] = np.nan
     return pa.array(plain, mask=np.asarray(column.is_null())).cast(column.type)
 
 
 def _codes_of_structs(column: pa.Array) -> tuple[Array, pa.Array]:
-    """A struct is a key of several columns, and null comes before them all."""
+    """The codes of structs, and the distinct structs in order.  A struct is a key of several
+    columns; a null struct comes first."""
     codes, (there, *found) = key_codes([column.is_valid(), *column.flatten()], len(column))
     fields = list(column.type)
     parts = [part.cast(field.type) for part, field in zip(found, fields, strict=True)]
@@ -224,7 +227,7 @@ def _codes_of_structs(column: pa.Array) -> tuple[Array, pa.Array]:
 
 
 def _codes_of_lists(column: pa.Array) -> tuple[Array, pa.Array]:
-    """For types that Arrow does not put in order."""
+    """The codes of values of a type that Arrow cannot sort, and the distinct values in order."""
     items = [one_zero_in(maps_in_order(x, column.type)) for x in column.to_pylist()]
     keys = [_ordered(x) for x in items]
     try:
@@ -239,8 +242,8 @@ def _codes_of_lists(column: pa.Array) -> tuple[Array, pa.Array]:
 
 
 def maps_in_order(item: Any, kind: pa.DataType) -> Any:
-    """A value with the entries of its maps in the order of their keys: maps are equal, as Spark has
-    them, if they have the same entries."""
+    """Sort the entries of all maps in a value by key: two maps are equal, as in Spark, if they have
+    the same entries."""
     if item is None or not pa.types.is_nested(kind):
         return item
     if pa.types.is_map(kind):
@@ -252,7 +255,7 @@ def maps_in_order(item: Any, kind: pa.DataType) -> Any:
 
 
 def one_zero_in(item: Any) -> Any:
-    """A value with one NaN and one zero in it."""
+    """A value with only one kind of NaN and of zero inside."""
     if isinstance(item, float):
         return item + 0.0 if item == item else np.nan
     if type(item) in (list, tuple):
@@ -263,7 +266,7 @@ def one_zero_in(item: Any) -> Any:
 
 
 def _ordered(item: Any) -> Any:
-    """What a value of a list is compared by."""
+    """A sort key for a value that may be null, NaN or nested: null first, NaN last."""
     if item is None:
         return (0,)
     if isinstance(item, list | tuple):
@@ -274,8 +277,9 @@ def _ordered(item: Any) -> Any:
 
 
 def by_group(codes: Array, groups: int, order: Array | None) -> tuple[Array, Array]:
-    """Rows in the order of their groups, within one as they were (or as `order` has them): where
-    each row is, and where each group starts, with the end of the last."""
+    """Put rows in order of group, and within a group in the order `order`, or as they came if that
+    is None.  Return the row numbers in that order, and the bounds of the groups: one more than
+    there are groups."""
     bounds = np.zeros(groups + 1, dtype=np.int64)
     np.cumsum(np.bincount(codes, minlength=groups), out=bounds[1:])
     if order is not None:

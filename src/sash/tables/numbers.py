@@ -1,8 +1,8 @@
-"""Values of any type as whole numbers, over a whole table.
+"""Turns the values of a table's column, of any type, into whole numbers, and numbers into values.
 
-Compiled code knows numbers, times and bools.  An operator that only picks a value needs to know no
-more of it than its row; one that compares values needs their places in order.  Its answers are such
-numbers too, and the values come back by them.
+Compiled code knows only numbers, times and bools.  An operator that picks values works on their row
+numbers; an operator that compares values works on their places in order.  Its answers are such
+numbers too, by which sash finds the values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ __all__ = ["as_floats", "from_words", "places_in_order", "row_numbers", "unscale
 
 
 def row_numbers(column: pa.Array, first: int = 0) -> tuple[pa.Array, pa.Array]:
-    """The number of each row, from the first on, null where a value is, and the values by number.
+    """Number the rows from `first` on, with null where a value is null.  Return the numbers, and
+    the values.
 
     >>> row_numbers(pa.array(["b", None, "a"]))[0].to_pylist()
     [0, None, 2]
@@ -28,9 +29,9 @@ def row_numbers(column: pa.Array, first: int = 0) -> tuple[pa.Array, pa.Array]:
 def places_in_order(
     column: pa.Array, first: int = 0, known: pa.Array | None = None
 ) -> tuple[pa.Array, pa.Array]:
-    """The place of each value among the distinct ones, from the first on, and these in order; or
-    among those `known`, which are in order too, if all are among them, so that none need be
-    compared.
+    """The place of each value among the distinct values, counted from `first` on, and the distinct
+    values in order.  If `known`, which is in order, contains all values, the places are those in
+    `known`: then no values need be compared.
 
     >>> numbers, values = places_in_order(pa.array(["b", None, "a", "b"]))
     >>> numbers.to_pylist(), values.to_pylist()
@@ -48,8 +49,8 @@ def places_in_order(
 
 
 def _places(distinct: pa.Array, known: pa.Array | None) -> tuple[np.ndarray[Any, Any], pa.Array]:
-    """The place in order of each of some distinct values, and the values in order."""
-    if known is not None and len(known) <= 8 * len(distinct):  # each call reads all that are known
+    """The place in order of each distinct value, and the values in order."""
+    if known is not None and len(known) <= 8 * len(distinct):  # each call reads all known values
         found = pc.index_in(distinct, value_set=known)
         if not found.null_count:
             return found.to_numpy().astype(np.int64), known
@@ -60,7 +61,7 @@ def _places(distinct: pa.Array, known: pa.Array | None) -> tuple[np.ndarray[Any,
 
 
 def unscaled(column: pa.Array) -> pa.Array:
-    """Decimals of up to 18 digits as whole numbers of their last digit.
+    """Turn decimals of up to 18 digits into whole numbers: the decimal without its point.
 
     >>> unscaled(pa.array(["1.50", None, "-0.01"]).cast(pa.decimal128(5, 2))).to_pylist()
     [150, None, -1]
@@ -73,11 +74,12 @@ def unscaled(column: pa.Array) -> pa.Array:
 
 
 def as_floats(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
-    """Numbers as floats, of 64 bits unless a kind is given, each the closest to its number.
+    """Turn numbers into the closest floats, of 64 bits unless `kind` is another type.
 
-    Arrow's own cast of decimals multiplies by a power of ten: of decimal(15, 5) half are not the
-    closest.  Text is read correctly; a quotient of two floats that are exact is rounded once, and
-    takes a twentieth of the time.
+    Arrow's own cast of decimals multiplies by a power of ten, and half of its results for
+    decimal(15, 5) are not the closest floats.  A cast through text is correct.  If both are exact
+    as floats, the quotient of the unscaled number and a power of ten is correct too, as it is
+    rounded only once, and takes a twentieth of the time.
 
     >>> as_floats(pa.array(["0.35", None, "-4.35"]).cast(pa.decimal128(5, 2))).to_pylist()
     [0.35, None, -4.35]
@@ -92,7 +94,7 @@ def as_floats(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
 
 
 def from_words(words: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Decimals of a type from a struct of their upper words, and their lower 62 bits.
+    """Make decimals of a type from a struct of their upper words, and their lower 62 bits.
 
     >>> words = pa.array([{"high": 0, "low": 150}, None, {"high": -1, "low": 2**62 - 1}])
     >>> from_words(words, pa.decimal128(5, 2)).to_pylist()

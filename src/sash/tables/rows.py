@@ -1,7 +1,7 @@
-"""The rows of a table in the order that a query wants them in: by key, then time.
+"""Puts the rows of a table in the order that a query needs: by key, then by time.
 
-Rows are cut into parts by ranges of keys, which have nothing to do with each other: each can be put
-in order, and answered, by itself.
+It cuts the rows into parts, each with a range of keys.  Parts are independent of each other: a
+thread puts one part in order, and answers it, without the others.
 """
 
 from __future__ import annotations
@@ -35,48 +35,48 @@ __all__ = [
 
 Run = tuple[int, int]  # a range of rows
 
-_FINE = 10  # binary digits of the numbers that key ranges are found by
+_FINE = 10  # so many leading binary digits of a key's number decide the key's range
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a table: the keys, in order; the number of each row's key, and its time.
+    """Rows of a table: their keys in order, and for each row the number of its key and its time.
 
-    They are the rows of all keys of the table from number `first` on up to another.  The arrays may
-    hold others too: the rows are those in the ranges `runs`, None for all.  `at` says where in the
-    table the arrays have each row from, None that they have its order.
+    They are all rows whose keys are in one range of the table's keys, which begins with key number
+    `first`.  The arrays may hold other rows too: these rows are in the ranges `runs`; None means
+    all.  `at` has the row numbers in the table; None means that the arrays have the table's order.
     """
 
     keys: list[pa.Array]
     codes: Array
     times: Array
-    finer: Array | None  # nanoseconds beyond the times, which only put rows in order
+    finer: Array | None  # nanoseconds beyond the times, used only to order rows
     at: Array | None = None
     runs: tuple[Run, ...] | None = None
     first: int = 0
-    span: Run | None = None  # no time is before the one or after the other
-    in_time: bool = False  # it is known that they are in order of time
+    span: Run | None = None  # bounds of the times: none is less than the first, none is greater
+    in_time: bool = False  # True if the rows are known to be in order of time
 
     def __len__(self) -> int:
         return sum(last - first for first, last in self.ranges)
 
     @property
     def ranges(self) -> tuple[Run, ...]:
-        """The ranges that the rows are in."""
+        """The ranges of the arrays that hold the rows."""
         return ((0, len(self.times)),) if self.runs is None else self.runs
 
     @property
     def groups(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return len(self.keys[0]) if self.keys else 1
 
     def ends(self) -> tuple[int, int]:
-        """The oldest and the youngest time, of which there is one."""
+        """The oldest and the youngest time; there is at least one row."""
         return extremes(joined(self.times, self.ranges))
 
     def rise(self, threads: int = 1) -> bool:
-        """True if they are in order of key and time, in one range; of most that are not, the first
-        block tells."""
+        """True if the rows are in order of key and time, in one range.  If they are not, the first
+        block mostly shows it."""
         if len(self.ranges) > 1 or not self._rise(next(blocks(*self.ranges[0]), slice(0))):
             return False
         first, last = self.ranges[0]
@@ -93,7 +93,7 @@ class Rows:
         return bool(later.all())
 
     def alone(self) -> Rows:
-        """The same, with arrays that hold no other rows, and keys numbered from 0."""
+        """The same rows in arrays that hold no others, with keys numbered from 0."""
         if self.runs is None:
             return self
         codes, times = (joined(a, self.runs) for a in (self.codes, self.times))
@@ -103,18 +103,20 @@ class Rows:
 
 
 class Parts:
-    """The rows of a table by ranges of keys, within one as they were; and the columns.
+    """The rows of a table, cut into parts by ranges of keys, and the columns.  Within a part, rows
+    keep their order.
 
-    Unless the table has its keys in order, pieces of it are sorted by range of keys, each piece
-    within its own place in the arrays.  A part is then a run of rows of each piece:
+    If the table is in order of key, a part is one run of rows.  Else threads sort the pieces of the
+    table by range of keys, each piece within its own place in the arrays.  A part then has one run
+    of rows in each piece:
 
-        piece 0   a b a | d c |          range a to b has the runs of pieces 0 and 1 at the left,
-        piece 1   b a   | c c d |        range c to d those at the right
+        piece 0   a b a | d c |          the part of keys a to b has the runs at the left,
+        piece 1   b a   | c c d |        the part of keys c to d has the runs at the right
     """
 
     def __init__(self, given: Rows, columns: list[Table], threads: int) -> None:
         self.columns = columns
-        self.moved = False  # whether rows are not where the table has them
+        self.moved = False  # True if rows have left their places in the table
         self._given = given
         codes, groups = given.codes, given.groups
         pieces = cut_rows(len(given))
@@ -173,26 +175,26 @@ class Parts:
         return Rows(keys, *arrays, self._runs[i] if len(self) > 1 else None, low, given.span)
 
     def larger_than(self, rows: int) -> list[int]:
-        """The parts that have more rows than that."""
+        """The numbers of the parts with more than so many rows."""
         return [i for i in range(len(self)) if sum(b - a for a, b in self._runs[i]) > rows]
 
 
 class _Moved:
-    """Arrays of one length, whose rows are to be moved; one that is there twice is moved once."""
+    """Arrays of one length, whose rows move together.  An array that is added twice moves once."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._made: dict[tuple[int, Any], tuple[Array, Array]] = {}
 
     def add(self, values: Array, wanted: Any = None) -> Array:
-        """An array to move; returns where its rows will be, in a type that is wanted."""
+        """Add an array.  Return the new array, of the type `wanted`, into which `move` writes."""
         known = values.ctypes.data, np.dtype(wanted or values.dtype)
         if known not in self._made:
             self._made[known] = values, np.empty(self._rows, dtype=known[1])
         return self._made[known][1]
 
     def table(self, table: Table) -> Table:
-        """Columns to move."""
+        """Add the columns of a table.  Return the new columns, into which `move` writes."""
         columns = tuple(
             Column(c.type, self.add(c.data), None if c.valid is None else self.add(c.valid))
             for c in table.columns
@@ -200,10 +202,10 @@ class _Moved:
         return Table(columns, table.kind, table.rows)
 
     def move(self, first: int, last: int, order: Array) -> None:
-        """Put a range of rows into an order."""
+        """Write a range of rows into the new arrays, in the order `order`."""
         for values, made in self._made.values():
             into = made[first:last]
-            if values.dtype == made.dtype:  # unlike an index, it makes nothing twice
+            if values.dtype == made.dtype:  # `take` makes no temporary array, unlike an index
                 np.take(values[first:last], order, out=into, mode="clip")
             else:
                 into[:] = values[first:last][order]
@@ -211,10 +213,13 @@ class _Moved:
 
 @dataclass(frozen=True)
 class Ordered:
-    """Rows of a table in order of key and time: the keys; where each row is in the table, None if
-    the table has the order; the times; and where each key's rows begin, with the end of the
-    last.  Instead of where a row is in the table, `places` may say where the order has each row of
-    the table."""
+    """Rows of a table in order of key and time.
+
+    `from_table` has the row numbers in the table, in that order; or else `places` has the place in
+    that order of each row of the table.  Both are None if the table already is in that order.
+    `times` are in that order; `bounds` are the bounds of the keys' rows, one more than there are
+    keys.
+    """
 
     table: pa.Table
     keys: list[pa.Array]
@@ -222,44 +227,44 @@ class Ordered:
     times: Array
     bounds: Array
     places: Array | None = None
-    own_times: Array | None = None  # the times in the table's order, if they are at hand
+    own_times: Array | None = None  # the times in the table's order, if known
 
     def __len__(self) -> int:
         return len(self.times)
 
     @property
     def moves(self) -> bool:
-        """True if the table has another order."""
+        """True if the table is in another order."""
         return self.from_table is not None or self.places is not None
 
     @cached_property
     def rows(self) -> Array | None:
-        """Where each row is in the table, None if the table has the order."""
+        """The row numbers in the table, in this order; None if the table is in this order."""
         return self.from_table if self.places is None else inverse(self.places, 1)
 
     def order(self, threads: int) -> Array | None:
-        """Where the order has each row of the table, None if the table has the order."""
+        """The place in this order of each row of the table; None if the table is in this order."""
         if self.places is not None or self.from_table is None:
             return self.places
         return inverse(self.from_table, threads)
 
     def columns(self, table: Table, threads: int) -> tuple[Table, Array | None]:
-        """Columns of the table's rows: in the order, where that takes one pass, or as they are,
-        with where each row is in them."""
+        """Put columns of the table's rows in this order, if one pass does it, and return them with
+        None.  Else return them as they are, with the row numbers in this order."""
         if self.places is None or "object" in table.types:
             return table, self.rows
         return moved_table(table, self.places, threads), None
 
     def column(self, name: str) -> pa.Array:
-        """A column in that order, as plain values."""
+        """A column of the table in this order, without a dictionary."""
         column = self.table.column(name)
-        if self.rows is not None:  # a dictionary is decoded afterwards
+        if self.rows is not None:  # `flat` decodes a dictionary afterwards
             column = pa.chunked_array([one_array(column).take(pa.array(self.rows))])
         return flat(column)
 
     @property
     def begins(self) -> Array:
-        """For each row the first of its key."""
+        """For each row the place of its key's first row."""
         if len(self.bounds) == 2:
             return np.broadcast_to(self.bounds[0], len(self))
         return np.repeat(self.bounds[:-1], np.diff(self.bounds))
@@ -271,7 +276,7 @@ class Ordered:
 
 
 def read_rows(plan: Plan, table: pa.Table, threads: int = 1) -> Rows:
-    """The keys and times of a table's rows."""
+    """Read the keys and times of a table's rows."""
     column = one_array(table.column(plan.query.time))
     clock = plan.query.window.clock
     times, bad, span, rises = times_between(column, clock, threads)
@@ -282,13 +287,14 @@ def read_rows(plan: Plan, table: pa.Table, threads: int = 1) -> Rows:
 
 
 def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1) -> Ordered:
-    """The rows of a table in order of key and time, and their times in its own order."""
+    """Put the rows of a table in order of key and time; keep the times in the table's order,
+    too."""
     read = read_rows(plan, table, threads)
     return replace(_rows_in_order(plan, table, read, threads), own_times=read.times)
 
 
 def _rows_in_order(plan: Plan, table: pa.Table, read: Rows, threads: int) -> Ordered:
-    """The same, from the keys and times of its rows."""
+    """Put the rows of a table, whose keys and times are known, in order of key and time."""
     if plan.query.tie is None and read.finer is None and read.in_time:
         found = _in_time(table, read, threads)
         if found is not None:
@@ -313,7 +319,7 @@ def _rows_in_order(plan: Plan, table: pa.Table, read: Rows, threads: int) -> Ord
         if rows is not None:
             times[some] = part.times
             own = np.arange(len(part)) if part.rows is None else part.rows
-            # the parts of a table that has its keys in order are where they are
+            # if the table is in order of key, each part is a slice of it
             rows[some] = own if parts.moved else own + first
 
     side_by_side(fill, range(len(made)), threads)
@@ -321,7 +327,8 @@ def _rows_in_order(plan: Plan, table: pa.Table, read: Rows, threads: int) -> Ord
 
 
 def _in_time(table: pa.Table, read: Rows, threads: int) -> Ordered | None:
-    """The same for a table that is in order of time, if one pass finds each row's place."""
+    """Put the rows of a table that is in order of time in order of key, by a counting sort.  Return
+    None if another way is better."""
     if not read.keys:
         return Ordered(table, [], None, read.times, np.array([0, len(read)]))
     if len(cut_rows(len(read))) == 1 or not 1 < read.groups <= MOST_KEYS or rise(read.codes):
@@ -334,9 +341,10 @@ def _in_time(table: pa.Table, read: Rows, threads: int) -> Ordered | None:
 def put_in_order(
     plan: Plan, table: pa.Table, given: Rows, number: Callable[[Array], Array] | None = None
 ) -> tuple[Ordered, Array | None]:
-    """The same, from the keys and times of its rows, or of some of them; and where each row is
-    among those given, None if they are in order.  If the order of events within a slice does not
-    matter, `number` has the number of each time's slice, and only slices are put in order."""
+    """Put rows, all of a table or some, in order of key and time.  Return also their numbers among
+    `given` in that order, or None if they are in order already.  If the order of events within a
+    slice does not matter, `number` returns the number of each time's slice, and rows are ordered by
+    slice only."""
     rows = given.alone()
     if given.runs is not None and rows.at is None:
         first, last = given.runs[0]
@@ -349,7 +357,7 @@ def put_in_order(
 
 
 def without_others(given: Ordered) -> Ordered:
-    """The same without keys of a dictionary that no row has."""
+    """Leave out keys that no row has; a dictionary may contain such keys."""
     there = np.diff(given.bounds) > 0
     if not given.keys or there.all():
         return given
@@ -362,12 +370,12 @@ def without_others(given: Ordered) -> Ordered:
 def _order(
     plan: Plan, table: pa.Table, given: Rows, number: Callable[[Array], Array] | None
 ) -> tuple[Array | None, Array, Array]:
-    """Where each row is, None if they are in order; the times in order; where each key's rows
-    begin."""
+    """The row numbers in order of key and time, or None if the rows are in order; the times in
+    that order; and the bounds of the keys' rows."""
     query, codes, times, groups = plan.query, given.codes, given.times, given.groups
     if number is not None and not rise(codes):
-        # numbers are small, and quickly sorted: 3 million rows of a million keys and thirty days
-        # in 0.03 s instead of 0.2
+        # numbers are small, so numpy sorts them fast: 3 million rows of a million keys and thirty
+        # days take 0.03 s instead of 0.2 s
         found, bounds = by_group(codes, groups, in_time(number(times)))
         return found, times[found], bounds
     if query.tie is None and given.finer is None:
@@ -387,7 +395,7 @@ def _order(
 
 
 def _rise(times: Array, bounds: Array) -> bool:
-    """Whether times are in order within each group."""
+    """True if times are in order within each key's rows."""
     falls = times[1:] < times[:-1]
     falls[bounds[(bounds > 0) & (bounds < len(times))] - 1] = False
     return not falls.any()

@@ -1,8 +1,8 @@
-"""Pieces of a table, worked on side by side.
+"""Cuts tables into pieces, on which threads work at the same time.
 
-A table is cut into pieces whose number and ends depend on the table alone, and what was made of the
-pieces is put together in their order: so a result is the same to the bit however many threads
-there are.  Only tables of many rows are cut, as to start a thread takes time (`kernels.threads`).
+The number and the bounds of the pieces depend on the table alone, and their results are joined in
+the order of the pieces: so a result is the same to the bit however many threads there are.  Only
+tables of many rows are cut, as it takes time to start a thread (`kernels.threads`).
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ __all__ = [
     "side_by_side",
 ]
 
-PIECE = 2**16  # the least rows of a piece: some 0.5 ms of work
-BLOCK = 2**15  # rows whose intermediate results stay in the processor's cache
-MOST = 32  # pieces; more threads than that have nothing to do
+PIECE = 2**16  # the least number of rows of a piece: some 0.5 ms of work
+BLOCK = 2**15  # the intermediate results of so many rows stay in the processor's cache
+MOST = 32  # the most pieces; more threads than that have nothing to do
 
 
 def cut_rows(
     rows: int, least: int = 0, most: int = MOST, *, weight: int = 1
 ) -> list[tuple[int, int]]:
-    """Ranges of rows, about as long as each other: pieces of at least so many rows, and at most so
-    many pieces, a power of two.  Rows that take longer than others have more weight.
+    """Cut rows into pieces of about the same length.  A piece has at least `least` rows (never
+    less than `PIECE`), and there are at most `most` pieces; their number is a power of two.
+    `weight` is the work per row, compared to usual work: more weight allows shorter pieces.
 
     >>> cut_rows(1_000_000, most=2)
     [(0, 500000), (500000, 1000000)]
@@ -46,12 +47,12 @@ def cut_rows(
 
 
 def blocks(first: int, last: int) -> Iterator[slice]:
-    """Blocks of a range of rows, each with the first of the next."""
+    """Cut a range of rows into blocks; each includes the first row of the next block."""
     return (slice(i, min(i + BLOCK + 1, last)) for i in range(first, last, BLOCK))
 
 
 def rise(values: Array, threads: int = 1) -> bool:
-    """True if values are in order; of most that are not, the first block tells.
+    """True if values are in order.  If they are not, the first block mostly shows it.
 
     >>> rise(np.array([1, 1, 2])), rise(np.array([1, 0]))
     (True, False)
@@ -69,20 +70,20 @@ def rise(values: Array, threads: int = 1) -> bool:
 
 
 def extremes(values: Array, threads: int = 1) -> tuple[int, int]:
-    """The least and the greatest of integers, of which there are some.
+    """The least and the greatest of at least one integer.
 
     >>> extremes(np.array([3, 1, 2]))
     (1, 3)
     """
-    # few pieces: what is short beside the wait for the interpreter's lock gains nothing
+    # few pieces: a short piece takes less time than the wait for the interpreter's lock
     pieces = [values[first:last] for first, last in cut_rows(len(values), most=8)]
     ends = side_by_side(lambda some: (int(some.min()), int(some.max())), pieces, threads)
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def cut_groups(bounds: Array) -> list[tuple[int, int]]:
-    """Ranges of groups with about as many rows each; the rows of group g are those from bounds[g]
-    to bounds[g + 1].  A group is in one range.
+    """Cut groups of rows into ranges of groups with about as many rows each.  Group g has the rows
+    from bounds[g] up to bounds[g + 1], and lies wholly in one range.
 
     >>> cut_groups(np.array([0, 10_000, 80_000, 100_000, 150_000]))
     [(0, 2), (2, 4)]

@@ -1,4 +1,4 @@
-"""Names of types in SQL, as Spark has them."""
+"""Names of SQL types, as Spark spells them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 __all__ = ["PLAIN"]
 
-#: Those that mean the same in a query and in a list of columns: timestamps do not.
+#: The names that mean the same type in a query and in a list of columns; `timestamp` does not.
 PLAIN = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
