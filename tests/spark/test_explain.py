@@ -68,6 +68,12 @@ def test_a_stream_is_explained_before_it_starts(spark: Any) -> None:
     assert "records in Spark's state store" in found.steps[1].what
     assert "tiles in Spark's state" in found.costs.words
     assert warned(found, "a lateness of 1 hour keeps 3,660 slices a key, where windows need 60")
+    for asked in (q, sash.share({"q": q})):
+        own, same, none = (
+            sash.spark.explain(rate, asked, lateness=lateness).to_dict()
+            for lateness in (None, "1 minute", 0)
+        )
+        assert own == same != none
     with_late = sash.spark.explain(rate, q, late=True)
     assert with_late.steps[0].what == "rows are shuffled as they are"
     assert warned(with_late, "a hot key cannot be split")

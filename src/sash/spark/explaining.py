@@ -25,7 +25,7 @@ from . import batch, by_events, split_sessions
 from .batch import Slices
 from .frames import planned, way
 from .shared import plans_for
-from .streaming import combines
+from .streaming import combines, delay_of, has_watermark
 
 __all__ = ["explain", "explain_streaming"]
 
@@ -49,7 +49,7 @@ def explain(
     mode: Mode = "final",
     late: bool = False,
     slices: Slices = "auto",
-    lateness: Any = 0,
+    lateness: Any = None,
     data: Any = None,
 ) -> Explanation: ...
 @overload
@@ -59,7 +59,7 @@ def explain(
     mode: Mode = "final",
     late: bool = False,
     slices: Slices = "auto",
-    lateness: Any = 0,
+    lateness: Any = None,
     data: Any = None,
 ) -> SharedExplanation: ...
 def explain(
@@ -68,15 +68,16 @@ def explain(
     mode: Mode = "final",
     late: bool = False,
     slices: Slices = "auto",
-    lateness: Any = 0,
+    lateness: Any = None,
     data: Any = None,
 ) -> Any:
     """How `aggregate` runs a query over a batch or streaming DataFrame, why, and what it costs; see
     `sash.Explanation`.
 
     `mode`, `late` and `slices` are those of `aggregate`.  `lateness` is the delay of the stream's
-    watermark, which `explain` does not read from the DataFrame.  `data` is a sample, a table in
-    this process, over which sash runs the query here and counts combines.  If the way depends on a
+    watermark; without it, `explain` takes the delay that the DataFrame's own watermark has, or 0.
+    `data` is a sample, a table in this process, over which sash runs the query here and counts
+    combines.  If the way depends on a
     sample of the DataFrame, Spark reads that sample now.  For several queries (`sash.share`) the
     explanation also says what they share: see `sash.SharedExplanation`.
     """
@@ -84,7 +85,8 @@ def explain(
         return _explain_shared(df, query, mode, late, lateness, data)
     df, plan = planned(df, query)
     if df.isStreaming:
-        return explain_streaming(plan, mode, late, slices, duration(lateness, "the lateness"), data)
+        behind = _behind(df, query.time, lateness)
+        return explain_streaming(plan, mode, late, slices, behind, data)
     check("Spark batch", Asked(query, plan, mode, late=late))
     found = way(df, query, slices)
     made = explain_table(query, plan.schema, data)
@@ -109,12 +111,12 @@ def _explain_shared(
 ) -> SharedExplanation:
     """Explain how several queries run over a DataFrame."""
     df, plans = plans_for(df, shared, mode, late)
-    behind = duration(lateness, "the lateness")
     schema = pa.schema({field.name: field.type for p in plans.values() for field in p.schema})
     if not df.isStreaming:
         each = {name: explain_table(plan.query, plan.schema) for name, plan in plans.items()}
         made = explain_shared(shared, schema, data, each=each)
         return dataclasses.replace(made, place="over a table on Spark, in one pass")
+    behind = _behind(df, next(iter(shared.queries.values())).time, lateness)
     each = {
         name: explain_streaming(plan, mode, late, "auto", behind, None)
         for name, plan in plans.items()
@@ -126,6 +128,14 @@ def _explain_shared(
         place=f"in one stateful operator of Spark, mode={mode!r}",
         bundles=tuple(_in_one_operator(bundle) for bundle in made.bundles),
     )
+
+
+def _behind(df: DataFrame, time: str, lateness: Any) -> int:
+    """The delay of a stream's watermark in microseconds: as the user says or, if the user does not,
+    as the DataFrame says."""
+    if lateness is not None:
+        return duration(lateness, "the lateness")
+    return delay_of(df, time) if has_watermark(df, time) else 0
 
 
 def _in_one_operator(bundle: BundleExplanation) -> BundleExplanation:

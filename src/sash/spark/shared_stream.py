@@ -97,7 +97,7 @@ def aggregate_shared_stream(
         buckets,
         output,
         trust,
-        delay_of(df, first),
+        delay_of(df, first.time),
     )
     out = packed.groupBy(BUCKET).transformWithStateInPandas(
         statefulProcessor=Processor(work),

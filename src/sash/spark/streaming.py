@@ -50,6 +50,7 @@ __all__ = [
     "check_time",
     "combines",
     "delay_of",
+    "has_watermark",
     "metrics",
     "named",
 ]
@@ -93,7 +94,7 @@ def aggregate_stream(
     made = arrow_schema(StructType(fields))
     output = Output(tuple(made.names), tuple(made.types), tuple(shape.kept), late)
     rows = arrow_schema(StructType([schema[name] for name in travels]))
-    work = Work(query, rows, mode, buckets, output, trust, delay_of(df, query))
+    work = Work(query, rows, mode, buckets, output, trust, delay_of(df, query.time))
     processor = Processor(work)
     out = packed.groupBy(BUCKET).transformWithStateInPandas(
         statefulProcessor=processor,
@@ -157,16 +158,21 @@ def check_time(df: DataFrame, query: Query) -> None:
             f"the time of a stream must be a timestamp, as Spark's watermarks are for those only; "
             f"{query.time!r} is {df.schema[query.time].dataType.simpleString()}"
         )
-    if _DELAY not in df.schema[query.time].metadata:
+    if not has_watermark(df, query.time):
         raise ValueError(
             f"a stream needs a watermark, which says how late events may be: call "
             f"df.withWatermark({query.time!r}, '10 minutes') before sash.spark.aggregate"
         )
 
 
-def delay_of(df: DataFrame, query: Query) -> int:
-    """The delay of the watermark behind stream time, in microseconds."""
-    return 1000 * int(df.schema[query.time].metadata[_DELAY])
+def has_watermark(df: DataFrame, time: str) -> bool:
+    """True if a DataFrame has a watermark on a column."""
+    return _DELAY in df.schema[time].metadata
+
+
+def delay_of(df: DataFrame, time: str) -> int:
+    """The delay of a column's watermark behind stream time, in microseconds."""
+    return 1000 * int(df.schema[time].metadata[_DELAY])
 
 
 @dataclass(frozen=True)
