@@ -17,8 +17,9 @@ import pytest
 import sash
 from sash.aggregators.forest import RECORD
 from sash.engine.stream import Stream
-from sash.state import memory, parted_forest
+from sash.state import labels, memory, parted_forest
 from sash.state.forest_fields import PART
+from sash.tables import dictionaries
 from sash.tables import threads as threads_module
 from sash.testing.fuzz.streams import SELECTS
 from trouble import interrupted
@@ -37,6 +38,15 @@ NUMBERS = {
     "mean": sash.mean("x"),
     "sum": sash.sum("i"),
     "spread": sash.stddev("x"),
+}
+
+
+TEXTS = {
+    "first": sash.first("s"),
+    "least": sash.min("s"),
+    "most": sash.max("d"),
+    "who": sash.arg_max("s", by="x"),
+    "n": sash.count(),
 }
 
 
@@ -71,7 +81,8 @@ def batches(count: int = 8, rows: int = 40, seed: int = 1, keys: int = 9) -> lis
                     "n": pa.array(range(rows), pa.int64()),
                     "x": pa.array(some([0.1, 0.7, -3.3, 1e9, -0.0, None]), pa.float64()),
                     "i": pa.array(some([0, 1, -7, 40, None]), pa.int64()),
-                    "s": pa.array(some(["", "x", "yy", "é", None]), pa.string()),
+                    "s": pa.array(some(["", "x", "yy", f"é{batch}", None]), pa.string()),
+                    "d": pa.array(some([batch, 7 - batch, 30, None]), pa.int32()).cast(pa.date32()),
                 }
             )
         )
@@ -130,6 +141,35 @@ def test_any_number_of_threads_gives_the_same_bits(
 def test_all_aggregates(select: str, monkeypatch: pytest.MonkeyPatch) -> None:
     q = sash.Query(time="t", by=["k", "c"], window=WINDOWS["sliding"], select=SELECTS[select])
     same(q, batches(), monkeypatch)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_text_has_labels(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while values are let go of at every step, which goes through all memories."""
+    monkeypatch.setattr(labels.Labels, "grown", lambda self: True)
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select=TEXTS)
+    _, s = pushed(q, batches(), 3, monkeypatch, mode=mode)
+    assert len(s._state._grove.forests[0]._parts) == parted_forest.PARTS
+    assert len(s._state._grove.forests[0]._labels) == 0  # all windows are closed
+    same(q, batches(), monkeypatch, mode=mode)
+    if mode == "final":
+        s = q.stream(lateness=60)
+        made = pa.concat_tables([*map(s.push, batches()), s.close()])
+        by = [("k", "ascending"), ("window_start", "ascending")]
+        assert made.sort_by(by).equals(q.run(pa.concat_tables(batches())).sort_by(by))
+
+
+@pytest.mark.plain
+def test_labels_that_are_used_up_are_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dictionaries, "_TOP", 1 << 15)
+    monkeypatch.setattr(dictionaries, "_BITS", 4)
+    q = sash.Query(time="t", by=["c"], window=sash.sliding(200, 50), select=TEXTS)
+    given = batches()
+    for i, batch in enumerate(given):
+        texts = [f"{(40 * i + j) * 7919 % 997:03}" for j in range(batch.num_rows)]
+        given[i] = batch.set_column(batch.schema.get_field_index("s"), "s", pa.array(texts))
+    same(q, given, monkeypatch)
 
 
 @pytest.mark.plain

@@ -49,7 +49,7 @@ from .forest_fields import (
 from .forest_kernel import forest_kernel
 from .forest_out import Out
 from .forest_slots import slots_of
-from .labels import Labels, Values
+from .labels import Labels, Partials, Values
 from .numbered import Numbered
 from .range_answers import Found, Inserted, Ranges
 from .tree_size import FEWEST, leaf_entries, node_words
@@ -150,11 +150,17 @@ class Forest:
 
     def _sweep(self, more: Values | None = None) -> None:
         """Let go of the values that no slice holds any more, and make room for more."""
-        if self._labels is not None and isinstance(self._core, BufferCore):
+        if self._labels is not None:
             self.swept += 1
-            roots, memory = self._records[::RECORD], self._core.buffer
-            slots = slots_of(memory, roots[roots > 0], self._entries, self._core.width)
-            self._labels.sweep(memory, *slots, more)
+            self._labels.sweep(self._swept(), more)
+
+    def _swept(self) -> list[Partials]:
+        """Where all partials are."""
+        records, core = self._records, self._core
+        assert isinstance(core, BufferCore)
+        own = (records[::RECORD] > 0) & (records[PART::RECORD] == self.part)
+        roots = records[::RECORD][own]
+        return [(core.buffer, *slots_of(core.buffer, roots, self._entries, core.width))]
 
     def let_go(self) -> None:
         """The same, once there are many."""

@@ -8,7 +8,7 @@ of is dropped in a sweep over all that they hold, once the dictionaries have dou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +19,18 @@ from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.dictionaries import Picked, Ranked
 from .numbered import Numbered, numbered_words
 
-__all__ = ["Labels", "Values"]
+__all__ = ["Labels", "Partials", "Values"]
 
 #: Fewer values than this are not worth a sweep.
 _FEW = 1 << 12
-_NONE = np.zeros(0, dtype=np.int64)
 
 
 #: Values by column.
 Values = Mapping[int, pa.Array]
+
+#: A memory, the words at which the partials of entries begin, and the words at which others do that
+#: are combined from them, or hold what is not looked at any more.
+Partials = tuple[Array, Array, Array]
 
 
 class Labels:
@@ -78,26 +81,23 @@ class Labels:
         """True if there are so many values that a sweep is worth while."""
         return len(self) > self._limit
 
-    def sweep(
-        self, memory: Array, held: Array, derived: Array = _NONE, more: Values | None = None
-    ) -> None:
-        """Drop the values that no partial holds, and label the others anew, with `more` of them.
-
-        Partials are in `memory` from the words `held` on; those from `derived` on are combined from
-        them, or hold what is not looked at any more.
-        """
+    def sweep(self, memories: Sequence[Partials], more: Values | None = None) -> None:
+        """Drop the values that no partial holds, and label the others anew, with `more` of them."""
         for column, fields in self._items:
             source, offsets = self.sources[column], np.array(fields)
-            at = (held[:, None] + offsets).reshape(-1)
-            places = source.places(memory[at])
-            also = (derived[:, None] + offsets).reshape(-1)
-            also_places = source.places(memory[also])
             there = np.zeros(len(source) + 1, dtype=bool)
-            there[places] = True  # the last stands for no value
+            found: list[tuple[Array, Array, Array]] = []  # the words of labels, and their places
+            for memory, held, derived in memories:
+                at = (held[:, None] + offsets).reshape(-1)
+                places = source.places(memory[at])
+                there[places] = True  # the last stands for no value
+                also = (derived[:, None] + offsets).reshape(-1)
+                found += [(memory, at, places), (memory, also, source.places(memory[also]))]
             new = None if more is None else more[column]
             made = np.append(source.keep(there[:-1], new), 0)
-            memory[at], memory[also] = made[places], made[also_places]
-        self._limit = 2 * len(self) + max(len(held), _FEW)
+            for memory, at, places in found:
+                memory[at] = made[places]
+        self._limit = 2 * len(self) + max(sum(len(held) for _, held, _ in memories), _FEW)
 
     def numbered(self, words: Array) -> Numbered:
         """Partials with the values that their labels stand for."""

@@ -27,6 +27,7 @@ from .answers import joined_reasons
 from .contract import Emitted, Recalled, Slices, State, Step
 from .emitted_before import EmittedBefore
 from .grove import Grove
+from .numbered import Numbered
 from .parted_forest import PARTS, PartedForest
 
 __all__ = ["ForestState"]
@@ -118,13 +119,27 @@ class ForestState(State):
             at, bounds = by_group(codes[own] - low, high - low, ordered)
             given = own[at], when[at], bounds
             room = slice(int(rows_before[low]), int(rows_before[high]))
-            for forest, columns, into in zip(forests, read, partials, strict=True):
+            for forest, (columns, _), into in zip(forests, read, partials, strict=True):
                 where = starts[room], into[room]
                 bounds = forest.cut_some(part, columns, *given, where, whole=whole)
             spans[:, low:high] = bounds[:-1] + room.start, bounds[1:] + room.start
 
         side_by_side(cut, ranges, threads)
-        return _Spread(keys, spans[0], starts, partials, ends=spans[1])
+        if not any(forest.group.labelled for forest in forests):
+            return _Spread(keys, spans[0], starts, partials, ends=spans[1])
+        # only what is there gets labels
+        counts = spans[1] - spans[0]
+        made = [slice(int(spans[0, low]), int(spans[1, high - 1])) for _, (low, high) in ranges]
+        own = [np.concatenate([words[some] for some in made]) for words in partials]
+        return Slices(
+            keys,
+            np.append(0, np.cumsum(counts)),
+            np.concatenate([starts[some] for some in made]),
+            [
+                Numbered(words, values) if forest.group.labelled else words
+                for forest, words, (_, values) in zip(forests, own, read, strict=True)
+            ],
+        )
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         """Insert slices, emit windows, forget what no open window holds.

@@ -12,7 +12,8 @@ whichever memories they are in.  Several threads take a memory each, and what th
 the order of the keys: if each memory has a range of them, one behind the other.  Trees have nothing
 to do with each other, so the answers are the same.
 
-Partials with labels, whose dictionaries all trees share, and Python objects have one memory.
+Labels in partials are of dictionaries that all memories share: values get labels before threads
+start, and are only looked up by them.  Python objects have one memory.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ from ..slicing.cut import cut_events
 from ..tables.answers import concat_all
 from ..tables.threads import rise
 from ..windows import Aligned
-from .answers import columns_of
+from .answers import Sources, columns_of
 from .contract import Step
 from .forest import Answered, CombineRaised, Forest
 from .forest_fields import PART
+from .labels import Partials
 
 __all__ = ["PartedForest"]
 
@@ -55,7 +57,7 @@ class PartedForest(Forest):
         self._others: list[Forest] = []  # the memories but the first, each a forest
         self._dealt = 0  # the numbers before it are those of keys whose records say the memory
         self._numbers = 0  # of keys that there are
-        self.divisible = isinstance(self._core, BufferCore) and not group.labelled
+        self.divisible = isinstance(self._core, BufferCore)
 
     @property
     def _parts(self) -> list[Forest]:
@@ -77,6 +79,7 @@ class PartedForest(Forest):
             self._others.append(more)
         for part in self._others:
             part._records, part._at_records = self._records, self._at_records
+            part._labels = self._labels
 
     def make_room(self, numbers: int) -> None:
         """Records for keys up to this number."""
@@ -145,11 +148,15 @@ class PartedForest(Forest):
         if raised and place is not None:  # as one thread would: of the first key
             first = place
             raise min(raised, key=lambda error: int(first[error.key]))
+        self.let_go()
         return _joined([one for one in made if isinstance(one, Answered)], place, threads)
 
-    def columns(self, table: pa.Table) -> Table:
-        """The columns that the group reads."""
-        return columns_of(self.group, table)[0]
+    def _swept(self) -> list[Partials]:
+        return [*super()._swept(), *(one for part in self._others for one in part._swept())]
+
+    def columns(self, table: pa.Table) -> tuple[Table, Sources]:
+        """The columns that the group reads, and the values of those that are read by number."""
+        return columns_of(self.group, table, None if self._labels is None else self._labels.calm())
 
     def cut_some(
         self,

@@ -203,7 +203,7 @@ class SessionState:
         labels = self._labels[i]
         if labels is not None:
             column, rows = self._lanes.held(2 + i)
-            labels.sweep(column.reshape(-1), rows * self._folds[i].width, more=more)
+            labels.sweep([(column.reshape(-1), rows * self._folds[i].width, _NONE)], more)
 
     def _close(self, visits: Array, found: Spans, closed: Array, counts: Array, since: int) -> None:
         """Note the ends of sessions that are closed, when keys are due next, and which leave."""
